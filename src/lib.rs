@@ -1,0 +1,28 @@
+//! **memplan** plans the memory of a deep-learning graph before it runs: one pool, and a fixed
+//! offset in it for every tensor.
+//!
+//! A framework hands over its operators as an [`OpSequence`], or, if it knows the lifetimes of its
+//! buffers already, a [`Problem`]; a [`Planner`] answers with a [`Plan`]. [`verify`] says whether a
+//! plan is right, without trusting any planner.
+//!
+//! ```text
+//! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
+//! ```
+
+pub mod lower;
+mod plan;
+pub mod planner;
+pub mod problem;
+pub mod sequence;
+
+pub use plan::{Plan, PlannedChunk, PlannedTensor, TensorPlace};
+pub use planner::{Layout, PlanError, Planner, Strategy};
+pub use problem::{Problem, ProblemError};
+pub use sequence::{OpSequence, Operator, Output, SequenceError};
+
+/// A number of bytes: a size, an offset, an alignment.
+pub type Bytes = u64;
+
+/// A step: the index of an operator in its sequence, from 0. Lifetimes are half-open ranges of
+/// steps.
+pub type Step = u64;

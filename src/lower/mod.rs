@@ -1,0 +1,140 @@
+//! Lowering: from operators and tensors to chunks with lifetimes (spec 2 and 3).
+//!
+//! A list of passes over the [`OpSequence`]: [`place`] gives every tensor its place in a chunk,
+//! views sharing their input's; [`lifetimes`] walks the steps once, so that every view prolongs
+//! the chunk it shares; [`requests`] collects the write dependencies and drops those that must
+//! not be honoured. What remains is a [`Problem`], which no longer knows of operators.
+
+mod lifetimes;
+mod place;
+mod requests;
+
+use tracing::debug;
+
+use crate::{
+    Bytes, Problem, SequenceError,
+    problem::{ChunkId, ProblemError},
+    sequence::{OpSequence, TensorId},
+};
+use place::Places;
+
+/// What lowering may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
+pub struct LoweringOptions {
+    /// Views share the memory of their input; else every view is a chunk of its own.
+    pub views: bool,
+    /// Requests to overwrite are honoured where possible; else only required ones are.
+    pub inplace: bool,
+    /// Inputs lie in the pool: from the first step to their last reader.
+    pub inputs_in_pool: bool,
+    /// Weights lie in the pool, for all steps.
+    pub weights_in_pool: bool,
+}
+
+impl Default for LoweringOptions {
+    fn default() -> Self {
+        Self { views: true, inplace: true, inputs_in_pool: false, weights_in_pool: false }
+    }
+}
+
+/// Where a tensor lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In a chunk of the pool, at an offset in bytes.
+    Chunk {
+        /// The chunk.
+        chunk: ChunkId,
+        /// Bytes from the chunk's start.
+        offset: Bytes,
+    },
+    /// In the memory of a supplied tensor outside the pool, at an offset in bytes.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+    /// Nowhere: it has no bytes.
+    Nowhere,
+}
+
+/// A lowered sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// The chunks. The label of a chunk is the name of the tensor that it was made for.
+    pub problem: Problem,
+    /// Where each tensor lives, by [`TensorId`].
+    pub homes: Vec<Home>,
+}
+
+/// Lowers a sequence to a problem, with alignment 1 and no padding.
+///
+/// # Errors
+///
+/// If a required overwrite cannot be honoured, an overwriter does not fit, or a weight that should
+/// lie in the pool has no size.
+pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
+    let mut places = place::place(sequence, options)?;
+    lifetimes::walk(sequence, &mut places);
+    let links = requests::resolve(sequence, options, &places)?;
+    let lowered = build(sequence, &places, &links)?;
+    debug!(
+        target: "memplan::lower",
+        operators = sequence.operators().len(),
+        tensors = sequence.tensors().len(),
+        chunks = lowered.problem.len(),
+        links = lowered.problem.links_taken(),
+        "lowered",
+    );
+    Ok(lowered)
+}
+
+/// Leaves the chunks outside the pool behind and numbers the others anew.
+fn build(
+    sequence: &OpSequence,
+    places: &Places,
+    links: &requests::Resolved,
+) -> Result<Lowered, SequenceError> {
+    let outside = |chunk: ChunkId| {
+        let (root, offset) = links.place_in_chain(chunk);
+        let supplied = places.chunks[root.index()].outside?;
+        Some((supplied, offset))
+    };
+    let mut problem = Problem::builder();
+    problem.at_least_steps(sequence.operators().len() as u64);
+    let mut ids = vec![None; places.chunks.len()];
+    for (index, chunk) in places.chunks.iter().enumerate() {
+        if outside(ChunkId::from_index(index)).is_none() {
+            let lifetime = chunk.begin..chunk.end;
+            ids[index] =
+                Some(problem.named_chunk(places.name(sequence, index), lifetime, chunk.size));
+        }
+    }
+    for request in links.honoured() {
+        if let (Some(overwriter), Some(overwritten)) =
+            (ids[request.overwriter.index()], ids[request.overwritten.index()])
+        {
+            problem.request(crate::problem::Request { overwriter, overwritten, ..request });
+        }
+    }
+    let homes = places
+        .tensors
+        .iter()
+        .map(|place| match *place {
+            None => Home::Nowhere,
+            Some((chunk, offset)) => match (ids[chunk.index()], outside(chunk)) {
+                (Some(chunk), _) => Home::Chunk { chunk, offset },
+                (None, Some((tensor, base))) => Home::Supplied { tensor, offset: base + offset },
+                (None, None) => Home::Nowhere,
+            },
+        })
+        .collect();
+    let problem = problem.build().map_err(|error| match error {
+        ProblemError::SizeOverflow { chunk, size } => {
+            SequenceError::SizeOverflow { tensor: chunk, size }
+        }
+        _ => SequenceError::TooManyTensors,
+    })?;
+    Ok(Lowered { problem, homes })
+}

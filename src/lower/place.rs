@@ -1,0 +1,179 @@
+//! The first pass: a place in a chunk for every tensor (spec 2.2).
+
+use crate::{
+    Bytes, SequenceError, Step,
+    lower::LoweringOptions,
+    problem::ChunkId,
+    sequence::{Dependency, OpSequence, Origin, Tensor, TensorId},
+};
+
+/// A chunk while it is lowered.
+#[derive(Clone, Debug)]
+pub(super) struct DraftChunk {
+    pub(super) size: Bytes,
+    /// Empty, `begin == end`, until the walk over the steps.
+    pub(super) begin: Step,
+    pub(super) end: Step,
+    /// The supplied tensor whose memory this is, if it lies outside the pool.
+    pub(super) outside: Option<TensorId>,
+    /// A graph output lies in it.
+    pub(super) output: bool,
+    /// It holds the present state of a variable.
+    pub(super) variable: Variable,
+    source: Source,
+}
+
+/// Whether a chunk holds the present state of a variable, which outlives the sequence. A required
+/// update moves the state on to the overwriter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variable {
+    No,
+    /// In the pool: it must survive to the end.
+    Pool,
+    /// In memory that is not ours.
+    Outside,
+}
+
+impl DraftChunk {
+    /// Its content must survive to the end of the sequence.
+    pub(super) fn kept(&self) -> bool {
+        self.output || self.variable == Variable::Pool
+    }
+}
+
+/// What a chunk was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Tensor(TensorId),
+    Workspace(usize),
+}
+
+/// The chunks made so far, and where the tensors lie in them.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) chunks: Vec<DraftChunk>,
+    /// By [`TensorId`]: chunk and offset in it; `None` for tensors without bytes.
+    pub(super) tensors: Vec<Option<(ChunkId, Bytes)>>,
+    /// By step: the chunk of the operator's workspace.
+    pub(super) workspaces: Vec<Option<ChunkId>>,
+}
+
+impl Places {
+    fn add(&mut self, size: Bytes, outside: Option<TensorId>, source: Source) -> ChunkId {
+        let id = ChunkId::from_index(self.chunks.len());
+        self.chunks.push(DraftChunk {
+            size,
+            begin: 0,
+            end: 0,
+            outside,
+            output: false,
+            variable: Variable::No,
+            source,
+        });
+        id
+    }
+
+    /// A required update of a variable holds its state from then on. In the pool it must cover
+    /// all of it: the rest of an overwritten chunk is given up.
+    fn move_state(&mut self, overwriter: ChunkId, origin: &Origin) {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } = origin else {
+            return;
+        };
+        for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+            let Some((overwritten, _)) = self.tensors[overwrite.input.index()] else {
+                continue;
+            };
+            let old = &mut self.chunks[overwritten.index()];
+            let (variable, whole) = (old.variable, old.size);
+            let new = &mut self.chunks[overwriter.index()];
+            if variable == Variable::Outside || new.size == whole {
+                new.variable = variable;
+                self.chunks[overwritten.index()].variable = Variable::No;
+            }
+        }
+    }
+
+    /// The name of a chunk: its tensor's, or its operator's with `.workspace`.
+    pub(super) fn name(&self, sequence: &OpSequence, chunk: usize) -> Box<str> {
+        match self.chunks[chunk].source {
+            Source::Tensor(tensor) => sequence.tensor(tensor).name.clone(),
+            Source::Workspace(step) => format!("{}.workspace", sequence.operator_name(step)).into(),
+        }
+    }
+}
+
+/// Walks the operators in order: supplied tensors first, then each operator's outputs, then its
+/// workspace.
+pub(super) fn place(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+) -> Result<Places, SequenceError> {
+    let mut places = Places { tensors: vec![None; sequence.tensors().len()], ..Places::default() };
+    for (index, tensor) in sequence.tensors().iter().enumerate() {
+        place_supplied(&mut places, TensorId::from_index(index), tensor, options)?;
+    }
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for &output in &operator.outputs {
+            let tensor = sequence.tensor(output);
+            let size = tensor.size.unwrap_or(0);
+            let viewed = match &tensor.origin {
+                Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
+                    if options.views =>
+                {
+                    places.tensors[input.index()].map(|(chunk, base)| (chunk, base + offset))
+                }
+                _ => None,
+            };
+            places.tensors[output.index()] = match (size, viewed) {
+                (0, _) => None,
+                (_, Some(place)) => Some(place),
+                (_, None) => {
+                    let chunk = places.add(size, None, Source::Tensor(output));
+                    places.move_state(chunk, &tensor.origin);
+                    Some((chunk, 0))
+                }
+            };
+        }
+        let workspace = (operator.workspace > 0)
+            .then(|| places.add(operator.workspace, None, Source::Workspace(step)));
+        places.workspaces.push(workspace);
+    }
+    for &output in sequence.outputs() {
+        if let Some((chunk, _)) = places.tensors[output.index()] {
+            places.chunks[chunk.index()].output = true;
+        }
+    }
+    Ok(places)
+}
+
+/// Inputs and weights are chunks too, most of them outside the pool: what views and overwrites
+/// them is then outside as well.
+fn place_supplied(
+    places: &mut Places,
+    id: TensorId,
+    tensor: &Tensor,
+    options: LoweringOptions,
+) -> Result<(), SequenceError> {
+    let in_pool = match tensor.origin {
+        Origin::Input => options.inputs_in_pool,
+        Origin::Weight => options.weights_in_pool,
+        Origin::Output { .. } => return Ok(()),
+    };
+    let size = match tensor.size {
+        Some(0) => return Ok(()),
+        Some(size) => size,
+        None if in_pool => {
+            return Err(SequenceError::WeightWithoutSize { tensor: tensor.name.to_string() });
+        }
+        // Outside and of unknown size: large enough for whatever views it.
+        None => Bytes::MAX,
+    };
+    let chunk = places.add(size, (!in_pool).then_some(id), Source::Tensor(id));
+    places.chunks[chunk.index()].variable = match tensor.origin {
+        _ if !in_pool => Variable::Outside,
+        Origin::Weight => Variable::Pool,
+        Origin::Input | Origin::Output { .. } => Variable::No,
+    };
+    places.tensors[id.index()] = Some((chunk, 0));
+    Ok(())
+}

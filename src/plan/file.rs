@@ -1,0 +1,215 @@
+//! The file form of a plan, `memplan-plan/1`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Bytes, Plan, PlannedChunk, PlannedTensor, Step, plan::TensorPlace, planner::UnknownStrategy,
+};
+
+const FORMAT: &str = "memplan-plan/1";
+
+/// A plan as it stands in a JSON file. It may be wrong in every way: verify it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// Always `memplan-plan/1`.
+    pub format: String,
+    /// Name of the strategy.
+    pub strategy: String,
+    /// Bytes to reserve.
+    pub pool_size: Bytes,
+    /// Bytes that every plan needs.
+    pub lower_bound: Bytes,
+    /// Whether no smaller pool exists.
+    #[serde(default)]
+    pub proven_optimal: bool,
+    /// Bytes of one buffer per chunk.
+    pub naive_size: Bytes,
+    /// Bytes.
+    pub alignment: Bytes,
+    /// Bytes added to every chunk; left out if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub padding: Bytes,
+    /// Number of steps.
+    pub steps: Step,
+    /// First step where most bytes are alive.
+    pub peak_step: Step,
+    /// How long planning took; left out if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// The chunks.
+    pub chunks: Vec<ChunkEntry>,
+    /// The tensors.
+    #[serde(default)]
+    pub tensors: Vec<TensorEntry>,
+}
+
+/// A planned chunk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChunkEntry {
+    id: u64,
+    name: Box<str>,
+    size: Bytes,
+    begin: Step,
+    end: Step,
+    offset: Bytes,
+    #[serde(default)]
+    overwrites: Option<LinkEntry>,
+}
+
+/// An overwrite link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEntry {
+    chunk: u64,
+    offset: Bytes,
+}
+
+/// A planned tensor: in a chunk, at an offset in the pool; or in a supplied tensor, at an offset
+/// in that; or without bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorEntry {
+    name: Box<str>,
+    #[serde(default)]
+    chunk: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    supplied: Option<Box<str>>,
+    offset: Bytes,
+    size: Bytes,
+}
+
+/// A plan file that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanFileError {
+    /// A file of another format.
+    #[error("the format is '{0}', expected '{FORMAT}'")]
+    Format(String),
+    /// A strategy that nobody knows.
+    #[error(transparent)]
+    Strategy(#[from] UnknownStrategy),
+    /// A chunk or tensor names a chunk that is not in the list.
+    #[error("'{user}' names chunk {id}, which is not in the list of chunks")]
+    UnknownChunk {
+        /// Who names it.
+        user: String,
+        /// The id.
+        id: u64,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == 0
+}
+
+impl From<Plan> for PlanFile {
+    fn from(plan: Plan) -> Self {
+        let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
+        Self {
+            format: FORMAT.to_owned(),
+            strategy: plan.strategy.to_string(),
+            pool_size: plan.pool_size,
+            lower_bound: plan.lower_bound,
+            proven_optimal: plan.proven_optimal,
+            naive_size: plan.naive_size,
+            alignment: plan.alignment,
+            padding: plan.padding,
+            steps: plan.steps,
+            peak_step: plan.peak_step,
+            seconds: None,
+            chunks: plan
+                .chunks
+                .into_iter()
+                .map(|chunk| ChunkEntry {
+                    id: chunk.id,
+                    name: chunk.name,
+                    size: chunk.size,
+                    begin: chunk.begin,
+                    end: chunk.end,
+                    offset: chunk.offset,
+                    overwrites: chunk
+                        .overwrites
+                        .map(|(chunk, offset)| LinkEntry { chunk: ids[chunk], offset }),
+                })
+                .collect(),
+            tensors: plan
+                .tensors
+                .into_iter()
+                .map(|PlannedTensor { name, size, place }| {
+                    let (chunk, supplied, offset) = match place {
+                        TensorPlace::Pool { chunk, offset } => (Some(ids[chunk]), None, offset),
+                        TensorPlace::Supplied { tensor, offset } => (None, Some(tensor), offset),
+                        TensorPlace::Nowhere => (None, None, 0),
+                    };
+                    TensorEntry { name, chunk, supplied, offset, size }
+                })
+                .collect(),
+        }
+    }
+}
+
+impl TryFrom<PlanFile> for Plan {
+    type Error = PlanFileError;
+
+    fn try_from(file: PlanFile) -> Result<Self, PlanFileError> {
+        if file.format != FORMAT {
+            return Err(PlanFileError::Format(file.format));
+        }
+        let mut positions: Vec<(u64, usize)> =
+            file.chunks.iter().map(|chunk| chunk.id).zip(0..).collect();
+        positions.sort_unstable();
+        let find = |id: u64, user: &str| {
+            positions
+                .binary_search_by_key(&id, |&(number, _)| number)
+                .map(|at| positions[at].1)
+                .map_err(|_| PlanFileError::UnknownChunk { user: user.to_owned(), id })
+        };
+        let chunks = file
+            .chunks
+            .into_iter()
+            .map(|chunk| {
+                let overwrites = match chunk.overwrites {
+                    Some(link) => Some((find(link.chunk, &chunk.name)?, link.offset)),
+                    None => None,
+                };
+                Ok(PlannedChunk {
+                    id: chunk.id,
+                    name: chunk.name,
+                    size: chunk.size,
+                    begin: chunk.begin,
+                    end: chunk.end,
+                    offset: chunk.offset,
+                    overwrites,
+                })
+            })
+            .collect::<Result<_, PlanFileError>>()?;
+        let tensors = file
+            .tensors
+            .into_iter()
+            .map(|TensorEntry { name, chunk, supplied, offset, size }| {
+                let place = match (chunk, supplied) {
+                    (Some(id), _) => TensorPlace::Pool { chunk: find(id, &name)?, offset },
+                    (None, Some(tensor)) => TensorPlace::Supplied { tensor, offset },
+                    (None, None) => TensorPlace::Nowhere,
+                };
+                Ok(PlannedTensor { name, size, place })
+            })
+            .collect::<Result<_, PlanFileError>>()?;
+        Ok(Self {
+            strategy: file.strategy.parse()?,
+            pool_size: file.pool_size,
+            lower_bound: file.lower_bound,
+            proven_optimal: file.proven_optimal,
+            naive_size: file.naive_size,
+            alignment: file.alignment,
+            padding: file.padding,
+            steps: file.steps,
+            peak_step: file.peak_step,
+            chunks,
+            tensors,
+        })
+    }
+}

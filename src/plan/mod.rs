@@ -1,0 +1,199 @@
+//! The plan: what a framework takes away.
+
+#[cfg(feature = "serde")]
+mod file;
+
+#[cfg(feature = "serde")]
+pub use file::PlanFile;
+
+use crate::{
+    Bytes, OpSequence, Problem, Step, Strategy, lower::Home, planner::Layout, problem::ChunkId,
+};
+
+/// The size of the pool, and a fixed offset in it for every chunk and every tensor.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "PlanFile", into = "PlanFile")
+)]
+pub struct Plan {
+    /// Who planned.
+    pub strategy: Strategy,
+    /// What the framework must reserve, in bytes.
+    pub pool_size: Bytes,
+    /// No plan of the same problem can be smaller, in bytes.
+    pub lower_bound: Bytes,
+    /// Whether no smaller pool exists.
+    pub proven_optimal: bool,
+    /// What one buffer per chunk would take, in bytes.
+    pub naive_size: Bytes,
+    /// Alignment of the pool and of all roots, in bytes.
+    pub alignment: Bytes,
+    /// Bytes added to the size of every chunk.
+    pub padding: Bytes,
+    /// The number of steps.
+    pub steps: Step,
+    /// The first step at which most bytes are alive.
+    pub peak_step: Step,
+    /// The chunks, in the order of the problem.
+    pub chunks: Vec<PlannedChunk>,
+    /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
+    pub tensors: Vec<PlannedTensor>,
+}
+
+/// A chunk with its place in the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedChunk {
+    /// The chunk's id in its input.
+    pub id: u64,
+    /// Its name, or its id if it has none.
+    pub name: Box<str>,
+    /// Bytes, without padding.
+    pub size: Bytes,
+    /// First step.
+    pub begin: Step,
+    /// Last reading step + 1.
+    pub end: Step,
+    /// Bytes from the start of the pool.
+    pub offset: Bytes,
+    /// The chunk that it is written over, by its place in [`Plan::chunks`], and where in it.
+    pub overwrites: Option<(usize, Bytes)>,
+}
+
+/// A tensor with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedTensor {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its bytes.
+    pub size: Bytes,
+    /// Where it lies.
+    pub place: TensorPlace,
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TensorPlace {
+    /// In the pool.
+    Pool {
+        /// Its chunk, by its place in [`Plan::chunks`].
+        chunk: usize,
+        /// Bytes from the start of the pool.
+        offset: Bytes,
+    },
+    /// In the memory of a supplied tensor.
+    Supplied {
+        /// The name of that input or weight.
+        tensor: Box<str>,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+    /// Nowhere: it has no bytes.
+    Nowhere,
+}
+
+impl Plan {
+    pub(crate) fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
+        let bound = problem.lower_bound();
+        let pool_size = layout.pool_size(problem);
+        let labels = problem.labels();
+        let chunks = problem
+            .ids()
+            .map(|id| {
+                let chunk = problem.chunk(id);
+                PlannedChunk {
+                    id: labels.number(id),
+                    name: labels.name(id).into(),
+                    size: chunk.size,
+                    begin: chunk.begin,
+                    end: chunk.end,
+                    offset: layout.offset(id),
+                    overwrites: problem
+                        .link(id)
+                        .map(|link| (link.overwritten.index(), link.offset)),
+                }
+            })
+            .collect();
+        Self {
+            strategy,
+            pool_size,
+            lower_bound: bound.bytes,
+            proven_optimal: pool_size == bound.bytes,
+            naive_size: problem.naive_size(),
+            alignment: problem.alignment(),
+            padding: problem.padding(),
+            steps: problem.steps(),
+            peak_step: bound.peak_step,
+            chunks,
+            tensors: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of_sequence(
+        sequence: &OpSequence,
+        homes: &[Home],
+        problem: &Problem,
+        strategy: Strategy,
+        layout: &Layout,
+    ) -> Self {
+        let mut plan = Self::of_problem(problem, strategy, layout);
+        let produced = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+        let in_pool = |home: &Home| matches!(home, Home::Chunk { .. });
+        let supplied = (0..).map(crate::sequence::TensorId).zip(homes).filter_map(|(id, home)| {
+            let supplied =
+                !matches!(sequence.tensor(id).origin, crate::sequence::Origin::Output { .. });
+            (supplied && in_pool(home)).then_some(id)
+        });
+        plan.tensors = supplied
+            .chain(produced.copied())
+            .map(|id| {
+                let tensor = sequence.tensor(id);
+                let place = match homes[id.index()] {
+                    Home::Chunk { chunk, offset } => TensorPlace::Pool {
+                        chunk: chunk.index(),
+                        offset: layout.offset(chunk) + offset,
+                    },
+                    Home::Supplied { tensor, offset } => TensorPlace::Supplied {
+                        tensor: sequence.tensor(tensor).name.clone(),
+                        offset,
+                    },
+                    Home::Nowhere => TensorPlace::Nowhere,
+                };
+                PlannedTensor { name: tensor.name.clone(), size: tensor.size.unwrap_or(0), place }
+            })
+            .collect();
+        plan
+    }
+
+    /// The place of a tensor, by name; looks through the list.
+    #[must_use]
+    pub fn tensor(&self, name: &str) -> Option<&PlannedTensor> {
+        self.tensors.iter().find(|tensor| &*tensor.name == name)
+    }
+
+    /// The offset of a tensor in the pool in bytes, if it lies there; looks through the list.
+    #[must_use]
+    pub fn offset(&self, name: &str) -> Option<Bytes> {
+        match self.tensor(name)?.place {
+            TensorPlace::Pool { offset, .. } => Some(offset),
+            TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+        }
+    }
+
+    /// The pool size as a multiple of the lower bound; 1 is perfect.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+    pub fn ratio(&self) -> f64 {
+        match self.lower_bound {
+            0 => 1.0,
+            bound => self.pool_size as f64 / bound as f64,
+        }
+    }
+
+    /// The offset of a chunk of the planned problem, in bytes.
+    #[must_use]
+    pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {
+        self.chunks[chunk.index()].offset
+    }
+}

@@ -1,0 +1,44 @@
+//! The answer of a planner.
+
+use crate::{
+    Bytes,
+    problem::{ChunkId, Problem},
+};
+
+/// An offset in the pool for every chunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// In bytes, by [`ChunkId`]; 0 for chunks without bytes.
+    pub offsets: Vec<Bytes>,
+}
+
+impl Layout {
+    /// Places every chain as a rigid body, its root at `base(root)`.
+    pub fn from_roots(problem: &Problem, base: impl Fn(ChunkId) -> Bytes) -> Self {
+        let offsets = problem
+            .ids()
+            .map(|chunk| {
+                let (root, offset) = problem.place_in_chain(chunk);
+                if problem.chunk(chunk).size > 0 { base(root) + offset } else { 0 }
+            })
+            .collect();
+        Self { offsets }
+    }
+
+    /// The offset of a chunk, in bytes.
+    #[must_use]
+    pub fn offset(&self, chunk: ChunkId) -> Bytes {
+        self.offsets[chunk.index()]
+    }
+
+    /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment
+    /// (spec 5).
+    #[must_use]
+    pub fn pool_size(&self, problem: &Problem) -> Bytes {
+        problem
+            .roots()
+            .map(|root| problem.align_up(self.offset(root) + problem.padded_size(root)))
+            .max()
+            .unwrap_or(0)
+    }
+}

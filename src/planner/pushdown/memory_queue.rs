@@ -1,0 +1,187 @@
+//! The memory queue: all blocks, in address order (spec 4).
+//!
+//! While the simulation runs, blocks have no addresses, only neighbours: the queue is elastic. So
+//! it is a doubly linked list inside a `slotmap`, whose keys stay valid while blocks around them
+//! come and go.
+
+use std::fmt;
+
+use slotmap::{SlotMap, new_key_type};
+
+use crate::{
+    Bytes,
+    planner::pushdown::free_queue::FreeRank,
+    problem::{ChunkId, Problem},
+};
+
+new_key_type! {
+    /// A block of the memory queue.
+    pub(super) struct BlockKey;
+}
+
+/// What is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Used(ChunkId),
+    /// With its place in the free queue.
+    Free(FreeRank),
+}
+
+/// A run of bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// Never 0.
+    pub(super) size: Bytes,
+    pub(super) content: Content,
+    /// The neighbour below; its `above` is this block.
+    below: Option<BlockKey>,
+    /// The neighbour above; its `below` is this block.
+    above: Option<BlockKey>,
+}
+
+/// All blocks, linked in address order; two free blocks are never neighbours once an operation of
+/// the simulator is over.
+#[derive(Default)]
+pub(super) struct MemoryQueue {
+    blocks: SlotMap<BlockKey, Block>,
+    /// The block at the lowest address; `None` only while the queue is empty.
+    bottom: Option<BlockKey>,
+    /// The block at the highest address; `None` only while the queue is empty.
+    top: Option<BlockKey>,
+}
+
+impl MemoryQueue {
+    pub(super) fn get(&self, block: BlockKey) -> &Block {
+        &self.blocks[block]
+    }
+
+    pub(super) fn get_mut(&mut self, block: BlockKey) -> &mut Block {
+        &mut self.blocks[block]
+    }
+
+    pub(super) fn below(&self, block: BlockKey) -> Option<BlockKey> {
+        self.blocks[block].below
+    }
+
+    pub(super) fn above(&self, block: BlockKey) -> Option<BlockKey> {
+        self.blocks[block].above
+    }
+
+    /// Adds a block above all others.
+    pub(super) fn push(&mut self, size: Bytes, content: Content) -> BlockKey {
+        self.insert(size, content, self.top, None)
+    }
+
+    /// Adds a block directly below another.
+    pub(super) fn insert_below(
+        &mut self,
+        above: BlockKey,
+        size: Bytes,
+        content: Content,
+    ) -> BlockKey {
+        self.insert(size, content, self.below(above), Some(above))
+    }
+
+    /// Adds a block directly above another.
+    pub(super) fn insert_above(
+        &mut self,
+        below: BlockKey,
+        size: Bytes,
+        content: Content,
+    ) -> BlockKey {
+        self.insert(size, content, Some(below), self.above(below))
+    }
+
+    fn insert(
+        &mut self,
+        size: Bytes,
+        content: Content,
+        below: Option<BlockKey>,
+        above: Option<BlockKey>,
+    ) -> BlockKey {
+        let block = self.blocks.insert(Block { size, content, below, above });
+        self.join(below, Some(block));
+        self.join(Some(block), above);
+        block
+    }
+
+    /// Takes a block out; its neighbours become neighbours.
+    pub(super) fn remove(&mut self, block: BlockKey) {
+        if let Some(Block { below, above, .. }) = self.blocks.remove(block) {
+            self.join(below, above);
+        }
+    }
+
+    /// Makes two blocks neighbours; `None` below or above stands for the end of the queue.
+    fn join(&mut self, below: Option<BlockKey>, above: Option<BlockKey>) {
+        match below {
+            Some(below) => self.blocks[below].above = above,
+            None => self.bottom = above,
+        }
+        match above {
+            Some(above) => self.blocks[above].below = below,
+            None => self.top = below,
+        }
+    }
+
+    /// The chunk in the nearest used block below or above. At most two steps, since two free blocks
+    /// are never neighbours.
+    pub(super) fn nearest_used(
+        &self,
+        block: BlockKey,
+        neighbour: impl Fn(&Self, BlockKey) -> Option<BlockKey>,
+    ) -> Option<ChunkId> {
+        let mut next = neighbour(self, block);
+        while let Some(block) = next {
+            match self.blocks[block].content {
+                Content::Used(chunk) => return Some(chunk),
+                Content::Free(_) => next = neighbour(self, block),
+            }
+        }
+        None
+    }
+
+    /// The invariants around one block: links go both ways, no two free neighbours, bytes.
+    pub(super) fn is_sound_at(&self, block: BlockKey) -> bool {
+        let free = |block: BlockKey| matches!(self.blocks[block].content, Content::Free(_));
+        let Block { size, below, above, .. } = self.blocks[block];
+        size > 0
+            && below.map_or(self.bottom == Some(block), |b| self.blocks[b].above == Some(block))
+            && above.map_or(self.top == Some(block), |a| self.blocks[a].below == Some(block))
+            && ![below, above].into_iter().flatten().any(|other| free(block) && free(other))
+    }
+
+    /// Shows the blocks from the bottom up, for traces.
+    pub(super) fn show<'a>(&'a self, problem: &'a Problem) -> impl fmt::Display + 'a {
+        Shown { queue: self, problem }
+    }
+}
+
+struct Shown<'a> {
+    queue: &'a MemoryQueue,
+    problem: &'a Problem,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 16;
+        f.write_str("[")?;
+        let mut next = self.queue.bottom;
+        for index in 0..SHOWN {
+            let Some(key) = next else { break };
+            let block = &self.queue.blocks[key];
+            let comma = if index == 0 { "" } else { ", " };
+            match block.content {
+                Content::Used(chunk) => {
+                    write!(f, "{comma}{} {}", self.problem.labels().name(chunk), block.size)?;
+                }
+                Content::Free(_) => write!(f, "{comma}free {}", block.size)?,
+            }
+            next = block.above;
+        }
+        match self.queue.blocks.len().saturating_sub(SHOWN) {
+            0 => f.write_str("]"),
+            more => write!(f, ", and {more} more]"),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Offsets (spec 5): every chain sinks until it rests on its front space.
+//!
+//! `base(root)` is the least aligned offset at which every member `m` of the chain, at offset
+//! `o(m)` from the root, lies above the ends of all chunks in its front space. By nature this is a
+//! recursion with a memo; here the call stack is a list, so that a tower of a million chunks is as
+//! good as any.
+
+use crate::{
+    Bytes,
+    planner::{Layout, pushdown::simulate::Above},
+    problem::{ChunkId, Problem},
+};
+
+/// The offset of every chunk.
+pub(super) fn resolve(problem: &Problem, front_space: &[Above]) -> Layout {
+    let fronts = Fronts::by_root(problem, front_space);
+    let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; problem.len()];
+    let mut calls: Vec<(ChunkId, usize)> = Vec::new();
+    for root in problem.roots() {
+        calls.push((root, fronts.first(root)));
+        while let Some((root, next)) = calls.pop() {
+            if bases[root.index()].state == State::Known {
+                continue;
+            }
+            bases[root.index()].state = State::Open;
+            let Some(Above { upper, lower }) = fronts.get(root, next) else {
+                let base = &mut bases[root.index()];
+                *base = Base { low: problem.align_up(base.low), state: State::Known };
+                continue;
+            };
+            let (lower_root, lower_offset) = problem.place_in_chain(lower);
+            let below = bases[lower_root.index()];
+            if below.state == State::Known {
+                let end = below.low + lower_offset + problem.padded_size(lower);
+                let (_, offset) = problem.place_in_chain(upper);
+                let base = &mut bases[root.index()];
+                base.low = base.low.max(end.saturating_sub(offset));
+                calls.push((root, next + 1));
+            } else {
+                debug_assert!(below.state == State::Untouched, "chains lie above each other");
+                calls.push((root, next));
+                calls.push((lower_root, fronts.first(lower_root)));
+            }
+        }
+    }
+    Layout::from_roots(problem, |root| bases[root.index()].low)
+}
+
+/// What is known of a root's offset.
+#[derive(Clone, Copy)]
+struct Base {
+    /// The offset if `Known`, else the most that any front space seen so far demands.
+    low: Bytes,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Untouched,
+    /// Waiting for the chains below.
+    Open,
+    Known,
+}
+
+/// The front space grouped by the root of the upper chunk.
+struct Fronts {
+    /// By root: its entries are `entries[starts[root]..starts[root + 1]]`.
+    starts: Vec<usize>,
+    entries: Vec<Above>,
+}
+
+impl Fronts {
+    /// A counting sort.
+    fn by_root(problem: &Problem, front_space: &[Above]) -> Self {
+        let root = |above: &Above| problem.place_in_chain(above.upper).0.index();
+        let mut starts = vec![0; problem.len() + 1];
+        for above in front_space {
+            starts[root(above) + 1] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![Above { upper: ChunkId(0), lower: ChunkId(0) }; front_space.len()];
+        for above in front_space {
+            let slot = &mut next[root(above)];
+            entries[*slot] = *above;
+            *slot += 1;
+        }
+        Self { starts, entries }
+    }
+
+    fn first(&self, root: ChunkId) -> usize {
+        self.starts[root.index()]
+    }
+
+    fn get(&self, root: ChunkId, at: usize) -> Option<Above> {
+        (at < self.starts[root.index() + 1]).then(|| self.entries[at])
+    }
+}

@@ -1,0 +1,188 @@
+//! The simulation (spec 4): free, alloc and alloc-overwrite on the memory queue and the free
+//! queue. Its result is the front space: which chunk came to lie directly below which.
+
+use tracing::trace;
+
+use crate::{
+    Bytes, Step,
+    planner::pushdown::{
+        free_queue::FreeQueue,
+        memory_queue::{BlockKey, Content, MemoryQueue},
+    },
+    problem::{ChunkId, Link, Problem},
+};
+
+/// One chunk lies directly below another at some step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Above {
+    pub(super) upper: ChunkId,
+    pub(super) lower: ChunkId,
+}
+
+/// Replays the run and returns the front space, at most two entries per chunk.
+pub(super) fn simulate(problem: &Problem) -> Vec<Above> {
+    let begins = problem.chunk_order();
+    let mut ends: Vec<(Step, u32)> =
+        (0..).zip(&begins).map(|(rank, &chunk)| (problem.chunk(chunk).end, rank)).collect();
+    ends.sort_unstable();
+    let mut simulator = Simulator::new(problem);
+    let (mut next_begin, mut next_end) = (0, 0);
+    while let Some(&(end, _)) = ends.get(next_end) {
+        let begin = |at: usize| begins.get(at).map(|&chunk| problem.chunk(chunk).begin);
+        simulator.step = begin(next_begin).map_or(end, |begin| begin.min(end));
+        while let Some(&(_, rank)) = ends.get(next_end).filter(|(end, _)| *end == simulator.step) {
+            let chunk = begins[rank as usize];
+            if problem.overwriter(chunk).is_none() {
+                simulator.free(chunk);
+            }
+            next_end += 1;
+        }
+        let first = next_begin;
+        while begin(next_begin) == Some(simulator.step) {
+            next_begin += 1;
+        }
+        let arriving = &begins[first..next_begin];
+        for &chunk in arriving {
+            if problem.link(chunk).is_none() {
+                simulator.alloc(chunk);
+            }
+        }
+        // After the allocs: an overwriter gives back the rest of the overwritten chunk one step
+        // before that chunk's life ends.
+        for &chunk in arriving {
+            if let Some(link) = problem.link(chunk) {
+                simulator.alloc_overwrite(chunk, link);
+            }
+        }
+    }
+    simulator.front_space
+}
+
+/// The state of the simulation.
+struct Simulator<'a> {
+    problem: &'a Problem,
+    step: Step,
+    memory: MemoryQueue,
+    free: FreeQueue,
+    /// The block of each chunk that is alive and not yet overwritten.
+    blocks: Vec<Option<BlockKey>>,
+    front_space: Vec<Above>,
+}
+
+impl<'a> Simulator<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        Self {
+            problem,
+            step: 0,
+            memory: MemoryQueue::default(),
+            free: FreeQueue::default(),
+            blocks: vec![None; problem.len()],
+            front_space: Vec::new(),
+        }
+    }
+
+    /// Gives the block of a chunk back.
+    fn free(&mut self, chunk: ChunkId) {
+        if let Some(block) = self.blocks[chunk.index()].take() {
+            let stamp = self.problem.chunk(chunk).end;
+            self.release(block, stamp);
+            self.trace("free", chunk);
+        }
+    }
+
+    /// Finds a block for a root chunk.
+    fn alloc(&mut self, chunk: ChunkId) {
+        let size = self.problem.padded_size(chunk);
+        let content = Content::Used(chunk);
+        let (block, how) = if self.free.len() == 0 {
+            (self.memory.push(size, content), "alloc at the top")
+        } else if let Some(block) = self.free.take_at_least(size) {
+            let rest = self.memory.get(block).size - size;
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            if rest > 0 {
+                let rest_block = self.memory.insert_above(block, rest, content);
+                self.release(rest_block, self.problem.chunk(chunk).end);
+            }
+            (block, if rest > 0 { "alloc in a part" } else { "alloc in a fit" })
+        } else if let Some(block) = self.free.take_last() {
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            (block, "alloc by growing")
+        } else {
+            // The queue is not empty, so it has a last block.
+            return;
+        };
+        self.settle(chunk, block);
+        self.trace(how, chunk);
+    }
+
+    /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
+    /// tail become free.
+    fn alloc_overwrite(&mut self, chunk: ChunkId, link: Link) {
+        let Some(block) = self.blocks[link.overwritten.index()].take() else {
+            return;
+        };
+        let size = self.problem.padded_size(chunk);
+        let (head, tail) = (link.offset, self.memory.get(block).size - link.offset - size);
+        let content = Content::Used(chunk);
+        let stored = self.memory.get_mut(block);
+        (stored.size, stored.content) = (size, content);
+        let stamp = self.problem.chunk(link.overwritten).end;
+        if head > 0 {
+            let head = self.memory.insert_below(block, head, content);
+            self.release(head, stamp);
+        }
+        if tail > 0 {
+            let tail = self.memory.insert_above(block, tail, content);
+            self.release(tail, stamp);
+        }
+        self.settle(chunk, block);
+        self.trace("alloc_overwrite", chunk);
+    }
+
+    /// Makes a block free, merging it with free neighbours; the result takes the stamp.
+    fn release(&mut self, block: BlockKey, stamp: Step) {
+        let mut size = self.memory.get(block).size;
+        for neighbour in [self.memory.below(block), self.memory.above(block)].into_iter().flatten()
+        {
+            if let Content::Free(rank) = self.memory.get(neighbour).content {
+                trace!(target: "memplan::simulate", step = self.step, size, with = rank.size, "merge");
+                self.free.remove(rank);
+                self.memory.remove(neighbour);
+                size += rank.size;
+            }
+        }
+        let rank = self.free.insert(size, stamp, block);
+        let stored = self.memory.get_mut(block);
+        (stored.size, stored.content) = (size, Content::Free(rank));
+        debug_assert!(self.memory.is_sound_at(block), "unsound around a released block");
+    }
+
+    /// A chunk has got its block: record the front space on both sides.
+    fn settle(&mut self, chunk: ChunkId, block: BlockKey) {
+        self.blocks[chunk.index()] = Some(block);
+        if let Some(lower) = self.memory.nearest_used(block, MemoryQueue::below) {
+            self.front_space.push(Above { upper: chunk, lower });
+        }
+        if let Some(upper) = self.memory.nearest_used(block, MemoryQueue::above) {
+            self.front_space.push(Above { upper, lower: chunk });
+        }
+        debug_assert!(self.memory.is_sound_at(block), "unsound around a used block");
+    }
+
+    /// One line per event, with both queues.
+    #[inline]
+    fn trace(&self, event: &str, chunk: ChunkId) {
+        let size = || -> Bytes { self.problem.padded_size(chunk) };
+        trace!(
+            target: "memplan::simulate",
+            step = self.step,
+            chunk = self.problem.labels().name(chunk),
+            size = size(),
+            memory = %self.memory.show(self.problem),
+            free = %self.free,
+            "{event}",
+        );
+    }
+}

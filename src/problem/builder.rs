@@ -1,0 +1,242 @@
+//! Building and checking a problem.
+
+use std::ops::Range;
+
+use tracing::debug;
+
+use crate::{
+    Bytes, Step,
+    problem::{Chunk, ChunkId, Ids, Labels, Problem, ProblemError, Refusal, Request, links::Links},
+};
+
+/// Collects chunks and requests; [`build`](Self::build) checks them.
+#[derive(Clone, Debug)]
+pub struct ProblemBuilder {
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) requests: Vec<Request>,
+    pub(super) labels: Labels,
+    pub(super) alignment: Bytes,
+    pub(super) padding: Bytes,
+    pub(super) steps: Step,
+}
+
+impl Default for ProblemBuilder {
+    fn default() -> Self {
+        Self {
+            chunks: Vec::new(),
+            requests: Vec::new(),
+            labels: Labels::default(),
+            alignment: 1,
+            padding: 0,
+            steps: 0,
+        }
+    }
+}
+
+impl ProblemBuilder {
+    /// Adds a chunk that lives in a half-open range of steps and has a size in bytes. Ids count
+    /// from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there are 2^32 chunks already.
+    #[allow(clippy::needless_pass_by_value, reason = "a literal range reads best")]
+    pub fn chunk(&mut self, lifetime: Range<Step>, size: Bytes) -> ChunkId {
+        let id = ChunkId::from_index(self.chunks.len());
+        self.chunks.push(Chunk { begin: lifetime.start, end: lifetime.end, size });
+        if !self.labels.names.is_empty() {
+            self.labels.names.push("".into());
+        }
+        id
+    }
+
+    /// Adds a chunk with a name for messages, maps and files.
+    ///
+    /// # Panics
+    ///
+    /// If there are 2^32 chunks already.
+    pub fn named_chunk(
+        &mut self,
+        name: impl Into<Box<str>>,
+        lifetime: Range<Step>,
+        size: Bytes,
+    ) -> ChunkId {
+        let id = self.chunk(lifetime, size);
+        self.labels.names.resize(self.chunks.len(), "".into());
+        self.labels.names[id.index()] = name.into();
+        id
+    }
+
+    /// Asks that `overwriter` be written over `overwritten`, `offset` bytes from its start.
+    /// Requests are taken in the order given.
+    pub fn overwrite(
+        &mut self,
+        overwriter: ChunkId,
+        overwritten: ChunkId,
+        offset: Bytes,
+    ) -> &mut Self {
+        self.request(Request { overwriter, overwritten, offset, required: false })
+    }
+
+    /// Adds a request, or a requirement, to overwrite.
+    pub fn request(&mut self, request: Request) -> &mut Self {
+        self.requests.push(request);
+        self
+    }
+
+    /// Gives the chunks the ids that they have outside; as many as chunks in the end.
+    pub fn with_ids(&mut self, ids: Ids) -> &mut Self {
+        self.labels.ids = ids;
+        self
+    }
+
+    /// Lets the sequence have at least this many steps, though no chunk lives in the last ones.
+    pub fn at_least_steps(&mut self, steps: Step) -> &mut Self {
+        self.steps = self.steps.max(steps);
+        self
+    }
+
+    /// Aligns the offsets of roots to a power of two, in bytes; 1 at first.
+    #[must_use]
+    pub fn alignment(mut self, alignment: Bytes) -> Self {
+        self.alignment = alignment;
+        self
+    }
+
+    /// Adds bytes to the size of every chunk; 0 at first.
+    #[must_use]
+    pub fn padding(mut self, padding: Bytes) -> Self {
+        self.padding = padding;
+        self
+    }
+
+    /// Checks everything and resolves the requests into links.
+    ///
+    /// # Errors
+    ///
+    /// If a lifetime is empty, ids repeat, a request names an unknown chunk or does not fit, a
+    /// required overwrite cannot be honoured, the alignment is not a power of two, or the sizes
+    /// do not add up in 64 bits.
+    pub fn build(mut self) -> Result<Problem, ProblemError> {
+        self.check_chunks()?;
+        self.check_ids()?;
+        self.check_requests()?;
+        let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
+        for dropped in dropped {
+            let Request { overwriter, overwritten, required, .. } = self.requests[dropped.request];
+            let (overwriter, overwritten) =
+                (self.labels.name(overwriter), self.labels.name(overwritten));
+            let reason = dropped.reason;
+            if required {
+                return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
+            }
+            debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
+        }
+        let steps = self.chunks.iter().map(|c| c.end).max().unwrap_or(0);
+        self.steps = self.steps.max(steps);
+        Ok(Problem {
+            chunks: self.chunks,
+            requests: self.requests,
+            links,
+            labels: self.labels,
+            alignment: self.alignment,
+            padding: self.padding,
+            steps: self.steps,
+        })
+    }
+
+    fn check_chunks(&self) -> Result<(), ProblemError> {
+        if !self.alignment.is_power_of_two() {
+            return Err(ProblemError::Alignment { alignment: self.alignment });
+        }
+        if u32::try_from(self.chunks.len()).is_err() {
+            return Err(ProblemError::TooManyChunks);
+        }
+        let mut sum: Bytes = 0;
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let name = || self.labels.name(ChunkId::from_index(index));
+            if chunk.begin >= chunk.end {
+                let Chunk { begin, end, .. } = *chunk;
+                return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+            }
+            if chunk.size > 0 {
+                sum = chunk
+                    .size
+                    .checked_add(self.padding)
+                    .and_then(|size| size.checked_next_multiple_of(self.alignment))
+                    .and_then(|size| sum.checked_add(size))
+                    // One more round-up of a whole pool must fit, too.
+                    .filter(|sum| sum.checked_add(self.alignment).is_some())
+                    .ok_or_else(|| ProblemError::SizeOverflow {
+                        chunk: name(),
+                        size: chunk.size,
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ids(&self) -> Result<(), ProblemError> {
+        let (chunks, ids) = (self.chunks.len(), self.labels.ids.len());
+        if ids.is_some_and(|ids| ids != chunks) {
+            return Err(ProblemError::IdCount { chunks });
+        }
+        let duplicate = match &self.labels.ids {
+            Ids::Positions => None,
+            Ids::Numbers(numbers) => repeated(numbers).map(u64::to_string),
+            Ids::Texts(texts) => repeated(texts).map(Box::to_string),
+        };
+        match duplicate {
+            Some(id) => Err(ProblemError::DuplicateId { id }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_requests(&self) -> Result<(), ProblemError> {
+        for request in &self.requests {
+            let Request { overwriter, overwritten, offset, .. } = *request;
+            for chunk in [overwriter, overwritten] {
+                if chunk.index() >= self.chunks.len() {
+                    return Err(ProblemError::UnknownChunk { id: u64::from(chunk.0) });
+                }
+            }
+            let name = |chunk| self.labels.name(chunk);
+            if overwriter == overwritten {
+                return Err(ProblemError::OverwritesItself { chunk: name(overwriter) });
+            }
+            let size = self.chunks[overwriter.index()].size;
+            let room = self.chunks[overwritten.index()].size;
+            if offset.checked_add(size).is_none_or(|end| end > room) {
+                return Err(ProblemError::OverwriteDoesNotFit {
+                    overwriter: name(overwriter),
+                    overwritten: name(overwritten),
+                    size,
+                    offset,
+                    room,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An element that occurs twice.
+fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
+    let mut sorted: Vec<&T> = items.iter().collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
+impl Refusal {
+    /// Every reason, for tables in tests and documents.
+    pub const ALL: [Self; 8] = [
+        Self::NotLastReader,
+        Self::OverwritesAnother,
+        Self::OverwrittenByAnother,
+        Self::Displaced,
+        Self::NotBefore,
+        Self::Empty,
+        Self::KeptToTheEnd,
+        Self::OutsideThePool,
+    ];
+}

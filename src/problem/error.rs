@@ -1,0 +1,98 @@
+//! What can be wrong with a problem.
+
+use crate::{Bytes, Step, problem::Refusal};
+
+/// A problem that cannot be planned. Chunks are named as in the input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemError {
+    /// A lifetime that ends before or when it begins.
+    #[error(
+        "chunk '{chunk}' has an empty lifetime [{begin}, {end}): `end` is the last reading step + 1"
+    )]
+    EmptyLifetime {
+        /// The chunk's name.
+        chunk: String,
+        /// Its first step.
+        begin: Step,
+        /// Its end.
+        end: Step,
+    },
+    /// Two chunks with one id.
+    #[error("two chunks have the id '{id}'; ids must be unique")]
+    DuplicateId {
+        /// The id.
+        id: String,
+    },
+    /// Not as many ids as chunks.
+    #[error("the ids given are not as many as the {chunks} chunks")]
+    IdCount {
+        /// The number of chunks.
+        chunks: usize,
+    },
+    /// A request names a chunk that does not exist.
+    #[error("an overwrite request names chunk {id}, which does not exist")]
+    UnknownChunk {
+        /// The id that no chunk has.
+        id: u64,
+    },
+    /// A chunk that asks to overwrite itself.
+    #[error("chunk '{chunk}' asks to overwrite itself")]
+    OverwritesItself {
+        /// The chunk's name.
+        chunk: String,
+    },
+    /// An overwriter that is not inside the chunk it would overwrite.
+    #[error(
+        "chunk '{overwriter}' ({size} B) does not fit in '{overwritten}' ({room} B) at offset {offset}"
+    )]
+    OverwriteDoesNotFit {
+        /// The overwriter's name.
+        overwriter: String,
+        /// The overwritten chunk's name.
+        overwritten: String,
+        /// The overwriter's size in bytes.
+        size: Bytes,
+        /// The requested offset in bytes.
+        offset: Bytes,
+        /// The overwritten chunk's size in bytes.
+        room: Bytes,
+    },
+    /// A required overwrite that cannot be honoured.
+    #[error("chunk '{overwriter}' must overwrite '{overwritten}', but {reason}")]
+    RequiredOverwrite {
+        /// The overwriter's name.
+        overwriter: String,
+        /// The overwritten chunk's name.
+        overwritten: String,
+        /// Why not.
+        reason: Refusal,
+    },
+    /// An alignment that is not a power of two.
+    #[error("alignment {alignment} is not a power of two")]
+    Alignment {
+        /// The alignment in bytes.
+        alignment: Bytes,
+    },
+    /// The sizes of all chunks, padded and aligned, do not add up in 64 bits.
+    #[error(
+        "the sizes of all chunks add up to more than 2^64 bytes (at chunk '{chunk}' of {size} B)"
+    )]
+    SizeOverflow {
+        /// The chunk at which the sum no longer fits.
+        chunk: String,
+        /// Its size in bytes.
+        size: Bytes,
+    },
+    /// More chunks than ids.
+    #[error("a problem holds at most {} chunks", u32::MAX)]
+    TooManyChunks,
+    /// A file of another format.
+    #[error("the format is '{found}', expected '{expected}'")]
+    Format {
+        /// What the file says.
+        found: String,
+        /// What it must say.
+        expected: &'static str,
+    },
+}

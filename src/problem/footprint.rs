@@ -1,0 +1,67 @@
+//! The footprint of a chain: a rigid body made of segments.
+//!
+//! A chain occupies, in each step, the bytes of its outermost live member: from the step where
+//! the overwritten chunk has ended, only the overwriter's own bytes. A plain chunk is one segment;
+//! an overwritten chain is a staircase. Bounds, searches and pictures speak segments; planners
+//! that know only boxes take [`Problem::bounding_box`].
+
+use crate::{
+    Bytes, Step,
+    problem::{Chunk, ChunkId, Problem},
+};
+
+/// A rectangle of steps and bytes that a chain occupies and no other chain may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The chunk that holds the bytes.
+    pub chunk: ChunkId,
+    /// The first step.
+    pub begin: Step,
+    /// The step after the last.
+    pub end: Step,
+    /// The lowest byte, from the root's offset.
+    pub low: Bytes,
+    /// The byte after the highest, from the root's offset, padding included.
+    pub high: Bytes,
+}
+
+impl Problem {
+    /// The members of the chain of `root`, each overwriting the one before.
+    pub fn chain(&self, root: ChunkId) -> impl Iterator<Item = ChunkId> + '_ {
+        std::iter::successors(Some(root), |&chunk| self.overwriter(chunk))
+    }
+
+    /// The part of its chain's footprint that a chunk adds: its bytes, from the step where the
+    /// chunk it overwrites has ended. `None` if nothing is left, because it has no bytes or an
+    /// overwriter lives for the shared step only.
+    #[must_use]
+    pub fn segment(&self, chunk: ChunkId) -> Option<Segment> {
+        let Chunk { begin, end, .. } = *self.chunk(chunk);
+        let begin = self.link(chunk).map_or(begin, |link| self.chunk(link.overwritten).end);
+        let size = self.padded_size(chunk);
+        if begin >= end || size == 0 {
+            return None;
+        }
+        let (_, low) = self.place_in_chain(chunk);
+        Some(Segment { chunk, begin, end, low, high: low + size })
+    }
+
+    /// The segments of the chain of `root`, in time.
+    pub fn segments(&self, root: ChunkId) -> impl Iterator<Item = Segment> + '_ {
+        self.chain(root).filter_map(|chunk| self.segment(chunk))
+    }
+
+    /// The smallest rectangle around the chain of `root`: the life of the whole chain, the size
+    /// of the root.
+    #[must_use]
+    pub fn bounding_box(&self, root: ChunkId) -> Segment {
+        let chunk = self.chunk(root);
+        Segment {
+            chunk: root,
+            begin: chunk.begin,
+            end: self.chain(root).map(|c| self.chunk(c).end).max().unwrap_or(chunk.end),
+            low: 0,
+            high: self.padded_size(root),
+        }
+    }
+}

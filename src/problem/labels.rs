@@ -1,0 +1,67 @@
+//! What people and files call the chunks. Planners never look at it.
+
+use crate::problem::ChunkId;
+
+/// The ids that chunks have outside, in the file or program that they come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// The position in the list is the id.
+    #[default]
+    Positions,
+    /// A number per chunk.
+    Numbers(Vec<u64>),
+    /// A text per chunk, as MiniMalloc's files allow. Positions serve where a number is needed.
+    Texts(Vec<Box<str>>),
+}
+
+impl Ids {
+    /// How many ids are given; `None` for positions, which always suffice.
+    pub(super) fn len(&self) -> Option<usize> {
+        match self {
+            Self::Positions => None,
+            Self::Numbers(numbers) => Some(numbers.len()),
+            Self::Texts(texts) => Some(texts.len()),
+        }
+    }
+}
+
+/// Ids and names of chunks; takes no memory per chunk where there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The ids; as many as there are chunks, or none.
+    pub ids: Ids,
+    /// The names; as many as there are chunks, or empty. An empty name stands for the id.
+    pub names: Vec<Box<str>>,
+}
+
+impl Labels {
+    /// The id of a chunk as a number.
+    #[must_use]
+    pub fn number(&self, chunk: ChunkId) -> u64 {
+        match &self.ids {
+            Ids::Numbers(numbers) => numbers[chunk.index()],
+            Ids::Positions | Ids::Texts(_) => u64::from(chunk.0),
+        }
+    }
+
+    /// The id of a chunk as its input wrote it.
+    #[must_use]
+    pub fn id(&self, chunk: ChunkId) -> String {
+        match &self.ids {
+            Ids::Texts(texts) => texts[chunk.index()].to_string(),
+            Ids::Positions | Ids::Numbers(_) => self.number(chunk).to_string(),
+        }
+    }
+
+    /// The name of a chunk, if it has one of its own.
+    #[must_use]
+    pub fn own_name(&self, chunk: ChunkId) -> Option<&str> {
+        self.names.get(chunk.index()).map(AsRef::as_ref).filter(|name| !name.is_empty())
+    }
+
+    /// What to call a chunk before a person: its name, else its id.
+    #[must_use]
+    pub fn name(&self, chunk: ChunkId) -> String {
+        self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)
+    }
+}

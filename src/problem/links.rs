@@ -1,0 +1,198 @@
+//! Which overwrite requests are honoured (spec 2.3), and the chains that they make.
+
+use std::fmt;
+
+use crate::{
+    Bytes,
+    problem::{Chunk, ChunkId},
+};
+
+/// The wish of a chunk to be written over a part of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The newer chunk.
+    pub overwriter: ChunkId,
+    /// The older chunk.
+    pub overwritten: ChunkId,
+    /// Where in the older chunk, in bytes from its start.
+    pub offset: Bytes,
+    /// Whether a plan without it is wrong (a state update), or only larger.
+    pub required: bool,
+}
+
+/// An honoured request, seen from its overwriter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The chunk that is written over.
+    pub overwritten: ChunkId,
+    /// Where in it, in bytes from its start.
+    pub offset: Bytes,
+}
+
+/// Why a request was not honoured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Rule a: the overwritten chunk is still read, or is long dead, when the overwriter begins.
+    NotLastReader,
+    /// Rule b: the overwriter overwrites another chunk already.
+    OverwritesAnother,
+    /// Rule c: another overwriter, at least as large or required, has the place.
+    OverwrittenByAnother,
+    /// Rule c: a larger or required overwriter came later and took the place.
+    Displaced,
+    /// Both begin in one step, and the overwritten chunk comes later in chunk order.
+    NotBefore,
+    /// One of the two has no bytes.
+    Empty,
+    /// The overwritten chunk is kept to the end as a graph output.
+    KeptToTheEnd,
+    /// The overwritten chunk was supplied from outside the pool.
+    OutsideThePool,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotLastReader => "its operator is not the last reader of that chunk",
+            Self::OverwritesAnother => "it overwrites another chunk already",
+            Self::OverwrittenByAnother => "another chunk overwrites that one",
+            Self::Displaced => "a larger overwriter of that chunk came later",
+            Self::NotBefore => "that chunk does not come before it",
+            Self::Empty => "one of the two has no bytes",
+            Self::KeptToTheEnd => "that chunk is kept to the end as a graph output",
+            Self::OutsideThePool => "that chunk lies outside the pool",
+        })
+    }
+}
+
+/// A request that was not honoured, with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The request, by its place in the list given.
+    pub request: usize,
+    /// Why it was dropped.
+    pub reason: Refusal,
+}
+
+/// The honoured links of a problem.
+///
+/// Links form chains, never trees: a chunk overwrites at most one other and is overwritten by at
+/// most one other, and an overwriter comes after its overwritten chunk in chunk order. All tables
+/// are empty if nothing is linked, else they have an entry per chunk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Links {
+    /// The link of each overwriter.
+    by_overwriter: Vec<Option<Link>>,
+    /// By overwritten chunk; the inverse of `by_overwriter`.
+    overwriters: Vec<Option<ChunkId>>,
+    /// Root of the chain and offset from it, by chunk; `(itself, 0)` for a root.
+    places: Vec<(ChunkId, Bytes)>,
+}
+
+impl Links {
+    /// Takes the requests in order and keeps those that rules a to c allow.
+    pub(crate) fn resolve(chunks: &[Chunk], requests: &[Request]) -> (Self, Vec<Dropped>) {
+        let mut dropped = Vec::new();
+        if requests.is_empty() {
+            return (Self::default(), dropped);
+        }
+        let mut taken: Vec<Option<usize>> = vec![None; chunks.len()];
+        let mut overwriters: Vec<Option<ChunkId>> = vec![None; chunks.len()];
+        for (index, &request) in requests.iter().enumerate() {
+            let Request { overwriter, overwritten, .. } = request;
+            let present = overwriters[overwritten.index()].and_then(|c| taken[c.index()]);
+            let refusal = refuse(chunks, request).or_else(|| {
+                if taken[overwriter.index()].is_some() {
+                    return Some(Refusal::OverwritesAnother);
+                }
+                present
+                    .filter(|&present| !displaces(chunks, request, requests[present]))
+                    .map(|_| Refusal::OverwrittenByAnother)
+            });
+            if let Some(reason) = refusal {
+                dropped.push(Dropped { request: index, reason });
+                continue;
+            }
+            if let Some(present) = present {
+                taken[requests[present].overwriter.index()] = None;
+                dropped.push(Dropped { request: present, reason: Refusal::Displaced });
+            }
+            taken[overwriter.index()] = Some(index);
+            overwriters[overwritten.index()] = Some(overwriter);
+        }
+        if taken.iter().all(Option::is_none) {
+            return (Self::default(), dropped);
+        }
+        let links: Vec<Option<Link>> = taken
+            .iter()
+            .map(|taken| {
+                let Request { overwritten, offset, .. } = requests[(*taken)?];
+                Some(Link { overwritten, offset })
+            })
+            .collect();
+        let places = places(&links, &overwriters);
+        (Self { by_overwriter: links, overwriters, places }, dropped)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_overwriter.is_empty()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.by_overwriter.iter().flatten().count()
+    }
+
+    pub(crate) fn get(&self, overwriter: ChunkId) -> Option<Link> {
+        *self.by_overwriter.get(overwriter.index())?
+    }
+
+    pub(crate) fn overwriter(&self, overwritten: ChunkId) -> Option<ChunkId> {
+        *self.overwriters.get(overwritten.index())?
+    }
+
+    pub(crate) fn place(&self, chunk: ChunkId) -> (ChunkId, Bytes) {
+        self.places.get(chunk.index()).copied().unwrap_or((chunk, 0))
+    }
+}
+
+/// The reasons that lie in the two chunks alone.
+fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
+    let overwriter = &chunks[request.overwriter.index()];
+    let overwritten = &chunks[request.overwritten.index()];
+    let order = |chunk: &Chunk, id| (chunk.begin, chunk.end, id);
+    if overwriter.size == 0 || overwritten.size == 0 {
+        Some(Refusal::Empty)
+    } else if overwriter.begin != overwritten.end - 1 {
+        Some(Refusal::NotLastReader)
+    } else if order(overwriter, request.overwriter) < order(overwritten, request.overwritten) {
+        Some(Refusal::NotBefore)
+    } else {
+        None
+    }
+}
+
+/// Rule c: whether a request takes the place of the one honoured so far.
+fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
+    let size = |request: Request| chunks[request.overwriter.index()].size;
+    match (request.required, present.required) {
+        (_, true) => false,
+        (true, false) => true,
+        (false, false) => size(request) > size(present),
+    }
+}
+
+/// Walks every chain once, from its root.
+fn places(links: &[Option<Link>], overwriters: &[Option<ChunkId>]) -> Vec<(ChunkId, Bytes)> {
+    let mut places: Vec<(ChunkId, Bytes)> =
+        (0..links.len()).map(|c| (ChunkId::from_index(c), 0)).collect();
+    for root in (0..links.len()).filter(|&c| links[c].is_none()).map(ChunkId::from_index) {
+        let (mut last, mut offset) = (root, 0);
+        while let Some(next) = overwriters[last.index()] {
+            offset += links[next.index()].map_or(0, |link| link.offset);
+            places[next.index()] = (root, offset);
+            last = next;
+        }
+    }
+    places
+}

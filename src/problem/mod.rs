@@ -1,0 +1,264 @@
+//! Memory chunks with lifetimes: what every planner takes, and all that it knows.
+//!
+//! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
+//! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
+//! empty, requests fit, and no sum of sizes wraps. The requests that can be honoured are then
+//! [links](Link), and chunks joined by links form [chains](Problem::chain), which move as one
+//! rigid body.
+//!
+//! ```
+//! use memplan::Problem;
+//!
+//! let mut problem = Problem::builder();
+//! let activation = problem.chunk(0..2, 4096);
+//! let relu = problem.chunk(1..3, 4096);
+//! problem.overwrite(relu, activation, 0);
+//! let problem = problem.build()?;
+//! assert_eq!(problem.link(relu).unwrap().overwritten, activation);
+//! # Ok::<(), memplan::ProblemError>(())
+//! ```
+
+mod bound;
+mod builder;
+mod error;
+#[cfg(feature = "serde")]
+mod file;
+mod footprint;
+mod labels;
+mod links;
+
+pub use bound::Bound;
+pub use builder::ProblemBuilder;
+pub use error::ProblemError;
+#[cfg(feature = "serde")]
+pub use file::{ChunkEntry, OverwriteEntry, ProblemFile};
+pub use footprint::Segment;
+pub use labels::{Ids, Labels};
+pub use links::{Dropped, Link, Refusal, Request};
+
+use crate::{Bytes, Step};
+pub(crate) use links::Links;
+
+/// The index of a chunk in its [`Problem`], from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkId(pub u32);
+
+impl ChunkId {
+    /// The id as an index into a table with an entry per chunk.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The id of the chunk at an index of such a table.
+    ///
+    /// # Panics
+    ///
+    /// If the index does not fit a `u32`; no checked problem has that many chunks.
+    #[must_use]
+    pub fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("a problem has fewer than 2^32 chunks"))
+    }
+}
+
+impl std::fmt::Debug for ChunkId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "c{}", self.0)
+    }
+}
+
+/// A memory chunk: a run of bytes with a lifetime, the smallest unit that is managed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The step of the operator that produces the chunk.
+    pub begin: Step,
+    /// The last step that reads the chunk, plus 1; greater than `begin`.
+    pub end: Step,
+    /// The size in bytes, without padding. A chunk of 0 bytes takes no part in planning and lies
+    /// at offset 0.
+    pub size: Bytes,
+}
+
+/// A checked list of chunks, with the overwrite links between them.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "ProblemFile", into = "ProblemFile")
+)]
+pub struct Problem {
+    chunks: Vec<Chunk>,
+    requests: Vec<Request>,
+    /// What became of the requests; a function of the two fields above.
+    links: Links,
+    labels: Labels,
+    alignment: Bytes,
+    padding: Bytes,
+    steps: Step,
+}
+
+impl Problem {
+    /// Starts an empty problem: alignment 1, no padding.
+    #[must_use]
+    pub fn builder() -> ProblemBuilder {
+        ProblemBuilder::default()
+    }
+
+    /// All chunks, by [`ChunkId`].
+    #[must_use]
+    pub fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
+    /// The number of chunks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether the problem has no chunk.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// One chunk.
+    #[must_use]
+    pub fn chunk(&self, chunk: ChunkId) -> &Chunk {
+        &self.chunks[chunk.index()]
+    }
+
+    /// All ids, ascending.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = ChunkId> + Clone + use<> {
+        let count = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
+        (0..count).map(ChunkId)
+    }
+
+    /// The chunks that overwrite nothing and have at least one byte: each is the root of a chain,
+    /// and a plan is the choice of their offsets.
+    pub fn roots(&self) -> impl Iterator<Item = ChunkId> + '_ {
+        self.ids().filter(|&c| self.chunk(c).size > 0 && self.links.get(c).is_none())
+    }
+
+    /// The bytes to reserve for a chunk: its size and the padding, in bytes. 0 for an empty chunk.
+    #[must_use]
+    pub fn padded_size(&self, chunk: ChunkId) -> Bytes {
+        match self.chunk(chunk).size {
+            0 => 0,
+            size => size + self.padding,
+        }
+    }
+
+    /// The link by which a chunk overwrites another, if it does.
+    #[must_use]
+    pub fn link(&self, overwriter: ChunkId) -> Option<Link> {
+        self.links.get(overwriter)
+    }
+
+    /// The chunk that overwrites this one, if any.
+    #[must_use]
+    pub fn overwriter(&self, overwritten: ChunkId) -> Option<ChunkId> {
+        self.links.overwriter(overwritten)
+    }
+
+    /// The root of the chain that holds a chunk, and the chunk's offset from it in bytes.
+    #[must_use]
+    pub fn place_in_chain(&self, chunk: ChunkId) -> (ChunkId, Bytes) {
+        self.links.place(chunk)
+    }
+
+    /// Whether any request is honoured.
+    #[must_use]
+    pub fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// The number of requests that are honoured.
+    #[must_use]
+    pub fn links_taken(&self) -> usize {
+        self.links.count()
+    }
+
+    /// The requests to overwrite, in the order given, honoured or not.
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// Names and outside ids of the chunks, for people and files.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The alignment of every root's offset in bytes, a power of two.
+    #[must_use]
+    pub fn alignment(&self) -> Bytes {
+        self.alignment
+    }
+
+    /// The bytes added to the size of every chunk.
+    #[must_use]
+    pub fn padding(&self) -> Bytes {
+        self.padding
+    }
+
+    /// The number of steps: no chunk lives longer.
+    #[must_use]
+    pub fn steps(&self) -> Step {
+        self.steps
+    }
+
+    /// A size or offset rounded up to the alignment, in bytes.
+    #[must_use]
+    pub fn align_up(&self, bytes: Bytes) -> Bytes {
+        align_up(bytes, self.alignment)
+    }
+
+    /// The same chunks and requests under another alignment and padding.
+    ///
+    /// # Errors
+    ///
+    /// If the alignment is not a power of two, or sizes no longer fit.
+    pub fn with_alignment(self, alignment: Bytes, padding: Bytes) -> Result<Self, ProblemError> {
+        if (alignment, padding) == (self.alignment, self.padding) {
+            return Ok(self);
+        }
+        self.into_builder().alignment(alignment).padding(padding).build()
+    }
+
+    fn into_builder(self) -> ProblemBuilder {
+        ProblemBuilder {
+            chunks: self.chunks,
+            requests: self.requests,
+            labels: self.labels,
+            alignment: self.alignment,
+            padding: self.padding,
+            steps: self.steps,
+        }
+    }
+
+    /// The sum of all chunks' padded and aligned sizes in bytes: what one buffer per chunk takes.
+    #[must_use]
+    pub fn naive_size(&self) -> Bytes {
+        self.ids().map(|c| self.align_up(self.padded_size(c))).sum()
+    }
+
+    /// All chunks of at least one byte in *chunk order*: by `begin`, then `end`, then position
+    /// (spec 4). Every planner that walks over time takes this order, so that ties are the same
+    /// everywhere.
+    #[must_use]
+    pub fn chunk_order(&self) -> Vec<ChunkId> {
+        let mut order: Vec<ChunkId> = self.ids().filter(|&c| self.chunk(c).size > 0).collect();
+        order.sort_unstable_by_key(|&c| {
+            let chunk = self.chunk(c);
+            (chunk.begin, chunk.end, c)
+        });
+        order
+    }
+}
+
+/// `bytes` rounded up to a multiple of `alignment`, which is a power of two.
+pub(crate) const fn align_up(bytes: Bytes, alignment: Bytes) -> Bytes {
+    (bytes + (alignment - 1)) & !(alignment - 1)
+}

@@ -1,0 +1,268 @@
+//! Building and checking a sequence.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    Bytes,
+    sequence::{
+        Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError, Tensor,
+        TensorId, order,
+    },
+};
+
+/// Collects tensors and operators; [`build`](Self::build) checks them.
+#[derive(Clone, Debug, Default)]
+pub struct SequenceBuilder {
+    inputs: Vec<(Box<str>, Bytes)>,
+    weights: Vec<(Box<str>, Option<Bytes>)>,
+    operators: Vec<Operator>,
+    outputs: Vec<Box<str>>,
+    undeclared_are_weights: bool,
+}
+
+impl SequenceBuilder {
+    /// Declares a tensor that is supplied for each run, with its size in bytes.
+    pub fn input(&mut self, name: impl Into<Box<str>>, size: Bytes) -> &mut Self {
+        self.inputs.push((name.into(), size));
+        self
+    }
+
+    /// Declares a tensor that is supplied once and the same in every run; `None` if its size in
+    /// bytes does not matter because weights stay outside the pool.
+    pub fn weight(&mut self, name: impl Into<Box<str>>, size: Option<Bytes>) -> &mut Self {
+        self.weights.push((name.into(), size));
+        self
+    }
+
+    /// Adds the next operator.
+    pub fn operator(&mut self, operator: Operator) -> &mut Self {
+        self.operators.push(operator);
+        self
+    }
+
+    /// Names a graph output: a tensor that lives to the end of the sequence.
+    pub fn output(&mut self, name: impl Into<Box<str>>) -> &mut Self {
+        self.outputs.push(name.into());
+        self
+    }
+
+    /// Takes inputs of operators that nobody declares or produces as weights, as sequence files
+    /// do, instead of refusing them.
+    pub fn undeclared_are_weights(&mut self) -> &mut Self {
+        self.undeclared_are_weights = true;
+        self
+    }
+
+    /// Checks everything and puts the operators into execution order: the order given where
+    /// every operator comes after those that it reads from, else a stable topological sort.
+    ///
+    /// # Errors
+    ///
+    /// If a tensor is unknown or defined twice, a dependency names no input of its operator, a
+    /// view or an overwriter does not fit, operators form a cycle, or the sizes do not add up in
+    /// 64 bits.
+    pub fn build(mut self) -> Result<OpSequence, SequenceError> {
+        let mut names = Names::collect(&self)?;
+        if let Some(order) = order::execution_order(&self.operators, &names)? {
+            let mut operators: Vec<Option<Operator>> =
+                self.operators.into_iter().map(Some).collect();
+            self.operators = order.iter().filter_map(|&at| operators[at].take()).collect();
+            names = Names::collect(&self)?;
+        }
+        let sequence = names.resolve(self)?;
+        check_views(&sequence)?;
+        check_sizes(&sequence)?;
+        Ok(sequence)
+    }
+}
+
+/// All tensors of a sequence by name.
+pub(super) struct Names {
+    ids: HashMap<Box<str>, TensorId>,
+    /// Inputs, weights of known size, outputs in operator order, then other weights in the order
+    /// of their first use; so a sequence gets the same ids when it is written and read again.
+    tensors: Vec<Tensor>,
+}
+
+impl Names {
+    fn collect(builder: &SequenceBuilder) -> Result<Self, SequenceError> {
+        let mut names = Self { ids: HashMap::new(), tensors: Vec::new() };
+        for (name, size) in &builder.inputs {
+            names.define(builder, name, Some(*size), Origin::Input)?;
+        }
+        for (name, size) in builder.weights.iter().filter(|(_, size)| size.is_some()) {
+            names.define(builder, name, *size, Origin::Weight)?;
+        }
+        for (step, operator) in builder.operators.iter().enumerate() {
+            for output in &operator.outputs {
+                let origin = Origin::Output { step, dependency: Dependency::Fresh };
+                names.define(builder, &output.name, Some(output.size), origin)?;
+            }
+        }
+        let unsized_weights: HashSet<&str> = builder
+            .weights
+            .iter()
+            .filter(|(_, size)| size.is_none())
+            .map(|(name, _)| &**name)
+            .collect();
+        for name in builder.operators.iter().flat_map(|operator| &operator.inputs) {
+            let weight = builder.undeclared_are_weights || unsized_weights.contains(&**name);
+            if weight && !names.ids.contains_key(name) {
+                names.define(builder, name, None, Origin::Weight)?;
+            }
+        }
+        Ok(names)
+    }
+
+    /// The operator that produces a tensor, by its place in the list given.
+    pub(super) fn producer(&self, name: &str) -> Option<usize> {
+        match self.tensors[self.ids.get(name)?.index()].origin {
+            Origin::Output { step, .. } => Some(step),
+            Origin::Input | Origin::Weight => None,
+        }
+    }
+
+    fn define(
+        &mut self,
+        builder: &SequenceBuilder,
+        name: &str,
+        size: Option<Bytes>,
+        origin: Origin,
+    ) -> Result<(), SequenceError> {
+        if self.tensors.len() >= u32::MAX as usize {
+            return Err(SequenceError::TooManyTensors);
+        }
+        let id = TensorId::from_index(self.tensors.len());
+        if let Some(first) = self.ids.insert(name.into(), id) {
+            let definer = |origin: &Origin| match origin {
+                Origin::Input => "the list of inputs".to_owned(),
+                Origin::Weight => "the list of weights".to_owned(),
+                Origin::Output { step, .. } => {
+                    format!("operator '{}'", builder.operators[*step].display_name(*step))
+                }
+            };
+            return Err(SequenceError::DefinedTwice {
+                tensor: name.to_owned(),
+                first: definer(&self.tensors[first.index()].origin),
+                second: definer(&origin),
+            });
+        }
+        self.tensors.push(Tensor { name: name.into(), size, origin });
+        Ok(())
+    }
+
+    fn find(&self, name: &str, user: impl FnOnce() -> String) -> Result<TensorId, SequenceError> {
+        self.ids
+            .get(name)
+            .copied()
+            .ok_or_else(|| SequenceError::UnknownTensor { user: user(), tensor: name.to_owned() })
+    }
+
+    /// Replaces names by ids everywhere.
+    fn resolve(mut self, builder: SequenceBuilder) -> Result<OpSequence, SequenceError> {
+        let mut operators = Vec::with_capacity(builder.operators.len());
+        for (step, declared) in builder.operators.into_iter().enumerate() {
+            let user = || format!("operator '{}'", declared.display_name(step));
+            let inputs = declared
+                .inputs
+                .iter()
+                .map(|name| self.find(name, user))
+                .collect::<Result<Vec<TensorId>, _>>()?;
+            let mut outputs = Vec::with_capacity(declared.outputs.len());
+            for output in &declared.outputs {
+                let id = self.find(&output.name, user)?;
+                let input = |name: &str| match self.ids.get(name) {
+                    Some(id) if inputs.contains(id) => Ok(*id),
+                    _ => Err(SequenceError::NotAnInput {
+                        operator: declared.display_name(step),
+                        output: output.name.to_string(),
+                        tensor: name.to_string(),
+                    }),
+                };
+                let dependency = output.dependency.try_map(|name| input(name))?;
+                self.tensors[id.index()].origin = Origin::Output { step, dependency };
+                outputs.push(id);
+            }
+            operators.push(OperatorNode {
+                name: declared.name,
+                kind: declared.kind,
+                inputs,
+                outputs,
+                workspace: declared.workspace,
+            });
+        }
+        let mut outputs = Vec::with_capacity(builder.outputs.len());
+        let mut listed = HashSet::new();
+        for name in &builder.outputs {
+            let id = self.find(name, || "the list of graph outputs".to_owned())?;
+            if listed.insert(id) {
+                outputs.push(id);
+            }
+        }
+        Ok(OpSequence { operators, tensors: self.tensors, outputs })
+    }
+}
+
+impl<T> Dependency<T> {
+    pub(super) fn try_map<U, E>(
+        &self,
+        mut map: impl FnMut(&T) -> Result<U, E>,
+    ) -> Result<Dependency<U>, E> {
+        Ok(match self {
+            Self::Fresh => Dependency::Fresh,
+            Self::Reads { input, offset } => {
+                Dependency::Reads { input: map(input)?, offset: *offset }
+            }
+            Self::Overwrites(overwrites) => Dependency::Overwrites(
+                overwrites
+                    .iter()
+                    .map(|overwrite| {
+                        Ok(Overwrite {
+                            input: map(&overwrite.input)?,
+                            offset: overwrite.offset,
+                            required: overwrite.required,
+                        })
+                    })
+                    .collect::<Result<_, E>>()?,
+            ),
+        })
+    }
+}
+
+/// Views must fit in the tensors that they read. Overwriters are checked against whole chunks,
+/// once those are known.
+fn check_views(sequence: &OpSequence) -> Result<(), SequenceError> {
+    for tensor in sequence.tensors() {
+        let Origin::Output { step, dependency: Dependency::Reads { input, offset } } =
+            &tensor.origin
+        else {
+            continue;
+        };
+        let input = sequence.tensor(*input);
+        // A weight of unknown size has room for any view.
+        let (size, room) = (tensor.size.unwrap_or(0), input.size.unwrap_or(Bytes::MAX));
+        if offset.checked_add(size).is_none_or(|end| end > room) {
+            return Err(SequenceError::ViewDoesNotFit {
+                operator: sequence.operator_name(*step),
+                output: tensor.name.to_string(),
+                size,
+                offset: *offset,
+                input: input.name.to_string(),
+                room,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
+    let tensors = sequence.tensors().iter().map(|tensor| (&tensor.name, tensor.size.unwrap_or(0)));
+    let workspaces = sequence.operators().iter().map(|op| (&op.name, op.workspace));
+    let mut sum: Bytes = 0;
+    for (name, size) in tensors.chain(workspaces) {
+        sum = sum
+            .checked_add(size)
+            .ok_or_else(|| SequenceError::SizeOverflow { tensor: name.to_string(), size })?;
+    }
+    Ok(())
+}

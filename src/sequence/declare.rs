@@ -1,0 +1,148 @@
+//! How a caller writes operators down, before anything is checked.
+
+use crate::Bytes;
+
+/// How the memory of an output depends on the inputs of its operator. Inputs are named by `T`:
+/// a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Dependency<T> {
+    /// New memory.
+    #[default]
+    Fresh,
+    /// A read dependency: the output is a view of an input, `offset` bytes from its start.
+    Reads {
+        /// The viewed input.
+        input: T,
+        /// Bytes from the input's start.
+        offset: Bytes,
+    },
+    /// Write dependencies: the output is written over one of these inputs, the first that can be
+    /// honoured.
+    Overwrites(Vec<Overwrite<T>>),
+}
+
+/// One way for an output to be written over an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overwrite<T> {
+    /// The overwritten input.
+    pub input: T,
+    /// Bytes from the input's start.
+    pub offset: Bytes,
+    /// Whether the output must land there (a state update), or only may.
+    pub required: bool,
+}
+
+/// An output of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    pub(crate) name: Box<str>,
+    pub(crate) size: Bytes,
+    pub(crate) dependency: Dependency<Box<str>>,
+}
+
+impl Output {
+    /// An output in fresh memory, with a name and a size in bytes.
+    pub fn new(name: impl Into<Box<str>>, size: Bytes) -> Self {
+        Self { name: name.into(), size, dependency: Dependency::Fresh }
+    }
+
+    /// The output is a view of the whole input, such as a reshape.
+    #[must_use]
+    pub fn reads(self, input: impl Into<Box<str>>) -> Self {
+        self.reads_at(input, 0)
+    }
+
+    /// The output is a view of the input from `offset` bytes on, such as a contiguous slice.
+    #[must_use]
+    pub fn reads_at(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.dependency = Dependency::Reads { input: input.into(), offset };
+        self
+    }
+
+    /// The output may be written over the input. Said more than once, the first input that can
+    /// be overwritten is.
+    #[must_use]
+    pub fn overwrites(self, input: impl Into<Box<str>>) -> Self {
+        self.overwrites_at(input, 0)
+    }
+
+    /// The output may be written over the input from `offset` bytes on.
+    #[must_use]
+    pub fn overwrites_at(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.overwrite(input.into(), offset, false)
+    }
+
+    /// The output must be written over the input from `offset` bytes on: a state update that
+    /// lands in the variable's memory. A plan that cannot do so is an error.
+    #[must_use]
+    pub fn updates(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.overwrite(input.into(), offset, true)
+    }
+
+    fn overwrite(mut self, input: Box<str>, offset: Bytes, required: bool) -> Self {
+        let overwrite = Overwrite { input, offset, required };
+        match &mut self.dependency {
+            Dependency::Overwrites(overwrites) => overwrites.push(overwrite),
+            dependency => *dependency = Dependency::Overwrites(vec![overwrite]),
+        }
+        self
+    }
+}
+
+/// An operator with its inputs and outputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    pub(crate) name: Box<str>,
+    pub(crate) kind: Box<str>,
+    pub(crate) inputs: Vec<Box<str>>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) workspace: Bytes,
+}
+
+impl Operator {
+    /// An operator without inputs and outputs. The name is for people and need not be unique.
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// What the operator does, such as `Conv`; for people.
+    #[must_use]
+    pub fn kind(mut self, kind: impl Into<Box<str>>) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
+    /// Adds tensors that the operator reads.
+    #[must_use]
+    pub fn inputs<T: Into<Box<str>>>(mut self, inputs: impl IntoIterator<Item = T>) -> Self {
+        self.inputs.extend(inputs.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a tensor that the operator produces.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        self.outputs.push(output);
+        self
+    }
+
+    /// Scratch memory in bytes that the operator needs while it runs.
+    #[must_use]
+    pub fn workspace(mut self, bytes: Bytes) -> Self {
+        self.workspace = bytes;
+        self
+    }
+
+    /// What to call the operator before a person: its name, else its kind and place.
+    pub(super) fn display_name(&self, place: usize) -> String {
+        display_name(&self.name, &self.kind, place)
+    }
+}
+
+pub(super) fn display_name(name: &str, kind: &str, place: usize) -> String {
+    match (name, kind) {
+        ("", "") => format!("operator {place}"),
+        ("", kind) => format!("{kind} (operator {place})"),
+        (name, _) => name.to_owned(),
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be wrong with an operator sequence.
+
+use crate::{Bytes, problem::Refusal};
+
+/// An operator sequence that makes no sense, or that cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SequenceError {
+    /// A tensor that nobody produces or supplies.
+    #[error(
+        "{user} names tensor '{tensor}', which no operator produces and which is not declared as input or weight"
+    )]
+    UnknownTensor {
+        /// The operator, or `the list of graph outputs`.
+        user: String,
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A tensor that is produced twice, or both supplied and produced.
+    #[error("tensor '{tensor}' is defined twice: by {first} and by {second}")]
+    DefinedTwice {
+        /// The tensor's name.
+        tensor: String,
+        /// Who defines it first.
+        first: String,
+        /// Who defines it again.
+        second: String,
+    },
+    /// Operators that wait for each other.
+    #[error("the operators form a cycle: {}", operators.join(" -> "))]
+    Cycle {
+        /// The operators on the cycle, each reading the one before; the first reads the last.
+        operators: Vec<String>,
+    },
+    /// An output that depends on a tensor that its operator does not read.
+    #[error(
+        "operator '{operator}': output '{output}' depends on '{tensor}', which is not among its inputs"
+    )]
+    NotAnInput {
+        /// The operator.
+        operator: String,
+        /// Its output.
+        output: String,
+        /// The tensor named by the dependency.
+        tensor: String,
+    },
+    /// An output that is declared both a view and an overwriter.
+    #[error("output '{output}' has both 'reads' and 'overwrites'; it can have one of them")]
+    ReadsAndOverwrites {
+        /// The output.
+        output: String,
+    },
+    /// A view that is not inside the tensor that it reads.
+    #[error(
+        "operator '{operator}': view '{output}' ({size} B at offset {offset}) does not fit in '{input}' ({room} B)"
+    )]
+    ViewDoesNotFit {
+        /// The operator.
+        operator: String,
+        /// The view.
+        output: String,
+        /// The view's size in bytes.
+        size: Bytes,
+        /// Bytes from the input's start.
+        offset: Bytes,
+        /// The viewed tensor.
+        input: String,
+        /// Its size in bytes.
+        room: Bytes,
+    },
+    /// An overwriter that is not inside the memory of the tensor that it overwrites.
+    #[error(
+        "operator '{operator}': '{output}' ({size} B at offset {offset}) does not fit over '{input}' ({room} B)"
+    )]
+    OverwriteDoesNotFit {
+        /// The operator.
+        operator: String,
+        /// The overwriter.
+        output: String,
+        /// Its size in bytes.
+        size: Bytes,
+        /// Bytes from the input's start.
+        offset: Bytes,
+        /// The overwritten tensor.
+        input: String,
+        /// Bytes there.
+        room: Bytes,
+    },
+    /// A required overwrite that cannot be honoured.
+    #[error("operator '{operator}': '{output}' must overwrite '{input}', but {reason}")]
+    RequiredOverwrite {
+        /// The operator.
+        operator: String,
+        /// The overwriter.
+        output: String,
+        /// The overwritten tensor.
+        input: String,
+        /// Why not.
+        reason: Refusal,
+    },
+    /// Sizes that do not add up in 64 bits.
+    #[error("the sizes of all tensors add up to more than 2^64 bytes (at '{tensor}' of {size} B)")]
+    SizeOverflow {
+        /// The tensor at which the sum no longer fits.
+        tensor: String,
+        /// Its size in bytes.
+        size: Bytes,
+    },
+    /// A weight that should lie in the pool but has no size.
+    #[error(
+        "weight '{tensor}' has no size, so it cannot lie in the pool; declare its size or leave weights outside"
+    )]
+    WeightWithoutSize {
+        /// The weight.
+        tensor: String,
+    },
+    /// More tensors than ids.
+    #[error("a sequence holds at most {} tensors", u32::MAX)]
+    TooManyTensors,
+    /// A file of another format.
+    #[error("the format is '{found}', expected '{expected}'")]
+    Format {
+        /// What the file says.
+        found: String,
+        /// What it must say.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,240 @@
+//! The file form of an operator sequence, `memplan-sequence/1`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Bytes,
+    sequence::{Dependency, OpSequence, Operator, Origin, Output, Overwrite, SequenceError},
+};
+
+const FORMAT: &str = "memplan-sequence/1";
+
+/// An operator sequence as it stands in a JSON file, not yet checked. Inputs of operators that are
+/// neither produced nor listed are weights of unknown size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceFile {
+    /// Always `memplan-sequence/1`.
+    pub format: String,
+    /// Tensors supplied for each run.
+    #[serde(default)]
+    pub inputs: Vec<TensorEntry>,
+    /// Weights whose sizes are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<TensorEntry>,
+    /// The operators in execution order.
+    pub operators: Vec<OperatorEntry>,
+    /// Names of the graph outputs.
+    #[serde(default)]
+    pub outputs: Vec<Box<str>>,
+}
+
+/// A supplied tensor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorEntry {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its bytes.
+    pub size: Bytes,
+}
+
+/// An operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorEntry {
+    /// For people; need not be unique.
+    #[serde(default)]
+    pub name: Box<str>,
+    /// For people; may be left out.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub kind: Box<str>,
+    /// Names of the tensors it reads.
+    #[serde(default)]
+    pub inputs: Vec<Box<str>>,
+    /// What it produces.
+    #[serde(default)]
+    pub outputs: Vec<OutputEntry>,
+    /// Scratch bytes; 0 if left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub workspace: Bytes,
+}
+
+/// An output of an operator; at most one of `reads` and `overwrites`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputEntry {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its bytes.
+    pub size: Bytes,
+    /// The input that it is a view of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<ReadEntry>,
+    /// The inputs that it may be written over, in order of preference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrites: Option<OneOrMany>,
+}
+
+/// A read dependency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadEntry {
+    /// The viewed input.
+    pub input: Box<str>,
+    /// Bytes from its start.
+    #[serde(default)]
+    pub offset: Bytes,
+}
+
+/// A write dependency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverwriteEntry {
+    /// The overwritten input.
+    pub input: Box<str>,
+    /// Bytes from its start.
+    #[serde(default)]
+    pub offset: Bytes,
+    /// Whether it must be honoured; `false` if left out.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// One write dependency, or a list of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// A single one.
+    One(OverwriteEntry),
+    /// Several, the first that can be honoured counts.
+    Many(Vec<OverwriteEntry>),
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == 0
+}
+
+impl From<OpSequence> for SequenceFile {
+    fn from(sequence: OpSequence) -> Self {
+        let name = |id: super::TensorId| sequence.tensor(id).name.clone();
+        let supplied = |wanted: &Origin| {
+            sequence
+                .tensors()
+                .iter()
+                .filter(|tensor| tensor.origin == *wanted)
+                .filter_map(|tensor| {
+                    Some(TensorEntry { name: tensor.name.clone(), size: tensor.size? })
+                })
+                .collect()
+        };
+        let output = |&id: &super::TensorId| {
+            let tensor = sequence.tensor(id);
+            let mut entry = OutputEntry {
+                name: tensor.name.clone(),
+                size: tensor.size.unwrap_or(0),
+                reads: None,
+                overwrites: None,
+            };
+            match &tensor.origin {
+                Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+                    entry.reads = Some(ReadEntry { input: name(*input), offset: *offset });
+                }
+                Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
+                    let mut entries: Vec<OverwriteEntry> = overwrites
+                        .iter()
+                        .map(|overwrite| OverwriteEntry {
+                            input: name(overwrite.input),
+                            offset: overwrite.offset,
+                            required: overwrite.required,
+                        })
+                        .collect();
+                    entry.overwrites = match entries.len() {
+                        1 => entries.pop().map(OneOrMany::One),
+                        _ => Some(OneOrMany::Many(entries)),
+                    };
+                }
+                _ => {}
+            }
+            entry
+        };
+        Self {
+            format: FORMAT.to_owned(),
+            inputs: supplied(&Origin::Input),
+            weights: supplied(&Origin::Weight),
+            operators: sequence
+                .operators()
+                .iter()
+                .map(|operator| OperatorEntry {
+                    name: operator.name.clone(),
+                    kind: operator.kind.clone(),
+                    inputs: operator.inputs.iter().map(|&id| name(id)).collect(),
+                    outputs: operator.outputs.iter().map(output).collect(),
+                    workspace: operator.workspace,
+                })
+                .collect(),
+            outputs: sequence.outputs().iter().map(|&id| name(id)).collect(),
+        }
+    }
+}
+
+impl TryFrom<SequenceFile> for OpSequence {
+    type Error = SequenceError;
+
+    fn try_from(file: SequenceFile) -> Result<Self, SequenceError> {
+        if file.format != FORMAT {
+            return Err(SequenceError::Format { found: file.format, expected: FORMAT });
+        }
+        let mut sequence = OpSequence::builder();
+        sequence.undeclared_are_weights();
+        for TensorEntry { name, size } in file.inputs {
+            sequence.input(name, size);
+        }
+        for TensorEntry { name, size } in file.weights {
+            sequence.weight(name, Some(size));
+        }
+        for entry in file.operators {
+            let mut operator = Operator::new(entry.name)
+                .kind(entry.kind)
+                .inputs(entry.inputs)
+                .workspace(entry.workspace);
+            for output in entry.outputs {
+                operator = operator.output(output.try_into()?);
+            }
+            sequence.operator(operator);
+        }
+        for name in file.outputs {
+            sequence.output(name);
+        }
+        sequence.build()
+    }
+}
+
+impl TryFrom<OutputEntry> for Output {
+    type Error = SequenceError;
+
+    fn try_from(entry: OutputEntry) -> Result<Self, SequenceError> {
+        let dependency = match (entry.reads, entry.overwrites) {
+            (None, None) => Dependency::Fresh,
+            (Some(ReadEntry { input, offset }), None) => Dependency::Reads { input, offset },
+            (None, Some(overwrites)) => Dependency::Overwrites(
+                match overwrites {
+                    OneOrMany::One(entry) => vec![entry],
+                    OneOrMany::Many(entries) => entries,
+                }
+                .into_iter()
+                .map(|OverwriteEntry { input, offset, required }| Overwrite {
+                    input,
+                    offset,
+                    required,
+                })
+                .collect(),
+            ),
+            (Some(_), Some(_)) => {
+                return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });
+            }
+        };
+        Ok(Output { name: entry.name, size: entry.size, dependency })
+    }
+}

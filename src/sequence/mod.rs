@@ -1,0 +1,150 @@
+//! The operator sequence: what a framework hands over.
+//!
+//! Operators in execution order, each with input and output tensors by name. An output is *fresh*
+//! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be
+//! written over it). An [`OpSequence`] is checked when it is built.
+//!
+//! ```
+//! use memplan::{OpSequence, Operator, Output};
+//!
+//! let mut sequence = OpSequence::builder();
+//! sequence
+//!     .input("x", 4096)
+//!     .operator(Operator::new("conv").inputs(["x"]).output(Output::new("a", 8192)))
+//!     .operator(Operator::new("relu").inputs(["a"]).output(Output::new("b", 8192).overwrites("a")))
+//!     .operator(Operator::new("flatten").inputs(["b"]).output(Output::new("y", 8192).reads("b")))
+//!     .output("y");
+//! let sequence = sequence.build()?;
+//! assert_eq!(sequence.operators().len(), 3);
+//! # Ok::<(), memplan::SequenceError>(())
+//! ```
+
+mod builder;
+mod declare;
+mod error;
+#[cfg(feature = "serde")]
+mod file;
+mod order;
+
+pub use builder::SequenceBuilder;
+pub use declare::{Dependency, Operator, Output, Overwrite};
+pub use error::SequenceError;
+#[cfg(feature = "serde")]
+pub use file::{
+    OneOrMany, OperatorEntry, OutputEntry, OverwriteEntry, ReadEntry, SequenceFile, TensorEntry,
+};
+
+use crate::Bytes;
+
+/// The index of a tensor in its [`OpSequence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorId(pub u32);
+
+impl TensorId {
+    /// The id as an index into a table with an entry per tensor.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("a sequence has fewer than 2^32 tensors"))
+    }
+}
+
+/// Where a tensor comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Supplied from outside for this run.
+    Input,
+    /// Supplied from outside, the same in every run.
+    Weight,
+    /// Produced by an operator.
+    Output {
+        /// The step of the operator.
+        step: usize,
+        /// How the tensor's memory depends on the operator's inputs.
+        dependency: Dependency<TensorId>,
+    },
+}
+
+/// A value with a size in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Its name, unique in the sequence.
+    pub name: Box<str>,
+    /// Its size in bytes; `None` only for a weight of unknown size.
+    pub size: Option<Bytes>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// An operator of a checked sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorNode {
+    /// Its name; need not be unique, may be empty.
+    pub name: Box<str>,
+    /// Its kind, such as `Conv`; may be empty.
+    pub kind: Box<str>,
+    /// The tensors it reads.
+    pub inputs: Vec<TensorId>,
+    /// The tensors it produces.
+    pub outputs: Vec<TensorId>,
+    /// Bytes of scratch memory that it needs while it runs.
+    pub workspace: Bytes,
+}
+
+/// A checked operator sequence, in execution order.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "SequenceFile", into = "SequenceFile")
+)]
+pub struct OpSequence {
+    /// Every operator comes after the producers of its inputs.
+    operators: Vec<OperatorNode>,
+    /// Names are unique. Outputs name their operator in `operators`.
+    tensors: Vec<Tensor>,
+    /// Tensors that must survive the whole sequence; no repeats.
+    outputs: Vec<TensorId>,
+}
+
+impl OpSequence {
+    /// Starts an empty sequence.
+    #[must_use]
+    pub fn builder() -> SequenceBuilder {
+        SequenceBuilder::default()
+    }
+
+    /// The operators in execution order; the index is the step.
+    #[must_use]
+    pub fn operators(&self) -> &[OperatorNode] {
+        &self.operators
+    }
+
+    /// All tensors, by [`TensorId`].
+    #[must_use]
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// One tensor.
+    #[must_use]
+    pub fn tensor(&self, tensor: TensorId) -> &Tensor {
+        &self.tensors[tensor.index()]
+    }
+
+    /// The graph outputs, which live to the end of the sequence.
+    #[must_use]
+    pub fn outputs(&self) -> &[TensorId] {
+        &self.outputs
+    }
+
+    /// What to call an operator before a person: its name, else its kind and step.
+    #[must_use]
+    pub fn operator_name(&self, step: usize) -> String {
+        let operator = &self.operators[step];
+        declare::display_name(&operator.name, &operator.kind, step)
+    }
+}

@@ -1,0 +1,90 @@
+//! Execution order (spec 2.1): the given order where it is topological, else a stable sort.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use tracing::warn;
+
+use crate::sequence::{Operator, SequenceError, builder::Names};
+
+/// The order in which to run the operators, by their places in the list; `None` if the list is in
+/// execution order already.
+pub(super) fn execution_order(
+    operators: &[Operator],
+    names: &Names,
+) -> Result<Option<Vec<usize>>, SequenceError> {
+    let graph = Graph { operators, names };
+    if graph.is_topological() {
+        return Ok(None);
+    }
+    let order = graph.stable_order()?;
+    warn!(target: "memplan::sequence", "the operators are not in execution order; steps count in the sorted order");
+    Ok(Some(order))
+}
+
+struct Graph<'a> {
+    operators: &'a [Operator],
+    names: &'a Names,
+}
+
+impl Graph<'_> {
+    /// The operators that an operator waits for.
+    fn producers(&self, operator: usize) -> impl Iterator<Item = usize> + '_ {
+        self.operators[operator].inputs.iter().filter_map(|name| self.names.producer(name))
+    }
+
+    fn is_topological(&self) -> bool {
+        (0..self.operators.len())
+            .all(|operator| self.producers(operator).all(|producer| producer < operator))
+    }
+
+    /// Of the operators that wait for nobody, the first in the given order comes next.
+    fn stable_order(&self) -> Result<Vec<usize>, SequenceError> {
+        let count = self.operators.len();
+        let mut waiting = vec![0_usize; count];
+        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (operator, waiting) in waiting.iter_mut().enumerate() {
+            for producer in self.producers(operator) {
+                *waiting += 1;
+                readers[producer].push(operator);
+            }
+        }
+        let mut ready: BinaryHeap<Reverse<usize>> =
+            (0..count).filter(|&operator| waiting[operator] == 0).map(Reverse).collect();
+        let mut order = Vec::with_capacity(count);
+        while let Some(Reverse(operator)) = ready.pop() {
+            order.push(operator);
+            for &reader in &readers[operator] {
+                waiting[reader] -= 1;
+                if waiting[reader] == 0 {
+                    ready.push(Reverse(reader));
+                }
+            }
+        }
+        if order.len() == count {
+            Ok(order)
+        } else {
+            Err(SequenceError::Cycle { operators: self.cycle(&waiting) })
+        }
+    }
+
+    /// Walks back from an operator that still waits, always to a producer that waits, too, until
+    /// one comes up again.
+    fn cycle(&self, waiting: &[usize]) -> Vec<String> {
+        let mut seen_at = vec![usize::MAX; waiting.len()];
+        let mut walk = Vec::new();
+        let mut next = waiting.iter().position(|&count| count > 0);
+        while let Some(operator) = next {
+            if seen_at[operator] != usize::MAX {
+                return walk[seen_at[operator]..]
+                    .iter()
+                    .rev()
+                    .map(|&operator: &usize| self.operators[operator].display_name(operator))
+                    .collect();
+            }
+            seen_at[operator] = walk.len();
+            walk.push(operator);
+            next = self.producers(operator).find(|&producer| waiting[producer] > 0);
+        }
+        Vec::new()
+    }
+}
