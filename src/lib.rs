@@ -9,11 +9,16 @@
 //! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
 //! ```
 
+#[cfg(any(feature = "files", feature = "onnx"))]
+pub mod import;
 pub mod lower;
+pub mod networks;
 mod plan;
 pub mod planner;
 pub mod problem;
+pub mod report;
 pub mod sequence;
+pub mod verify;
 
 pub use plan::{Plan, PlannedChunk, PlannedTensor, TensorPlace};
 pub use planner::{Layout, PlanError, Planner, Strategy};

@@ -191,6 +191,22 @@ impl Plan {
         }
     }
 
+    /// The first step in which a chunk has its bytes for itself: an overwriter begins in the last
+    /// step of the chunk that it overwrites, and shares that one.
+    #[must_use]
+    pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
+        let overwritten =
+            chunk.overwrites.and_then(|(overwritten, _)| self.chunks.get(overwritten));
+        overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
+    }
+
+    /// Where a chunk ends in the pool, padding included, in bytes.
+    #[must_use]
+    pub fn end_of(&self, chunk: &PlannedChunk) -> Bytes {
+        let padding = if chunk.size > 0 { self.padding } else { 0 };
+        chunk.offset.saturating_add(chunk.size).saturating_add(padding)
+    }
+
     /// The offset of a chunk of the planned problem, in bytes.
     #[must_use]
     pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {

@@ -1,0 +1,85 @@
+//! Reading inputs and writing results, with errors that name the file.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use memplan::import::{self, Format, ImportOptions, Input};
+
+use crate::cli::{Failure, args::InputArgs};
+
+/// What a file is called in messages.
+pub(crate) fn name(path: &Path) -> String {
+    if is_standard(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Input(format!("{}: {error}", name(path)))
+}
+
+pub(crate) fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
+    given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
+        about(path, "the name does not end in .onnx, .json or .csv; say what it is with --format")
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if is_standard(path) {
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    } else {
+        fs::read(path).map(|read| bytes = read)
+    };
+    read.map_err(|error| about(path, error))?;
+    Ok(bytes)
+}
+
+/// Reads an operator sequence or a problem.
+pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
+    let format = format(path, args.format.map(Format::from))?;
+    let options = ImportOptions { dims: args.dims.iter().cloned().collect() };
+    import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))
+}
+
+/// Reads a plan for a problem.
+pub(crate) fn read_plan(path: &Path, problem: &memplan::Problem) -> Result<memplan::Plan, Failure> {
+    let format = format(path, None)?;
+    import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
+}
+
+/// Writes a file whole or not at all: beside it first, then renamed.
+pub(crate) fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::Input(format!("{}: cannot write: {error}", path.display()));
+    // A device, such as /dev/stdout, cannot be renamed to.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut file = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+        return fill(&mut file).map_err(failed);
+    }
+    let beside = beside(path);
+    let written = fs::File::create(&beside).and_then(|file| {
+        let mut file = io::BufWriter::new(file);
+        fill(&mut file)?;
+        file.into_inner()?.sync_all()
+    });
+    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+        // What is half written goes; if it cannot, there is nothing more to do.
+        let _ = fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}

@@ -1,0 +1,248 @@
+//! MiniMalloc's CSV, in all its dialects.
+//!
+//! One chunk a line. Columns come in any order: `id` (`buffer`, `buffer_id`), `lower` (`begin`,
+//! `start`), `upper`, or `end` for the last step itself, and `size`. Of the optional ones,
+//! `alignment` is honoured (all chunks get the largest), `hint` is advice and ignored, `offset` is
+//! the answer in a plan; `gaps`, and `offset` in a problem, would change it and are refused.
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+use tracing::warn;
+
+use crate::{
+    Bytes, Plan, Problem, Step, Strategy,
+    import::ImportError,
+    planner::Layout,
+    problem::{ChunkId, Ids, ProblemBuilder},
+};
+
+/// What a column gives, with the headings that say so.
+const COLUMNS: [(&str, &[&str]); 8] = [
+    ("id", &["id", "buffer", "buffer_id"]),
+    ("first step", &["lower", "begin", "start"]),
+    ("last step", &["upper", "end"]),
+    ("size", &["size"]),
+    ("alignment", &["alignment"]),
+    ("hint", &["hint"]),
+    ("gaps", &["gaps"]),
+    ("offset", &["offset"]),
+];
+const ID: usize = 0;
+const LOWER: usize = 1;
+const UPPER: usize = 2;
+const SIZE: usize = 3;
+const ALIGNMENT: usize = 4;
+const HINT: usize = 5;
+const GAPS: usize = 6;
+const OFFSET: usize = 7;
+
+/// Where the columns stand in this file.
+struct Header {
+    /// By meaning, an index into the fields of a line.
+    columns: [Option<usize>; 8],
+    /// The last step is given as such (`end`), not as the step after it (`upper`).
+    inclusive: bool,
+}
+
+impl Header {
+    fn read(headings: &StringRecord) -> Result<Self, ImportError> {
+        let mut header = Self { columns: [None; 8], inclusive: false };
+        for (at, heading) in headings.iter().enumerate() {
+            let Some(meaning) = COLUMNS.iter().position(|(_, names)| names.contains(&heading))
+            else {
+                return Err(ImportError::UnknownColumn { column: heading.to_owned() });
+            };
+            if header.columns[meaning].replace(at).is_some() {
+                return Err(ImportError::RepeatedColumn { column: COLUMNS[meaning].0 });
+            }
+            header.inclusive |= heading == "end";
+        }
+        for meaning in [ID, LOWER, UPPER, SIZE] {
+            if header.columns[meaning].is_none() {
+                return Err(ImportError::MissingColumn { column: COLUMNS[meaning].0 });
+            }
+        }
+        Ok(header)
+    }
+}
+
+/// A line of the file.
+struct Line<'a> {
+    header: &'a Header,
+    fields: &'a StringRecord,
+}
+
+impl Line<'_> {
+    fn number(&self) -> u64 {
+        self.fields.position().map_or(0, csv::Position::line)
+    }
+
+    /// A field; `None` if there is no such column.
+    fn field(&self, meaning: usize) -> Option<&str> {
+        self.fields.get(self.header.columns[meaning]?)
+    }
+
+    fn id(&self) -> &str {
+        self.field(ID).unwrap_or_default()
+    }
+
+    fn bad(&self, meaning: usize, expected: &'static str) -> ImportError {
+        ImportError::BadField {
+            line: self.number(),
+            column: COLUMNS[meaning].0,
+            value: self.field(meaning).unwrap_or_default().to_owned(),
+            expected,
+        }
+    }
+
+    fn whole(&self, meaning: usize) -> Result<u64, ImportError> {
+        self.field(meaning)
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| self.bad(meaning, "a whole number from 0 to 2^64 - 1"))
+    }
+
+    /// First step, and the step after the last.
+    fn lifetime(&self) -> Result<(Step, Step), ImportError> {
+        let (begin, end) = (self.whole(LOWER)?, self.whole(UPPER)?);
+        let end = end.checked_add(u64::from(self.header.inclusive));
+        Ok((begin, end.ok_or_else(|| self.bad(UPPER, "a step below 2^64 - 1"))?))
+    }
+
+    fn alignment(&self) -> Result<Bytes, ImportError> {
+        if self.header.columns[ALIGNMENT].is_none() {
+            return Ok(1);
+        }
+        let alignment = self.whole(ALIGNMENT)?;
+        if alignment.is_power_of_two() {
+            Ok(alignment)
+        } else {
+            Err(self.bad(ALIGNMENT, "a power of two"))
+        }
+    }
+
+    fn unsupported(&self, what: &'static str, remedy: &'static str) -> ImportError {
+        ImportError::Unsupported { line: self.number(), id: self.id().to_owned(), what, remedy }
+    }
+}
+
+/// Calls `visit` with every line.
+fn each_line(
+    bytes: &[u8],
+    mut visit: impl FnMut(&Line<'_>) -> Result<(), ImportError>,
+) -> Result<Header, ImportError> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
+    let header = Header::read(reader.headers()?)?;
+    let mut fields = StringRecord::new();
+    while reader.read_record(&mut fields)? {
+        visit(&Line { header: &header, fields: &fields })?;
+    }
+    Ok(header)
+}
+
+pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
+    let mut problem = Problem::builder();
+    let mut ids = Vec::new();
+    let (mut alignment, mut alignments_differ, mut hints) = (None, false, false);
+    each_line(bytes, |line| {
+        if line.field(GAPS).is_some_and(|gaps| !gaps.is_empty()) {
+            return Err(line.unsupported(
+                "gaps in its lifetime",
+                "empty that column to plan it for its whole lifetime",
+            ));
+        }
+        if line.field(OFFSET).is_some() {
+            return Err(line.unsupported(
+                "a fixed offset",
+                "remove that column to plan it anew, or give the file as PLAN to verify it",
+            ));
+        }
+        hints |= line.field(HINT).is_some_and(|hint| !matches!(hint, "" | "-1"));
+        let own = line.alignment()?;
+        alignments_differ |= alignment.is_some_and(|alignment| alignment != own);
+        alignment = alignment.max(Some(own));
+        let (begin, end) = line.lifetime()?;
+        add(&mut problem, begin, end, line.whole(SIZE)?);
+        ids.push(Box::from(line.id()));
+        Ok(())
+    })?;
+    let alignment = alignment.unwrap_or(1);
+    if alignments_differ {
+        warn!(target: "memplan::import", alignment, "chunks ask for different alignments; all get the largest");
+    }
+    if hints {
+        warn!(target: "memplan::import", "the hints in this file are ignored");
+    }
+    problem.with_ids(numbered(ids));
+    Ok(problem.alignment(alignment).build()?)
+}
+
+fn add(problem: &mut ProblemBuilder, begin: Step, end: Step, size: Bytes) {
+    problem.chunk(begin..end, size);
+}
+
+/// Ids are numbers if every one is written as numbers are, else texts.
+fn numbered(ids: Vec<Box<str>>) -> Ids {
+    let number = |id: &str| id.parse::<u64>().ok().filter(|number| number.to_string() == id);
+    match ids.iter().map(|id| number(id)).collect::<Option<Vec<u64>>>() {
+        Some(numbers) if numbers.iter().copied().eq(0..numbers.len() as u64) => Ids::Positions,
+        Some(numbers) => Ids::Numbers(numbers),
+        None => Ids::Texts(ids),
+    }
+}
+
+pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportError> {
+    let texts = matches!(problem.labels().ids, Ids::Texts(_));
+    let mut rows = Problem::builder();
+    let (mut ids, mut numbers, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
+    let header = each_line(bytes, |line| {
+        if line.field(OFFSET).is_none() {
+            return Err(ImportError::NotAPlan);
+        }
+        let (begin, end) = line.lifetime()?;
+        add(&mut rows, begin, end, line.whole(SIZE)?);
+        ids.push(Box::from(line.id()));
+        let (offset, size) = (line.whole(OFFSET)?, line.whole(SIZE)?);
+        [size, problem.padding(), problem.alignment()]
+            .into_iter()
+            .try_fold(offset, Bytes::checked_add)
+            .ok_or_else(|| line.bad(OFFSET, "an offset whose chunk ends below 2^64"))?;
+        offsets.push(offset);
+        if !texts {
+            numbers.push(line.whole(ID)?);
+        }
+        Ok(())
+    })?;
+    if header.columns[OFFSET].is_none() {
+        return Err(ImportError::NotAPlan);
+    }
+    rows.with_ids(if texts { Ids::Texts(ids) } else { Ids::Numbers(numbers) });
+    let rows = rows.alignment(problem.alignment()).padding(problem.padding()).build()?;
+    let mut plan = Plan::of_problem(&rows, Strategy::default(), &Layout { offsets });
+    keep_links(&mut plan, problem);
+    Ok(plan)
+}
+
+/// A file without links keeps those of the problem whose overwriter lies in its place.
+fn keep_links(plan: &mut Plan, problem: &Problem) {
+    let labels = problem.labels();
+    let mut rows: Vec<Option<usize>> = vec![None; problem.len()];
+    let ids: std::collections::HashMap<String, ChunkId> =
+        problem.ids().map(|id| (labels.id(id), id)).collect();
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        if let Some(id) = ids.get(&*chunk.name) {
+            rows[id.index()] = Some(at);
+        }
+    }
+    for id in problem.ids() {
+        let Some(link) = problem.link(id) else { continue };
+        if let (Some(overwriter), Some(overwritten)) =
+            (rows[id.index()], rows[link.overwritten.index()])
+        {
+            let place = plan.chunks[overwritten].offset.checked_add(link.offset);
+            if place == Some(plan.chunks[overwriter].offset) {
+                plan.chunks[overwriter].overwrites = Some((overwritten, link.offset));
+            }
+        }
+    }
+    plan.lower_bound = plan.lower_bound.min(plan.pool_size);
+}

@@ -1,0 +1,42 @@
+//! memplan's own JSON. The forms of the files stand beside the types that they hold.
+
+use serde::Deserialize;
+
+use crate::{
+    Plan,
+    import::{ImportError, Input},
+};
+
+/// What every file says first.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: Option<String>,
+}
+
+fn format(bytes: &[u8]) -> Result<Option<String>, ImportError> {
+    Ok(serde_json::from_slice::<Head>(bytes)?.format)
+}
+
+pub(super) fn read_input(bytes: &[u8]) -> Result<Input, ImportError> {
+    match format(bytes)?.as_deref() {
+        Some("memplan-sequence/1") => Ok(Input::Sequence(serde_json::from_slice(bytes)?)),
+        Some("memplan-problem/1") => Ok(Input::Problem(serde_json::from_slice(bytes)?)),
+        Some("memplan-plan/1") => Err(ImportError::IsAPlan),
+        found => Err(unknown(found)),
+    }
+}
+
+pub(super) fn read_plan(bytes: &[u8]) -> Result<Plan, ImportError> {
+    match format(bytes)?.as_deref() {
+        Some("memplan-plan/1") => Ok(serde_json::from_slice(bytes)?),
+        Some("memplan-sequence/1" | "memplan-problem/1") => Err(ImportError::NotAPlan),
+        found => Err(unknown(found)),
+    }
+}
+
+fn unknown(found: Option<&str>) -> ImportError {
+    ImportError::UnknownFormat {
+        found: found.map_or_else(|| "none".to_owned(), |found| format!("\"{found}\"")),
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading files: each format becomes an [`OpSequence`] or a [`Problem`], and nothing here knows of
+//! planning.
+
+#[cfg(feature = "files")]
+mod csv;
+#[cfg(feature = "files")]
+mod error;
+#[cfg(feature = "files")]
+mod json;
+#[cfg(feature = "onnx")]
+pub mod onnx;
+
+#[cfg(feature = "files")]
+pub use error::ImportError;
+
+use std::collections::BTreeMap;
+
+use crate::{OpSequence, Problem};
+
+/// What can be planned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Operators, to be lowered first.
+    Sequence(OpSequence),
+    /// Chunks with lifetimes.
+    Problem(Problem),
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// An ONNX model.
+    Onnx,
+    /// memplan's own JSON: an operator sequence, a problem or a plan.
+    Json,
+    /// MiniMalloc's CSV: a problem or a plan.
+    Csv,
+}
+
+impl Format {
+    /// The format that a file name says by its ending, if any.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (_, ending) = name.rsplit_once('.')?;
+        match ending.to_ascii_lowercase().as_str() {
+            "onnx" => Some(Self::Onnx),
+            "json" => Some(Self::Json),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
+    }
+}
+
+/// What a reader must be told beside the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// The sizes of symbolic dimensions, by name.
+    pub dims: BTreeMap<String, u64>,
+}
+
+/// Reads an operator sequence or a problem.
+///
+/// # Errors
+///
+/// If the bytes are not of that format, or what they say makes no sense; the error names the place.
+#[cfg(feature = "files")]
+pub fn read_input(
+    bytes: &[u8],
+    format: Format,
+    options: &ImportOptions,
+) -> Result<Input, ImportError> {
+    match format {
+        #[cfg(feature = "onnx")]
+        Format::Onnx => Ok(Input::Sequence(onnx::read(bytes, options)?)),
+        #[cfg(not(feature = "onnx"))]
+        Format::Onnx => {
+            let ImportOptions { dims: _ } = options;
+            Err(ImportError::NoOnnx)
+        }
+        Format::Json => json::read_input(bytes),
+        Format::Csv => csv::read_problem(bytes).map(Input::Problem),
+    }
+}
+
+/// Reads a plan, to be verified against what it is a plan for. A CSV file tells only offsets: that
+/// plan has the problem's alignment and padding, and those overwrite links that it keeps.
+///
+/// # Errors
+///
+/// If the bytes are not a plan of that format; the error names the place.
+#[cfg(feature = "files")]
+pub fn read_plan(
+    bytes: &[u8],
+    format: Format,
+    problem: &Problem,
+) -> Result<crate::Plan, ImportError> {
+    match format {
+        Format::Json => json::read_plan(bytes),
+        Format::Csv => csv::read_plan(bytes, problem),
+        Format::Onnx => Err(ImportError::NotAPlan),
+    }
+}

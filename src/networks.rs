@@ -1,0 +1,121 @@
+//! Real networks, written in the library's own API: something to plan when nothing is at hand, and
+//! an example of how a framework hands its operators over.
+
+use crate::{Bytes, OpSequence, Operator, Output, SequenceError};
+
+/// MobileNetV2 for 224 x 224 images in `f32` (Sandler et al., 2018), as frameworks run it for
+/// inference: batch normalisation folded into the convolutions, `Clip` as activation. 100
+/// operators.
+///
+/// # Errors
+///
+/// If the batch is so large that sizes do not add up in 64 bits.
+///
+/// ```
+/// let sequence = memplan::networks::mobilenet_v2(1)?;
+/// let plan = memplan::Planner::new().plan(&sequence)?;
+/// assert_eq!(plan.lower_bound, 6_021_120);
+/// # Ok::<(), memplan::PlanError>(())
+/// ```
+pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
+    /// Expansion, output channels, repeats, first stride.
+    const BLOCKS: [(u64, u64, u64, u64); 7] = [
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ];
+    let mut network = Network { sequence: OpSequence::builder(), batch, operators: 0 };
+    let image = network.image(3, 224);
+    let mut x = network.convolution(&image, 32, 2);
+    x = network.in_place("Clip", &[&x]);
+    for (expansion, channels, repeats, first_stride) in BLOCKS {
+        for repeat in 0..repeats {
+            let stride = if repeat == 0 { first_stride } else { 1 };
+            let block_input = x.clone();
+            if expansion > 1 {
+                x = network.convolution(&x, block_input.channels * expansion, 1);
+                x = network.in_place("Clip", &[&x]);
+            }
+            x = network.convolution(&x, block_input.channels * expansion, stride);
+            x = network.in_place("Clip", &[&x]);
+            x = network.convolution(&x, channels, 1);
+            if stride == 1 && block_input.channels == channels {
+                x = network.in_place("Add", &[&block_input, &x]);
+            }
+        }
+    }
+    x = network.convolution(&x, 1280, 1);
+    x = network.in_place("Clip", &[&x]);
+    x = network.fresh("GlobalAveragePool", &x, 1280, 1);
+    x = network.view("Flatten", &x);
+    x = network.fresh("Gemm", &x, 1000, 1);
+    network.sequence.output(x.name);
+    network.sequence.build()
+}
+
+/// A tensor of a network: `batch` x `channels` x `side` x `side`.
+#[derive(Clone)]
+struct Image {
+    name: String,
+    channels: u64,
+    side: u64,
+}
+
+struct Network {
+    sequence: crate::sequence::SequenceBuilder,
+    batch: u64,
+    operators: usize,
+}
+
+impl Network {
+    /// Bytes in `f32`; as many as 64 bits hold if there are more, which the sequence then refuses.
+    fn size(&self, channels: u64, side: u64) -> Bytes {
+        [channels, side, side, 4].into_iter().fold(self.batch, u64::saturating_mul)
+    }
+
+    fn image(&mut self, channels: u64, side: u64) -> Image {
+        let size = self.size(channels, side);
+        self.sequence.input("image", size);
+        Image { name: "image".to_owned(), channels, side }
+    }
+
+    /// Adds an operator `kind` with one output, which `declare` may let depend on an input.
+    fn add(
+        &mut self,
+        kind: &str,
+        inputs: &[&Image],
+        (channels, side): (u64, u64),
+        declare: impl FnOnce(Output) -> Output,
+    ) -> Image {
+        let name = format!("{}_{}", kind.to_lowercase(), self.operators);
+        self.operators += 1;
+        let output = declare(Output::new(&*name, self.size(channels, side)));
+        let inputs = inputs.iter().map(|input| &*input.name);
+        self.sequence.operator(Operator::new(&*name).kind(kind).inputs(inputs).output(output));
+        Image { name, channels, side }
+    }
+
+    fn fresh(&mut self, kind: &str, input: &Image, channels: u64, side: u64) -> Image {
+        self.add(kind, &[input], (channels, side), |output| output)
+    }
+
+    fn convolution(&mut self, input: &Image, channels: u64, stride: u64) -> Image {
+        self.fresh("Conv", input, channels, input.side / stride)
+    }
+
+    /// An element-wise operator: may be written over any of its inputs.
+    fn in_place(&mut self, kind: &str, inputs: &[&Image]) -> Image {
+        let shape = (inputs[0].channels, inputs[0].side);
+        self.add(kind, inputs, shape, |output| {
+            inputs.iter().fold(output, |output, input| output.overwrites(&*input.name))
+        })
+    }
+
+    fn view(&mut self, kind: &str, input: &Image) -> Image {
+        self.add(kind, &[input], (input.channels, input.side), |output| output.reads(&*input.name))
+    }
+}

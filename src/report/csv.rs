@@ -1,0 +1,45 @@
+//! CSV out, in MiniMalloc's canonical form: half-open lifetimes, ids as in the input.
+
+use std::io;
+
+use crate::{
+    Plan, Problem,
+    problem::{ChunkId, Labels},
+};
+
+/// Writes `id,lower,upper,size,offset`. A plan does not know how its input wrote the ids: `labels`
+/// do, if the input was a problem; else ids are numbers.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(["id", "lower", "upper", "size", "offset"])?;
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        let id = labels.map_or_else(|| chunk.id.to_string(), |l| l.id(ChunkId::from_index(at)));
+        let numbers = [chunk.begin, chunk.end, chunk.size, chunk.offset].map(|n| n.to_string());
+        writer.write_record(std::iter::once(id).chain(numbers))?;
+    }
+    writer.flush()
+}
+
+/// Writes `id,lower,upper,size`, and `alignment` if there is one. Overwrite links and padding have
+/// no place in this format.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    let alignment = (problem.alignment() > 1).then(|| problem.alignment().to_string());
+    let heading = alignment.as_ref().map(|_| "alignment");
+    writer.write_record(["id", "lower", "upper", "size"].into_iter().chain(heading))?;
+    for id in problem.ids() {
+        let chunk = problem.chunk(id);
+        let numbers = [chunk.begin, chunk.end, chunk.size].map(|n| n.to_string());
+        let fields = std::iter::once(problem.labels().id(id)).chain(numbers);
+        writer.write_record(fields.chain(alignment.clone()))?;
+    }
+    writer.flush()
+}

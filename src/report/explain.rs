@@ -1,0 +1,122 @@
+//! Why a pool is as large as it is.
+
+use std::{cmp::Reverse, fmt::Write};
+
+use crate::{
+    Bytes, Plan, PlannedChunk,
+    report::{Size, StepNames},
+};
+
+/// How many chunks a list shows.
+const SHOWN: usize = 40;
+
+/// The peak and who is alive there; the stack of chunks that reaches the top of the pool; what the
+/// plan wastes.
+#[must_use]
+pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
+    let mut text = String::new();
+    explain_peak(&mut text, plan, steps);
+    text.push('\n');
+    explain_top(&mut text, plan);
+    text.push('\n');
+    explain_waste(&mut text, plan, steps);
+    text
+}
+
+#[allow(clippy::cast_precision_loss, reason = "percentages for people")]
+fn explain_peak(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
+    let mut alive: Vec<(&PlannedChunk, Bytes)> = plan
+        .chunks
+        .iter()
+        .filter(|chunk| chunk.size > 0)
+        .filter(|chunk| plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end)
+        .map(|chunk| (chunk, chunk.size.saturating_add(plan.padding)))
+        .collect();
+    alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
+    let _ = writeln!(
+        text,
+        "Most bytes are alive in {}: the lower bound, {}, in {} chunks.",
+        steps.name(plan.peak_step),
+        Size(plan.lower_bound),
+        alive.len(),
+    );
+    for (chunk, bytes) in alive.iter().take(SHOWN) {
+        let share = 100.0 * *bytes as f64 / plan.lower_bound.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "  {share:5.1} %  {:>10}  {}, alive in steps {} to {}",
+            format!("{:#}", Size(*bytes)),
+            chunk.name,
+            chunk.begin,
+            chunk.end.saturating_sub(1),
+        );
+    }
+    if let Some(more) = alive.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+        let rest: u128 = alive[SHOWN..].iter().map(|(_, bytes)| u128::from(*bytes)).sum();
+        let rest = Size(Bytes::try_from(rest).unwrap_or(Bytes::MAX));
+        let _ = writeln!(text, "  and {more} smaller ones, together {rest}");
+    }
+}
+
+/// From the highest chunk down: each rests on the highest chunk below it that is alive with it.
+fn explain_top(text: &mut String, plan: &Plan) {
+    let with_bytes = || plan.chunks.iter().filter(|chunk| chunk.size > 0);
+    let Some(top) = with_bytes().max_by_key(|chunk| (plan.end_of(chunk), Reverse(chunk.begin)))
+    else {
+        text.push_str("The pool is empty.\n");
+        return;
+    };
+    let _ =
+        writeln!(text, "The pool, {}, ends where this stack of chunks does:", Size(plan.pool_size));
+    let mut at = top;
+    for _ in 0..SHOWN {
+        let _ = writeln!(
+            text,
+            "  {:>12} .. {:<12}  {:>10}  {}, steps {} to {}",
+            at.offset,
+            plan.end_of(at),
+            format!("{:#}", Size(at.size)),
+            at.name,
+            at.begin,
+            at.end.saturating_sub(1),
+        );
+        if at.offset == 0 {
+            return;
+        }
+        let below = with_bytes()
+            .filter(|chunk| chunk.begin < at.end && at.begin < chunk.end)
+            .filter(|chunk| plan.end_of(chunk) <= at.offset)
+            .max_by_key(|chunk| (plan.end_of(chunk), Reverse(chunk.begin)));
+        let floor = below.map_or(0, |chunk| plan.end_of(chunk));
+        if floor < at.offset {
+            let _ = writeln!(
+                text,
+                "  {floor:>12} .. {:<12}  {:>10}  nothing",
+                at.offset,
+                format!("{:#}", Size(at.offset - floor)),
+            );
+        }
+        let Some(below) = below else { return };
+        at = below;
+    }
+    text.push_str("  and more below\n");
+}
+
+#[allow(clippy::cast_precision_loss, reason = "percentages for people")]
+fn explain_waste(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
+    if plan.pool_size == plan.lower_bound {
+        text.push_str("Nothing is wasted: the pool is as large as the lower bound.\n");
+        return;
+    }
+    let waste = plan.pool_size.saturating_sub(plan.lower_bound);
+    let _ = writeln!(
+        text,
+        "{} of the pool ({:.1} %) are free even in {}.",
+        Size(waste),
+        100.0 * waste as f64 / plan.pool_size.max(1) as f64,
+        steps.name(plan.peak_step),
+    );
+    if plan.proven_optimal {
+        text.push_str("No plan is smaller: this is proven.\n");
+    }
+}

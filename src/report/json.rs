@@ -1,0 +1,39 @@
+//! JSON out: the forms of the files stand beside the types that they hold.
+
+use std::{io, time::Duration};
+
+use crate::{OpSequence, Plan, Problem, plan::PlanFile};
+
+/// Writes a plan as `memplan-plan/1`, with the time that planning took if that is given.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_plan_json(out: impl io::Write, plan: &Plan, took: Option<Duration>) -> io::Result<()> {
+    let mut file = PlanFile::from(plan.clone());
+    file.seconds = took.map(|took| took.as_secs_f64());
+    write(out, &file)
+}
+
+/// Writes a problem as `memplan-problem/1`.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_problem_json(out: impl io::Write, problem: &Problem) -> io::Result<()> {
+    write(out, problem)
+}
+
+/// Writes an operator sequence as `memplan-sequence/1`.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_sequence_json(out: impl io::Write, sequence: &OpSequence) -> io::Result<()> {
+    write(out, sequence)
+}
+
+fn write(mut out: impl io::Write, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)
+}

@@ -1,0 +1,206 @@
+//! The memory map as text: steps to the right, addresses up, a letter for each chunk.
+//!
+//! A cell of the map stands for a range of steps and a range of bytes. It shows a chunk's letter
+//! only if that chunk alone touches it, `.` if nobody does, and `*` if several do: what a small map
+//! must merge, it says so.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use crate::{
+    Bytes, Plan, Step,
+    report::{Size, StepNames},
+};
+
+/// How large a map may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapOptions {
+    /// Columns of text, axis included; at least 40.
+    pub width: usize,
+    /// Lines of the map itself, at least 1.
+    pub height: usize,
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        Self { width: 80, height: 24 }
+    }
+}
+
+const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const FREE: u8 = b'.';
+const SEVERAL: u8 = b'*';
+/// Columns for the axis of addresses.
+const AXIS: usize = 11;
+/// Chunks that the legend names.
+const LEGEND: usize = 26;
+
+/// Draws a plan.
+#[must_use]
+pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+    let mut text = String::new();
+    if plan.pool_size == 0 || plan.steps == 0 {
+        text.push_str("an empty pool\n");
+        return text;
+    }
+    let grid = Grid::new(plan, options);
+    let cells = grid.fill(plan);
+    for (row, line) in cells.chunks(grid.columns).enumerate().rev() {
+        let address = format!("{:#}", Size(grid.row_bytes.saturating_mul(row as u64)));
+        let line: String = line.iter().map(|&cell| char::from(cell)).collect();
+        let _ = writeln!(text, "{address:>width$} |{line}", width = AXIS - 2);
+    }
+    let _ = writeln!(text, "{:>AXIS$}{}", "+", "-".repeat(grid.columns));
+    text.push_str(&grid.step_axis(plan));
+    let _ = writeln!(
+        text,
+        "a column is {}, a line {}; '{}' free, '{}' several chunks",
+        grid.column_name(),
+        Size(grid.row_bytes),
+        char::from(FREE),
+        char::from(SEVERAL),
+    );
+    legend(&mut text, plan, steps);
+    text
+}
+
+/// The letter of the chunk at a place in the plan's list.
+fn letter(at: usize) -> u8 {
+    LETTERS[at % LETTERS.len()]
+}
+
+/// How steps and bytes map to cells.
+struct Grid {
+    columns: usize,
+    rows: usize,
+    /// Columns for one step, if steps are fewer than columns; else 1.
+    columns_per_step: usize,
+    /// Steps for one column; 1 if `columns_per_step` is more.
+    steps_per_column: Step,
+    row_bytes: Bytes,
+}
+
+impl Grid {
+    fn new(plan: &Plan, options: MapOptions) -> Self {
+        let room = options.width.max(40) - AXIS;
+        let steps = usize::try_from(plan.steps).unwrap_or(usize::MAX);
+        let columns_per_step = (room / steps).clamp(1, 6);
+        let steps_per_column = plan.steps.div_ceil(room as u64).max(1);
+        let columns = match steps_per_column {
+            1 => steps * columns_per_step,
+            many => usize::try_from(plan.steps.div_ceil(many)).unwrap_or(room),
+        };
+        let height = options.height.max(1) as u64;
+        // Lines that fall on every edge, if they are few enough.
+        let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
+        let unit = edges
+            .flat_map(|chunk| [chunk.offset, chunk.size + plan.padding])
+            .fold(plan.pool_size, gcd);
+        let row_bytes =
+            if plan.pool_size / unit <= height { unit } else { plan.pool_size.div_ceil(height) };
+        let rows = usize::try_from(plan.pool_size.div_ceil(row_bytes)).unwrap_or(1);
+        Self { columns, rows, columns_per_step, steps_per_column, row_bytes }
+    }
+
+    fn column(&self, step: Step) -> usize {
+        usize::try_from(step / self.steps_per_column).unwrap_or(usize::MAX) * self.columns_per_step
+    }
+
+    fn fill(&self, plan: &Plan) -> Vec<u8> {
+        let mut cells = vec![FREE; self.columns * self.rows];
+        // The chunk in each cell, since letters repeat.
+        let mut owners = vec![usize::MAX; cells.len()];
+        for (at, chunk) in plan.chunks.iter().enumerate() {
+            let begin = plan.own_begin(chunk);
+            if chunk.size == 0 || begin >= chunk.end {
+                continue;
+            }
+            let high = plan.end_of(chunk);
+            let row = |byte: Bytes| usize::try_from(byte / self.row_bytes).unwrap_or(usize::MAX);
+            for row in row(chunk.offset)..=row(high - 1).min(self.rows - 1) {
+                let last = self.column(chunk.end - 1) + self.columns_per_step - 1;
+                for column in self.column(begin)..=last.min(self.columns - 1) {
+                    let cell = row * self.columns + column;
+                    let owner = std::mem::replace(&mut owners[cell], at);
+                    let alone = owner == usize::MAX || owner == at;
+                    cells[cell] = if alone { letter(at) } else { SEVERAL };
+                }
+            }
+        }
+        cells
+    }
+
+    /// The numbers of steps, as many as there is room for.
+    fn step_axis(&self, plan: &Plan) -> String {
+        let mut line = vec![b' '; AXIS + self.columns];
+        let mut free_from = 0;
+        for step in 0..plan.steps.min(self.columns as u64 * self.steps_per_column) {
+            if step % self.steps_per_column != 0 {
+                continue;
+            }
+            let label = step.to_string();
+            let at = AXIS + self.column(step);
+            if at >= free_from && at + label.len() <= line.len() {
+                line[at..at + label.len()].copy_from_slice(label.as_bytes());
+                free_from = at + label.len() + if self.columns_per_step > 1 { 1 } else { 7 };
+            }
+        }
+        let text: String = line.into_iter().map(char::from).collect();
+        format!("{:>width$}{}\n", "step ", &text[AXIS..].trim_end(), width = AXIS)
+    }
+
+    fn column_name(&self) -> String {
+        match (self.columns_per_step, self.steps_per_column) {
+            (1, 1) => "a step".to_owned(),
+            (1, many) => format!("{many} steps"),
+            (columns, _) => format!("1/{columns} of a step"),
+        }
+    }
+}
+
+fn gcd(a: Bytes, b: Bytes) -> Bytes {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Names letters: all chunks if they are few, else those alive at the peak, largest first.
+fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
+    let mut shown: Vec<usize> =
+        (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0).collect();
+    if shown.len() > LEGEND {
+        let peak = plan.peak_step;
+        shown.retain(|&at| plan.chunks[at].begin <= peak && peak < plan.chunks[at].end);
+        shown.sort_by_key(|&at| std::cmp::Reverse(plan.chunks[at].size));
+        shown.truncate(LEGEND);
+        let _ = writeln!(
+            text,
+            "the largest of {} chunks at the peak, {}:",
+            plan.chunks.len(),
+            steps.name(peak)
+        );
+    }
+    let letters: BTreeSet<u8> = shown.iter().map(|&at| letter(at)).collect();
+    let width =
+        shown.iter().map(|&at| plan.chunks[at].name.chars().count()).max().unwrap_or(0).min(40);
+    for &at in &shown {
+        let chunk = &plan.chunks[at];
+        let over = chunk.overwrites.map_or_else(String::new, |(overwritten, offset)| {
+            let name = plan.chunks.get(overwritten).map_or("?", |old| &old.name);
+            match offset {
+                0 => format!(", over {name}"),
+                _ => format!(", over {name} at {offset}"),
+            }
+        });
+        let _ = writeln!(
+            text,
+            "  {} {:<width$}  {} at {}, steps {} to {}{over}",
+            char::from(letter(at)),
+            chunk.name,
+            Size(chunk.size),
+            chunk.offset,
+            chunk.begin,
+            chunk.end.saturating_sub(1),
+        );
+    }
+    if letters.len() < shown.len() {
+        text.push_str("  letters repeat\n");
+    }
+}

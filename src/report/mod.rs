@@ -1,0 +1,40 @@
+//! Plans for people and other programs: text, a memory map, JSON, CSV. A plan in, text out.
+
+#[cfg(feature = "files")]
+mod csv;
+mod explain;
+#[cfg(feature = "files")]
+mod json;
+mod map;
+mod size;
+mod summary;
+
+#[cfg(feature = "files")]
+pub use csv::{write_plan_csv, write_problem_csv};
+pub use explain::explain;
+#[cfg(feature = "files")]
+pub use json::{write_plan_json, write_problem_json, write_sequence_json};
+pub use map::{MapOptions, memory_map};
+pub use size::Size;
+pub use summary::summary;
+
+use crate::{OpSequence, Step};
+
+/// What to call the steps: by their operators, if those are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StepNames<'a>(pub Option<&'a OpSequence>);
+
+impl StepNames<'_> {
+    /// `step 4 (conv1)`, or `step 4`.
+    #[must_use]
+    pub fn name(&self, step: Step) -> String {
+        let operator = self.0.and_then(|sequence| {
+            let at = usize::try_from(step).ok().filter(|&at| at < sequence.operators().len())?;
+            Some(sequence.operator_name(at))
+        });
+        match operator {
+            Some(operator) => format!("step {step} ({operator})"),
+            None => format!("step {step}"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Sizes for people: `12.3 MiB (12 902 400 B)`.
+
+use std::fmt;
+
+use crate::Bytes;
+
+/// A number of bytes, displayed in a binary unit and exactly. `{:#}` gives the unit alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub Bytes);
+
+impl fmt::Display for Size {
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let exact = grouped(self.0);
+        let unit = (0..UNITS.len()).rev().find(|&unit| self.0 >> (10 * (unit + 1)) > 0);
+        let Some(unit) = unit else {
+            return f.pad(&format!("{exact} B"));
+        };
+        let value = self.0 as f64 / 1024_f64.powi(i32::try_from(unit).unwrap_or(0) + 1);
+        // Three digits; 1024 never shows, since it is the next unit's 1.
+        let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+        let short = format!("{value:.decimals$} {}", UNITS[unit]);
+        f.pad(&if f.alternate() { short } else { format!("{short} ({exact} B)") })
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Size;
+
+    #[rstest]
+    #[case(0, "0 B")]
+    #[case(999, "999 B")]
+    #[case(1023, "1 023 B")]
+    #[case(1024, "1.00 KiB (1 024 B)")]
+    #[case(12_902_400, "12.3 MiB (12 902 400 B)")]
+    #[case(105_791_392, "101 MiB (105 791 392 B)")]
+    #[case(14_690_799_616, "13.7 GiB (14 690 799 616 B)")]
+    #[case(u64::MAX, "16.0 EiB (18 446 744 073 709 551 615 B)")]
+    fn sizes_show_a_unit_and_every_byte(#[case] bytes: u64, #[case] shown: &str) {
+        assert_eq!(Size(bytes).to_string(), shown);
+    }
+}

@@ -1,0 +1,49 @@
+//! A plan in five lines.
+
+use std::fmt::Write;
+
+use crate::{
+    Plan,
+    report::{Size, StepNames},
+};
+
+/// Pool size, lower bound and what the plan saves.
+#[must_use]
+pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
+    let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
+    let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
+        std::cmp::Ordering::Equal => "the lower bound: no plan is smaller".to_owned(),
+        _ if plan.proven_optimal => {
+            format!("{:.3} x the lower bound; proven: no plan is smaller", plan.ratio())
+        }
+        _ => format!("{:.3} x the lower bound", plan.ratio()),
+    };
+    let rows = [
+        ("pool", Size(plan.pool_size), judgement),
+        ("lower bound", Size(plan.lower_bound), format!("alive in {}", steps.name(plan.peak_step))),
+        ("one buffer each", Size(plan.naive_size), saving(plan)),
+    ];
+    let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (what, size, remark) in rows {
+        let _ = writeln!(text, "{what:<16}{size:>width$}   {remark}");
+    }
+    let _ = writeln!(
+        text,
+        "{} chunks, {links} of them written over another, {} tensors, {} steps; strategy {}",
+        plan.chunks.len(),
+        plan.tensors.len(),
+        plan.steps,
+        plan.strategy,
+    );
+    text
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
+fn saving(plan: &Plan) -> String {
+    if plan.naive_size == 0 {
+        return "nothing to plan".to_owned();
+    }
+    let share = 100.0 * (1.0 - plan.pool_size as f64 / plan.naive_size as f64);
+    format!("the pool saves {share:.1} %")
+}

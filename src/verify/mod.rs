@@ -1,0 +1,52 @@
+//! Is a plan right? Checked from the definition of a right plan alone (spec 6); nothing here calls
+//! a planner or the lowering.
+//!
+//! A plan is right if
+//!
+//! 1. it has every chunk of its problem, and every tensor of its sequence, once, with their sizes
+//!    and lifetimes, and nothing else;
+//! 2. no two chunks that are alive in the same step share a byte, except that an overwriter may
+//!    share the bytes of the chunk that it overwrites in the last step of that chunk;
+//! 3. an overwriter lies exactly at its offset in the chunk that it overwrites, was allowed to, and
+//!    every required overwrite is honoured;
+//! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
+//! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
+//!    rounded up to the alignment.
+//!
+//! For a sequence the same is asked of tensors, with their lifetimes counted from the operators
+//! anew: a view lies inside its input, and whatever it reads is there until its last reader.
+//!
+//! Takes O((n + k) log n) for n chunks and k violations.
+
+mod problem;
+mod sequence;
+mod sweep;
+mod table;
+mod violation;
+
+pub use violation::{Field, Violation};
+
+use std::collections::HashSet;
+
+use crate::{OpSequence, Plan, Problem};
+
+/// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
+/// id, or by name where the ids of the problem are texts.
+#[must_use]
+pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
+    let mut violations = problem::check(problem, plan);
+    violations.extend(table::check(plan));
+    violations
+}
+
+/// Everything that is wrong with a plan for an operator sequence; empty if it is right. Tensors are
+/// matched by name.
+#[must_use]
+pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let mut violations = table::check(plan);
+    violations.extend(sequence::check(sequence, plan));
+    // A fault of a tensor is often one of its chunk, of the same name.
+    let mut seen = HashSet::new();
+    violations.retain(|violation| seen.insert(violation.clone()));
+    violations
+}

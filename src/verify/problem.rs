@@ -1,0 +1,78 @@
+//! A plan against its problem: rule 1 for chunks, and the links that were asked for.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    Plan, PlannedChunk, Problem,
+    problem::{ChunkId, Ids},
+    verify::{Field, Violation},
+};
+
+pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let labels = problem.labels();
+    let by_name = matches!(labels.ids, Ids::Texts(_));
+    let key_of_chunk =
+        |id: ChunkId| if by_name { labels.id(id) } else { labels.number(id).to_string() };
+    let key_of_planned =
+        |chunk: &PlannedChunk| if by_name { chunk.name.to_string() } else { chunk.id.to_string() };
+    let ids: HashMap<String, ChunkId> = problem.ids().map(|id| (key_of_chunk(id), id)).collect();
+
+    // The chunk of the problem that each chunk of the plan is.
+    let mut chunks: Vec<Option<ChunkId>> = Vec::with_capacity(plan.chunks.len());
+    let mut planned: Vec<Option<usize>> = vec![None; problem.len()];
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        let name = chunk.name.to_string();
+        let id = ids.get(&key_of_planned(chunk)).copied();
+        chunks.push(id);
+        let Some(id) = id else {
+            violations.push(Violation::Unknown { name });
+            continue;
+        };
+        if planned[id.index()].replace(at).is_some() {
+            violations.push(Violation::Repeated { name: name.clone() });
+        }
+        let real = problem.chunk(id);
+        for (field, expected, found) in [
+            (Field::Size, real.size, chunk.size),
+            (Field::Begin, real.begin, chunk.begin),
+            (Field::End, real.end, chunk.end),
+        ] {
+            if expected != found {
+                violations.push(Violation::Changed { name: name.clone(), field, expected, found });
+            }
+        }
+    }
+    for id in problem.ids().filter(|id| planned[id.index()].is_none()) {
+        violations.push(Violation::Missing { name: labels.name(id) });
+    }
+
+    let requested: HashSet<(ChunkId, ChunkId, u64)> = problem
+        .requests()
+        .iter()
+        .map(|request| (request.overwriter, request.overwritten, request.offset))
+        .collect();
+    let link_of = |at: usize| {
+        let (overwritten, offset) = plan.chunks[at].overwrites?;
+        Some((chunks[at]?, chunks[overwritten]?, offset))
+    };
+    for at in 0..plan.chunks.len() {
+        if let Some(link) = link_of(at).filter(|link| !requested.contains(link)) {
+            violations.push(Violation::OverwriteNotRequested {
+                overwriter: labels.name(link.0),
+                overwritten: labels.name(link.1),
+            });
+        }
+    }
+    for request in problem.requests().iter().filter(|request| request.required) {
+        let link = (request.overwriter, request.overwritten, request.offset);
+        let taken = planned[request.overwriter.index()].and_then(link_of);
+        if taken != Some(link) {
+            violations.push(Violation::RequiredOverwriteMissing {
+                overwriter: labels.name(request.overwriter),
+                overwritten: labels.name(request.overwritten),
+            });
+        }
+    }
+    violations
+}

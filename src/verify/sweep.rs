@@ -1,0 +1,107 @@
+//! All pairs of rectangles of steps and bytes that overlap.
+//!
+//! A sweep over the steps with the live rectangles in a tournament tree, ordered by their lowest
+//! byte, each inner node knowing the highest end below it. A rectangle that arrives asks for those
+//! that begin below its end and end above its start: O(log n) for each answer.
+
+use crate::{Bytes, Step, verify::Violation};
+
+/// What a chunk or tensor occupies.
+#[derive(Clone, Debug)]
+pub(super) struct Rectangle {
+    pub(super) name: String,
+    pub(super) begin: Step,
+    pub(super) end: Step,
+    pub(super) low: Bytes,
+    pub(super) high: Bytes,
+}
+
+/// How many overlaps are listed at most: a plan with all offsets 0 has quadratically many.
+pub(super) const OVERLAP_LIMIT: usize = 10_000;
+
+/// Every overlapping pair, as violations, up to a limit.
+pub(super) fn overlaps(rectangles: &[Rectangle]) -> Vec<Violation> {
+    let mut by_low: Vec<&Rectangle> =
+        rectangles.iter().filter(|r| r.begin < r.end && r.low < r.high).collect();
+    by_low.sort_by_key(|r| r.low);
+    let mut begins: Vec<usize> = (0..by_low.len()).collect();
+    begins.sort_by_key(|&at| by_low[at].begin);
+    let mut ends: Vec<usize> = (0..by_low.len()).collect();
+    ends.sort_by_key(|&at| by_low[at].end);
+    let mut ends = ends.into_iter().peekable();
+    let mut live = Tournament::new(by_low.len());
+    let mut found = Vec::new();
+    for at in begins {
+        let new = by_low[at];
+        while let Some(ended) = ends.next_if(|&ended| by_low[ended].end <= new.begin) {
+            live.set(ended, 0);
+        }
+        let reach = by_low.partition_point(|r| r.low < new.high);
+        let complete = live.each_above(reach, new.low, |other| {
+            if found.len() == OVERLAP_LIMIT {
+                return false;
+            }
+            let old = by_low[other];
+            found.push(Violation::Overlap {
+                first: old.name.clone(),
+                second: new.name.clone(),
+                step: new.begin,
+                low: old.low.max(new.low),
+                high: old.high.min(new.high),
+            });
+            true
+        });
+        if !complete {
+            found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
+            break;
+        }
+        live.set(at, new.high);
+    }
+    found
+}
+
+/// A complete binary tree of maxima over a fixed number of places.
+struct Tournament {
+    /// `nodes[1]` is the root, `nodes[leaves + i]` place i; each node is the maximum of its two
+    /// children.
+    nodes: Vec<Bytes>,
+    leaves: usize,
+}
+
+impl Tournament {
+    fn new(places: usize) -> Self {
+        let leaves = places.next_power_of_two();
+        Self { nodes: vec![0; 2 * leaves], leaves }
+    }
+
+    fn set(&mut self, place: usize, value: Bytes) {
+        let mut node = self.leaves + place;
+        self.nodes[node] = value;
+        while node > 1 {
+            node /= 2;
+            self.nodes[node] = self.nodes[2 * node].max(self.nodes[2 * node + 1]);
+        }
+    }
+
+    /// Visits the places below `reach` whose value is above `floor`, in order, until `visit` says
+    /// stop; tells whether it never did.
+    fn each_above(&self, reach: usize, floor: Bytes, mut visit: impl FnMut(usize) -> bool) -> bool {
+        // Nodes to look into, with the first place and the number of places below them.
+        let mut open = vec![(1, 0, self.leaves)];
+        while let Some((node, first, width)) = open.pop() {
+            if first >= reach || self.nodes[node] <= floor {
+                continue;
+            }
+            if width == 1 {
+                if !visit(first) {
+                    return false;
+                }
+                continue;
+            }
+            let half = width / 2;
+            open.push((2 * node + 1, first + half, half));
+            open.push((2 * node, first, half));
+        }
+        true
+    }
+}

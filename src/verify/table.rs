@@ -1,0 +1,141 @@
+//! The chunk table of a plan, by itself: rules 2 to 5 with the lifetimes that it states.
+
+use crate::{
+    Bytes, Plan, PlannedChunk,
+    verify::{
+        Violation,
+        sweep::{Rectangle, overlaps},
+    },
+};
+
+pub(super) fn check(plan: &Plan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    check_pool(plan, &mut violations);
+    check_links(plan, &mut violations);
+    let rectangles: Vec<Rectangle> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
+    violations.extend(overlaps(&rectangles));
+    violations
+}
+
+/// The bytes to reserve for a chunk.
+fn padded(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
+    if chunk.size == 0 { 0 } else { chunk.size.saturating_add(plan.padding) }
+}
+
+fn end(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
+    chunk.offset.saturating_add(padded(plan, chunk))
+}
+
+/// Rules 4 and 5.
+fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
+    let Plan { alignment, pool_size, lower_bound, .. } = *plan;
+    if !alignment.is_power_of_two() {
+        violations.push(Violation::BadAlignment { alignment });
+        return;
+    }
+    let mut expected: Bytes = 0;
+    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
+        let (name, offset) = (|| chunk.name.to_string(), chunk.offset);
+        let inside = offset.checked_add(chunk.size).and_then(|end| end.checked_add(plan.padding));
+        if inside.is_none_or(|end| end > pool_size) {
+            let size = padded(plan, chunk);
+            violations.push(Violation::OutsideThePool { chunk: name(), offset, size, pool_size });
+        }
+        if chunk.overwrites.is_none() {
+            if offset % alignment != 0 {
+                violations.push(Violation::Misaligned { chunk: name(), offset, alignment });
+            }
+            expected = expected.max(end(plan, chunk));
+        }
+    }
+    let expected = expected.checked_next_multiple_of(alignment).unwrap_or(Bytes::MAX);
+    if expected != pool_size {
+        violations.push(Violation::WrongTotal { expected, found: pool_size });
+    }
+    if lower_bound > pool_size {
+        violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
+    }
+}
+
+/// Rule 3, as far as the table alone can tell.
+fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
+    let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        let Some((overwritten, offset)) = chunk.overwrites else { continue };
+        let old = &plan.chunks[overwritten];
+        let name = |chunk: &PlannedChunk| chunk.name.to_string();
+        if let Some(first) = overwriters[overwritten].replace(at) {
+            violations.push(Violation::OverwrittenTwice {
+                overwritten: name(old),
+                first: name(&plan.chunks[first]),
+                second: name(chunk),
+            });
+        }
+        let expected = old.offset.saturating_add(offset);
+        if chunk.offset != expected {
+            violations.push(Violation::Misplaced {
+                overwriter: name(chunk),
+                overwritten: name(old),
+                expected,
+                found: chunk.offset,
+            });
+        }
+        if offset.checked_add(chunk.size).is_none_or(|end| end > old.size) {
+            violations.push(Violation::OverwriteTooLarge {
+                overwriter: name(chunk),
+                overwritten: name(old),
+            });
+        }
+        if old.end.checked_sub(1) != Some(chunk.begin) {
+            violations.push(Violation::OverwriteOutOfTime {
+                overwriter: name(chunk),
+                overwritten: name(old),
+                begin: chunk.begin,
+                last: old.end.saturating_sub(1),
+            });
+        }
+    }
+    if let Some(chunk) = cycle(plan) {
+        violations.push(Violation::OverwriteCycle { chunk });
+    }
+}
+
+/// A chunk from which the links lead back to itself.
+fn cycle(plan: &Plan) -> Option<String> {
+    // The walk in which a chunk was seen.
+    let mut seen_in: Vec<Option<usize>> = vec![None; plan.chunks.len()];
+    for start in 0..plan.chunks.len() {
+        let mut at = start;
+        while seen_in[at].is_none() {
+            seen_in[at] = Some(start);
+            match plan.chunks[at].overwrites {
+                Some((overwritten, _)) if seen_in[overwritten] == Some(start) => {
+                    return Some(plan.chunks[overwritten].name.to_string());
+                }
+                Some((overwritten, _)) => at = overwritten,
+                None => break,
+            }
+        }
+    }
+    None
+}
+
+/// What a chunk occupies. An overwriter inside the chunk that it overwrites, in that chunk's last
+/// step, shares its bytes there; its own time begins one step later. The overwritten chunk guards
+/// the bytes until then.
+fn rectangle(plan: &Plan, at: usize) -> Rectangle {
+    let chunk = &plan.chunks[at];
+    let (low, high) = (chunk.offset, end(plan, chunk));
+    let shares = chunk.overwrites.is_some_and(|(overwritten, _)| {
+        let old = &plan.chunks[overwritten];
+        let inside = old.offset <= low && high <= end(plan, old);
+        overwritten != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
+    });
+    Rectangle {
+        name: chunk.name.to_string(),
+        begin: if shares { chunk.begin + 1 } else { chunk.begin },
+        end: chunk.end,
+        low,
+        high,
+    }
+}

@@ -1,0 +1,215 @@
+//! The ways in which a plan can be wrong.
+
+use std::fmt;
+
+use crate::{Bytes, Step};
+
+/// A number that a plan states of a chunk or tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Field {
+    /// Its bytes.
+    Size,
+    /// Its first step.
+    Begin,
+    /// Its end.
+    End,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Size => "size",
+            Self::Begin => "begin",
+            Self::End => "end",
+        })
+    }
+}
+
+/// One thing that is wrong with a plan. Chunks and tensors are called by name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Two chunks or tensors share bytes while both are alive.
+    #[error(
+        "'{first}' and '{second}' are both alive in step {step} and share the bytes [{low}, {high})"
+    )]
+    Overlap {
+        /// The one that begins first.
+        first: String,
+        /// The other.
+        second: String,
+        /// The first step in which both are alive.
+        step: Step,
+        /// The lowest shared byte of the pool.
+        low: Bytes,
+        /// The byte after the highest shared one.
+        high: Bytes,
+    },
+    /// More overlaps than anybody wants to read; the rest is not listed.
+    #[error("more than {limit} overlaps; the others are not listed")]
+    MoreOverlaps {
+        /// How many are listed.
+        limit: usize,
+    },
+    /// An overwriter that is not where its link puts it.
+    #[error(
+        "'{overwriter}' lies at {found}; it overwrites '{overwritten}' and must lie at {expected}"
+    )]
+    Misplaced {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+        /// Where it must lie, in bytes.
+        expected: Bytes,
+        /// Where it lies.
+        found: Bytes,
+    },
+    /// An overwriter that is larger than what it overwrites.
+    #[error("'{overwriter}' overwrites '{overwritten}' but reaches beyond its end")]
+    OverwriteTooLarge {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+    },
+    /// An overwriter that does not begin in the last step of the overwritten chunk.
+    #[error(
+        "'{overwriter}' begins in step {begin} and overwrites '{overwritten}', whose last step is {last}"
+    )]
+    OverwriteOutOfTime {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+        /// The step in which the overwriter begins.
+        begin: Step,
+        /// The last step of the overwritten chunk.
+        last: Step,
+    },
+    /// A chunk with two overwriters.
+    #[error("'{overwritten}' is overwritten by both '{first}' and '{second}'")]
+    OverwrittenTwice {
+        /// The overwritten chunk.
+        overwritten: String,
+        /// One overwriter.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Chunks that overwrite each other in a circle.
+    #[error("'{chunk}' overwrites itself through other chunks")]
+    OverwriteCycle {
+        /// A chunk of the circle.
+        chunk: String,
+    },
+    /// A link that nobody asked for.
+    #[error("nobody asked that '{overwriter}' overwrite '{overwritten}'")]
+    OverwriteNotRequested {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+    },
+    /// A required overwrite that the plan does not honour.
+    #[error("'{overwriter}' must overwrite '{overwritten}', and does not")]
+    RequiredOverwriteMissing {
+        /// The overwriter.
+        overwriter: String,
+        /// The chunk or tensor to overwrite.
+        overwritten: String,
+    },
+    /// A root that is not aligned.
+    #[error("'{chunk}' lies at {offset}, which is not a multiple of the alignment {alignment}")]
+    Misaligned {
+        /// The chunk.
+        chunk: String,
+        /// Where it lies, in bytes.
+        offset: Bytes,
+        /// What the offset must be a multiple of.
+        alignment: Bytes,
+    },
+    /// A chunk that ends above the pool.
+    #[error("'{chunk}' lies at {offset} with {size} B, outside the pool of {pool_size} B")]
+    OutsideThePool {
+        /// The chunk.
+        chunk: String,
+        /// Where it lies, in bytes.
+        offset: Bytes,
+        /// Its bytes.
+        size: Bytes,
+        /// The pool's bytes.
+        pool_size: Bytes,
+    },
+    /// A chunk or tensor that the plan leaves out.
+    #[error("'{name}' is missing in the plan")]
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A chunk or tensor that the input does not have.
+    #[error("'{name}' is in the plan, but not in the input")]
+    Unknown {
+        /// Its name.
+        name: String,
+    },
+    /// A chunk or tensor that the plan lists twice.
+    #[error("'{name}' is in the plan twice")]
+    Repeated {
+        /// Its name.
+        name: String,
+    },
+    /// A size or lifetime that is not the input's.
+    #[error("the {field} of '{name}' is {expected}, but the plan says {found}")]
+    Changed {
+        /// The chunk or tensor.
+        name: String,
+        /// What differs.
+        field: Field,
+        /// What the input says.
+        expected: u64,
+        /// What the plan says.
+        found: u64,
+    },
+    /// A pool that is larger or smaller than its chunks need.
+    #[error("the pool size is {found} B, but the chunks end at {expected} B")]
+    WrongTotal {
+        /// The highest end of a root, rounded up to the alignment.
+        expected: Bytes,
+        /// What the plan says.
+        found: Bytes,
+    },
+    /// A lower bound above the pool size.
+    #[error("the lower bound {lower_bound} B is above the pool size {pool_size} B")]
+    BoundAbovePool {
+        /// The bound that the plan states.
+        lower_bound: Bytes,
+        /// Its pool size.
+        pool_size: Bytes,
+    },
+    /// An alignment that is not a power of two.
+    #[error("the alignment {alignment} is not a power of two")]
+    BadAlignment {
+        /// The alignment.
+        alignment: Bytes,
+    },
+    /// A tensor that is not inside the chunk that the plan says it is in.
+    #[error("tensor '{tensor}' is not inside chunk '{chunk}'")]
+    TensorOutsideChunk {
+        /// The tensor.
+        tensor: String,
+        /// The chunk.
+        chunk: String,
+    },
+    /// A tensor placed in a supplied tensor that it neither views nor updates.
+    #[error("tensor '{tensor}' may not lie at {offset} in '{supplied}'")]
+    NotSupplied {
+        /// The tensor.
+        tensor: String,
+        /// The supplied tensor.
+        supplied: String,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+}
