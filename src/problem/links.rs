@@ -45,7 +45,7 @@ pub enum Refusal {
     NotBefore,
     /// One of the two has no bytes.
     Empty,
-    /// The overwritten chunk is kept to the end as a graph output.
+    /// The overwritten chunk is kept to the end: a graph output, or the state of a variable.
     KeptToTheEnd,
     /// The overwritten chunk was supplied from outside the pool.
     OutsideThePool,
@@ -60,7 +60,7 @@ impl fmt::Display for Refusal {
             Self::Displaced => "a larger overwriter of that chunk came later",
             Self::NotBefore => "that chunk does not come before it",
             Self::Empty => "one of the two has no bytes",
-            Self::KeptToTheEnd => "that chunk is kept to the end as a graph output",
+            Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
         })
     }

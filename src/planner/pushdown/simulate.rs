@@ -95,7 +95,7 @@ impl<'a> Simulator<'a> {
         let size = self.problem.padded_size(chunk);
         let content = Content::Used(chunk);
         let (block, how) = if self.free.len() == 0 {
-            (self.memory.push(size, content), "alloc at the top")
+            (self.memory.push(size, content), "alloc (append)")
         } else if let Some(block) = self.free.take_at_least(size) {
             let rest = self.memory.get(block).size - size;
             let stored = self.memory.get_mut(block);
@@ -104,11 +104,11 @@ impl<'a> Simulator<'a> {
                 let rest_block = self.memory.insert_above(block, rest, content);
                 self.release(rest_block, self.problem.chunk(chunk).end);
             }
-            (block, if rest > 0 { "alloc in a part" } else { "alloc in a fit" })
+            (block, if rest > 0 { "alloc (split)" } else { "alloc (fit)" })
         } else if let Some(block) = self.free.take_last() {
             let stored = self.memory.get_mut(block);
             (stored.size, stored.content) = (size, content);
-            (block, "alloc by growing")
+            (block, "alloc (grow)")
         } else {
             // The queue is not empty, so it has a last block.
             return;

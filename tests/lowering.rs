@@ -1,0 +1,279 @@
+//! What lowering makes of dependencies: who shares memory, who is written over whom, who lives how
+//! long.
+
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, TensorPlace, lower::LoweringOptions,
+    sequence::SequenceBuilder, verify::verify_sequence,
+};
+use rstest::rstest;
+
+fn operator(name: &str, inputs: &[&str], outputs: impl IntoIterator<Item = Output>) -> Operator {
+    outputs.into_iter().fold(Operator::new(name).inputs(inputs.iter().copied()), Operator::output)
+}
+
+fn plan_with(declare: impl FnOnce(&mut SequenceBuilder), options: LoweringOptions) -> Plan {
+    let mut sequence = OpSequence::builder();
+    declare(&mut sequence);
+    let sequence = sequence.build().unwrap();
+    let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
+    assert_eq!(verify_sequence(&sequence, &plan), []);
+    plan
+}
+
+fn plan(declare: impl FnOnce(&mut SequenceBuilder)) -> Plan {
+    plan_with(declare, LoweringOptions::default())
+}
+
+/// Name, lifetime and what it overwrites, for every chunk.
+fn chunks(plan: &Plan) -> Vec<(&str, u64, u64, Option<&str>)> {
+    plan.chunks
+        .iter()
+        .map(|c| (&*c.name, c.begin, c.end, c.overwrites.map(|(old, _)| &*plan.chunks[old].name)))
+        .collect()
+}
+
+#[test]
+fn every_view_prolongs_the_chunk_it_shares() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)]))
+            .operator(operator("reshape", &["x"], [Output::new("v", 8).reads("x")]))
+            .operator(operator("slice", &["v"], [Output::new("w", 4).reads_at("v", 4)]))
+            .operator(operator("b", &[], [Output::new("y", 8)]))
+            .operator(operator("c", &["w", "y"], [Output::new("z", 8)]));
+    });
+    assert_eq!(chunks(&plan), [("x", 0, 5, None), ("y", 3, 5, None), ("z", 4, 5, None)]);
+    assert_eq!(plan.offset("w"), plan.offset("x").map(|offset| offset + 4));
+}
+
+#[test]
+fn without_views_each_is_a_chunk() {
+    let options = LoweringOptions { views: false, ..Default::default() };
+    let plan = plan_with(
+        |s| {
+            s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
+                "reshape",
+                &["x"],
+                [Output::new("v", 8).reads("x")],
+            ));
+        },
+        options,
+    );
+    assert_eq!(chunks(&plan), [("x", 0, 2, None), ("v", 1, 2, None)]);
+}
+
+#[test]
+fn the_last_reader_may_write_in_place() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
+            "relu",
+            &["x"],
+            [Output::new("y", 8).overwrites("x")],
+        ));
+    });
+    assert_eq!(chunks(&plan), [("x", 0, 2, None), ("y", 1, 2, Some("x"))]);
+    assert_eq!(plan.pool_size, 8);
+}
+
+#[rstest]
+#[case::a_later_reader(|s: &mut SequenceBuilder| { s.operator(operator("late", &["x"], [Output::new("z", 1)])); })]
+#[case::a_graph_output(|s: &mut SequenceBuilder| { s.output("x"); })]
+fn an_earlier_reader_may_not(#[case] spoil: fn(&mut SequenceBuilder)) {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
+            "relu",
+            &["x"],
+            [Output::new("y", 8).overwrites("x")],
+        ));
+        spoil(s);
+    });
+    assert_eq!(plan.chunks[1].overwrites, None);
+    assert_eq!(plan.pool_size, 16);
+}
+
+/// A view that is read later is a reader of the chunk as well: reshape, reshape, in-place add.
+#[test]
+fn a_chunk_is_not_overwritten_while_a_view_of_it_is_read() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)]))
+            .operator(operator("reshape1", &["x"], [Output::new("v", 8).reads("x")]))
+            .operator(operator("reshape2", &["v"], [Output::new("w", 8).reads("v")]))
+            .operator(operator("add", &["w"], [Output::new("y", 8).overwrites("w")]))
+            .operator(operator("late", &["v", "y"], [Output::new("z", 1)]));
+    });
+    assert_eq!(chunks(&plan)[1], ("y", 3, 5, None));
+}
+
+#[test]
+fn overwriting_a_view_adds_its_offset() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 20)]))
+            .operator(operator("slice", &["x"], [Output::new("v", 12).reads_at("x", 4)]))
+            .operator(operator("relu", &["v"], [Output::new("y", 10).overwrites_at("v", 2)]));
+    });
+    assert_eq!(plan.chunks[1].overwrites, Some((0, 6)));
+}
+
+#[test]
+fn of_several_inputs_the_first_that_can_be_overwritten_is() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)]))
+            .operator(operator("b", &[], [Output::new("y", 8)]))
+            .operator(operator(
+                "add",
+                &["x", "y"],
+                [Output::new("z", 8).overwrites("x").overwrites("y")],
+            ))
+            .operator(operator("late", &["x"], [Output::new("w", 1)]));
+    });
+    assert_eq!(chunks(&plan)[2], ("z", 2, 3, Some("y")));
+}
+
+/// Rule c: a strictly larger overwriter takes the place of the present one.
+#[rstest]
+#[case::larger(6, "q")]
+#[case::equal(4, "p")]
+fn of_two_overwriters_the_larger_wins(#[case] second: u64, #[case] winner: &str) {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
+            "b",
+            &["x"],
+            [Output::new("p", 4).overwrites("x"), Output::new("q", second).overwrites("x")],
+        ));
+    });
+    let overwriter = plan.chunks.iter().find(|chunk| chunk.overwrites.is_some()).unwrap();
+    assert_eq!(&*overwriter.name, winner);
+}
+
+#[test]
+fn without_inplace_only_required_overwrites_remain() {
+    let options = LoweringOptions { inplace: false, ..Default::default() };
+    let plan = plan_with(
+        |s| {
+            s.operator(operator("a", &[], [Output::new("x", 8)]))
+                .operator(operator("relu", &["x"], [Output::new("y", 8).overwrites("x")]))
+                .operator(operator("update", &["y"], [Output::new("z", 4).updates("y", 2)]));
+        },
+        options,
+    );
+    let overwrites: Vec<_> = plan.chunks.iter().map(|chunk| chunk.overwrites).collect();
+    assert_eq!(overwrites, [None, None, Some((1, 2))]);
+}
+
+#[test]
+fn workspace_lives_for_its_own_step_and_an_unread_output_too() {
+    let plan = plan(|s| {
+        s.operator(
+            operator("a", &[], [Output::new("x", 8), Output::new("unread", 2)]).workspace(5),
+        )
+        .operator(operator("b", &["x"], [Output::new("y", 8)]));
+    });
+    assert_eq!(
+        chunks(&plan),
+        [("x", 0, 2, None), ("unread", 0, 1, None), ("a.workspace", 0, 1, None), ("y", 1, 2, None)]
+    );
+}
+
+#[test]
+fn graph_outputs_live_to_the_end() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 8)]))
+            .operator(operator("b", &[], [Output::new("y", 8)]))
+            .operator(operator("c", &[], [Output::new("z", 8)]))
+            .output("x");
+    });
+    assert_eq!(chunks(&plan)[0], ("x", 0, 3, None));
+}
+
+#[test]
+fn tensors_without_bytes_get_no_chunk() {
+    let plan = plan(|s| {
+        s.operator(operator("a", &[], [Output::new("x", 0)])).operator(operator(
+            "b",
+            &["x"],
+            [Output::new("y", 0).overwrites("x")],
+        ));
+    });
+    assert_eq!(plan.chunks, []);
+    assert_eq!(plan.tensor("y").unwrap().place, TensorPlace::Nowhere);
+}
+
+#[test]
+fn what_views_or_updates_an_outside_tensor_lies_there() {
+    let plan = plan(|s| {
+        s.input("x", 8)
+            .weight("state", Some(8))
+            .operator(operator("slice", &["x"], [Output::new("v", 4).reads_at("x", 4)]))
+            .operator(operator("relu", &["v"], [Output::new("y", 4).overwrites("v")]))
+            .operator(operator(
+                "update",
+                &["state", "y"],
+                [Output::new("new", 4).updates("state", 2)],
+            ))
+            .operator(operator("relu2", &["new"], [Output::new("z", 4).overwrites("new")]));
+    });
+    let place = |name| plan.tensor(name).unwrap().place.clone();
+    assert_eq!(place("v"), TensorPlace::Supplied { tensor: "x".into(), offset: 4 });
+    assert_eq!(place("new"), TensorPlace::Supplied { tensor: "state".into(), offset: 2 });
+    // Neither an input nor the new state of a variable is written over without need.
+    assert_eq!(chunks(&plan), [("y", 1, 3, None), ("z", 3, 4, None)]);
+}
+
+#[test]
+fn inputs_and_weights_may_lie_in_the_pool() {
+    let options =
+        LoweringOptions { inputs_in_pool: true, weights_in_pool: true, ..Default::default() };
+    let plan = plan_with(
+        |s| {
+            s.input("x", 8)
+                .weight("w", Some(16))
+                .operator(operator("a", &["x", "w"], [Output::new("y", 8).overwrites("x")]))
+                .operator(operator("b", &["y"], [Output::new("z", 8)]))
+                .operator(operator("c", &["z"], [Output::new("u", 8)]));
+        },
+        options,
+    );
+    assert_eq!(
+        chunks(&plan),
+        [
+            ("x", 0, 1, None),
+            ("w", 0, 3, None),
+            ("y", 0, 2, Some("x")),
+            ("z", 1, 3, None),
+            ("u", 2, 3, None)
+        ]
+    );
+}
+
+/// A variable in the pool that is updated: the new state lives on, the old one does not.
+#[test]
+fn an_update_takes_over_the_state_of_a_variable_in_the_pool() {
+    let options = LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let plan = plan_with(
+        |s| {
+            s.weight("w", Some(16))
+                .operator(operator("a", &["w"], [Output::new("g", 16)]))
+                .operator(operator("update", &["w", "g"], [Output::new("w2", 16).updates("w", 0)]))
+                .operator(operator("b", &[], [Output::new("y", 8)]));
+        },
+        options,
+    );
+    assert_eq!(chunks(&plan)[0], ("w", 0, 2, None));
+    assert_eq!(chunks(&plan)[2], ("w2", 1, 3, Some("w")));
+}
+
+/// A part of a variable cannot be updated in the pool: the rest would be given up.
+#[test]
+fn a_partial_update_of_a_variable_in_the_pool_is_refused() {
+    let mut sequence = OpSequence::builder();
+    sequence.weight("w", Some(16)).operator(operator(
+        "update",
+        &["w"],
+        [Output::new("w2", 8).updates("w", 0)],
+    ));
+    let options = LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let error = memplan::lower::lower(&sequence.build().unwrap(), options).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "operator 'update': 'w2' must overwrite 'w', but that chunk must be kept to the end"
+    );
+}

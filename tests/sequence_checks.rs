@@ -1,0 +1,117 @@
+//! An operator sequence that makes no sense is refused, with the names that a person needs.
+
+use memplan::{OpSequence, Operator, Output, SequenceError, sequence::SequenceBuilder};
+use rstest::rstest;
+
+type Declare = fn(&mut SequenceBuilder);
+
+fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
+    Operator::new(name).inputs(inputs.iter().copied()).output(output)
+}
+
+#[rstest]
+#[case::unknown_input(
+    |s: &mut SequenceBuilder| { s.operator(operator("conv", &["x"], Output::new("y", 1))); },
+    "operator 'conv' names tensor 'x', which no operator produces and which is not declared as input or weight")]
+#[case::unknown_output(
+    |s: &mut SequenceBuilder| { s.output("y"); },
+    "the list of graph outputs names tensor 'y', which no operator produces and which is not declared as input or weight")]
+#[case::produced_twice(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("y", 1))).operator(operator("b", &[], Output::new("y", 1))); },
+    "tensor 'y' is defined twice: by operator 'a' and by operator 'b'")]
+#[case::supplied_and_produced(
+    |s: &mut SequenceBuilder| { s.input("y", 1).operator(operator("a", &[], Output::new("y", 1))); },
+    "tensor 'y' is defined twice: by the list of inputs and by operator 'a'")]
+#[case::cycle(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &["z"], Output::new("x", 1)))
+           .operator(operator("b", &["x"], Output::new("y", 1)))
+           .operator(operator("c", &["y"], Output::new("z", 1)))
+           .operator(operator("d", &["z"], Output::new("w", 1))); },
+    "the operators form a cycle: b -> c -> a")]
+#[case::reads_no_input(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &[], Output::new("y", 4).reads("x"))); },
+    "operator 'a': output 'y' depends on 'x', which is not among its inputs")]
+#[case::view_too_large(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).reads_at("x", 2))); },
+    "operator 'a': view 'y' (3 B at offset 2) does not fit in 'x' (4 B)")]
+#[case::view_that_wraps(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).reads_at("x", u64::MAX))); },
+    "operator 'a': view 'y' (3 B at offset 18446744073709551615) does not fit in 'x' (4 B)")]
+#[case::sizes_overflow(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", u64::MAX))).operator(operator("b", &[], Output::new("y", 1))); },
+    "the sizes of all tensors add up to more than 2^64 bytes (at 'y' of 1 B)")]
+#[case::unnamed_operator(
+    |s: &mut SequenceBuilder| { s.operator(operator("", &["x"], Output::new("y", 1)).kind("Conv")); },
+    "operator 'Conv (operator 0)' names tensor 'x', which no operator produces and which is not declared as input or weight")]
+fn is_refused(#[case] declare: Declare, #[case] message: &str) {
+    let mut sequence = OpSequence::builder();
+    declare(&mut sequence);
+    assert_eq!(sequence.build().unwrap_err().to_string(), message);
+}
+
+#[rstest]
+#[case::overwriter_too_large(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
+           .operator(operator("b", &["x"], Output::new("y", 3).overwrites_at("x", 2))); },
+    "operator 'b': 'y' (3 B at offset 2) does not fit over 'x' (4 B)")]
+#[case::required_but_read_later(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
+           .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
+           .operator(operator("c", &["x", "y"], Output::new("z", 4))); },
+    "operator 'b': 'y' must overwrite 'x', but its operator is not the last reader of that chunk")]
+#[case::required_over_a_view_read_later(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
+           .operator(operator("v", &["x"], Output::new("w", 2).reads_at("x", 2)))
+           .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
+           .operator(operator("c", &["w", "y"], Output::new("z", 4))); },
+    "operator 'b': 'y' must overwrite 'x', but its operator is not the last reader of that chunk")]
+#[case::updated_twice(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
+           .operator(operator("b", &["x"], Output::new("y", 2).updates("x", 0)).output(Output::new("z", 2).updates("x", 2))); },
+    "operator 'b': 'z' must overwrite 'x', but another chunk overwrites that one")]
+#[case::required_over_a_graph_output(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
+           .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0))).output("x"); },
+    "operator 'b': 'y' must overwrite 'x', but that chunk must be kept to the end")]
+fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
+    let mut sequence = OpSequence::builder();
+    declare(&mut sequence);
+    let error = memplan::lower::lower(&sequence.build().unwrap(), Default::default()).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn a_weight_in_the_pool_needs_a_size() {
+    let mut sequence = OpSequence::builder();
+    sequence.weight("w", None).operator(operator("a", &["w"], Output::new("x", 4)));
+    let options = memplan::lower::LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let error = memplan::lower::lower(&sequence.build().unwrap(), options).unwrap_err();
+    assert_eq!(error, SequenceError::WeightWithoutSize { tensor: "w".to_owned() });
+}
+
+#[test]
+fn operators_in_execution_order_keep_it() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(operator("b", &[], Output::new("y", 1)))
+        .operator(operator("a", &[], Output::new("x", 1)))
+        .operator(operator("c", &["x", "y"], Output::new("z", 1)));
+    assert_eq!(names(&sequence.build().unwrap()), ["b", "a", "c"]);
+}
+
+/// Of the operators that wait for nobody, the first in the given order comes next.
+#[test]
+fn operators_out_of_order_are_sorted_stably() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(operator("d", &["b", "c"], Output::new("d", 1)))
+        .operator(operator("c", &["a"], Output::new("c", 1)))
+        .operator(operator("b", &["a"], Output::new("b", 1)))
+        .operator(operator("e", &[], Output::new("e", 1)))
+        .operator(operator("a", &[], Output::new("a", 1)));
+    assert_eq!(names(&sequence.build().unwrap()), ["e", "a", "c", "b", "d"]);
+}
+
+fn names(sequence: &OpSequence) -> Vec<&str> {
+    sequence.operators().iter().map(|operator| &*operator.name).collect()
+}

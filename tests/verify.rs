@@ -1,0 +1,218 @@
+//! Every way in which a plan can be wrong is found and named, and nothing else is.
+
+mod common;
+
+use arbitrary::{Result, Unstructured};
+use common::{Wild, is_right_slowly, random_problem};
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Problem, Strategy, TensorPlace,
+    problem::{ChunkId, Request},
+    sequence::SequenceBuilder,
+    verify::{verify_problem, verify_sequence},
+};
+use rstest::rstest;
+
+/// a [0, 2), 20 bytes; b [1, 4), 10 bytes, over a at 6; c [2, 4), 4 bytes; d [4, 5), 0 bytes.
+fn problem() -> Problem {
+    let mut problem = Problem::builder();
+    let a = problem.named_chunk("a", 0..2, 20);
+    let b = problem.named_chunk("b", 1..4, 10);
+    problem.named_chunk("c", 2..4, 4);
+    problem.named_chunk("d", 4..5, 0);
+    problem.request(Request { overwriter: b, overwritten: a, offset: 6, required: true });
+    problem.alignment(2).build().unwrap()
+}
+
+type Spoil = fn(&mut Plan);
+
+#[rstest]
+#[case::overlap(|p: &mut Plan| p.chunks[2].offset = 14,
+    "'b' and 'c' are both alive in step 2 and share the bytes [14, 16)")]
+#[case::misplaced(|p: &mut Plan| p.chunks[1].offset = 8,
+    "'b' lies at 8; it overwrites 'a' and must lie at 6")]
+#[case::misaligned(|p: &mut Plan| p.chunks[2].offset = 1, "'c' lies at 1, which is not a multiple of the alignment 2")]
+#[case::outside(|p: &mut Plan| p.chunks[2].offset = 18, "'c' lies at 18 with 4 B, outside the pool of 20 B")]
+#[case::outside_by_wrapping(|p: &mut Plan| p.chunks[2].offset = u64::MAX - 1,
+    "'c' lies at 18446744073709551614 with 4 B, outside the pool of 20 B")]
+#[case::missing(|p: &mut Plan| { p.chunks.remove(2); }, "'c' is missing in the plan")]
+#[case::unknown(|p: &mut Plan| p.chunks[2].id = 9, "'c' is in the plan, but not in the input")]
+#[case::repeated(|p: &mut Plan| p.chunks.push(p.chunks[3].clone()), "'d' is in the plan twice")]
+#[case::size(|p: &mut Plan| p.chunks[2].size = 3, "the size of 'c' is 4, but the plan says 3")]
+#[case::begin(|p: &mut Plan| p.chunks[2].begin = 3, "the begin of 'c' is 2, but the plan says 3")]
+#[case::end(|p: &mut Plan| p.chunks[2].end = 3, "the end of 'c' is 4, but the plan says 3")]
+#[case::total_too_large(|p: &mut Plan| p.pool_size = 22, "the pool size is 22 B, but the chunks end at 20 B")]
+#[case::total_too_small(|p: &mut Plan| p.pool_size = 16, "the pool size is 16 B, but the chunks end at 20 B")]
+#[case::bound(|p: &mut Plan| p.lower_bound = 22, "the lower bound 22 B is above the pool size 20 B")]
+#[case::alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
+#[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', and does not")]
+#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some((1, 2)), "nobody asked that 'c' overwrite 'b'")]
+#[case::link_too_large(|p: &mut Plan| p.chunks[1].overwrites = Some((2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
+#[case::link_out_of_time(|p: &mut Plan| p.chunks[2].overwrites = Some((0, 0)),
+    "'c' begins in step 2 and overwrites 'a', whose last step is 1")]
+#[case::two_overwriters(|p: &mut Plan| p.chunks[2].overwrites = Some((0, 0)), "'a' is overwritten by both 'b' and 'c'")]
+#[case::cycle(|p: &mut Plan| p.chunks[0].overwrites = Some((1, 0)), "'a' overwrites itself through other chunks")]
+fn a_wrong_plan_of_a_problem_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
+    let problem = problem();
+    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    assert_eq!(verify_problem(&problem, &plan), []);
+    assert_eq!((plan.pool_size, plan.chunks[2].offset), (20, 16));
+    spoil(&mut plan);
+    let violations: Vec<String> =
+        verify_problem(&problem, &plan).iter().map(ToString::to_string).collect();
+    assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
+}
+
+/// x supplied, 8; conv: y, 16, workspace 4; view: v, 8 of y at 8; relu: z, 8 over v; late: u, 8.
+fn sequence() -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    declare(&mut sequence);
+    sequence.build().unwrap()
+}
+
+fn declare(sequence: &mut SequenceBuilder) {
+    sequence
+        .input("x", 8)
+        .weight("w", Some(8))
+        .operator(Operator::new("conv").inputs(["x"]).output(Output::new("y", 16)).workspace(4))
+        .operator(Operator::new("view").inputs(["y"]).output(Output::new("v", 8).reads_at("y", 8)))
+        .operator(Operator::new("relu").inputs(["v"]).output(Output::new("z", 8).overwrites("v")))
+        .operator(Operator::new("late").inputs(["z"]).output(Output::new("u", 8)))
+        .operator(
+            Operator::new("update").inputs(["w"]).output(Output::new("w2", 4).updates("w", 4)),
+        )
+        .output("u");
+}
+
+fn tensor<'a>(plan: &'a mut Plan, name: &str) -> &'a mut PlannedTensor {
+    plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap()
+}
+
+fn move_to(plan: &mut Plan, name: &str, to: u64) {
+    match &mut tensor(plan, name).place {
+        TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset = to,
+        TensorPlace::Nowhere => {}
+    }
+}
+
+#[rstest]
+#[case::overlap(|p: &mut Plan| move_to(p, "u", 12), "'z' and 'u' are both alive in step 3 and share the bytes [12, 20)")]
+#[case::view_elsewhere(|p: &mut Plan| move_to(p, "v", 4), "'y' and 'v' are both alive in step 1 and share the bytes [4, 12)")]
+#[case::outside_its_chunk(|p: &mut Plan| move_to(p, "v", 13), "tensor 'v' is not inside chunk 'y'")]
+#[case::missing(|p: &mut Plan| p.tensors.retain(|t| &*t.name != "z"), "'z' is missing in the plan")]
+#[case::nowhere(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Nowhere, "'z' is missing in the plan")]
+#[case::unknown(|p: &mut Plan| tensor(p, "v").name = "other".into(), "'other' is in the plan, but not in the input")]
+#[case::repeated(|p: &mut Plan| p.tensors.push(p.tensors[0].clone()), "'y' is in the plan twice")]
+#[case::size(|p: &mut Plan| tensor(p, "v").size = 4, "the size of 'v' is 8, but the plan says 4")]
+#[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing in the plan")]
+#[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', and does not")]
+#[case::not_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "x".into(), offset: 0 },
+    "tensor 'u' may not lie at 0 in 'x'")]
+#[case::unknown_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "q".into(), offset: 0 },
+    "'q' is in the plan, but not in the input")]
+fn a_wrong_plan_of_a_sequence_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(verify_sequence(&sequence, &plan), []);
+    spoil(&mut plan);
+    let violations: Vec<String> =
+        verify_sequence(&sequence, &plan).iter().map(ToString::to_string).collect();
+    assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
+}
+
+/// The plan says that an operator writes over its input, which a later one still reads.
+#[test]
+fn writing_over_what_is_still_read_is_found_from_the_operators() {
+    let mut reading_late = OpSequence::builder();
+    declare(&mut reading_late);
+    reading_late.operator(Operator::new("spoiler").inputs(["v"]).output(Output::new("t", 1)));
+    let reading_late = reading_late.build().unwrap();
+    let plan = Planner::new().plan(&sequence()).unwrap();
+    let violations = verify_sequence(&reading_late, &plan);
+    let expected = "'y' and 'z' are both alive in step 3 and share the bytes [12, 20)";
+    assert!(violations.iter().any(|v| v.to_string() == expected), "{violations:#?}");
+}
+
+#[test]
+fn overlaps_without_end_are_cut_short() {
+    let mut problem = Problem::builder();
+    for _ in 0..1000 {
+        problem.chunk(0..1, 1);
+    }
+    let problem = problem.build().unwrap();
+    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    plan.chunks.iter_mut().for_each(|chunk| chunk.offset = 0);
+    let violations = verify_problem(&problem, &plan);
+    assert_eq!(
+        violations.last().unwrap().to_string(),
+        "more than 10000 overlaps; the others are not listed"
+    );
+}
+
+/// Changes a plan somewhere, often to something that is still right.
+fn mutate(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
+    let at = random.choose_index(plan.chunks.len())?;
+    let other = random.choose_index(plan.chunks.len())?;
+    match random.int_in_range(0..=5)? {
+        0 => plan.chunks[at].offset = random.int_in_range(0..=plan.pool_size)?,
+        1 => plan.chunks[at].offset += plan.alignment,
+        2 => plan.chunks[at].offset = plan.chunks[other].offset,
+        3 => plan.chunks[at].overwrites = None,
+        4 => plan.pool_size = random.int_in_range(0..=2 * plan.pool_size)?,
+        _ => {
+            let offset = plan.chunks[at].offset;
+            plan.chunks[at].offset = plan.chunks[other].offset;
+            plan.chunks[other].offset = offset;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn mutated_plans_are_caught_exactly_when_a_slow_check_catches_them() {
+    let (mut right, mut wrong) = (0, 0);
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 12, steps: 8, size: 12, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let mut plan = Planner::new().plan_problem(&problem).unwrap();
+        assert!(is_right_slowly(&plan));
+        for _ in 0..random.int_in_range(0..=3)? {
+            if !plan.chunks.is_empty() {
+                mutate(random, &mut plan)?;
+            }
+        }
+        let violations = verify_problem(&problem, &plan);
+        let expected = is_right_slowly(&plan);
+        assert_eq!(violations.is_empty(), expected, "{problem:#?}\n{plan:#?}\n{violations:#?}");
+        if expected {
+            right += 1
+        } else {
+            wrong += 1
+        }
+        Ok(())
+    })
+    .budget_ms(4_000);
+    assert!(right > 100 && wrong > 100, "{right} right and {wrong} wrong plans");
+}
+
+#[test]
+fn every_strategy_is_right_on_random_problems() {
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 40, steps: 30, size: 100, alignment: true };
+        let problem = random_problem(random, wild)?;
+        for &strategy in Strategy::ALL {
+            let plan = Planner::new().strategy(strategy).plan_problem(&problem).unwrap();
+            assert_eq!(verify_problem(&problem, &plan), [], "{strategy}: {problem:#?}");
+        }
+        Ok(())
+    })
+    .budget_ms(4_000);
+}
+
+#[test]
+fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
+    let problem = problem();
+    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    plan.chunks[0].id = 77;
+    assert!(!verify_problem(&problem, &plan).is_empty());
+    assert_eq!(problem.chunk(ChunkId(0)).size, 20);
+}
