@@ -76,7 +76,11 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
 fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
     let mut sequence = OpSequence::builder();
     declare(&mut sequence);
-    let error = memplan::lower::lower(&sequence.build().unwrap(), Default::default()).unwrap_err();
+    let error = memplan::lower::lower(
+        &sequence.build().unwrap(),
+        memplan::lower::LoweringOptions::default(),
+    )
+    .unwrap_err();
     assert_eq!(error.to_string(), message);
 }
 

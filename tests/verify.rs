@@ -184,9 +184,9 @@ fn mutated_plans_are_caught_exactly_when_a_slow_check_catches_them() {
         let expected = is_right_slowly(&plan);
         assert_eq!(violations.is_empty(), expected, "{problem:#?}\n{plan:#?}\n{violations:#?}");
         if expected {
-            right += 1
+            right += 1;
         } else {
-            wrong += 1
+            wrong += 1;
         }
         Ok(())
     })

@@ -37,28 +37,26 @@ impl Problem {
     /// Calls `visit` with every step at which the number of live bytes may change, in order, and
     /// the bytes that any plan needs from that step on.
     pub fn sweep_live_bytes(&self, mut visit: impl FnMut(Step, Bytes)) {
-        let segments = || self.ids().filter_map(|chunk| self.segment(chunk));
-        let mut starts: Vec<(Step, u32)> = segments().map(|s| (s.begin, s.chunk.0)).collect();
-        let mut ends: Vec<(Step, u32)> = segments().map(|s| (s.end, s.chunk.0)).collect();
-        starts.sort_unstable();
-        ends.sort_unstable();
-        let weight = |chunk: u32| {
-            let (_, low) = self.place_in_chain(super::ChunkId(chunk));
-            let size = self.padded_size(super::ChunkId(chunk));
-            let cells = self.align_up(low + size) - self.align_up(low);
-            (size, cells)
-        };
+        // Step, bytes, bytes of cells.
+        let mut starts: Vec<(Step, Bytes, Bytes)> = Vec::with_capacity(self.len());
+        let mut ends = Vec::with_capacity(self.len());
+        for segment in self.ids().filter_map(|chunk| self.segment(chunk)) {
+            let size = segment.high - segment.low;
+            let cells = self.align_up(segment.high) - self.align_up(segment.low);
+            starts.push((segment.begin, size, cells));
+            ends.push((segment.end, size, cells));
+        }
+        starts.sort_unstable_by_key(|&(step, ..)| step);
+        ends.sort_unstable_by_key(|&(step, ..)| step);
         let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
         let (mut plain, mut celled): (Bytes, Bytes) = (0, 0);
-        while let Some(&(end, _)) = ends.peek() {
+        while let Some(&(end, ..)) = ends.peek() {
             // Every segment starts before it ends, so some end is always left to come.
-            let step = starts.peek().map_or(end, |&(start, _)| start.min(end));
-            while let Some((_, chunk)) = ends.next_if(|&(at, _)| at == step) {
-                let (size, cells) = weight(chunk);
+            let step = starts.peek().map_or(end, |&(start, ..)| start.min(end));
+            while let Some((_, size, cells)) = ends.next_if(|&(at, ..)| at == step) {
                 (plain, celled) = (plain - size, celled - cells);
             }
-            while let Some((_, chunk)) = starts.next_if(|&(at, _)| at == step) {
-                let (size, cells) = weight(chunk);
+            while let Some((_, size, cells)) = starts.next_if(|&(at, ..)| at == step) {
                 (plain, celled) = (plain + size, celled + cells);
             }
             visit(step, celled.max(align_up(plain, self.alignment())));

@@ -249,12 +249,14 @@ impl Problem {
     /// everywhere.
     #[must_use]
     pub fn chunk_order(&self) -> Vec<ChunkId> {
-        let mut order: Vec<ChunkId> = self.ids().filter(|&c| self.chunk(c).size > 0).collect();
-        order.sort_unstable_by_key(|&c| {
-            let chunk = self.chunk(c);
-            (chunk.begin, chunk.end, c)
-        });
-        order
+        let mut order: Vec<(Step, Step, ChunkId)> = self
+            .ids()
+            .zip(&self.chunks)
+            .filter(|(_, chunk)| chunk.size > 0)
+            .map(|(id, chunk)| (chunk.begin, chunk.end, id))
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, _, id)| id).collect()
     }
 }
 

@@ -10,8 +10,10 @@ use slotmap::{SlotMap, new_key_type};
 
 use crate::{
     Bytes,
-    planner::pushdown::free_queue::FreeRank,
-    problem::{ChunkId, Problem},
+    planner::pushdown::{
+        free_queue::FreeRank,
+        timeline::{Rank, Timeline},
+    },
 };
 
 new_key_type! {
@@ -22,7 +24,7 @@ new_key_type! {
 /// What is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    Used(ChunkId),
+    Used(Rank),
     /// With its place in the free queue.
     Free(FreeRank),
 }
@@ -130,7 +132,7 @@ impl MemoryQueue {
         &self,
         block: BlockKey,
         neighbour: impl Fn(&Self, BlockKey) -> Option<BlockKey>,
-    ) -> Option<ChunkId> {
+    ) -> Option<Rank> {
         let mut next = neighbour(self, block);
         while let Some(block) = next {
             match self.blocks[block].content {
@@ -152,14 +154,14 @@ impl MemoryQueue {
     }
 
     /// Shows the blocks from the bottom up, for traces.
-    pub(super) fn show<'a>(&'a self, problem: &'a Problem) -> impl fmt::Display + 'a {
-        Shown { queue: self, problem }
+    pub(super) fn show<'a>(&'a self, timeline: &'a Timeline<'a>) -> impl fmt::Display + 'a {
+        Shown { queue: self, timeline }
     }
 }
 
 struct Shown<'a> {
     queue: &'a MemoryQueue,
-    problem: &'a Problem,
+    timeline: &'a Timeline<'a>,
 }
 
 impl fmt::Display for Shown<'_> {
@@ -173,7 +175,7 @@ impl fmt::Display for Shown<'_> {
             let comma = if index == 0 { "" } else { ", " };
             match block.content {
                 Content::Used(chunk) => {
-                    write!(f, "{comma}{} {}", self.problem.labels().name(chunk), block.size)?;
+                    write!(f, "{comma}{} {}", self.timeline.name(chunk), block.size)?;
                 }
                 Content::Free(_) => write!(f, "{comma}free {}", block.size)?,
             }

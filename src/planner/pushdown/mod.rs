@@ -18,17 +18,20 @@ mod free_queue;
 mod memory_queue;
 mod offsets;
 mod simulate;
+mod timeline;
 
 use tracing::debug;
 
 use crate::{Problem, planner::Layout};
+use timeline::Timeline;
 
 /// Plans a problem: simulate, then resolve offsets.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    let front_space = simulate::simulate(problem);
+    let timeline = Timeline::new(problem);
+    let front_space = simulate::simulate(&timeline);
     debug!(target: "memplan::simulate", chunks = problem.len(), front_space = front_space.len(), "simulated");
-    let layout = offsets::resolve(problem, &front_space);
+    let layout = offsets::resolve(&timeline, &front_space);
     debug!(target: "memplan::resolve", pool = layout.pool_size(problem), "offsets resolved");
     layout
 }

@@ -7,16 +7,21 @@
 
 use crate::{
     Bytes,
-    planner::{Layout, pushdown::simulate::Above},
-    problem::{ChunkId, Problem},
+    planner::{
+        Layout,
+        pushdown::{
+            simulate::Above,
+            timeline::{Rank, Timeline},
+        },
+    },
 };
 
 /// The offset of every chunk.
-pub(super) fn resolve(problem: &Problem, front_space: &[Above]) -> Layout {
-    let fronts = Fronts::by_root(problem, front_space);
-    let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; problem.len()];
-    let mut calls: Vec<(ChunkId, usize)> = Vec::new();
-    for root in problem.roots() {
+pub(super) fn resolve(timeline: &Timeline<'_>, front_space: &[Above]) -> Layout {
+    let fronts = Fronts::by_root(timeline, front_space);
+    let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; timeline.len()];
+    let mut calls: Vec<(Rank, usize)> = Vec::new();
+    for root in timeline.ranks().filter(|&rank| timeline.link_of(rank).is_none()) {
         calls.push((root, fronts.first(root)));
         while let Some((root, next)) = calls.pop() {
             if bases[root.index()].state == State::Known {
@@ -25,14 +30,14 @@ pub(super) fn resolve(problem: &Problem, front_space: &[Above]) -> Layout {
             bases[root.index()].state = State::Open;
             let Some(Above { upper, lower }) = fronts.get(root, next) else {
                 let base = &mut bases[root.index()];
-                *base = Base { low: problem.align_up(base.low), state: State::Known };
+                *base = Base { low: timeline.align_up(base.low), state: State::Known };
                 continue;
             };
-            let (lower_root, lower_offset) = problem.place_in_chain(lower);
+            let (lower_root, lower_offset) = timeline.place(lower);
             let below = bases[lower_root.index()];
             if below.state == State::Known {
-                let end = below.low + lower_offset + problem.padded_size(lower);
-                let (_, offset) = problem.place_in_chain(upper);
+                let end = below.low + lower_offset + timeline.get(lower).size;
+                let (_, offset) = timeline.place(upper);
                 let base = &mut bases[root.index()];
                 base.low = base.low.max(end.saturating_sub(offset));
                 calls.push((root, next + 1));
@@ -43,7 +48,7 @@ pub(super) fn resolve(problem: &Problem, front_space: &[Above]) -> Layout {
             }
         }
     }
-    Layout::from_roots(problem, |root| bases[root.index()].low)
+    timeline.layout(|root| bases[root.index()].low)
 }
 
 /// What is known of a root's offset.
@@ -71,9 +76,9 @@ struct Fronts {
 
 impl Fronts {
     /// A counting sort.
-    fn by_root(problem: &Problem, front_space: &[Above]) -> Self {
-        let root = |above: &Above| problem.place_in_chain(above.upper).0.index();
-        let mut starts = vec![0; problem.len() + 1];
+    fn by_root(timeline: &Timeline<'_>, front_space: &[Above]) -> Self {
+        let root = |above: &Above| timeline.place(above.upper).0.index();
+        let mut starts = vec![0; timeline.len() + 1];
         for above in front_space {
             starts[root(above) + 1] += 1;
         }
@@ -81,7 +86,7 @@ impl Fronts {
             starts[index] += starts[index - 1];
         }
         let mut next = starts.clone();
-        let mut entries = vec![Above { upper: ChunkId(0), lower: ChunkId(0) }; front_space.len()];
+        let mut entries = vec![Above { upper: Rank(0), lower: Rank(0) }; front_space.len()];
         for above in front_space {
             let slot = &mut next[root(above)];
             entries[*slot] = *above;
@@ -90,11 +95,11 @@ impl Fronts {
         Self { starts, entries }
     }
 
-    fn first(&self, root: ChunkId) -> usize {
+    fn first(&self, root: Rank) -> usize {
         self.starts[root.index()]
     }
 
-    fn get(&self, root: ChunkId, at: usize) -> Option<Above> {
+    fn get(&self, root: Rank, at: usize) -> Option<Above> {
         (at < self.starts[root.index() + 1]).then(|| self.entries[at])
     }
 }

@@ -4,54 +4,53 @@
 use tracing::trace;
 
 use crate::{
-    Bytes, Step,
+    Step,
     planner::pushdown::{
         free_queue::FreeQueue,
         memory_queue::{BlockKey, Content, MemoryQueue},
+        timeline::{Rank, RankLink, Timeline},
     },
-    problem::{ChunkId, Link, Problem},
 };
 
 /// One chunk lies directly below another at some step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Above {
-    pub(super) upper: ChunkId,
-    pub(super) lower: ChunkId,
+    pub(super) upper: Rank,
+    pub(super) lower: Rank,
 }
 
 /// Replays the run and returns the front space, at most two entries per chunk.
-pub(super) fn simulate(problem: &Problem) -> Vec<Above> {
-    let begins = problem.chunk_order();
-    let mut ends: Vec<(Step, u32)> =
-        (0..).zip(&begins).map(|(rank, &chunk)| (problem.chunk(chunk).end, rank)).collect();
+pub(super) fn simulate(timeline: &Timeline<'_>) -> Vec<Above> {
+    let mut ends: Vec<(Step, Rank)> =
+        timeline.ranks().map(|rank| (timeline.get(rank).end, rank)).collect();
     ends.sort_unstable();
-    let mut simulator = Simulator::new(problem);
-    let (mut next_begin, mut next_end) = (0, 0);
-    while let Some(&(end, _)) = ends.get(next_end) {
-        let begin = |at: usize| begins.get(at).map(|&chunk| problem.chunk(chunk).begin);
-        simulator.step = begin(next_begin).map_or(end, |begin| begin.min(end));
-        while let Some(&(_, rank)) = ends.get(next_end).filter(|(end, _)| *end == simulator.step) {
-            let chunk = begins[rank as usize];
-            if problem.overwriter(chunk).is_none() {
-                simulator.free(chunk);
+    let mut ends = ends.into_iter().peekable();
+    let mut simulator = Simulator::new(timeline);
+    let mut arrived = 0;
+    while let Some(&(end, _)) = ends.peek() {
+        // Every chunk begins before it ends, so some end is always left to come.
+        let step = timeline.begin(arrived).map_or(end, |begin| begin.min(end));
+        simulator.step = step;
+        while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
+            if !timeline.is_overwritten(rank) {
+                simulator.free(rank);
             }
-            next_end += 1;
         }
-        let first = next_begin;
-        while begin(next_begin) == Some(simulator.step) {
-            next_begin += 1;
+        let first = arrived;
+        while timeline.begin(arrived) == Some(step) {
+            arrived += 1;
         }
-        let arriving = &begins[first..next_begin];
-        for &chunk in arriving {
-            if problem.link(chunk).is_none() {
-                simulator.alloc(chunk);
+        let arriving = || timeline.ranks().skip(first).take(arrived - first);
+        for rank in arriving() {
+            if timeline.link_of(rank).is_none() {
+                simulator.alloc(rank);
             }
         }
         // After the allocs: an overwriter gives back the rest of the overwritten chunk one step
         // before that chunk's life ends.
-        for &chunk in arriving {
-            if let Some(link) = problem.link(chunk) {
-                simulator.alloc_overwrite(chunk, link);
+        for rank in arriving() {
+            if let Some(link) = timeline.link_of(rank) {
+                simulator.alloc_overwrite(rank, link);
             }
         }
     }
@@ -60,7 +59,7 @@ pub(super) fn simulate(problem: &Problem) -> Vec<Above> {
 
 /// The state of the simulation.
 struct Simulator<'a> {
-    problem: &'a Problem,
+    timeline: &'a Timeline<'a>,
     step: Step,
     memory: MemoryQueue,
     free: FreeQueue,
@@ -70,29 +69,29 @@ struct Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    fn new(problem: &'a Problem) -> Self {
+    fn new(timeline: &'a Timeline<'a>) -> Self {
         Self {
-            problem,
+            timeline,
             step: 0,
             memory: MemoryQueue::default(),
             free: FreeQueue::default(),
-            blocks: vec![None; problem.len()],
+            blocks: vec![None; timeline.len()],
             front_space: Vec::new(),
         }
     }
 
     /// Gives the block of a chunk back.
-    fn free(&mut self, chunk: ChunkId) {
+    fn free(&mut self, chunk: Rank) {
         if let Some(block) = self.blocks[chunk.index()].take() {
-            let stamp = self.problem.chunk(chunk).end;
+            let stamp = self.timeline.get(chunk).end;
             self.release(block, stamp);
             self.trace("free", chunk);
         }
     }
 
     /// Finds a block for a root chunk.
-    fn alloc(&mut self, chunk: ChunkId) {
-        let size = self.problem.padded_size(chunk);
+    fn alloc(&mut self, chunk: Rank) {
+        let size = self.timeline.get(chunk).size;
         let content = Content::Used(chunk);
         let (block, how) = if self.free.len() == 0 {
             (self.memory.push(size, content), "alloc (append)")
@@ -102,7 +101,7 @@ impl<'a> Simulator<'a> {
             (stored.size, stored.content) = (size, content);
             if rest > 0 {
                 let rest_block = self.memory.insert_above(block, rest, content);
-                self.release(rest_block, self.problem.chunk(chunk).end);
+                self.release(rest_block, self.timeline.get(chunk).end);
             }
             (block, if rest > 0 { "alloc (split)" } else { "alloc (fit)" })
         } else if let Some(block) = self.free.take_last() {
@@ -119,16 +118,16 @@ impl<'a> Simulator<'a> {
 
     /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
     /// tail become free.
-    fn alloc_overwrite(&mut self, chunk: ChunkId, link: Link) {
+    fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink) {
         let Some(block) = self.blocks[link.overwritten.index()].take() else {
             return;
         };
-        let size = self.problem.padded_size(chunk);
+        let size = self.timeline.get(chunk).size;
         let (head, tail) = (link.offset, self.memory.get(block).size - link.offset - size);
         let content = Content::Used(chunk);
         let stored = self.memory.get_mut(block);
         (stored.size, stored.content) = (size, content);
-        let stamp = self.problem.chunk(link.overwritten).end;
+        let stamp = self.timeline.get(link.overwritten).end;
         if head > 0 {
             let head = self.memory.insert_below(block, head, content);
             self.release(head, stamp);
@@ -160,7 +159,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// A chunk has got its block: record the front space on both sides.
-    fn settle(&mut self, chunk: ChunkId, block: BlockKey) {
+    fn settle(&mut self, chunk: Rank, block: BlockKey) {
         self.blocks[chunk.index()] = Some(block);
         if let Some(lower) = self.memory.nearest_used(block, MemoryQueue::below) {
             self.front_space.push(Above { upper: chunk, lower });
@@ -173,14 +172,13 @@ impl<'a> Simulator<'a> {
 
     /// One line per event, with both queues.
     #[inline]
-    fn trace(&self, event: &str, chunk: ChunkId) {
-        let size = || -> Bytes { self.problem.padded_size(chunk) };
+    fn trace(&self, event: &str, chunk: Rank) {
         trace!(
             target: "memplan::simulate",
             step = self.step,
-            chunk = self.problem.labels().name(chunk),
-            size = size(),
-            memory = %self.memory.show(self.problem),
+            chunk = self.timeline.name(chunk),
+            size = self.timeline.get(chunk).size,
+            memory = %self.memory.show(self.timeline),
             free = %self.free,
             "{event}",
         );

@@ -1,0 +1,137 @@
+//! The problem in chunk order: chunks that live together lie together.
+//!
+//! Both passes walk over time. On a million chunks most of their time would go into fetching
+//! scattered chunks, so they work on ranks in chunk order, and the layout is turned back in the
+//! end.
+
+use crate::{
+    Bytes, Step,
+    planner::Layout,
+    problem::{ChunkId, Problem},
+};
+
+/// The place of a chunk in chunk order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(pub(super) u32);
+
+impl Rank {
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A chunk with what the passes need of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) begin: Step,
+    pub(super) end: Step,
+    /// Padded.
+    pub(super) size: Bytes,
+}
+
+/// An overwrite link between ranks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RankLink {
+    pub(super) overwritten: Rank,
+    pub(super) offset: Bytes,
+}
+
+/// All chunks of at least one byte, in chunk order.
+pub(super) struct Timeline<'a> {
+    problem: &'a Problem,
+    ids: Vec<ChunkId>,
+    moments: Vec<Moment>,
+    /// The next three have an entry per rank, or none if nothing is linked.
+    links: Vec<Option<RankLink>>,
+    overwritten: Vec<bool>,
+    /// Root of the chain and offset from it.
+    places: Vec<(Rank, Bytes)>,
+}
+
+impl<'a> Timeline<'a> {
+    pub(super) fn new(problem: &'a Problem) -> Self {
+        let ids = problem.chunk_order();
+        let moments = ids
+            .iter()
+            .map(|&id| {
+                let chunk = problem.chunk(id);
+                Moment { begin: chunk.begin, end: chunk.end, size: problem.padded_size(id) }
+            })
+            .collect();
+        let mut timeline = Self {
+            problem,
+            ids,
+            moments,
+            links: Vec::new(),
+            overwritten: Vec::new(),
+            places: Vec::new(),
+        };
+        if problem.has_links() {
+            timeline.link();
+        }
+        timeline
+    }
+
+    fn link(&mut self) {
+        let mut ranks = vec![Rank(0); self.problem.len()];
+        for (rank, id) in (0..).map(Rank).zip(&self.ids) {
+            ranks[id.index()] = rank;
+        }
+        for &id in &self.ids {
+            self.links.push(self.problem.link(id).map(|link| RankLink {
+                overwritten: ranks[link.overwritten.index()],
+                offset: link.offset,
+            }));
+            self.overwritten.push(self.problem.overwriter(id).is_some());
+            let (root, offset) = self.problem.place_in_chain(id);
+            self.places.push((ranks[root.index()], offset));
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..u32::try_from(self.ids.len()).unwrap_or(u32::MAX)).map(Rank)
+    }
+
+    pub(super) fn get(&self, rank: Rank) -> Moment {
+        self.moments[rank.index()]
+    }
+
+    pub(super) fn begin(&self, at: usize) -> Option<Step> {
+        self.moments.get(at).map(|moment| moment.begin)
+    }
+
+    pub(super) fn link_of(&self, rank: Rank) -> Option<RankLink> {
+        *self.links.get(rank.index())?
+    }
+
+    pub(super) fn is_overwritten(&self, rank: Rank) -> bool {
+        self.overwritten.get(rank.index()).is_some_and(|&overwritten| overwritten)
+    }
+
+    pub(super) fn place(&self, rank: Rank) -> (Rank, Bytes) {
+        self.places.get(rank.index()).copied().unwrap_or((rank, 0))
+    }
+
+    pub(super) fn align_up(&self, bytes: Bytes) -> Bytes {
+        self.problem.align_up(bytes)
+    }
+
+    /// What to call a chunk in traces.
+    pub(super) fn name(&self, rank: Rank) -> String {
+        self.problem.labels().name(self.ids[rank.index()])
+    }
+
+    /// Turns offsets of roots by rank into a layout.
+    pub(super) fn layout(&self, base: impl Fn(Rank) -> Bytes) -> Layout {
+        let mut offsets = vec![0; self.problem.len()];
+        for (rank, id) in (0..).map(Rank).zip(&self.ids) {
+            let (root, offset) = self.place(rank);
+            offsets[id.index()] = base(root) + offset;
+        }
+        Layout { offsets }
+    }
+}
