@@ -184,8 +184,7 @@ fn add(problem: &mut ProblemBuilder, begin: Step, end: Step, size: Bytes) {
 fn numbered(ids: Vec<Box<str>>) -> Ids {
     let number = |id: &str| id.parse::<u64>().ok().filter(|number| number.to_string() == id);
     match ids.iter().map(|id| number(id)).collect::<Option<Vec<u64>>>() {
-        Some(numbers) if numbers.iter().copied().eq(0..numbers.len() as u64) => Ids::Positions,
-        Some(numbers) => Ids::Numbers(numbers),
+        Some(numbers) => Ids::numbers(numbers),
         None => Ids::Texts(ids),
     }
 }

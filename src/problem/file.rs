@@ -138,9 +138,7 @@ impl TryFrom<ProblemFile> for Problem {
                 required: entry.required,
             });
         }
-        if numbers.iter().copied().ne(0..) {
-            problem.with_ids(Ids::Numbers(numbers));
-        }
+        problem.with_ids(Ids::numbers(numbers));
         problem.alignment(file.alignment).padding(file.padding).build()
     }
 }

@@ -15,6 +15,16 @@ pub enum Ids {
 }
 
 impl Ids {
+    /// Ids that are numbers; `Positions` if they count from 0.
+    #[must_use]
+    pub fn numbers(numbers: Vec<u64>) -> Self {
+        if numbers.iter().copied().eq(0..numbers.len() as u64) {
+            Self::Positions
+        } else {
+            Self::Numbers(numbers)
+        }
+    }
+
     /// How many ids are given; `None` for positions, which always suffice.
     pub(super) fn len(&self) -> Option<usize> {
         match self {

@@ -1,0 +1,263 @@
+//! Files in and out: what is written is read again as it was; what cannot be honoured is refused
+//! with its line.
+
+#![cfg(feature = "files")]
+
+mod common;
+
+use common::{Wild, random_problem};
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    import::{Format, ImportOptions, Input, read_input, read_plan},
+    problem::ChunkId,
+    report::{
+        write_plan_csv, write_plan_json, write_problem_csv, write_problem_json, write_sequence_json,
+    },
+    verify::verify_problem,
+};
+use rstest::rstest;
+
+fn read(text: &str, format: Format) -> Result<Input, String> {
+    read_input(text.as_bytes(), format, &ImportOptions::default())
+        .map_err(|error| error.to_string())
+}
+
+fn read_csv(text: &str) -> Problem {
+    match read(text, Format::Csv).unwrap() {
+        Input::Problem(problem) => problem,
+        Input::Sequence(_) => panic!("CSV holds problems"),
+    }
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut text = Vec::new();
+    write(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 12, steps: 9, size: 30, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let json = written(|out| write_problem_json(out, &problem));
+        assert_eq!(read(&json, Format::Json), Ok(Input::Problem(problem.clone())));
+
+        let plan = Planner::new().strategy(Strategy::Pushdown).plan_problem(&problem).unwrap();
+        let json = written(|out| write_plan_json(out, &plan, None));
+        assert_eq!(read_plan(json.as_bytes(), Format::Json, &problem).unwrap(), plan);
+        let csv = written(|out| write_plan_csv(out, &plan, Some(problem.labels())));
+        let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
+        assert_eq!(verify_problem(&problem, &read), []);
+        assert_eq!(read.pool_size, plan.pool_size);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_sequence_survives_json() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .weight("w", Some(8))
+        .weight("unsized", None)
+        .input("x", 8)
+        .operator(Operator::new("late").inputs(["v"]).output(Output::new("t", 4).updates("v", 0)))
+        .operator(
+            Operator::new("a")
+                .kind("Conv")
+                .inputs(["x", "w", "unsized"])
+                .output(Output::new("y", 8).overwrites("x").overwrites_at("w", 0))
+                .workspace(3),
+        )
+        .operator(Operator::new("").inputs(["y"]).output(Output::new("v", 4).reads_at("y", 4)))
+        .output("t");
+    let sequence = sequence.build().unwrap();
+    let json = written(|out| write_sequence_json(out, &sequence));
+    assert_eq!(read(&json, Format::Json), Ok(Input::Sequence(sequence)));
+}
+
+#[rstest]
+#[case::canonical("id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n")]
+#[case::inclusive("id,start,end,size\nb1,0,2,4\nb2,3,8,4\n")]
+#[case::inclusive_buffers("buffer_id,begin,end,size\nb1,0,2,4\nb2,3,8,4\n")]
+#[case::other_order("size,upper,lower,buffer\n4,3,0,b1\n4,9,3,b2\n")]
+#[case::spaces_and_crlf("id, lower, upper, size\r\nb1, 0, 3, 4\r\n\r\nb2, 3, 9, 4\r\n")]
+#[case::byte_order_mark("\u{feff}id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n")]
+#[case::optional_columns_without_effect(
+    "id,lower,upper,size,alignment,hint,gaps\nb1,0,3,4,1,-1,\nb2,3,9,4,1,8,\n"
+)]
+fn every_dialect_says_the_same(#[case] text: &str) {
+    let problem = read_csv(text);
+    let chunks: Vec<_> = problem.chunks().iter().map(|c| (c.begin, c.end, c.size)).collect();
+    assert_eq!(chunks, [(0, 3, 4), (3, 9, 4)]);
+    assert_eq!(problem.labels().id(ChunkId(1)), "b2");
+    assert_eq!(problem.alignment(), 1);
+}
+
+#[test]
+fn the_largest_alignment_is_honoured() {
+    let problem = read_csv("id,lower,upper,size,alignment\n0,0,3,4,1\n1,3,9,4,8\n2,0,9,4,2\n");
+    assert_eq!(problem.alignment(), 8);
+    let csv = written(|out| write_problem_csv(out, &problem));
+    assert_eq!(csv.lines().next(), Some("id,lower,upper,size,alignment"));
+    assert_eq!(read_csv(&csv), problem);
+}
+
+#[rstest]
+#[case::unknown_column("id,lower,upper,size,colour\n", "line 1: unknown column 'colour'")]
+#[case::missing_column("id,lower,size\n", "line 1: no column gives the last step")]
+#[case::repeated_column("id,lower,upper,end,size\n", "line 1: two columns give the last step")]
+#[case::no_text("", "line 1: no column gives the id")]
+#[case::negative(
+    "id,lower,upper,size\na,0,3,4\nb,-1,3,4\n",
+    "line 3, column 'first step': '-1' is not a whole number from 0 to 2^64 - 1"
+)]
+#[case::too_large(
+    "id,lower,upper,size\na,0,3,18446744073709551616\n",
+    "line 2, column 'size': '18446744073709551616' is not"
+)]
+#[case::not_a_number("id,lower,upper,size\na,0,3,NaN\n", "line 2, column 'size': 'NaN' is not")]
+#[case::last_step("id,start,end,size\na,0,18446744073709551615,1\n", "line 2, column 'last step'")]
+#[case::alignment(
+    "id,lower,upper,size,alignment\na,0,3,4,3\n",
+    "line 2, column 'alignment': '3' is not a power of two"
+)]
+#[case::gaps(
+    "id,lower,upper,size,gaps\na,0,9,4,\nb,0,9,4,2-4\n",
+    "line 3: chunk 'b' has gaps in its lifetime, which memplan does not support"
+)]
+#[case::fixed(
+    "id,lower,upper,size,offset\na,0,9,4,0\n",
+    "line 2: chunk 'a' has a fixed offset, which memplan does not support"
+)]
+#[case::fields(
+    "id,lower,upper,size\na,0,9\n",
+    "CSV error: record 1 (line: 2, byte: 20): found record with 3 fields, but the previous record has 4 fields"
+)]
+#[case::empty_lifetime("id,lower,upper,size\na,3,3,4\n", "chunk 'a' has an empty lifetime [3, 3)")]
+#[case::duplicate("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "two chunks have the id 'a'")]
+#[case::sum(
+    "id,lower,upper,size\na,0,3,9223372036854775808\nb,0,3,9223372036854775808\n",
+    "the sizes of all chunks add up to more than 2^64 bytes (at chunk 'b'"
+)]
+fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
+    let error = read(text, Format::Csv).unwrap_err();
+    assert!(error.starts_with(message), "{error}");
+}
+
+#[rstest]
+#[case::not_json("{\"format\": \"memplan-problem/1\",", "EOF while parsing")]
+#[case::no_format("{\"chunks\": []}", "no \"format\" that memplan knows (found none)")]
+#[case::other_format(
+    "{\"format\": \"other/1\"}",
+    "no \"format\" that memplan knows (found \"other/1\")"
+)]
+#[case::a_plan(
+    "{\"format\": \"memplan-plan/1\"}",
+    "this is a plan, not an operator sequence or a problem"
+)]
+#[case::unknown_key(
+    "{\"format\": \"memplan-problem/1\", \"chunks\": [], \"colour\": 1}",
+    "unknown field `colour`"
+)]
+#[case::negative(
+    "{\"format\": \"memplan-problem/1\", \"chunks\": [\n{\"id\": 0, \"begin\": -1, \"end\": 1, \"size\": 1}]}",
+    "invalid value: integer `-1`, expected u64 at line 2 column 21"
+)]
+#[case::fraction(
+    "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 0, \"begin\": 0, \"end\": 1.5, \"size\": 1}]}",
+    "invalid type: floating point `1.5`, expected u64"
+)]
+#[case::unknown_chunk(
+    "{\"format\": \"memplan-problem/1\", \"chunks\": [], \"overwrites\": [{\"chunk\": 3, \"overwritten\": 4, \"offset\": 0}]}",
+    "an overwrite request names chunk 3, which does not exist"
+)]
+#[case::itself(
+    "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 5, \"begin\": 0, \"end\": 1, \"size\": 1}], \"overwrites\": [{\"chunk\": 5, \"overwritten\": 5, \"offset\": 0}]}",
+    "chunk '5' asks to overwrite itself"
+)]
+#[case::both(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"reads\": {\"input\": \"x\"}, \"overwrites\": {\"input\": \"x\"}}]}]}",
+    "output 'y' has both 'reads' and 'overwrites'"
+)]
+fn bad_json_is_refused(#[case] text: &str, #[case] message: &str) {
+    let error = read(text, Format::Json).unwrap_err();
+    assert!(error.starts_with(message), "{error}");
+}
+
+#[rstest]
+#[case::without_offsets("id,lower,upper,size\n0,0,3,4\n", "this is not a plan")]
+#[case::text_ids("id,lower,upper,size,offset\na,0,3,4,0\n", "line 2, column 'id': 'a' is not")]
+#[case::beyond(
+    "id,lower,upper,size,offset\n0,0,3,4,18446744073709551615\n",
+    "line 2, column 'offset'"
+)]
+fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
+    let problem = read_csv("id,lower,upper,size\n0,0,3,4\n");
+    let error = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap_err().to_string();
+    assert!(error.starts_with(message), "{error}");
+}
+
+#[test]
+fn a_sequence_is_not_a_plan() {
+    let text = "{\"format\": \"memplan-sequence/1\", \"operators\": []}";
+    let problem = Problem::builder().build().unwrap();
+    let error = read_plan(text.as_bytes(), Format::Json, &problem).unwrap_err().to_string();
+    assert!(error.starts_with("this is not a plan"), "{error}");
+}
+
+/// Scripts depend on the names and the order of the keys.
+#[test]
+fn the_plan_file_has_the_keys_of_the_contract() {
+    let mut problem = Problem::builder();
+    let a = problem.named_chunk("a", 0..2, 20);
+    let b = problem.named_chunk("b", 1..3, 10);
+    problem.overwrite(b, a, 6);
+    let plan: Plan = Planner::new()
+        .strategy(Strategy::Pushdown)
+        .plan_problem(&problem.build().unwrap())
+        .unwrap();
+    let took = Some(std::time::Duration::from_millis(250));
+    snapbox::assert_data_eq!(
+        written(|out| write_plan_json(out, &plan, took)),
+        snapbox::str![[r#"
+{
+  "format": "memplan-plan/1",
+  "strategy": "pushdown",
+  "pool_size": 20,
+  "lower_bound": 20,
+  "proven_optimal": true,
+  "naive_size": 30,
+  "alignment": 1,
+  "steps": 3,
+  "peak_step": 0,
+  "seconds": 0.25,
+  "chunks": [
+    {
+      "id": 0,
+      "name": "a",
+      "size": 20,
+      "begin": 0,
+      "end": 2,
+      "offset": 0,
+      "overwrites": null
+    },
+    {
+      "id": 1,
+      "name": "b",
+      "size": 10,
+      "begin": 1,
+      "end": 3,
+      "offset": 6,
+      "overwrites": {
+        "chunk": 0,
+        "offset": 6
+      }
+    }
+  ],
+  "tensors": []
+}
+
+"#]]
+    );
+}
