@@ -31,3 +31,12 @@ pub type Bytes = u64;
 /// A step: the index of an operator in its sequence, from 0. Lifetimes are half-open ranges of
 /// steps.
 pub type Step = u64;
+
+/// The README and the chapters of the book that hold code; `cargo test` compiles and runs it.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../book/src/framework.md")]
+    struct Framework;
+}

@@ -105,7 +105,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         for violation in &violations {
             writeln!(out, "{violation}")?;
         }
-        writeln!(out, "wrong: {} violations", violations.len())?;
+        let count = violations.len();
+        writeln!(out, "wrong: {count} violation{}", if count == 1 { "" } else { "s" })?;
     }
     out.flush()?;
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })

@@ -11,26 +11,21 @@ use crate::{
 pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     let labels = problem.labels();
-    let by_name = matches!(labels.ids, Ids::Texts(_));
-    let key_of_chunk =
-        |id: ChunkId| if by_name { labels.id(id) } else { labels.number(id).to_string() };
-    let key_of_planned =
-        |chunk: &PlannedChunk| if by_name { chunk.name.to_string() } else { chunk.id.to_string() };
-    let ids: HashMap<String, ChunkId> = problem.ids().map(|id| (key_of_chunk(id), id)).collect();
+    let find = finder(problem);
 
     // The chunk of the problem that each chunk of the plan is.
     let mut chunks: Vec<Option<ChunkId>> = Vec::with_capacity(plan.chunks.len());
     let mut planned: Vec<Option<usize>> = vec![None; problem.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let name = chunk.name.to_string();
-        let id = ids.get(&key_of_planned(chunk)).copied();
+        let name = || chunk.name.to_string();
+        let id = find(chunk);
         chunks.push(id);
         let Some(id) = id else {
-            violations.push(Violation::Unknown { name });
+            violations.push(Violation::Unknown { name: name() });
             continue;
         };
         if planned[id.index()].replace(at).is_some() {
-            violations.push(Violation::Repeated { name: name.clone() });
+            violations.push(Violation::Repeated { name: name() });
         }
         let real = problem.chunk(id);
         for (field, expected, found) in [
@@ -39,7 +34,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
             (Field::End, real.end, chunk.end),
         ] {
             if expected != found {
-                violations.push(Violation::Changed { name: name.clone(), field, expected, found });
+                violations.push(Violation::Changed { name: name(), field, expected, found });
             }
         }
     }
@@ -75,4 +70,25 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Tells which chunk of the problem a chunk of the plan is meant to be.
+type Finder<'a> = Box<dyn Fn(&PlannedChunk) -> Option<ChunkId> + 'a>;
+
+fn finder(problem: &Problem) -> Finder<'_> {
+    match &problem.labels().ids {
+        Ids::Positions => Box::new(|chunk| {
+            let at = usize::try_from(chunk.id).ok().filter(|&at| at < problem.len())?;
+            Some(ChunkId::from_index(at))
+        }),
+        Ids::Numbers(numbers) => {
+            let ids: HashMap<u64, ChunkId> = numbers.iter().copied().zip(problem.ids()).collect();
+            Box::new(move |chunk| ids.get(&chunk.id).copied())
+        }
+        Ids::Texts(texts) => {
+            let ids: HashMap<&str, ChunkId> =
+                texts.iter().map(|text| &**text).zip(problem.ids()).collect();
+            Box::new(move |chunk| ids.get(&*chunk.name).copied())
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! lies. It must stay untouched from the step that writes it to the last step that reads any of
 //! them. Chunks do not occur here.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
     Bytes, OpSequence, Plan, Step, TensorPlace,
@@ -271,13 +271,14 @@ impl Checker<'_> {
 
     /// Workspaces are chunks of their operator's step; then rule 2 for everything in the pool.
     fn check_workspaces_and_overlaps(&mut self) {
-        let mut rectangles: Vec<Rectangle> = self
+        let mut rectangles: Vec<Rectangle<'_>> = self
             .contents
             .iter()
             .enumerate()
             .filter_map(|(at, content)| {
                 let Content { begin, end, low, high } = content.clone()?;
-                Some(Rectangle { name: self.name(at), begin, end, low, high })
+                let name = Cow::Borrowed(&*self.sequence.tensors()[at].name);
+                Some(Rectangle { name, begin, end, low, high })
             })
             .collect();
         let chunks: HashMap<(&str, Step), usize> = self
@@ -297,7 +298,7 @@ impl Checker<'_> {
             match planned.filter(|chunk| chunk.size >= operator.workspace) {
                 None => self.violations.push(Violation::Missing { name }),
                 Some(chunk) => rectangles.push(Rectangle {
-                    name,
+                    name: Cow::Owned(name),
                     begin: step,
                     end: step + 1,
                     low: chunk.offset,
@@ -305,6 +306,7 @@ impl Checker<'_> {
                 }),
             }
         }
-        self.violations.extend(overlaps(&rectangles));
+        let found = overlaps(&rectangles);
+        self.violations.extend(found);
     }
 }

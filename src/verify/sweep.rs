@@ -4,12 +4,14 @@
 //! byte, each inner node knowing the highest end below it. A rectangle that arrives asks for those
 //! that begin below its end and end above its start: O(log n) for each answer.
 
+use std::borrow::Cow;
+
 use crate::{Bytes, Step, verify::Violation};
 
 /// What a chunk or tensor occupies.
 #[derive(Clone, Debug)]
-pub(super) struct Rectangle {
-    pub(super) name: String,
+pub(super) struct Rectangle<'a> {
+    pub(super) name: Cow<'a, str>,
     pub(super) begin: Step,
     pub(super) end: Step,
     pub(super) low: Bytes,
@@ -20,8 +22,8 @@ pub(super) struct Rectangle {
 pub(super) const OVERLAP_LIMIT: usize = 10_000;
 
 /// Every overlapping pair, as violations, up to a limit.
-pub(super) fn overlaps(rectangles: &[Rectangle]) -> Vec<Violation> {
-    let mut by_low: Vec<&Rectangle> =
+pub(super) fn overlaps(rectangles: &[Rectangle<'_>]) -> Vec<Violation> {
+    let mut by_low: Vec<&Rectangle<'_>> =
         rectangles.iter().filter(|r| r.begin < r.end && r.low < r.high).collect();
     by_low.sort_by_key(|r| r.low);
     let mut begins: Vec<usize> = (0..by_low.len()).collect();
@@ -43,8 +45,8 @@ pub(super) fn overlaps(rectangles: &[Rectangle]) -> Vec<Violation> {
             }
             let old = by_low[other];
             found.push(Violation::Overlap {
-                first: old.name.clone(),
-                second: new.name.clone(),
+                first: old.name.to_string(),
+                second: new.name.to_string(),
                 step: new.begin,
                 low: old.low.max(new.low),
                 high: old.high.min(new.high),
@@ -79,7 +81,11 @@ impl Tournament {
         self.nodes[node] = value;
         while node > 1 {
             node /= 2;
-            self.nodes[node] = self.nodes[2 * node].max(self.nodes[2 * node + 1]);
+            let highest = self.nodes[2 * node].max(self.nodes[2 * node + 1]);
+            if self.nodes[node] == highest {
+                break;
+            }
+            self.nodes[node] = highest;
         }
     }
 

@@ -1,5 +1,7 @@
 //! The chunk table of a plan, by itself: rules 2 to 5 with the lifetimes that it states.
 
+use std::borrow::Cow;
+
 use crate::{
     Bytes, Plan, PlannedChunk,
     verify::{
@@ -12,7 +14,7 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
-    let rectangles: Vec<Rectangle> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
+    let rectangles: Vec<Rectangle<'_>> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
     violations.extend(overlaps(&rectangles));
     violations
 }
@@ -123,7 +125,7 @@ fn cycle(plan: &Plan) -> Option<String> {
 /// What a chunk occupies. An overwriter inside the chunk that it overwrites, in that chunk's last
 /// step, shares its bytes there; its own time begins one step later. The overwritten chunk guards
 /// the bytes until then.
-fn rectangle(plan: &Plan, at: usize) -> Rectangle {
+fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
     let shares = chunk.overwrites.is_some_and(|(overwritten, _)| {
@@ -132,7 +134,7 @@ fn rectangle(plan: &Plan, at: usize) -> Rectangle {
         overwritten != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
     });
     Rectangle {
-        name: chunk.name.to_string(),
+        name: Cow::Borrowed(&chunk.name),
         begin: if shares { chunk.begin + 1 } else { chunk.begin },
         end: chunk.end,
         low,

@@ -1,0 +1,74 @@
+//! The book's figures are what the tool prints, and its links lead somewhere. `SNAPSHOTS=overwrite
+//! cargo test --test book` prints the figures anew.
+
+#![cfg(feature = "cli")]
+
+#[path = "common/command.rs"]
+mod command;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use command::memplan_with;
+use rstest::rstest;
+
+const EXAMPLE: &str = "book/src/figures/example.json";
+const OVERWRITE: &str = "book/src/figures/overwrite.json";
+
+#[rstest]
+#[case("example.map.txt", &["show", EXAMPLE, "--strategy", "pushdown"], None)]
+#[case("example.explain.txt", &["explain", EXAMPLE, "--strategy", "pushdown"], None)]
+#[case("example.debug.txt", &["plan", EXAMPLE, "--strategy", "pushdown"], Some("memplan=debug"))]
+#[case("example.trace.txt", &["plan", EXAMPLE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
+#[case("overwrite.map.txt", &["show", OVERWRITE, "--strategy", "pushdown", "--height", "10"], None)]
+#[case("overwrite.trace.txt", &["plan", OVERWRITE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
+#[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
+#[case("help.txt", &["--help"], None)]
+fn the_figure_is_what_the_tool_prints(
+    #[case] figure: &str,
+    #[case] args: &[&str],
+    #[case] log: Option<&str>,
+) {
+    let run = memplan_with(args, log, "");
+    let printed = if log.is_some() { run.err } else { run.out };
+    assert!(!printed.is_empty());
+    let path = book().join("figures").join(figure);
+    snapbox::Assert::new()
+        .action_env(snapbox::assert::DEFAULT_ACTION_ENV)
+        .eq(printed, snapbox::Data::read_from(&path, Some(snapbox::data::DataFormat::Text)).raw());
+}
+
+fn book() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src")
+}
+
+/// The text between two marks, wherever they stand.
+fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0))
+}
+
+#[test]
+fn every_link_and_every_figure_of_the_book_exists() {
+    let summary = fs::read_to_string(book().join("SUMMARY.md")).unwrap();
+    let listed: BTreeSet<&str> = between(&summary, "](", ")").collect();
+    let mut chapters = 0;
+    for entry in fs::read_dir(book()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name == "SUMMARY.md" || listed.contains(name), "{name} is not in the summary");
+        let text = fs::read_to_string(&path).unwrap();
+        let links = between(&text, "](", ")").filter(|link| !link.contains("://"));
+        for link in links.chain(between(&text, "{{#include ", "}}")) {
+            let file = link.split('#').next().unwrap();
+            assert!(book().join(file).exists(), "{name} leads to {link}, which does not exist");
+        }
+        chapters += 1;
+    }
+    assert_eq!(chapters, listed.len() + 1);
+}

@@ -1,0 +1,155 @@
+//! The contract of the command line: exit codes, results on standard output, words on standard
+//! error, errors that name file, place and remedy, files that are whole or not there.
+
+#![cfg(feature = "cli")]
+
+#[path = "common/command.rs"]
+mod command;
+
+use std::{fs, process::Stdio};
+
+use command::{memplan, memplan_with};
+use rstest::rstest;
+
+const EXAMPLE: &str = "book/src/figures/example.json";
+
+#[test]
+fn without_words_a_built_in_network_is_planned_and_drawn() {
+    let run = memplan(&[]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for text in [
+        "batch 1,",
+        "batch 128,",
+        "5.74 MiB (6 021 120 B)",
+        "735 MiB (770 703 360 B)",
+        "88.4 %",
+        "a column is",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+}
+
+#[rstest]
+#[case::no_such_command(&["draw"], "unrecognized subcommand 'draw'")]
+#[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
+#[case::no_such_file(&["plan", "nowhere.json"], "memplan: nowhere.json: No such file or directory")]
+#[case::a_folder(&["plan", "src", "--format", "json"], "memplan: src: Is a directory")]
+#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .json or .csv; say what it is with --format")]
+#[case::not_json(&["plan", "Cargo.toml", "--format", "json"], "memplan: Cargo.toml: expected value at line 1 column 2")]
+#[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
+#[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
+#[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to more than 2^64 bytes")]
+#[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
+#[case::plan_format(&["plan", EXAMPLE, "-o", "plan.txt"], "memplan: plan.txt: the name does not end in")]
+#[case::no_folder(&["plan", EXAMPLE, "-o", "nowhere/plan.json"], "memplan: nowhere/plan.json: cannot write: No such file or directory")]
+#[case::plan_as_input(&["plan", "book/src/figures/wrong.plan.json"], "this is a plan, not an operator sequence or a problem")]
+#[case::input_as_plan(&["verify", EXAMPLE, EXAMPLE], "this is not a plan")]
+#[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
+fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
+    let run = memplan(args);
+    assert!(run.err.contains(message), "{}", run.err);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+}
+
+#[test]
+fn a_pool_that_does_not_fit_ends_with_1() {
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "naive", "--capacity", "24576"]).code, 0);
+    let run = memplan(&["plan", EXAMPLE, "--strategy", "naive", "--capacity", "14335"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("does not fit the capacity, 14.0 KiB (14 335 B)"), "{}", run.err);
+}
+
+#[test]
+fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for format in ["json", "csv"] {
+        let plan = path(&format!("plan.{format}"));
+        assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
+        let run = memplan(&["verify", EXAMPLE, &plan]);
+        assert_eq!((run.code, &run.out[..6]), (0, "right:"), "{run:?}");
+        let text = fs::read_to_string(&plan).unwrap().replace("11264", "11263");
+        fs::write(&plan, text).unwrap();
+        let run = memplan(&["verify", EXAMPLE, &plan]);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.out.contains("share the bytes"), "{}", run.out);
+    }
+    // Nothing is left beside the two plans.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_failed_write_leaves_the_old_file_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("plan.json");
+    fs::create_dir(&target).unwrap();
+    let run = memplan(&["plan", EXAMPLE, "-o", &target.display().to_string()]);
+    assert_eq!(run.code, 2);
+    assert!(target.is_dir());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn json_and_csv_on_standard_output_are_nothing_else() {
+    let run = memplan(&["plan", EXAMPLE, "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(plan["format"], "memplan-plan/1");
+    let run = memplan(&["plan", EXAMPLE, "--csv", "--strategy", "pushdown"]);
+    assert_eq!(run.out.lines().next(), Some("id,lower,upper,size,offset"));
+    assert_eq!(run.out.lines().nth(1), Some("0,0,2,4096,0"));
+}
+
+#[test]
+fn the_input_may_come_from_standard_input() {
+    let csv = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n";
+    let run = memplan_with(&["plan", "-", "--format", "csv", "--csv"], None, csv);
+    assert_eq!(run.out, "id,lower,upper,size,offset\nb1,0,3,4,0\nb2,3,9,4,0\n");
+    let run = memplan_with(&["plan", "-"], None, csv);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("standard input: the name does not end in"), "{}", run.err);
+}
+
+#[test]
+fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let convert = |name: &str, lower: bool| {
+        let path = folder.path().join(name).display().to_string();
+        let mut args = vec!["convert", EXAMPLE, "-o", &path];
+        args.extend(lower.then_some("--lower"));
+        let run = memplan(&args);
+        assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+        (path, run.err)
+    };
+    let pool = |path: &str| {
+        let run = memplan(&["plan", path, "--json", "--strategy", "pushdown"]);
+        serde_json::from_str::<serde_json::Value>(&run.out).unwrap()["pool_size"].as_u64()
+    };
+    let (sequence, _) = convert("sequence.json", false);
+    let (problem, _) = convert("problem.json", true);
+    assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
+    // Without the link nothing is written over, and the words say so.
+    let (csv, words) = convert("problem.csv", false);
+    assert!(words.contains("CSV knows no overwrite links; 1 chunks"), "{words}");
+    assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
+    let mut child =
+        command.arg("show").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_trace_tells_why_a_request_was_dropped() {
+    let text = r#"{"format": "memplan-sequence/1", "operators": [
+        {"name": "a", "outputs": [{"name": "x", "size": 8}]},
+        {"name": "relu", "inputs": ["x"], "outputs": [{"name": "y", "size": 8, "overwrites": {"input": "x"}}]},
+        {"name": "add", "inputs": ["x", "y"], "outputs": [{"name": "z", "size": 8}]}]}"#;
+    let run = memplan_with(&["plan", "-", "--format", "json"], Some("memplan=debug"), text);
+    let expected = r#"DEBUG memplan::lower: in-place request dropped operator="relu" output="y" input="x" reason=its operator is not the last reader of that chunk"#;
+    assert!(run.err.contains(expected), "{}", run.err);
+}
