@@ -9,6 +9,7 @@
 //! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
 //! ```
 
+pub mod import;
 pub mod lower;
 mod plan;
 pub mod planner;

@@ -1,0 +1,4 @@
+//! Readers of other programs' formats.
+
+#[cfg(feature = "onnx")]
+pub mod onnx;

@@ -1,0 +1,70 @@
+//! ONNX models: graph, shapes and types; never the weights.
+//!
+//! [`read`] makes an [`OpSequence`] of a model in these passes:
+//!
+//! 1. `wire`: the bytes are a protocol buffer that is whole and not nested too deep; then the
+//!    parser reads it;
+//! 2. `scope`: names and execution order of each graph;
+//! 3. `infer`: shape and type of every tensor: declared, else inferred by the `rules`; `folding`
+//!    computes what is known before the run;
+//! 4. `emit`: operators with sizes in bytes, `views` and requests to work `inplace`;
+//! 5. `subgraph`: the bodies of `If`, `Loop` and `Scan`, which become workspace.
+//!
+//! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
+//! that is computed from them, and all that is computed from shapes. Operators that make only such
+//! tensors are left out.
+
+mod elementwise;
+mod emit;
+mod error;
+mod fact;
+mod folding;
+mod infer;
+mod inplace;
+mod layout;
+mod model;
+mod models;
+mod op;
+mod rules;
+mod scope;
+mod slices;
+mod subgraph;
+mod symbolic;
+mod types;
+mod views;
+mod windows;
+mod wire;
+
+use std::collections::BTreeMap;
+
+pub use error::OnnxError;
+use rten_onnx::onnx::ModelProto;
+
+use crate::OpSequence;
+
+/// What to know beside the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnnxOptions {
+    /// Sizes for the model's symbolic dimensions, in elements, by name.
+    pub dims: BTreeMap<String, u64>,
+}
+
+/// Reads an ONNX model. External data is not opened.
+///
+/// # Errors
+///
+/// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
+/// makes no sense as a sequence.
+pub fn read(bytes: &[u8], options: &OnnxOptions) -> Result<OpSequence, OnnxError> {
+    let model = parse(bytes)?;
+    let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
+    let graph = model.graph.as_ref().ok_or_else(no_graph)?;
+    let context = model::Context::new(&model, graph, options)?;
+    let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
+    Ok(emit::sequence(graph, &context, inputs, None)?.sequence)
+}
+
+fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {
+    wire::check(bytes)?;
+    ModelProto::parse_buf(bytes).map_err(|error| OnnxError::NotOnnx { reason: error.to_string() })
+}
