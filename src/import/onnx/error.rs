@@ -97,7 +97,7 @@ pub enum OnnxError {
         /// The operator that holds the sub-graph.
         operator: String,
         /// Why.
-        source: PlanError,
+        source: Box<PlanError>,
     },
 }
 

@@ -18,7 +18,7 @@ const MAX_ELEMENTS: u64 = 256;
 
 /// Gives the outputs of an operator their elements, where these can be computed.
 pub(super) fn fold(op: &Op, outputs: &mut [Fact]) {
-    if !op.node.is_known() {
+    if !op.node.is_known() || layout::broadcasts_by_attribute(op) {
         return;
     }
     if op.node.kind() == "Split" {
@@ -30,8 +30,26 @@ pub(super) fn fold(op: &Op, outputs: &mut [Fact]) {
         return;
     };
     let length = count(&sizes).and_then(|count| usize::try_from(count).ok());
-    first.elements =
+    let elements =
         elements(op, first.element, &sizes).filter(|elements| Some(elements.len()) == length);
+    first.elements = first.element.zip(elements).map(|(element, elements)| {
+        elements.into_iter().map(|scalar| in_range(scalar, element)).collect()
+    });
+}
+
+/// An element as its type can hold it. Whole numbers that wrap, and types in which no shapes are
+/// computed, are unknown.
+#[allow(clippy::cast_possible_truncation, reason = "floats are rounded to their type")]
+fn in_range(scalar: Scalar, element: DataType) -> Scalar {
+    match (scalar, element) {
+        (Scalar::Int(_), DataType::INT64) | (Scalar::Int(0 | 1), DataType::BOOL) => scalar,
+        (Scalar::Int(value), DataType::INT32) if i32::try_from(value).is_ok() => scalar,
+        (Scalar::Float(value), DataType::FLOAT) if (value as f32).is_finite() => {
+            Scalar::Float((value as f32).into())
+        }
+        (Scalar::Float(value), DataType::DOUBLE) if value.is_finite() => scalar,
+        _ => Scalar::Unknown,
+    }
 }
 
 fn elements(op: &Op, element: Option<DataType>, sizes: &[u64]) -> Option<Vec<Scalar>> {
@@ -229,16 +247,9 @@ fn unary(kind: &str, scalar: Scalar) -> Scalar {
         ("Floor", Scalar::Float(a)) => Scalar::Float(a.floor()),
         ("Ceil", Scalar::Float(a)) => Scalar::Float(a.ceil()),
         ("Round", Scalar::Float(a)) => Scalar::Float(a.round_ties_even()),
-        ("Sqrt", Scalar::Float(a)) => float(a.sqrt()),
+        ("Sqrt", Scalar::Float(a)) => Scalar::Float(a.sqrt()),
         _ => int.map_or(Scalar::Unknown, Scalar::Int),
     }
-}
-
-fn float(value: f64) -> Scalar {
-    // Shapes are computed in 32-bit floats.
-    #[allow(clippy::cast_possible_truncation, reason = "rounds")]
-    let value = value as f32;
-    if value.is_finite() { Scalar::Float(value.into()) } else { Scalar::Unknown }
 }
 
 fn nary(kind: &str, scalars: &[Scalar]) -> Scalar {
@@ -285,12 +296,12 @@ fn ints(kind: &str, a: i64, b: i64) -> Scalar {
 
 fn floats(kind: &str, a: f64, b: f64) -> Scalar {
     match kind {
-        "Add" => float(a + b),
-        "Sub" => float(a - b),
-        "Mul" => float(a * b),
-        "Div" => float(a / b),
-        "Min" => float(a.min(b)),
-        "Max" => float(a.max(b)),
+        "Add" => Scalar::Float(a + b),
+        "Sub" => Scalar::Float(a - b),
+        "Mul" => Scalar::Float(a * b),
+        "Div" => Scalar::Float(a / b),
+        "Min" => Scalar::Float(a.min(b)),
+        "Max" => Scalar::Float(a.max(b)),
         "Greater" => truth(a > b),
         "GreaterOrEqual" => truth(a >= b),
         "Less" => truth(a < b),

@@ -14,7 +14,7 @@ use crate::{
         op::{Op, Reason},
         rules,
         scope::Scope,
-        subgraph, types,
+        subgraph, types, views,
     },
 };
 
@@ -48,10 +48,16 @@ const NOT_TENSORS: &[(&str, &str)] = &[
 /// What the model declares of its tensors.
 pub(super) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
 
-/// The declarations of a graph's tensors.
+/// The declarations of a graph's tensors. Of several for one tensor, one with a shape counts.
 pub(super) fn declarations(graph: &GraphProto) -> Declarations<'_> {
-    let values = graph.value_info.iter().chain(&graph.output).chain(&graph.input);
-    values.filter_map(|value| Some((value.name.as_deref()?, value))).collect()
+    let mut declarations = Declarations::new();
+    for value in graph.value_info.iter().chain(&graph.output).chain(&graph.input) {
+        let Some(name) = value.name.as_deref() else { continue };
+        if model::has_shape(value) || !declarations.contains_key(name) {
+            declarations.insert(name, value);
+        }
+    }
+    declarations
 }
 
 /// What is known of an operator's outputs.
@@ -107,13 +113,16 @@ pub(super) fn infer(
             }
         }
         let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
-        let fixed = node.is_known() && known_inputs && !RANDOM.contains(&node.kind());
+        let random = RANDOM.contains(&node.kind()) || views::drops(op);
+        let fixed = node.is_known() && known_inputs && !random;
         for (index, output) in outputs.iter_mut().enumerate() {
             output.element = output.element.or_else(|| types::infer(op, index));
             output.constant = fixed;
         }
         folding::fold(op, &mut outputs);
-        outputs.iter_mut().for_each(|output| output.constant |= output.has_value());
+        for output in &mut outputs {
+            output.constant |= output.has_value();
+        }
     }
     Ok(Inferred { outputs, workspace, reason })
 }

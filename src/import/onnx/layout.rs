@@ -1,12 +1,13 @@
 //! Shape rules that copy, multiply or list sizes, in 64 bits.
 
 use crate::import::onnx::{
-    fact::{Dims, MAX_RANK, Scalar, count},
+    fact::{Dims, Fact, MAX_RANK, Scalar, count},
     op::{Op, Reason, axis},
     rules::Shapes,
     slices,
 };
 
+#[allow(clippy::unnecessary_wraps, reason = "every rule ends in it")]
 fn one(dims: Dims) -> Shapes {
     Ok(vec![Some(dims)])
 }
@@ -21,17 +22,31 @@ pub(super) fn broadcast(a: &Dims, b: &Dims) -> Result<Dims, Reason> {
         (Some(1), dim) | (dim, Some(1)) => Ok(dim),
         (Some(a), Some(b)) if a != b => Err(format!("sizes {a} and {b} do not broadcast")),
         // A size that is not 1 is the result's, whatever the other turns out to be.
-        (known, None) | (None, known) | (known, Some(_)) => Ok(known),
+        (known, other) => Ok(known.or(other)),
     };
     (0..rank).map(dim).collect()
 }
 
+/// Before opset 7, operators of two inputs said in attributes how the second is broadcast.
+pub(super) fn broadcasts_by_attribute(op: &Op) -> bool {
+    op.opset < 7 && op.node.int("broadcast").unwrap_or(0) != 0
+}
+
 pub(super) fn broadcast_all(op: &Op) -> Shapes {
+    // These take the shape of the first input, whatever the others say.
+    if broadcasts_by_attribute(op) || op.node.kind() == "PRelu" {
+        return one(op.dims(0)?.clone());
+    }
     let mut result = op.dims(0)?.clone();
     for index in 1..op.inputs.len() {
         result = broadcast(&result, op.dims(index)?)?;
     }
     one(result)
+}
+
+/// The shape of the first input and another, of which each has a scale and a zero point beside it.
+pub(super) fn broadcast_two(op: &Op, second: usize) -> Shapes {
+    one(broadcast(op.dims(0)?, op.dims(second)?)?)
 }
 
 pub(super) fn expand(op: &Op) -> Shapes {
@@ -147,7 +162,9 @@ pub(super) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
     };
     let perm = perm.iter().map(|&at| axis(at, rank)).collect::<Result<Vec<usize>, _>>()?;
     let mut seen = vec![false; rank];
-    perm.iter().for_each(|&from| seen[from] = true);
+    for &from in &perm {
+        seen[from] = true;
+    }
     if perm.len() != rank || seen.contains(&false) {
         return Err("its permutation does not name every dimension once".to_owned());
     }
@@ -208,7 +225,7 @@ pub(super) fn space_to_depth(op: &Op) -> Shapes {
 pub(super) fn resize(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let present = |index: usize| {
-        let sizes = op.input(index).and_then(|fact| fact.sizes());
+        let sizes = op.input(index).and_then(Fact::sizes);
         op.input(index).is_some() && sizes.as_deref() != Some(&[0])
     };
     let axes = match op.node.ints("axes") {

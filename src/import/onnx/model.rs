@@ -7,7 +7,7 @@ use std::{
 
 use rten_onnx::onnx::{
     AttributeProto, DataLocation, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
-    ValueInfoProto,
+    TypeProtoTensor, ValueInfoProto,
 };
 
 use crate::import::onnx::{
@@ -66,7 +66,7 @@ impl<'a> Context<'a> {
 
     /// What a declaration says of a tensor.
     pub(super) fn declared(&self, value: &ValueInfoProto) -> Fact {
-        let tensor = value.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
+        let tensor = tensor_type(value);
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
             let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
@@ -91,9 +91,17 @@ pub(super) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
     }
 }
 
+fn tensor_type(value: &ValueInfoProto) -> Option<&TypeProtoTensor> {
+    value.r#type.as_ref()?.tensor_type.as_ref()
+}
+
+pub(super) fn has_shape(value: &ValueInfoProto) -> bool {
+    tensor_type(value).is_some_and(|tensor| tensor.shape.is_some())
+}
+
 /// A declared shape with its names, as people write it.
 pub(super) fn display_declared(value: &ValueInfoProto) -> String {
-    let tensor = value.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
+    let tensor = tensor_type(value);
     let Some(shape) = tensor.and_then(|tensor| tensor.shape.as_ref()) else {
         return "not declared".to_owned();
     };
@@ -111,7 +119,7 @@ pub(super) fn display_declared(value: &ValueInfoProto) -> String {
 
 /// The names of a value's sizes that have one.
 pub(super) fn collect_value_dims<'a>(value: &'a ValueInfoProto, names: &mut BTreeSet<&'a str>) {
-    let tensor = value.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
+    let tensor = tensor_type(value);
     let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
     let dims = shape.map_or(&[][..], |shape| &shape.dim);
     names.extend(dims.iter().filter_map(|dim| dim.dim_param.as_deref()).filter(|n| !n.is_empty()));

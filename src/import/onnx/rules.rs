@@ -49,7 +49,10 @@ const RULES: &[(&[&str], Rule)] = &[
         ],
         same,
     ),
+    (&["QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"], same),
+    (&["QLinearAdd", "QLinearMul"], |op| layout::broadcast_two(op, 3)),
     (&["Dropout"], same_twice),
+    (&["Compress", "Unique"], |_| Ok(Vec::new())),
     // Layout.
     (&["Concat"], layout::concat),
     (&["Expand"], layout::expand),
@@ -78,11 +81,17 @@ const RULES: &[(&[&str], Rule)] = &[
     (&["GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"], symbolic::global_pool),
     (&["MaxRoiPool", "RoiAlign"], windows::roi),
     // Products.
-    (&["Gemm"], symbolic::gemm),
-    (&["FusedMatMul"], |op| symbolic::matmul(op, 1)),
-    (&["MatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"], |op| {
-        symbolic::matmul(op, 1)
-    }),
+    (&["FusedGemm", "Gemm"], symbolic::gemm),
+    (
+        &[
+            "FusedMatMul",
+            "MatMul",
+            "MatMulInteger",
+            "MatMulIntegerToFloat",
+            "DynamicQuantizeMatMul",
+        ],
+        |op| symbolic::matmul(op, 1),
+    ),
     (&["QLinearMatMul"], |op| symbolic::matmul(op, 3)),
     (&["MatMulNBits"], symbolic::matmul_n_bits),
     (&["Einsum"], symbolic::einsum),

@@ -16,6 +16,7 @@ use crate::{
         op::{Op, axis},
         scope::Scope,
     },
+    lower::LoweringOptions,
 };
 
 /// The alignment for which room is made in the workspace, in bytes: a cache line.
@@ -163,9 +164,13 @@ impl Host<'_> {
             }
         });
         let body = emit::sequence(graph, self.context, facts.collect(), Some(self.scope))?;
-        let plan = Planner::new().alignment(ALIGNMENT).plan(&body.sequence);
-        let plan =
-            plan.map_err(|source| OnnxError::Body { operator: self.op.node.label(), source })?;
+        // Enough for every caller: also for those who plan without views or in-place operators.
+        let apart = LoweringOptions { views: false, inplace: false, ..LoweringOptions::default() };
+        let planner = Planner::new().alignment(ALIGNMENT).lowering(apart);
+        let plan = planner.plan(&body.sequence).map_err(|source| OnnxError::Body {
+            operator: self.op.node.label(),
+            source: Box::new(source),
+        })?;
         // No sum of a sequence's sizes overflows, but this one may.
         let workspace = body.inputs.iter().try_fold(plan.pool_size, |sum, bytes| {
             sum.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)

@@ -49,14 +49,15 @@ fn whole(input: &Fact, output: &Fact) -> View {
 
 /// A `Dropout` that passes its input on computes no mask unless somebody wants it.
 pub(super) fn leaves_out_unread(op: &Op) -> bool {
-    op.node.kind() == "Dropout" && !drops(op)
+    op.node.kind() == "Dropout" && op.node.is_known() && !drops(op)
 }
 
-/// Whether a `Dropout` trains, and so changes its input. Very old ones say so in an attribute.
-fn drops(op: &Op) -> bool {
+/// Whether this is a `Dropout` that trains, and so changes its input. Very old ones say so in an
+/// attribute.
+pub(super) fn drops(op: &Op) -> bool {
     let attribute = op.opset < 7 && op.node.int("is_test").unwrap_or(0) == 0;
     let input = op.input(2).is_some_and(|training| training.int() != Some(0));
-    attribute || input
+    op.node.kind() == "Dropout" && (attribute || input)
 }
 
 /// Whether a `Transpose` moves only dimensions of size 1.

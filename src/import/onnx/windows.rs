@@ -68,8 +68,11 @@ impl Window {
     }
 }
 
+/// Batch and channels, and the spatial dimensions.
+type Split<'a> = ([Option<u64>; 2], &'a [Option<u64>]);
+
 /// Splits a shape into batch, channels and the spatial dimensions.
-fn spatial(dims: &Dims) -> Result<([Option<u64>; 2], &[Option<u64>]), Reason> {
+fn spatial(dims: &Dims) -> Result<Split<'_>, Reason> {
     match dims[..] {
         [batch, channels, _, ..] => Ok(([batch, channels], &dims[2..])),
         _ => Err("its input has no spatial dimensions".to_owned()),
