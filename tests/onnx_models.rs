@@ -10,6 +10,7 @@ use memplan::{
     lower::LoweringOptions,
 };
 use rstest::rstest;
+use rten_onnx::onnx::ModelProto;
 
 fn model(name: &str) -> Option<OpSequence> {
     let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
@@ -20,6 +21,35 @@ fn model(name: &str) -> Option<OpSequence> {
 fn plan(sequence: &OpSequence, views: bool, inplace: bool) -> Plan {
     let options = LoweringOptions { views, inplace, ..LoweringOptions::default() };
     Planner::new().strategy(Strategy::Naive).lowering(options).plan(sequence).unwrap()
+}
+
+/// The rules find what the model declares: the same sequence comes out without declarations.
+#[rstest]
+fn declared_shapes_are_those_inferred(
+    #[values(
+        "bert_base_b1_s128",
+        "densenet121_b1",
+        "efficientnet_b0_b1",
+        "gpt2_b1_s128",
+        "inception_v3_b1",
+        "mobilenet_v2_b128",
+        "resnet50_b128",
+        "vgg16_b1",
+        "vit_b_16_b1"
+    )]
+    name: &str,
+) {
+    let Some(declared) = model(name) else { return };
+    let path = common::shared_path(&format!("data/models/{name}.onnx")).unwrap();
+    let mut model = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    assert!(!graph.value_info.is_empty());
+    graph.value_info.clear();
+    for output in &mut graph.output {
+        output.r#type = None;
+    }
+    let bytes = model.write_buf().unwrap();
+    assert_eq!(read(&bytes, &OnnxOptions::default()).unwrap(), declared);
 }
 
 /// One buffer each, and the lower bounds without sharing, with views, and with views and in-place

@@ -3,7 +3,7 @@
 use crate::{PlanError, SequenceError};
 
 /// An ONNX model that cannot be read, or not without more help.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnnxError {
     /// Bytes that are no ONNX model.

@@ -5,6 +5,8 @@
 //! another input reads the same memory in another order: through a view at another offset, or
 //! broadcast from another shape.
 
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+
 use crate::{
     Bytes,
     import::onnx::{elementwise, fact::Fact, op::Op, types},
@@ -29,20 +31,29 @@ pub(super) fn requests<'a>(
     let inputs: Vec<(&'a str, &Fact)> = (0..op.inputs.len())
         .filter_map(|index| Some((op.node.input(index)?, op.input(index)?)))
         .collect();
-    let candidates = if scaled { 1 } else { inputs.len() };
-    let mut requests: Vec<&'a str> = Vec::new();
-    for (index, &(name, fact)) in inputs.iter().enumerate().take(candidates) {
+    // Who reads the same memory, in the same order or not.
+    let mut readers: HashMap<&str, (Place, &Fact)> = HashMap::new();
+    let mut conflicts: HashSet<&str> = HashSet::new();
+    for &(name, fact) in &inputs {
         let memory = place(name);
-        let conflicts = inputs.iter().enumerate().any(|(other, &(other_name, other_fact))| {
-            let other_memory = place(other_name);
-            let same_elements = aligned && other_memory == memory && same_layout(fact, other_fact);
-            other != index && other_memory.0 == memory.0 && !same_elements
-        });
-        if !fact.constant && same_layout(fact, output) && !conflicts && !requests.contains(&name) {
-            requests.push(name);
+        let &mut (first, first_fact) = match readers.entry(memory.0) {
+            Entry::Occupied(reader) => reader.into_mut(),
+            Entry::Vacant(reader) => {
+                reader.insert((memory, fact));
+                continue;
+            }
+        };
+        if !(aligned && memory == first && same_layout(fact, first_fact)) {
+            conflicts.insert(memory.0);
         }
     }
-    requests
+    let candidates = if scaled { 1 } else { inputs.len() };
+    let mut seen = HashSet::new();
+    let fits = |&(name, fact): &(&'a str, &Fact)| {
+        !fact.constant && same_layout(fact, output) && !conflicts.contains(place(name).0)
+    };
+    let fitting = inputs.iter().take(candidates).filter(|input| fits(input));
+    fitting.map(|&(name, _)| name).filter(|name| seen.insert(*name)).collect()
 }
 
 /// The same shape, and elements of the same width.

@@ -13,6 +13,15 @@
 //! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
 //! that is computed from them, and all that is computed from shapes. Operators that make only such
 //! tensors are left out.
+//!
+//! ```
+//! use memplan::import::onnx::{OnnxError, OnnxOptions, read};
+//!
+//! let mut options = OnnxOptions::default();
+//! options.dims.insert("batch".to_owned(), 8);
+//! let error = read(b"not a model", &options).unwrap_err();
+//! assert!(matches!(error, OnnxError::NotOnnx { .. }));
+//! ```
 
 mod elementwise;
 mod emit;
@@ -39,6 +48,7 @@ use std::collections::BTreeMap;
 
 pub use error::OnnxError;
 use rten_onnx::onnx::ModelProto;
+use tracing::debug;
 
 use crate::OpSequence;
 
@@ -61,7 +71,15 @@ pub fn read(bytes: &[u8], options: &OnnxOptions) -> Result<OpSequence, OnnxError
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let context = model::Context::new(&model, graph, options)?;
     let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
-    Ok(emit::sequence(graph, &context, inputs, None)?.sequence)
+    let sequence = emit::sequence(graph, &context, inputs, None)?.sequence;
+    debug!(
+        target: "memplan::import",
+        nodes = graph.node.len(),
+        operators = sequence.operators().len(),
+        tensors = sequence.tensors().len(),
+        "read an ONNX model",
+    );
+    Ok(sequence)
 }
 
 fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {

@@ -145,7 +145,10 @@ const RULES: &[(&[&str], Rule)] = &[
 pub(super) fn infer(op: &Op) -> Shapes {
     let kind = op.node.kind();
     if !op.node.is_known() {
-        return Err(format!("memplan does not know the operators of '{}'", op.node.domain()));
+        return Err(format!(
+            "memplan does not know the operators of '{}' (inline it if it is one of the model's own functions)",
+            op.node.domain()
+        ));
     }
     let shapes = if elementwise::NARY.contains(&kind) {
         layout::broadcast_all(op)
