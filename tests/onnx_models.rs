@@ -10,7 +10,7 @@ use memplan::{
     lower::LoweringOptions,
 };
 use rstest::rstest;
-use rten_onnx::onnx::ModelProto;
+use rten_onnx::onnx::{Dimension, ModelProto};
 
 fn model(name: &str) -> Option<OpSequence> {
     let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
@@ -50,6 +50,19 @@ fn declared_shapes_are_those_inferred(
     }
     let bytes = model.write_buf().unwrap();
     assert_eq!(read(&bytes, &OnnxOptions::default()).unwrap(), declared);
+}
+
+/// Shapes that were recorded for another batch size give way to the size asked for.
+#[test]
+fn a_batch_size_given_reaches_every_tensor() {
+    let Some(path) = common::shared_path("data/models/resnet50_b1.onnx") else { return };
+    let mut graph = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
+    let input = &mut graph.graph.as_mut().unwrap().input[0];
+    let shape = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().shape.as_mut();
+    shape.unwrap().dim[0] = Dimension { dim_value: None, dim_param: Some("batch".to_owned()) };
+    let dims = [("batch".to_owned(), 128)].into_iter().collect();
+    let sequence = read(&graph.write_buf().unwrap(), &OnnxOptions { dims }).unwrap();
+    assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
 }
 
 /// One buffer each, and the lower bounds without sharing, with views, and with views and in-place

@@ -73,7 +73,7 @@ pub(super) fn count(sizes: &[u64]) -> Option<u64> {
 }
 
 /// A shape as people write it: `[batch, 3, ?]`.
-pub(super) fn display(dims: &[Option<u64>]) -> String {
+pub(super) fn written(dims: &[Option<u64>]) -> String {
     let dims: Vec<String> =
         dims.iter().map(|dim| dim.map_or_else(|| "?".to_owned(), |dim| dim.to_string())).collect();
     format!("[{}]", dims.join(", "))

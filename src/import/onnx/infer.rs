@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
+use tracing::warn;
 
 use crate::{
     Bytes,
     import::onnx::{
         OnnxError,
-        fact::{Dims, Fact, Scalar},
+        fact::{Dims, Fact, Scalar, written},
         folding,
         model::{self, Context, Node, not_a_tensor, stored},
         op::{Op, Reason},
@@ -101,10 +102,14 @@ pub(super) fn infer(
         reason = Some("it depends on how its sub-graph runs".to_owned());
     } else {
         let open = |(index, _): (usize, &str)| outputs[index].sizes().is_none();
-        if node.outputs().any(open) {
+        if context.has_given_dims() || node.outputs().any(open) {
             match rules::infer(op) {
                 Ok(shapes) => {
-                    for (output, dims) in outputs.iter_mut().zip(shapes) {
+                    for ((output, dims), name) in outputs.iter_mut().zip(shapes).zip(&node.0.output)
+                    {
+                        if context.has_given_dims() {
+                            drop_stale(output, dims.as_deref(), name);
+                        }
                         complete(output, dims);
                     }
                     reason = Some("it depends on values that are known only in the run".to_owned());
@@ -125,6 +130,22 @@ pub(super) fn infer(
         }
     }
     Ok(Inferred { outputs, workspace, reason })
+}
+
+/// Drops a declared shape that the sizes given contradict: it was recorded for others.
+fn drop_stale(output: &mut Fact, inferred: Option<&[Option<u64>]>, name: &str) {
+    let (Some(declared), Some(inferred)) = (&output.dims, inferred) else { return };
+    let differs = |(a, b): (&Option<u64>, &Option<u64>)| a.zip(*b).is_some_and(|(a, b)| a != b);
+    if declared.len() != inferred.len() || declared.iter().zip(inferred).any(differs) {
+        warn!(
+            target: "memplan::import",
+            tensor = name,
+            declared = written(declared),
+            inferred = written(inferred),
+            "the model declares another shape than follows from the sizes given",
+        );
+        output.dims = None;
+    }
 }
 
 /// Takes inferred sizes where declared ones are missing.
@@ -254,9 +275,6 @@ fn sized(
     }
     fact.bytes().ok_or_else(|| {
         let dims: Dims = sizes.iter().copied().map(Some).collect();
-        OnnxError::TooLarge {
-            tensor: name.to_owned(),
-            shape: crate::import::onnx::fact::display(&dims),
-        }
+        OnnxError::TooLarge { tensor: name.to_owned(), shape: written(&dims) }
     })
 }

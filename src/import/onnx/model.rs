@@ -53,6 +53,11 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// Whether declared shapes may have been recorded for other sizes.
+    pub(super) fn has_given_dims(&self) -> bool {
+        !self.dims.is_empty()
+    }
+
     /// What to do about an unknown shape.
     pub(super) fn remedy(&self) -> String {
         let others = "run shape inference on the model, which records the shapes it finds";
