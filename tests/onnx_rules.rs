@@ -391,6 +391,16 @@ fn symbolic_sizes_are_given_by_name() {
     );
 }
 
+#[test]
+fn what_only_the_run_knows_may_be_given_by_name() {
+    let text = "in b:f32[1,6,4]\nin s:f32[1,1,6]\ninfo y:i64[found,3]\ny = NonMaxSuppression(b, s)";
+    let message = error(text);
+    assert!(message.contains("; give it with --dim found=N or run shape inference"), "{message}");
+    let dims = [("found".to_owned(), 10)].into_iter().collect();
+    let sequence = read(&model(graph(text), OPSET), &OnnxOptions { dims }).unwrap();
+    assert_eq!(describe(&sequence), "y:240 = NonMaxSuppression(b, s)");
+}
+
 // Constants.
 
 #[rstest]
@@ -830,7 +840,7 @@ impl Dice {
 }
 
 const KINDS: &str = "Add And Attention ArgMax AveragePool BatchNormalization Cast Clip Compress \
-    Concat ConstantOfShape Conv ConvTranspose DFT DepthToSpace DequantizeLinear Div Dropout Einsum \
+    Concat Constant ConstantOfShape Conv ConvTranspose DFT DepthToSpace DequantizeLinear Div Dropout Einsum \
     Expand Flatten GRU Gather GatherElements GatherND Gemm GlobalMaxPool GridSample If LSTM \
     LayerNormalization Loop MatMul MaxPool Mod Mul Multinomial NonMaxSuppression OneHot PRelu Pad \
     Pow QLinearConv QLinearMatMul RandomNormal Range ReduceSum Reshape Resize RoiAlign STFT Scan \

@@ -9,7 +9,7 @@ use crate::{
     import::onnx::{
         OnnxError,
         fact::Fact,
-        infer::{self, Inferred},
+        infer::{self, Declarations, Inferred},
         inplace::{self, Place},
         model::{Context, Node, stored},
         op::Op,
@@ -42,13 +42,12 @@ pub(super) fn sequence(
 ) -> Result<Sequenced, OnnxError> {
     let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
     let order = scope::execution_order(graph, &captured)?;
-    let declarations = infer::declarations(graph);
-    let mut emitter = Emitter::new(context, Scope::inside(outer));
+    let mut emitter = Emitter::new(graph, context, Scope::inside(outer));
     emitter.supply(graph, inputs)?;
     for node in order.into_iter().map(|place| Node(&graph.node[place])) {
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
         let op = Op { node, inputs, opset: context.opset };
-        let inferred = infer::infer(&op, context, &declarations, &emitter.scope)?;
+        let inferred = infer::infer(&op, context, &emitter.declarations, &emitter.scope)?;
         let operator = emitter.operator(&op, &inferred)?;
         emitter.add(node, inferred, operator);
     }
@@ -57,6 +56,7 @@ pub(super) fn sequence(
 
 struct Emitter<'a> {
     context: &'a Context<'a>,
+    declarations: Declarations<'a>,
     scope: Scope<'a>,
     builder: SequenceBuilder,
     inputs: Vec<Bytes>,
@@ -77,13 +77,14 @@ struct Emitted<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(context: &'a Context<'a>, scope: Scope<'a>) -> Self {
+    fn new(graph: &'a GraphProto, context: &'a Context<'a>, scope: Scope<'a>) -> Self {
         Self {
             context,
+            declarations: infer::declarations(graph),
             scope,
             builder: OpSequence::builder(),
             inputs: Vec::new(),
-            read: HashSet::new(),
+            read: scope::read_names(graph),
             defined: HashSet::new(),
             weights: HashSet::new(),
             places: HashMap::new(),
@@ -92,7 +93,6 @@ impl<'a> Emitter<'a> {
 
     /// What comes from outside: weights, and inputs that are not only a weight's declaration.
     fn supply(&mut self, graph: &'a GraphProto, inputs: Vec<Fact>) -> Result<(), OnnxError> {
-        self.read = scope::read_names(graph);
         for tensor in &graph.initializer {
             if let Some(name) = tensor.name.as_deref() {
                 self.scope.facts.insert(name, stored(tensor));
@@ -136,7 +136,8 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let fact = &inferred.outputs[index];
-            let size = infer::bytes(fact, name, node, inferred.reason.as_ref(), self.context)?;
+            let remedy = || infer::remedy(name, self.context, &self.declarations);
+            let size = infer::bytes(fact, name, node, inferred.reason.as_ref(), remedy)?;
             let mut output = Output::new(name, size);
             if let Some((input, offset)) = views[index]
                 && let Some(input) = node.input(input)

@@ -85,7 +85,9 @@ pub(super) fn infer(
     let node = op.node;
     refuse_what_has_no_size(node, declarations)?;
     if node.kind() == "Constant" && node.is_standard() {
-        return Ok(Inferred { outputs: vec![constant(node)], workspace: 0, reason: None });
+        let mut outputs = vec![constant(node)];
+        outputs.resize(node.0.output.len(), Fact::default());
+        return Ok(Inferred { outputs, workspace: 0, reason: None });
     }
     let declared = |name: &String| declarations.get(name.as_str()).map(|v| context.declared(v));
     let mut outputs: Vec<Fact> =
@@ -200,7 +202,16 @@ fn constant(node: Node) -> Fact {
     Fact { element: Some(element), dims: Some(dims), elements: Some(elements), constant: true }
 }
 
-/// The size of a tensor in bytes.
+/// What to do about a tensor of unknown shape.
+pub(super) fn remedy(name: &str, context: &Context, declarations: &Declarations) -> String {
+    let others = "run shape inference on the model, which records the shapes it finds";
+    match declarations.get(name).and_then(|value| context.open_dims(value)) {
+        Some(dims) => format!("give it with {dims} or {others}"),
+        None => others.to_owned(),
+    }
+}
+
+/// The size of a tensor in bytes. `remedy` says what to do if its shape is unknown.
 ///
 /// # Errors
 ///
@@ -210,7 +221,7 @@ pub(super) fn bytes(
     name: &str,
     node: Node,
     reason: Option<&Reason>,
-    context: &Context,
+    remedy: impl Fn() -> String,
 ) -> Result<Bytes, OnnxError> {
     let maker = || format!("made by operator {}", node.label());
     let Some(sizes) = fact.sizes() else {
@@ -218,7 +229,7 @@ pub(super) fn bytes(
             tensor: name.to_owned(),
             operator: node.label(),
             reason: reason.cloned().unwrap_or_else(|| "nothing says it".to_owned()),
-            remedy: context.remedy(),
+            remedy: remedy(),
         });
     };
     sized(fact, &sizes, name, maker)
@@ -241,14 +252,9 @@ pub(super) fn input_bytes(
         return Err(OnnxError::NotPlannable { tensor, maker: maker(), what });
     }
     let Some(sizes) = fact.sizes() else {
-        let mut names = std::collections::BTreeSet::new();
-        model::collect_value_dims(value, &mut names);
-        names.retain(|name| context.open_dims.iter().any(|open| open == name));
-        let dims: Vec<String> = names.iter().map(|name| format!("--dim {name}=N")).collect();
-        let remedy = if dims.is_empty() {
-            "write fixed sizes into the model".to_owned()
-        } else {
-            format!("give the size with {}", dims.join(" "))
+        let remedy = match context.open_dims(value) {
+            Some(dims) => format!("give the size with {dims}"),
+            None => "write fixed sizes into the model".to_owned(),
         };
         let shape = model::display_declared(value);
         return Err(OnnxError::UnknownInputShape { tensor: name.to_owned(), shape, remedy });

@@ -24,8 +24,6 @@ pub(super) struct Context<'a> {
     dims: &'a BTreeMap<String, u64>,
     /// The version of the standard operators.
     pub(super) opset: i64,
-    /// The named sizes of the graph inputs that are still unknown.
-    pub(super) open_dims: Vec<String>,
 }
 
 impl<'a> Context<'a> {
@@ -41,15 +39,11 @@ impl<'a> Context<'a> {
             let known = names.iter().map(|&name| name.to_owned()).collect();
             return Err(OnnxError::UnknownDim { name: name.clone(), known });
         }
-        let mut inputs = BTreeSet::new();
-        graph.input.iter().for_each(|value| collect_value_dims(value, &mut inputs));
-        let open = inputs.iter().filter(|name| !options.dims.contains_key(**name));
         let standard = |domain: &Option<String>| is_standard(domain.as_deref().unwrap_or(""));
         let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
         Ok(Self {
             dims: &options.dims,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
-            open_dims: open.map(|&name| name.to_owned()).collect(),
         })
     }
 
@@ -58,15 +52,13 @@ impl<'a> Context<'a> {
         !self.dims.is_empty()
     }
 
-    /// What to do about an unknown shape.
-    pub(super) fn remedy(&self) -> String {
-        let others = "run shape inference on the model, which records the shapes it finds";
-        if self.open_dims.is_empty() {
-            return others.to_owned();
-        }
-        let dims: Vec<String> =
-            self.open_dims.iter().map(|name| format!("--dim {name}=N")).collect();
-        format!("give it with {} or {others}", dims.join(" "))
+    /// How to give the named sizes of a value that are still unknown: `--dim a=N --dim b=N`.
+    pub(super) fn open_dims(&self, value: &ValueInfoProto) -> Option<String> {
+        let mut names = BTreeSet::new();
+        collect_value_dims(value, &mut names);
+        names.retain(|name| !self.dims.contains_key(*name));
+        let dims: Vec<String> = names.iter().map(|name| format!("--dim {name}=N")).collect();
+        (!dims.is_empty()).then(|| dims.join(" "))
     }
 
     /// What a declaration says of a tensor.
@@ -123,7 +115,7 @@ pub(super) fn display_declared(value: &ValueInfoProto) -> String {
 }
 
 /// The names of a value's sizes that have one.
-pub(super) fn collect_value_dims<'a>(value: &'a ValueInfoProto, names: &mut BTreeSet<&'a str>) {
+fn collect_value_dims<'a>(value: &'a ValueInfoProto, names: &mut BTreeSet<&'a str>) {
     let tensor = tensor_type(value);
     let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
     let dims = shape.map_or(&[][..], |shape| &shape.dim);

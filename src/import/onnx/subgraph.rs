@@ -8,13 +8,13 @@
 use rten_onnx::onnx::{DataType, GraphProto};
 
 use crate::{
-    Bytes, Planner,
+    Bytes, Planner, SequenceError,
     import::onnx::{
         OnnxError, emit,
         fact::{Dims, Fact},
         model::{Context, Node},
         op::{Op, axis},
-        scope::Scope,
+        scope::{self, Scope},
     },
     lower::LoweringOptions,
 };
@@ -151,7 +151,8 @@ impl Host<'_> {
 
     /// Plans a body whose inputs are the given ones.
     fn body(&self, graph: &GraphProto, supplied: &[Fact]) -> Result<Answer, OnnxError> {
-        if graph.input.len() != supplied.len() {
+        let named = scope::output_names(graph).count() == graph.output.len();
+        if graph.input.len() != supplied.len() || !named {
             return Err(self.unsupported("a body that does not match its inputs"));
         }
         let facts = graph.input.iter().zip(supplied).map(|(value, supplied)| {
@@ -175,9 +176,9 @@ impl Host<'_> {
         let workspace = body.inputs.iter().try_fold(plan.pool_size, |sum, bytes| {
             sum.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)
         });
-        let workspace = workspace.ok_or_else(|| OnnxError::TooLarge {
+        let workspace = workspace.ok_or_else(|| SequenceError::SizeOverflow {
             tensor: format!("the workspace of {}", self.op.node.label()),
-            shape: "[]".to_owned(),
+            size: plan.pool_size,
         })?;
         Ok(Answer { outputs: body.outputs, workspace })
     }
