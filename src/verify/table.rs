@@ -14,7 +14,8 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
-    let rectangles: Vec<Rectangle<'_>> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
+    let rectangles: Vec<Rectangle<'_>> =
+        (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
     violations.extend(overlaps(&rectangles));
     violations
 }

@@ -26,7 +26,7 @@ pub(super) fn simulate(timeline: &Timeline<'_>) -> Vec<Above> {
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();
     let mut simulator = Simulator::new(timeline);
-    let mut arrived = 0;
+    let mut arrived = Rank(0);
     while let Some(&(end, _)) = ends.peek() {
         // Every chunk begins before it ends, so some end is always left to come.
         let step = timeline.begin(arrived).map_or(end, |begin| begin.min(end));
@@ -38,9 +38,9 @@ pub(super) fn simulate(timeline: &Timeline<'_>) -> Vec<Above> {
         }
         let first = arrived;
         while timeline.begin(arrived) == Some(step) {
-            arrived += 1;
+            arrived.0 += 1;
         }
-        let arriving = || timeline.ranks().skip(first).take(arrived - first);
+        let arriving = || (first.0..arrived.0).map(Rank);
         for rank in arriving() {
             if timeline.link_of(rank).is_none() {
                 simulator.alloc(rank);

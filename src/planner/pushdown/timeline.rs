@@ -100,8 +100,9 @@ impl<'a> Timeline<'a> {
         self.moments[rank.index()]
     }
 
-    pub(super) fn begin(&self, at: usize) -> Option<Step> {
-        self.moments.get(at).map(|moment| moment.begin)
+    /// The first step of a chunk; `None` past the last rank.
+    pub(super) fn begin(&self, rank: Rank) -> Option<Step> {
+        self.moments.get(rank.index()).map(|moment| moment.begin)
     }
 
     pub(super) fn link_of(&self, rank: Rank) -> Option<RankLink> {

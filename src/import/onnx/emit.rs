@@ -1,0 +1,192 @@
+//! From a graph to an operator sequence: sizes, views and requests to work in place.
+
+use std::collections::{HashMap, HashSet};
+
+use rten_onnx::onnx::GraphProto;
+
+use crate::{
+    Bytes, OpSequence, Operator, Output,
+    import::onnx::{
+        OnnxError,
+        fact::Fact,
+        infer::{self, Declarations, Inferred},
+        inplace::{self, Place},
+        model::{Context, Node, stored},
+        op::Op,
+        scope::{self, Scope},
+        views,
+    },
+    sequence::SequenceBuilder,
+};
+
+/// A graph as a sequence.
+pub(super) struct Sequenced {
+    pub(super) sequence: OpSequence,
+    /// The sizes of the graph inputs in bytes.
+    pub(super) inputs: Vec<Bytes>,
+    /// What is known of the graph outputs.
+    pub(super) outputs: Vec<Fact>,
+}
+
+/// Makes a sequence of a graph. `inputs` says what is known of its inputs, `outer` of the graphs
+/// around it.
+///
+/// # Errors
+///
+/// If the graph makes no sense, or a size cannot be known.
+pub(super) fn sequence(
+    graph: &GraphProto,
+    context: &Context,
+    inputs: Vec<Fact>,
+    outer: Option<&Scope>,
+) -> Result<Sequenced, OnnxError> {
+    let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
+    let order = scope::execution_order(graph, &captured)?;
+    let mut emitter = Emitter::new(graph, context, Scope::inside(outer));
+    emitter.supply(graph, inputs)?;
+    for node in order.into_iter().map(|place| Node(&graph.node[place])) {
+        let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
+        let op = Op { node, inputs, opset: context.opset };
+        let inferred = infer::infer(&op, context, &emitter.declarations, &emitter.scope)?;
+        let operator = emitter.operator(&op, &inferred)?;
+        emitter.add(node, inferred, operator);
+    }
+    emitter.finish(graph)
+}
+
+struct Emitter<'a> {
+    context: &'a Context<'a>,
+    declarations: Declarations<'a>,
+    scope: Scope<'a>,
+    builder: SequenceBuilder,
+    inputs: Vec<Bytes>,
+    /// Names that somebody reads.
+    read: HashSet<&'a str>,
+    /// Names that are inputs, or outputs of operators in the sequence.
+    defined: HashSet<&'a str>,
+    /// Names that are declared as weights.
+    weights: HashSet<&'a str>,
+    /// In whose memory a view lies, and where in it.
+    places: HashMap<&'a str, Place<'a>>,
+}
+
+/// An operator of the sequence, and where its views lie.
+struct Emitted<'a> {
+    operator: Operator,
+    places: Vec<(&'a str, Place<'a>)>,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(graph: &'a GraphProto, context: &'a Context<'a>, scope: Scope<'a>) -> Self {
+        Self {
+            context,
+            declarations: infer::declarations(graph),
+            scope,
+            builder: OpSequence::builder(),
+            inputs: Vec::new(),
+            read: scope::read_names(graph),
+            defined: HashSet::new(),
+            weights: HashSet::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// What comes from outside: weights, and inputs that are not only a weight's declaration.
+    fn supply(&mut self, graph: &'a GraphProto, inputs: Vec<Fact>) -> Result<(), OnnxError> {
+        for tensor in &graph.initializer {
+            if let Some(name) = tensor.name.as_deref() {
+                self.scope.facts.insert(name, stored(tensor));
+            }
+        }
+        for (value, fact) in graph.input.iter().zip(inputs) {
+            let name = value.name.as_deref().unwrap_or("");
+            if self.scope.facts.contains_key(name) {
+                continue;
+            }
+            let bytes = infer::input_bytes(&fact, value, self.context)?;
+            self.builder.input(name, bytes);
+            self.inputs.push(bytes);
+            self.defined.insert(name);
+            self.scope.facts.insert(name, fact);
+        }
+        Ok(())
+    }
+
+    /// The operator for the sequence; `None` if all that it makes is known before the run.
+    fn operator(
+        &self,
+        op: &Op<'a, '_>,
+        inferred: &Inferred,
+    ) -> Result<Option<Emitted<'a>>, OnnxError> {
+        let node = op.node;
+        if node.outputs().all(|(index, _)| inferred.outputs.get(index).is_some_and(|f| f.constant))
+        {
+            return Ok(None);
+        }
+        let mut operator = Operator::new(node.name())
+            .kind(node.kind())
+            .inputs(node.inputs())
+            .inputs(scope::captured(node))
+            .workspace(inferred.workspace);
+        let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
+        let views = views::views(op, &inferred.outputs);
+        let mut places = Vec::new();
+        for (index, name) in node.outputs() {
+            if index > 0 && !self.read.contains(name) && views::leaves_out_unread(op) {
+                continue;
+            }
+            let fact = &inferred.outputs[index];
+            let remedy = || infer::remedy(name, self.context, &self.declarations);
+            let size = infer::bytes(fact, name, node, inferred.reason.as_ref(), remedy)?;
+            let mut output = Output::new(name, size);
+            if let Some((input, offset)) = views[index]
+                && let Some(input) = node.input(input)
+            {
+                let (memory, start) = place(input);
+                places.push((name, (memory, start.saturating_add(offset))));
+                output = output.reads_at(input, offset);
+            } else if index == 0 {
+                let requests = inplace::requests(op, fact, place);
+                output = requests.into_iter().fold(output, Output::overwrites);
+            }
+            operator = operator.output(output);
+        }
+        Ok(Some(Emitted { operator, places }))
+    }
+
+    fn add(&mut self, node: Node<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
+        if let Some(Emitted { operator, places }) = emitted {
+            node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
+            self.builder.operator(operator);
+            self.places.extend(places);
+            self.defined.extend(node.outputs().map(|(_, name)| name));
+        }
+        for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
+            if !name.is_empty() {
+                self.scope.facts.insert(name, fact);
+            }
+        }
+    }
+
+    /// What is read and neither an input nor made by an operator of the sequence is a weight.
+    fn supply_weight(&mut self, name: &'a str) {
+        if !self.defined.contains(name) && self.weights.insert(name) {
+            self.builder.weight(name, self.scope.get(name).and_then(Fact::bytes));
+        }
+    }
+
+    fn finish(mut self, graph: &'a GraphProto) -> Result<Sequenced, OnnxError> {
+        let mut outputs = Vec::with_capacity(graph.output.len());
+        for name in scope::output_names(graph) {
+            let fact = self.scope.get(name).cloned().unwrap_or_default();
+            // A constant without a size, such as a list of strings, is no part of the plan.
+            if self.defined.contains(name) || fact.bytes().is_some() {
+                self.supply_weight(name);
+                self.builder.output(name);
+            }
+            outputs.push(fact);
+        }
+        let sequence = self.builder.build()?;
+        Ok(Sequenced { sequence, inputs: self.inputs, outputs })
+    }
+}

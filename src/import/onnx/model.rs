@@ -1,0 +1,280 @@
+//! The parts of a parsed model, as the passes ask for them.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use rten_onnx::onnx::{
+    AttributeProto, DataLocation, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
+    TypeProtoTensor, ValueInfoProto,
+};
+
+use crate::import::ImportOptions;
+use crate::import::onnx::{
+    OnnxError,
+    fact::{Fact, MAX_RANK, Scalar, count},
+};
+
+/// More elements than any shape arithmetic has; larger constants are not looked into.
+const MAX_CONSTANT: u64 = 4096;
+
+/// What holds for all graphs of a model.
+pub(super) struct Context<'a> {
+    /// The sizes given for names.
+    dims: &'a BTreeMap<String, u64>,
+    /// The version of the standard operators.
+    pub(super) opset: i64,
+}
+
+impl<'a> Context<'a> {
+    /// Checks that the sizes given belong to the model.
+    pub(super) fn new(
+        model: &ModelProto,
+        graph: &GraphProto,
+        options: &'a ImportOptions,
+    ) -> Result<Self, OnnxError> {
+        let mut names = BTreeSet::new();
+        collect_dims(graph, &mut names);
+        if let Some(name) = options.dims.keys().find(|name| !names.contains(name.as_str())) {
+            let known = names.iter().map(|&name| name.to_owned()).collect();
+            return Err(OnnxError::UnknownDim { name: name.clone(), known });
+        }
+        let standard = |domain: &Option<String>| is_standard(domain.as_deref().unwrap_or(""));
+        let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
+        Ok(Self {
+            dims: &options.dims,
+            opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
+        })
+    }
+
+    /// Whether declared shapes may have been recorded for other sizes.
+    pub(super) fn has_given_dims(&self) -> bool {
+        !self.dims.is_empty()
+    }
+
+    /// How to give the named sizes of a value that are still unknown: `--dim a=N --dim b=N`.
+    pub(super) fn open_dims(&self, value: &ValueInfoProto) -> Option<String> {
+        let mut names = BTreeSet::new();
+        collect_value_dims(value, &mut names);
+        names.retain(|name| !self.dims.contains_key(*name));
+        let dims: Vec<String> = names.iter().map(|name| format!("--dim {name}=N")).collect();
+        (!dims.is_empty()).then(|| dims.join(" "))
+    }
+
+    /// What a declaration says of a tensor.
+    pub(super) fn declared(&self, value: &ValueInfoProto) -> Fact {
+        let tensor = tensor_type(value);
+        let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+        let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
+            let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
+                (Some(name), None) => self.dims.get(name).copied(),
+                (_, Some(value)) => u64::try_from(value).ok(),
+                (None, None) => None,
+            });
+            dims.collect()
+        });
+        let element = tensor.and_then(|tensor| tensor.elem_type).filter(|of| of.0 != 0);
+        Fact { element, dims, ..Fact::default() }
+    }
+}
+
+/// Why a declared value has no size in bytes, if it has none.
+pub(super) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
+    let declared = value.r#type.as_ref()?;
+    match (&declared.tensor_type, &declared.sequence) {
+        (Some(_), _) => None,
+        (None, Some(_)) => Some("sequence"),
+        (None, None) => Some("map, an optional or a sparse tensor"),
+    }
+}
+
+fn tensor_type(value: &ValueInfoProto) -> Option<&TypeProtoTensor> {
+    value.r#type.as_ref()?.tensor_type.as_ref()
+}
+
+pub(super) fn has_shape(value: &ValueInfoProto) -> bool {
+    tensor_type(value).is_some_and(|tensor| tensor.shape.is_some())
+}
+
+/// A declared shape with its names, as people write it.
+pub(super) fn display_declared(value: &ValueInfoProto) -> String {
+    let tensor = tensor_type(value);
+    let Some(shape) = tensor.and_then(|tensor| tensor.shape.as_ref()) else {
+        return "not declared".to_owned();
+    };
+    let dims: Vec<String> = shape
+        .dim
+        .iter()
+        .map(|dim| match (&dim.dim_param, dim.dim_value) {
+            (Some(name), None) => name.clone(),
+            (_, Some(value)) if value >= 0 => value.to_string(),
+            _ => "?".to_owned(),
+        })
+        .collect();
+    format!("[{}]", dims.join(", "))
+}
+
+/// The names of a value's sizes that have one.
+fn collect_value_dims<'a>(value: &'a ValueInfoProto, names: &mut BTreeSet<&'a str>) {
+    let tensor = tensor_type(value);
+    let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+    let dims = shape.map_or(&[][..], |shape| &shape.dim);
+    names.extend(dims.iter().filter_map(|dim| dim.dim_param.as_deref()).filter(|n| !n.is_empty()));
+}
+
+fn collect_dims<'a>(graph: &'a GraphProto, names: &mut BTreeSet<&'a str>) {
+    for value in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
+        collect_value_dims(value, names);
+    }
+    for body in graph.node.iter().flat_map(|node| Node(node).bodies()) {
+        collect_dims(body, names);
+    }
+}
+
+fn is_standard(domain: &str) -> bool {
+    matches!(domain, "" | "ai.onnx")
+}
+
+/// An operator of the model.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a>(pub(super) &'a NodeProto);
+
+impl<'a> Node<'a> {
+    pub(super) fn name(self) -> &'a str {
+        self.0.name.as_deref().unwrap_or("")
+    }
+
+    pub(super) fn kind(self) -> &'a str {
+        self.0.op_type.as_deref().unwrap_or("")
+    }
+
+    /// How messages call the operator: `'conv1' (Conv)`.
+    pub(super) fn label(self) -> String {
+        match (self.name(), self.0.output.iter().find(|name| !name.is_empty())) {
+            ("", Some(output)) => format!("{} (which makes '{output}')", self.kind()),
+            ("", None) => self.kind().to_owned(),
+            (name, _) => format!("'{name}' ({})", self.kind()),
+        }
+    }
+
+    /// The type is one of ONNX's own or of the widespread `com.microsoft`, so its name says what
+    /// the operator does.
+    pub(super) fn is_known(self) -> bool {
+        let domain = self.domain();
+        is_standard(domain) || matches!(domain, "ai.onnx.ml" | "com.microsoft")
+    }
+
+    pub(super) fn is_standard(self) -> bool {
+        is_standard(self.domain())
+    }
+
+    pub(super) fn domain(self) -> &'a str {
+        self.0.domain.as_deref().unwrap_or("")
+    }
+
+    /// The input at a position, unless it is absent.
+    pub(super) fn input(self, index: usize) -> Option<&'a str> {
+        self.0.input.get(index).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn inputs(self) -> impl Iterator<Item = &'a str> {
+        self.0.input.iter().map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// The outputs that are present, with their positions.
+    pub(super) fn outputs(self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.0.output.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
+    }
+
+    fn attribute(self, name: &str) -> Option<&'a AttributeProto> {
+        self.0.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
+    }
+
+    pub(super) fn int(self, name: &str) -> Option<i64> {
+        self.attribute(name)?.i
+    }
+
+    pub(super) fn ints(self, name: &str) -> Option<&'a [i64]> {
+        self.attribute(name).map(|attribute| &attribute.ints[..])
+    }
+
+    pub(super) fn float(self, name: &str) -> Option<f32> {
+        self.attribute(name)?.f
+    }
+
+    pub(super) fn floats(self, name: &str) -> Option<&'a [f32]> {
+        self.attribute(name).map(|attribute| &attribute.floats[..])
+    }
+
+    pub(super) fn string(self, name: &str) -> Option<&'a str> {
+        self.attribute(name)?.s.as_deref()
+    }
+
+    pub(super) fn has_strings(self) -> bool {
+        self.attribute("value_string").or(self.attribute("value_strings")).is_some()
+    }
+
+    pub(super) fn tensor(self, name: &str) -> Option<&'a TensorProto> {
+        self.attribute(name)?.t.as_ref()
+    }
+
+    pub(super) fn graph(self, name: &str) -> Option<&'a GraphProto> {
+        self.attribute(name)?.g.as_ref()
+    }
+
+    /// The sub-graphs, in the order of the attributes.
+    pub(super) fn bodies(self) -> impl Iterator<Item = &'a GraphProto> {
+        self.0.attribute.iter().filter_map(|attribute| attribute.g.as_ref())
+    }
+}
+
+/// What is known of a stored tensor. Its elements are read if they are few and in the file;
+/// external data is never opened.
+pub(super) fn stored(tensor: &TensorProto) -> Fact {
+    let sizes: Option<Vec<u64>> =
+        tensor.dims.iter().map(|&dim| u64::try_from(dim).ok()).collect::<Option<_>>();
+    let sizes = sizes.filter(|sizes| sizes.len() <= MAX_RANK);
+    let elements = sizes.as_deref().and_then(count).filter(|&count| count <= MAX_CONSTANT);
+    let elements = elements.and_then(|count| {
+        let external = tensor.data_location == Some(DataLocation::EXTERNAL);
+        let elements = if external { None } else { scalars(tensor) };
+        elements.filter(|elements| u64::try_from(elements.len()) == Ok(count))
+    });
+    Fact {
+        element: tensor.data_type,
+        dims: sizes.map(|sizes| sizes.into_iter().map(Some).collect()),
+        elements,
+        constant: true,
+    }
+}
+
+/// The stored elements of the types that shape arithmetic is done in.
+fn scalars(tensor: &TensorProto) -> Option<Vec<Scalar>> {
+    let raw = tensor.raw_data.as_ref().map(RefCell::borrow);
+    let raw = raw.as_deref().filter(|raw| !raw.is_empty());
+    let element = tensor.data_type?;
+    Some(match (element, raw) {
+        (DataType::INT64, Some(raw)) => fixed(raw, |b| Scalar::Int(i64::from_le_bytes(b))),
+        (DataType::INT32, Some(raw)) => fixed(raw, |b| Scalar::Int(i32::from_le_bytes(b).into())),
+        (DataType::BOOL | DataType::UINT8, Some(raw)) => {
+            fixed(raw, |[byte]| Scalar::Int(byte.into()))
+        }
+        (DataType::FLOAT, Some(raw)) => fixed(raw, |b| Scalar::Float(f32::from_le_bytes(b).into())),
+        (DataType::DOUBLE, Some(raw)) => fixed(raw, |b| Scalar::Float(f64::from_le_bytes(b))),
+        (DataType::INT64, None) => tensor.int64_data.iter().map(|&i| Scalar::Int(i)).collect(),
+        (DataType::INT32 | DataType::BOOL | DataType::UINT8, None) => {
+            tensor.int32_data.iter().map(|&i| Scalar::Int(i.into())).collect()
+        }
+        (DataType::FLOAT, None) => {
+            tensor.float_data.iter().map(|&f| Scalar::Float(f.into())).collect()
+        }
+        (DataType::DOUBLE, None) => tensor.double_data.iter().map(|&f| Scalar::Float(f)).collect(),
+        _ => return None,
+    })
+}
+
+fn fixed<const N: usize>(raw: &[u8], read: impl Fn([u8; N]) -> Scalar) -> Vec<Scalar> {
+    let (chunks, _) = raw.as_chunks::<N>();
+    chunks.iter().map(|&chunk| read(chunk)).collect()
+}

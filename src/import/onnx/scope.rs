@@ -1,0 +1,109 @@
+//! Which tensors a graph knows, and in which order its operators run.
+
+use std::collections::{HashMap, HashSet};
+
+use rten_onnx::onnx::GraphProto;
+
+use crate::{
+    OpSequence, Operator, Output, SequenceError,
+    import::onnx::{fact::Fact, model::Node},
+};
+
+/// The tensors of a graph, and of the graphs around it.
+#[derive(Default)]
+pub(super) struct Scope<'a> {
+    pub(super) facts: HashMap<&'a str, Fact>,
+    pub(super) outer: Option<&'a Scope<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&Fact> {
+        self.facts.get(name).or_else(|| self.outer?.get(name))
+    }
+
+    pub(super) fn inside(outer: Option<&'a Scope<'a>>) -> Self {
+        Self { facts: HashMap::new(), outer }
+    }
+}
+
+/// The tensors of the graphs around that a node's sub-graphs read.
+pub(super) fn captured(node: Node<'_>) -> Vec<&str> {
+    let mut names = Vec::new();
+    node.bodies().for_each(|body| names.extend(captured_by_graph(body)));
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
+}
+
+/// The names that a graph uses and does not define.
+pub(super) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
+    let nodes = || graph.node.iter().map(Node);
+    let defined: HashSet<&str> = nodes()
+        .flat_map(|node| node.outputs().map(|(_, name)| name))
+        .chain(graph.input.iter().filter_map(|value| value.name.as_deref()))
+        .chain(graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref()))
+        .collect();
+    let mut seen = HashSet::new();
+    nodes()
+        .flat_map(|node| node.inputs().chain(captured(node)))
+        .chain(graph.output.iter().filter_map(|value| value.name.as_deref()))
+        .filter(|name| !name.is_empty() && !defined.contains(name) && seen.insert(*name))
+        .collect()
+}
+
+/// The operators in execution order, by their places in the graph. Operators without outputs
+/// compute nothing and are left out. `captured` names what the graphs around supply.
+///
+/// # Errors
+///
+/// If a name is defined twice or never, or operators form a cycle.
+pub(super) fn execution_order(
+    graph: &GraphProto,
+    captured_names: &[&str],
+) -> Result<Vec<usize>, SequenceError> {
+    // A sequence of empty tensors finds what is wrong, and puts the operators into order.
+    let mut shell = OpSequence::builder();
+    let weights = graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref());
+    for name in weights.clone().chain(captured_names.iter().copied()) {
+        shell.weight(name, Some(0));
+    }
+    let weights: HashSet<&str> = weights.collect();
+    for name in graph.input.iter().filter_map(|value| value.name.as_deref()) {
+        if !weights.contains(name) {
+            shell.input(name, 0);
+        }
+    }
+    let mut places = HashMap::new();
+    for (place, node) in graph.node.iter().map(Node).enumerate() {
+        let mut operator = Operator::new(node.name())
+            .kind(node.kind())
+            .inputs(node.inputs())
+            .inputs(captured(node));
+        for (_, name) in node.outputs() {
+            operator = operator.output(Output::new(name, 0));
+            places.insert(name, place);
+        }
+        if node.outputs().next().is_some() {
+            shell.operator(operator);
+        }
+    }
+    for name in output_names(graph) {
+        shell.output(name);
+    }
+    let shell = shell.build()?;
+    let first_output = |outputs: &[crate::sequence::TensorId]| {
+        places.get(&*shell.tensor(*outputs.first()?).name).copied()
+    };
+    Ok(shell.operators().iter().filter_map(|operator| first_output(&operator.outputs)).collect())
+}
+
+/// The names that somebody reads: operators, their sub-graphs, or who runs the graph.
+pub(super) fn read_names(graph: &GraphProto) -> HashSet<&str> {
+    let nodes = graph.node.iter().map(Node);
+    nodes.flat_map(|node| node.inputs().chain(captured(node))).chain(output_names(graph)).collect()
+}
+
+/// The graph outputs, by name.
+pub(super) fn output_names(graph: &GraphProto) -> impl Iterator<Item = &str> {
+    graph.output.iter().filter_map(|value| value.name.as_deref()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,165 @@
+//! Shape rules of operators that slide a window: convolutions and pools.
+//!
+//! A window moves along each spatial dimension by itself. So the rules are asked about one
+//! spatial dimension after another, whatever their number.
+
+use rten_shape_inference::ops::{self, Padding};
+
+use crate::import::onnx::{
+    fact::Dims,
+    op::{Op, Reason},
+    rules::Shapes,
+    symbolic::{ask_dims, count},
+};
+
+/// How a window moves along one dimension. All numbers fit 31 bits.
+struct Window {
+    kernel: Option<usize>,
+    stride: usize,
+    dilation: usize,
+    /// Before and after; `None` for as much as keeps `ceil(size / stride)` places.
+    pads: Option<[usize; 2]>,
+}
+
+/// The attributes of an operator, per spatial dimension.
+fn windows(op: &Op, spatial: usize) -> Result<Vec<Window>, Reason> {
+    let kernels = numbers(op, "kernel_shape", spatial)?;
+    let strides = numbers(op, "strides", spatial)?;
+    let dilations = numbers(op, "dilations", spatial)?;
+    let pads = numbers(op, "pads", 2 * spatial)?;
+    let same = match op.node.string("auto_pad").unwrap_or("NOTSET") {
+        "SAME_UPPER" | "SAME_LOWER" => true,
+        "NOTSET" | "VALID" | "" => false,
+        other => return Err(format!("it has the unknown auto_pad '{other}'")),
+    };
+    let valid = op.node.string("auto_pad") == Some("VALID");
+    let at = |numbers: &Option<Vec<usize>>, index: usize, default| {
+        numbers.as_ref().map_or(default, |numbers| numbers[index])
+    };
+    let window = |index| Window {
+        kernel: kernels.as_ref().map(|kernels| kernels[index]),
+        stride: at(&strides, index, 1),
+        dilation: at(&dilations, index, 1),
+        pads: match (same, valid) {
+            (true, _) => None,
+            (_, true) => Some([0, 0]),
+            _ => Some([at(&pads, index, 0), at(&pads, spatial + index, 0)]),
+        },
+    };
+    Ok((0..spatial).map(window).collect())
+}
+
+/// An attribute with so many numbers, none negative, or no such attribute.
+fn numbers(op: &Op, name: &str, length: usize) -> Result<Option<Vec<usize>>, Reason> {
+    let Some(ints) = op.node.ints(name).filter(|ints| !ints.is_empty()) else {
+        return Ok(None);
+    };
+    let number = |&int: &i64| i32::try_from(int).ok().and_then(|int| usize::try_from(int).ok());
+    let numbers: Option<Vec<usize>> = ints.iter().map(number).collect();
+    numbers
+        .filter(|numbers| numbers.len() == length)
+        .map(Some)
+        .ok_or_else(|| format!("its attribute '{name}' is {ints:?}, not {length} sizes"))
+}
+
+impl Window {
+    fn padding(&self) -> Padding<'_> {
+        self.pads.as_ref().map_or(Padding::Same, |pads| Padding::Fixed(pads))
+    }
+}
+
+/// Batch and channels, and the spatial dimensions.
+type Split<'a> = ([Option<u64>; 2], &'a [Option<u64>]);
+
+/// Splits a shape into batch, channels and the spatial dimensions.
+fn spatial(dims: &Dims) -> Result<Split<'_>, Reason> {
+    match dims[..] {
+        [batch, channels, _, ..] => Ok(([batch, channels], &dims[2..])),
+        _ => Err("its input has no spatial dimensions".to_owned()),
+    }
+}
+
+fn last(shapes: Shapes) -> Result<Option<u64>, Reason> {
+    Ok(shapes?.into_iter().next().flatten().and_then(|dims| dims.last().copied().flatten()))
+}
+
+/// A convolution whose weights are an input of choice.
+pub(super) fn conv(op: &Op, weights: usize) -> Shapes {
+    let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
+    let ([features, _], kernels) = spatial(op.dims(weights)?)?;
+    if kernels.len() != sizes.len() {
+        return Err("its weights have another number of dimensions than its input".to_owned());
+    }
+    let mut dims = vec![batch, features];
+    for ((window, &size), &kernel) in windows(op, sizes.len())?.iter().zip(sizes).zip(kernels) {
+        let rule = ops::Conv {
+            dilations: &[window.dilation],
+            strides: &[window.stride],
+            padding: window.padding(),
+        };
+        let input = vec![batch, channels, size];
+        let weights = vec![features, channels, kernel];
+        dims.push(last(ask_dims(&rule, &[&input, &weights]))?);
+    }
+    Ok(vec![Some(dims)])
+}
+
+pub(super) fn conv_transpose(op: &Op) -> Shapes {
+    let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
+    let ([_, features], kernels) = spatial(op.dims(1)?)?;
+    if kernels.len() != sizes.len() {
+        return Err("its weights have another number of dimensions than its input".to_owned());
+    }
+    let groups = u64::from(count(op, "group", 1)?);
+    let mut dims = vec![batch, features.and_then(|features| features.checked_mul(groups))];
+    if let Some(asked) = numbers(op, "output_shape", sizes.len())? {
+        dims.extend(asked.into_iter().map(|size| Some(size as u64)));
+        return Ok(vec![Some(dims)]);
+    }
+    let extra = numbers(op, "output_padding", sizes.len())?;
+    for (index, window) in windows(op, sizes.len())?.iter().enumerate() {
+        let extra = [extra.as_ref().map_or(0, |extra| extra[index])];
+        let rule = ops::ConvTranspose {
+            groups: 1,
+            padding: window.padding(),
+            strides: &[window.stride],
+            dilations: &[window.dilation],
+            output_padding: Some(&extra),
+        };
+        let input = vec![batch, channels, sizes[index]];
+        let weights = vec![channels, features, kernels[index]];
+        dims.push(last(ask_dims(&rule, &[&input, &weights]))?);
+    }
+    Ok(vec![Some(dims)])
+}
+
+/// Pools; `MaxPool` may give the places of the maxima as well.
+pub(super) fn pool(op: &Op) -> Shapes {
+    let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
+    let ceil_mode = op.node.int("ceil_mode").unwrap_or(0) != 0;
+    let mut dims = vec![batch, channels];
+    for (window, &size) in windows(op, sizes.len())?.iter().zip(sizes) {
+        let kernel = window.kernel.ok_or("it has no kernel_shape")?;
+        let rule = ops::Pool {
+            dilations: &[window.dilation],
+            kernel_size: &[kernel],
+            padding: window.padding(),
+            strides: &[window.stride],
+            ceil_mode,
+        };
+        let input = vec![batch, channels, size];
+        dims.push(last(ask_dims(&rule, &[&input]))?);
+    }
+    Ok(vec![Some(dims); 2])
+}
+
+/// A pool of fixed size over each region of a list.
+pub(super) fn roi(op: &Op) -> Shapes {
+    let channels = op.dims(0)?.get(1).copied().flatten();
+    let regions = op.dims(1)?.first().copied().flatten();
+    let (height, width) = match numbers(op, "pooled_shape", 2)? {
+        Some(pooled) => (pooled[0] as u64, pooled[1] as u64),
+        None => (count(op, "output_height", 1)?.into(), count(op, "output_width", 1)?.into()),
+    };
+    Ok(vec![Some(vec![regions, channels, Some(height), Some(width)])])
+}

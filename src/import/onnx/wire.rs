@@ -1,0 +1,203 @@
+//! The pass before parsing: is this a sound protocol buffer that is not nested too deep?
+//!
+//! The parser recurses once per nested message and trusts lengths. So the bytes are walked once,
+//! with a stack of our own: every field must end inside its message, and only so many messages may
+//! lie inside each other. Contents are skipped, so the walk costs a few reads per field.
+
+use crate::import::onnx::OnnxError;
+
+/// Graphs inside graphs: `If` in `Loop` in `If`.
+const MAX_GRAPHS: usize = 64;
+/// Messages inside messages: a graph lies in an attribute in a node, so three for each graph, and
+/// some for the types of values.
+const MAX_MESSAGES: usize = 3 * MAX_GRAPHS + 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Message {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    ValueInfo,
+    Type,
+    TensorType,
+    SequenceType,
+    Shape,
+    Flat,
+}
+
+/// The fields that hold messages: in which message, field number, which message. All other
+/// fields are skipped.
+const NESTED: &[(Message, u64, Message)] = &[
+    (Message::Model, 7, Message::Graph),
+    (Message::Model, 8, Message::Flat),
+    (Message::Model, 14, Message::Flat),
+    (Message::Graph, 1, Message::Node),
+    (Message::Graph, 5, Message::Tensor),
+    (Message::Graph, 11, Message::ValueInfo),
+    (Message::Graph, 12, Message::ValueInfo),
+    (Message::Graph, 13, Message::ValueInfo),
+    (Message::Node, 5, Message::Attribute),
+    (Message::Attribute, 5, Message::Tensor),
+    (Message::Attribute, 6, Message::Graph),
+    (Message::Tensor, 13, Message::Flat),
+    (Message::ValueInfo, 2, Message::Type),
+    (Message::Type, 1, Message::TensorType),
+    (Message::Type, 4, Message::SequenceType),
+    (Message::SequenceType, 1, Message::Type),
+    (Message::TensorType, 2, Message::Shape),
+    (Message::Shape, 1, Message::Flat),
+];
+
+/// Packed numbers in a tensor: field number, and how they are packed.
+const PACKED: &[(u64, Packing)] =
+    &[(4, Packing::Fixed(4)), (5, Packing::Varint), (7, Packing::Varint), (10, Packing::Fixed(8))];
+
+#[derive(Clone, Copy)]
+enum Packing {
+    Fixed(usize),
+    Varint,
+}
+
+/// A graph's field for sparse initializers, which the parser leaves out.
+const SPARSE_INITIALIZER: u64 = 15;
+/// A node attribute's fields for several graphs or a sparse tensor.
+const SPARSE_ATTRIBUTE: u64 = 22;
+
+/// Walks over all fields of a model.
+///
+/// # Errors
+///
+/// If a field does not end inside its message, or messages are nested too deep, or weights are
+/// sparse.
+pub(super) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut open = vec![(Message::Model, bytes.len())];
+    let mut graphs = 0;
+    let mut graph_seen = false;
+    while let Some(&(message, end)) = open.last() {
+        if reader.at == end {
+            graphs -= usize::from(message == Message::Graph);
+            open.pop();
+            continue;
+        }
+        let Some((inner, inner_end)) = reader.field(message, end)? else {
+            continue;
+        };
+        graphs += usize::from(inner == Message::Graph);
+        graph_seen |= inner == Message::Graph;
+        open.push((inner, inner_end));
+        if graphs > MAX_GRAPHS || open.len() > MAX_MESSAGES {
+            return Err(OnnxError::TooDeep { limit: MAX_GRAPHS });
+        }
+    }
+    if graph_seen { Ok(()) } else { Err(not_onnx("it holds no graph".to_owned())) }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// Reads a field's head and steps over its content, unless that is a message to walk into.
+    fn field(
+        &mut self,
+        message: Message,
+        end: usize,
+    ) -> Result<Option<(Message, usize)>, OnnxError> {
+        let start = self.at;
+        let tag = self.varint(end)?;
+        let number = tag >> 3;
+        match tag & 7 {
+            0 => {
+                self.varint(end)?;
+            }
+            1 => self.skip(8, end)?,
+            5 => self.skip(4, end)?,
+            2 => return self.content(message, number, end),
+            _ => return Err(not_onnx(format!("byte {start} starts no field"))),
+        }
+        Ok(None)
+    }
+
+    fn content(
+        &mut self,
+        message: Message,
+        number: u64,
+        end: usize,
+    ) -> Result<Option<(Message, usize)>, OnnxError> {
+        let length = self.varint(end)?;
+        let start = self.at;
+        let content_end = usize::try_from(length)
+            .ok()
+            .and_then(|length| start.checked_add(length))
+            .filter(|&content_end| content_end <= end)
+            .ok_or_else(|| {
+                not_onnx(format!(
+                    "the field at byte {start} says {length} bytes; they are not there"
+                ))
+            })?;
+        if let Some(what) = sparse(message, number) {
+            return Err(OnnxError::Unsupported {
+                what: what.to_owned(),
+                remedy: "store the weights as dense tensors".to_owned(),
+            });
+        }
+        if let Some((.., inner)) = NESTED.iter().find(|(m, n, _)| (*m, *n) == (message, number)) {
+            return Ok(Some((*inner, content_end)));
+        }
+        let packed = PACKED.iter().find(|(n, _)| message == Message::Tensor && *n == number);
+        let sound = match (packed, self.bytes[start..content_end].last()) {
+            (Some((_, Packing::Fixed(width))), _) => (content_end - start).is_multiple_of(*width),
+            (Some((_, Packing::Varint)), Some(last)) => last & 0x80 == 0,
+            _ => true,
+        };
+        if !sound {
+            return Err(not_onnx(format!(
+                "the list of numbers at byte {start} ends in the middle"
+            )));
+        }
+        self.at = content_end;
+        Ok(None)
+    }
+
+    fn varint(&mut self, end: usize) -> Result<u64, OnnxError> {
+        let start = self.at;
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let Some(&byte) = self.bytes[..end].get(self.at) else {
+                return Err(not_onnx(format!("it ends in the middle of a field, at byte {start}")));
+            };
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(not_onnx(format!("the number at byte {start} is too long")))
+    }
+
+    fn skip(&mut self, length: usize, end: usize) -> Result<(), OnnxError> {
+        let start = self.at;
+        self.at += length;
+        if self.at <= end {
+            Ok(())
+        } else {
+            Err(not_onnx(format!("it ends in the middle of a field, at byte {start}")))
+        }
+    }
+}
+
+fn sparse(message: Message, number: u64) -> Option<&'static str> {
+    match (message, number) {
+        (Message::Graph, SPARSE_INITIALIZER) => Some("a sparse initializer"),
+        (Message::Attribute, SPARSE_ATTRIBUTE) => Some("a sparse constant"),
+        _ => None,
+    }
+}
+
+fn not_onnx(reason: String) -> OnnxError {
+    OnnxError::NotOnnx { reason }
+}

@@ -1,0 +1,101 @@
+//! Real models: sizes and bounds are those that others computed from the same graphs.
+
+#![cfg(feature = "onnx")]
+
+mod common;
+
+use memplan::{
+    OpSequence, Plan, Planner, Strategy,
+    import::{ImportOptions, onnx::read},
+    lower::LoweringOptions,
+};
+use rstest::rstest;
+use rten_onnx::onnx::{Dimension, ModelProto};
+
+fn model(name: &str) -> Option<OpSequence> {
+    let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
+    let bytes = std::fs::read(path).unwrap();
+    Some(read(&bytes, &ImportOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+fn plan(sequence: &OpSequence, views: bool, inplace: bool) -> Plan {
+    let options = LoweringOptions { views, inplace, ..LoweringOptions::default() };
+    Planner::new().strategy(Strategy::Naive).lowering(options).plan(sequence).unwrap()
+}
+
+/// The rules find what the model declares: the same sequence comes out without declarations.
+#[rstest]
+fn declared_shapes_are_those_inferred(
+    #[values(
+        "bert_base_b1_s128",
+        "densenet121_b1",
+        "efficientnet_b0_b1",
+        "gpt2_b1_s128",
+        "inception_v3_b1",
+        "mobilenet_v2_b128",
+        "resnet50_b128",
+        "vgg16_b1",
+        "vit_b_16_b1"
+    )]
+    name: &str,
+) {
+    let Some(declared) = model(name) else { return };
+    let path = common::shared_path(&format!("data/models/{name}.onnx")).unwrap();
+    let mut model = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    assert!(!graph.value_info.is_empty());
+    graph.value_info.clear();
+    for output in &mut graph.output {
+        output.r#type = None;
+    }
+    let bytes = model.write_buf().unwrap();
+    assert_eq!(read(&bytes, &ImportOptions::default()).unwrap(), declared);
+}
+
+/// Shapes that were recorded for another batch size give way to the size asked for.
+#[test]
+fn a_batch_size_given_reaches_every_tensor() {
+    let Some(path) = common::shared_path("data/models/resnet50_b1.onnx") else { return };
+    let mut graph = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
+    let input = &mut graph.graph.as_mut().unwrap().input[0];
+    let shape = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().shape.as_mut();
+    shape.unwrap().dim[0] = Dimension { dim_value: None, dim_param: Some("batch".to_owned()) };
+    let dims = [("batch".to_owned(), 128)].into_iter().collect();
+    let sequence = read(&graph.write_buf().unwrap(), &ImportOptions { dims }).unwrap();
+    assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
+}
+
+/// One buffer each, and the lower bounds without sharing, with views, and with views and in-place
+/// operators.
+#[rstest]
+#[case("bert_base_b1_s128", 279_981_568, 5_112_320, 5_112_320, 3_539_456)]
+#[case("densenet121_b1", 176_180_128, 8_429_568, 8_429_568, 7_225_344)]
+#[case("efficientnet_b0_b1", 86_403_952, 14_450_688, 14_450_688, 9_633_792)]
+#[case("gpt2_b1_s128", 414_230_016, 26_124_800, 26_124_800, 26_124_800)]
+#[case("inception_v3_b1", 92_496_544, 11_063_808, 11_063_808, 8_297_856)]
+#[case("light_inception_v1_noshapes", 36_642_368, 6_422_528, 6_422_528, 4_646_400)]
+#[case("light_resnet50_noshapes", 150_251_328, 9_633_792, 9_633_792, 7_225_344)]
+#[case("light_squeezenet_noshapes", 28_191_616, 6_308_352, 6_308_352, 3_928_576)]
+#[case("mobilenet_v2_b1", 52_015_392, 9_633_792, 9_633_792, 6_021_120)]
+#[case("mobilenet_v2_b128", 6_657_970_176, 1_233_125_376, 1_233_125_376, 770_703_360)]
+#[case("resnet50_b1", 105_791_392, 9_633_792, 9_633_792, 7_225_344)]
+#[case("resnet50_b128", 13_541_298_176, 1_233_125_376, 1_233_125_376, 924_844_032)]
+#[case("vgg16_b1", 114_771_872, 25_690_112, 25_690_112, 25_690_112)]
+#[case("vgg16_b128", 14_690_799_616, 3_288_334_336, 3_288_334_336, 3_288_334_336)]
+#[case("vit_b_16_b1", 585_740_320, 7_867_392, 7_867_392, 5_446_656)]
+fn bounds_are_those_recorded(
+    #[case] name: &str,
+    #[case] one_buffer_each: u64,
+    #[case] bound: u64,
+    #[case] views: u64,
+    #[case] inplace: u64,
+) {
+    let Some(sequence) = model(name) else { return };
+    let separate = plan(&sequence, false, false);
+    let viewing = plan(&sequence, true, false).lower_bound;
+    let sharing = plan(&sequence, true, true).lower_bound;
+    assert_eq!(separate.naive_size, one_buffer_each, "one buffer each");
+    assert_eq!(separate.lower_bound, bound, "bound");
+    assert!(viewing <= views, "with views: {viewing}, recorded {views}");
+    assert!(sharing <= inplace, "in place: {sharing}, recorded {inplace}");
+}

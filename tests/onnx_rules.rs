@@ -1,0 +1,960 @@
+//! What the ONNX importer promises, on graphs of a few operators each.
+
+#![cfg(feature = "onnx")]
+
+use std::{cell::RefCell, fmt::Write as _};
+
+use memplan::{
+    OpSequence, Planner,
+    import::{
+        ImportOptions,
+        onnx::{OnnxError, read},
+    },
+    sequence::{Dependency, Origin},
+};
+use rstest::rstest;
+use rten_onnx::onnx::{
+    AttributeProto, DataLocation, DataType, Dimension, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoSequence,
+    TypeProtoTensor, ValueInfoProto,
+};
+
+// Graphs as text.
+
+const TYPES: &[(&str, DataType)] = &[
+    ("f32", DataType::FLOAT),
+    ("f16", DataType::FLOAT16),
+    ("f64", DataType::DOUBLE),
+    ("f4", DataType::FLOAT4E2M1),
+    ("i64", DataType::INT64),
+    ("i32", DataType::INT32),
+    ("i8", DataType::INT8),
+    ("u8", DataType::UINT8),
+    ("i4", DataType::INT4),
+    ("u4", DataType::UINT4),
+    ("bool", DataType::BOOL),
+    ("str", DataType::STRING),
+];
+
+fn element(name: &str) -> DataType {
+    TYPES.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("type {name}")).1
+}
+
+/// `f32[1,batch]` or just `f32`, of unknown shape.
+fn tensor_type(text: &str) -> TypeProto {
+    let (name, dims) = match text.split_once('[') {
+        Some((name, dims)) => (name, Some(dims.trim_end_matches(']'))),
+        None => (text, None),
+    };
+    let dim = |text: &str| match text.parse() {
+        Ok(size) => Dimension { dim_value: Some(size), dim_param: None },
+        Err(_) => Dimension { dim_value: None, dim_param: Some(text.to_owned()) },
+    };
+    let dims = dims.map(|dims| TensorShapeProto {
+        dim: dims.split(',').filter(|dim| !dim.is_empty()).map(dim).collect(),
+    });
+    let tensor = TypeProtoTensor { elem_type: Some(element(name)), shape: dims };
+    TypeProto { tensor_type: Some(tensor), sequence: None }
+}
+
+/// `name:f32[1,batch]`, or just a name.
+fn value(text: &str) -> ValueInfoProto {
+    let (name, of) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
+    ValueInfoProto { name: Some(name.to_owned()), r#type: of.map(tensor_type) }
+}
+
+fn numbers<T: std::str::FromStr>(text: &str) -> Vec<T> {
+    let inner = text.trim_start_matches('[').trim_end_matches(']');
+    let number = |n: &str| n.parse().unwrap_or_else(|_| panic!("number {n}"));
+    inner.split(',').filter(|n| !n.is_empty()).map(number).collect()
+}
+
+/// `name=[1,2]`, `name=3` (64-bit integers), `name=[1.5,2.0]` (floats), `name:f32[3,3]` (external).
+fn weight(text: &str) -> TensorProto {
+    if let Some((name, of)) = text.split_once(':') {
+        let of = tensor_type(of).tensor_type.unwrap();
+        let dims = of.shape.unwrap().dim.iter().map(|dim| dim.dim_value.unwrap()).collect();
+        return TensorProto {
+            name: Some(name.to_owned()),
+            dims,
+            data_type: of.elem_type,
+            data_location: Some(DataLocation::EXTERNAL),
+            ..TensorProto::default()
+        };
+    }
+    let (name, text) = text.split_once('=').unwrap();
+    let name = Some(name.to_owned());
+    let dims = |length: usize| {
+        if text.starts_with('[') { vec![i64::try_from(length).unwrap()] } else { vec![] }
+    };
+    if text.contains('.') {
+        let floats: Vec<f32> = numbers(text);
+        let (dims, data_type) = (dims(floats.len()), Some(DataType::FLOAT));
+        return TensorProto { name, dims, data_type, float_data: floats, ..TensorProto::default() };
+    }
+    let ints: Vec<i64> = numbers(text);
+    let raw = ints.iter().flat_map(|int| int.to_le_bytes()).collect();
+    let (dims, data_type) = (dims(ints.len()), Some(DataType::INT64));
+    TensorProto {
+        name,
+        dims,
+        data_type,
+        raw_data: Some(RefCell::new(raw)),
+        ..TensorProto::default()
+    }
+}
+
+/// `axis=1`, `perm=[1,0]`, `mode='linear'`, `scales=[1.0,2.0]`, separated by blanks.
+fn attribute(text: &str) -> AttributeProto {
+    let (name, text) = text.split_once('=').unwrap();
+    let mut attribute = AttributeProto { name: Some(name.to_owned()), ..Default::default() };
+    match text.chars().next() {
+        Some('[') if text.contains('.') => attribute.floats = numbers(text),
+        Some('[') => attribute.ints = numbers(text),
+        Some('\'') => attribute.s = Some(text.trim_matches('\'').to_owned()),
+        _ if text.contains('.') => attribute.f = Some(text.parse().unwrap()),
+        _ => attribute.i = Some(text.parse().unwrap()),
+    }
+    attribute
+}
+
+/// `y, z = Kind(x, , w) axis=1`.
+fn node(text: &str) -> NodeProto {
+    let names = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
+    let (outputs, rest) = text.split_once(" = ").unwrap();
+    let (kind, rest) = rest.split_once('(').unwrap();
+    let (inputs, attributes) = rest.split_once(')').unwrap();
+    let (domain, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
+    NodeProto {
+        domain: Some(domain.to_owned()),
+        op_type: Some(kind.to_owned()),
+        input: if inputs.is_empty() { Vec::new() } else { names(inputs) },
+        output: names(outputs),
+        attribute: attributes.split_whitespace().map(attribute).collect(),
+        ..NodeProto::default()
+    }
+}
+
+/// Lines: `in x:f32[2]`, `weight w=[1]`, `info y:f32[2]`, `out y`, else a node.
+fn graph(text: &str) -> GraphProto {
+    let mut graph = GraphProto::default();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match line.split_once(' ').unwrap() {
+            ("in", rest) => graph.input.push(value(rest)),
+            ("weight", rest) => graph.initializer.push(weight(rest)),
+            ("info", rest) => graph.value_info.push(value(rest)),
+            ("out", rest) => graph.output.push(value(rest)),
+            _ => graph.node.push(node(line)),
+        }
+    }
+    graph
+}
+
+fn model(graph: GraphProto, opset: i64) -> Vec<u8> {
+    let opset = OperatorSetIdProto { domain: None, version: Some(opset) };
+    let model = ModelProto {
+        ir_version: Some(8),
+        graph: Some(graph),
+        opset_import: vec![opset],
+        ..ModelProto::default()
+    };
+    model.write_buf().unwrap()
+}
+
+const OPSET: i64 = 17;
+
+fn import(text: &str) -> Result<OpSequence, OnnxError> {
+    read(&model(graph(text), OPSET), &ImportOptions::default())
+}
+
+fn error(text: &str) -> String {
+    import(text).unwrap_err().to_string()
+}
+
+/// One line per operator: `y:8 = Relu(x) over x`, or `y:8 = Slice(x, s) of x+4`.
+fn describe(sequence: &OpSequence) -> String {
+    let name = |id: &memplan::sequence::TensorId| &*sequence.tensor(*id).name;
+    let mut text = String::new();
+    for operator in sequence.operators() {
+        let mut suffix = String::new();
+        let mut outputs = Vec::new();
+        for output in &operator.outputs {
+            let tensor = sequence.tensor(*output);
+            outputs.push(format!("{}:{}", tensor.name, tensor.size.unwrap()));
+            match &tensor.origin {
+                Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+                    write!(suffix, " of {}+{offset}", name(input)).unwrap();
+                }
+                Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
+                    for overwrite in overwrites {
+                        write!(suffix, " over {}", name(&overwrite.input)).unwrap();
+                    }
+                }
+                _ => {}
+            }
+        }
+        let inputs: Vec<&str> = operator.inputs.iter().map(name).collect();
+        let workspace = match operator.workspace {
+            0 => String::new(),
+            bytes => format!(" workspace {bytes}"),
+        };
+        writeln!(
+            text,
+            "{} = {}({}){suffix}{workspace}",
+            outputs.join(", "),
+            operator.kind,
+            inputs.join(", ")
+        )
+        .unwrap();
+    }
+    text.trim_end().to_owned()
+}
+
+fn described(text: &str) -> String {
+    describe(&import(text).unwrap_or_else(|error| panic!("{error}")))
+}
+
+// Shapes.
+
+/// Inputs as `f32[2]`, `=[1]` for a constant or `-` for an absent one; the bytes of each output.
+#[rstest]
+#[case("Conv", "f32[1,3,8,8] f32[4,3,3,3]", "", &[4 * 4 * 6 * 6])]
+#[case("Conv", "f32[1,3,8,8] f32[4,3,3,3]", "pads=[1,1,1,1] strides=[2,2]", &[4 * 4 * 4 * 4])]
+#[case("Conv", "f32[1,3,8,8] f32[4,3,3,3]", "dilations=[2,2]", &[4 * 4 * 4 * 4])]
+#[case("Conv", "f32[1,3,9,9] f32[4,3,3,3]", "auto_pad='SAME_UPPER' strides=[2,2]", &[4 * 4 * 5 * 5])]
+#[case("Conv", "f32[1,3,9,9] f32[4,3,3,3]", "auto_pad='VALID'", &[4 * 4 * 7 * 7])]
+#[case("Conv", "f32[1,3,8] f32[4,3,3]", "", &[4 * 4 * 6])]
+#[case("Conv", "f32[1,3,8,8,8] f32[4,3,3,3,3]", "", &[4 * 4 * 6 * 6 * 6])]
+#[case("ConvTranspose", "f32[1,3,8,8] f32[3,4,2,2]", "strides=[2,2]", &[4 * 4 * 16 * 16])]
+#[case("ConvTranspose", "f32[1,4,8] f32[4,4,3]", "group=2 output_shape=[20]", &[4 * 8 * 20])]
+#[case("MaxPool", "f32[1,3,8,8]", "kernel_shape=[2,2] strides=[2,2]", &[4 * 3 * 16, 8 * 3 * 16])]
+#[case("MaxPool", "f32[1,3,7,7]", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1", &[4 * 3 * 16])]
+#[case("AveragePool", "f32[1,3,4,4,4]", "kernel_shape=[2,2,2]", &[4 * 3 * 27])]
+#[case("GlobalAveragePool", "f32[1,3,8,8]", "", &[12])]
+#[case("Gemm", "f32[2,3] f32[4,3] f32[4]", "transB=1", &[4 * 8])]
+#[case("MatMul", "f32[5,1,2,3] f32[7,3,4]", "", &[4 * 5 * 7 * 8])]
+#[case("MatMul", "f32[3] f32[3,4]", "", &[16])]
+#[case("MatMul", "f32[2,3] f32[3]", "", &[8])]
+#[case("MatMul", "f32[3] f32[3]", "", &[4])]
+#[case("MatMul", "f32[3] f32[7,3,4]", "", &[4 * 7 * 4])]
+#[case("Einsum", "f32[2,3] f32[3,4]", "equation='ij,jk->ik'", &[32])]
+#[case("Reshape", "f32[2,3,4] =[0,-1]", "", &[96])]
+#[case("Flatten", "f32[2,3,4]", "axis=2", &[96])]
+#[case("Transpose", "f32[2,3,4]", "perm=[2,0,1]", &[96])]
+#[case("Squeeze", "f32[1,3,1]", "axes=[0]", &[12])]
+#[case("Squeeze", "f32[1,3,1] =[0,-1]", "", &[12])]
+#[case("Unsqueeze", "f32[3] =[0,-1]", "", &[12])]
+#[case("Concat", "f32[2,3] f32[2,4]", "axis=-1", &[4 * 14])]
+#[case("Slice", "f32[10,4] =[1] =[9223372036854775807] =[0]", "", &[4 * 36])]
+#[case("Slice", "f32[10,4] =[-1] =[-9223372036854775807] =[0] =[-3]", "", &[4 * 16])]
+#[case("Slice", "f32[10,4]", "starts=[2] ends=[-2] axes=[0]", &[4 * 24])]
+#[case("Split", "f32[7,2]", "axis=0", &[4 * 8, 4 * 6])]
+#[case("Split", "f32[7,2] =[1,6]", "", &[8, 48])]
+#[case("Split", "f32[7,2]", "split=[1,6]", &[8, 48])]
+#[case("Pad", "f32[2,2] =[1,0,1,0]", "", &[4 * 8])]
+#[case("Pad", "f32[2,2]", "pads=[1,0,1,0]", &[4 * 8])]
+#[case("Tile", "f32[2,2] =[3,1]", "", &[4 * 12])]
+#[case("Expand", "f32[2,1] =[3,1,5]", "", &[4 * 30])]
+#[case("Gather", "f32[5,4] i64[2,3]", "axis=1", &[4 * 30])]
+#[case("GatherND", "f32[5,4,3] i64[2,1]", "", &[4 * 24])]
+#[case("TopK", "f32[2,9] =[3]", "", &[24, 48])]
+#[case("OneHot", "i64[4] =10 f32[2]", "", &[160])]
+#[case("ArgMax", "f32[2,9]", "axis=1 keepdims=0", &[16])]
+#[case("ReduceMean", "f32[2,3,4]", "axes=[1,2]", &[8])]
+#[case("ReduceSum", "f32[2,3,4] =[-1]", "keepdims=0", &[24])]
+#[case("ReduceSum", "f32[2,3,4]", "noop_with_empty_axes=1", &[96])]
+#[case("Resize", "f32[1,1,4,4] - =[1.0,1.0,2.0,0.5]", "", &[4 * 16])]
+#[case("Resize", "f32[1,1,4,4] - - =[1,1,7,5]", "", &[4 * 35])]
+#[case("Upsample", "f32[1,1,4,4]", "scales=[1.0,1.0,2.0,2.0]", &[4 * 64])]
+#[case("DepthToSpace", "f32[1,8,2,2]", "blocksize=2", &[128])]
+#[case("SpaceToDepth", "f32[1,2,4,4]", "blocksize=2", &[128])]
+#[case("LSTM", "f32[5,2,3] f32[1,16,3] f32[1,16,4]", "hidden_size=4", &[160, 32, 32])]
+#[case("GRU", "f32[5,2,3] f32[2,12,3] f32[2,12,4]", "direction='bidirectional'", &[320, 64])]
+#[case("LayerNormalization", "f16[2,3,4] f16[4]", "", &[48, 24, 24])]
+#[case("BatchNormalization", "f32[1,3,2,2] f32[3] f32[3] f32[3] f32[3]", "", &[48])]
+#[case("com.microsoft/MatMulNBits", "f32[2,64] u8[8,2,16]", "N=8", &[64])]
+#[case("com.microsoft/SkipLayerNormalization", "f32[1,2,4] f32[1,2,4]", "", &[32])]
+#[case("com.microsoft/MultiHeadAttention", "f32[1,2,8] f32[1,3,8] f32[1,3,8]", "num_heads=2", &[64])]
+#[case("GridSample", "f32[1,2,4,4] f32[1,3,5,2]", "", &[120])]
+// Types.
+#[case("Cast", "f32[3]", "to=10", &[6])]
+#[case("Equal", "f32[3] f32[3]", "", &[3])]
+#[case("QuantizeLinear", "f32[3] f32[] i8[]", "", &[3])]
+#[case("DequantizeLinear", "u8[3] f32[]", "", &[12])]
+#[case("DynamicQuantizeLinear", "f32[3]", "", &[3, 4, 1])]
+#[case("MatMulInteger", "u8[2,3] i8[3,4]", "", &[32])]
+#[case("Where", "bool[3] f16[3] f16[1]", "", &[6])]
+#[case("Identity", "i4[3]", "", &[2])]
+#[case("Concat", "u4[3] u4[4]", "axis=0", &[4])]
+fn shapes_and_types_are_inferred(
+    #[case] kind: &str,
+    #[case] inputs: &str,
+    #[case] attributes: &str,
+    #[case] bytes: &[u64],
+) {
+    let mut lines = String::new();
+    let mut names = Vec::new();
+    for (index, input) in inputs.split_whitespace().enumerate() {
+        match input.as_bytes()[0] {
+            b'-' => {
+                names.push(String::new());
+                continue;
+            }
+            b'=' => writeln!(lines, "weight i{index}{input}").unwrap(),
+            _ => writeln!(lines, "in i{index}:{input}").unwrap(),
+        }
+        names.push(format!("i{index}"));
+    }
+    let outputs: Vec<String> = (0..bytes.len()).map(|index| format!("o{index}")).collect();
+    writeln!(lines, "{} = {kind}({}) {attributes}", outputs.join(", "), names.join(", ")).unwrap();
+    let sequence = import(&lines).unwrap_or_else(|error| panic!("{error}"));
+    let outputs = &sequence.operators()[0].outputs;
+    let sizes: Vec<u64> = outputs.iter().map(|id| sequence.tensor(*id).size.unwrap()).collect();
+    assert_eq!(sizes, bytes);
+}
+
+#[test]
+fn shape_arithmetic_is_folded_away() {
+    let text = "
+        in x:f32[2,3,4]
+        weight zero=0
+        weight minus=[-1]
+        s = Shape(x)
+        n = Gather(s, zero) axis=0
+        v = Unsqueeze(n) axes=[0]
+        two = Add(v, v)
+        half = Div(two, two)
+        t = Concat(v, minus, half) axis=0
+        y = Reshape(x, t)
+        out y";
+    assert_eq!(described(text), "y:96 = Reshape(x, t) of x+0");
+}
+
+#[test]
+fn shapes_are_computed_in_floats_as_well() {
+    let text = "
+        in x:f32[1,1,5,5]
+        weight scale=[1.0,1.0,1.5,1.5]
+        s = Shape(x)
+        f = Cast(s) to=1
+        m = Mul(f, scale)
+        d = Floor(m)
+        t = Cast(d) to=7
+        y = Resize(x, , , t)
+        out y";
+    assert_eq!(described(text), "y:196 = Resize(x, t)");
+}
+
+#[test]
+fn sizes_beyond_32_bits_are_exact_or_refused() {
+    let reshaped = "in x:f32[100000,100000]\ny = Flatten(x) axis=0";
+    assert_eq!(described(reshaped), "y:40000000000 = Flatten(x) of x+0");
+    let transposed = "in x:u8[5000000000,2]\ny = Transpose(x)";
+    assert_eq!(described(transposed), "y:10000000000 = Transpose(x)");
+    let pooled = "in x:u8[1,1,5000000000]\ny = AveragePool(x) kernel_shape=[2]";
+    assert!(error(pooled).starts_with("the shape of tensor 'y', made by operator AveragePool"));
+    let large = "in x:f32[4294967296,4294967296]";
+    assert!(error(large).contains("more than 2^64 bytes"));
+}
+
+// Declared shapes and symbolic sizes.
+
+#[test]
+fn declared_shapes_are_taken_where_no_rule_knows_better() {
+    let text = "
+        in x:f32[2,3]
+        info y:f16[7]
+        y = some.domain/Mystery(x)
+        out y";
+    assert_eq!(described(text), "y:14 = Mystery(x)");
+}
+
+#[test]
+fn symbolic_sizes_are_given_by_name() {
+    let text = "
+        in x:f32[batch,3]
+        info y:f32[batch,rest]
+        y = Relu(x)
+        z = some.domain/Mystery(y)
+        out z:f32[batch,5]";
+    let bytes = model(graph(text), OPSET);
+    let read_with = |dims: &[(&str, u64)]| {
+        let dims = dims.iter().map(|&(name, size)| (name.to_owned(), size)).collect();
+        read(&bytes, &ImportOptions { dims })
+    };
+    let expected = "y:24 = Relu(x) over x\nz:40 = Mystery(y)";
+    assert_eq!(describe(&read_with(&[("batch", 2)]).unwrap()), expected);
+    assert_eq!(
+        read_with(&[]).unwrap_err().to_string(),
+        "the shape of input 'x' is [batch, 3]: give the size with --dim batch=N"
+    );
+    assert_eq!(
+        read_with(&[("btach", 2)]).unwrap_err().to_string(),
+        "no dimension of the model is called 'btach'; there are: batch, rest"
+    );
+}
+
+#[test]
+fn what_only_the_run_knows_may_be_given_by_name() {
+    let text = "in b:f32[1,6,4]\nin s:f32[1,1,6]\ninfo y:i64[found,3]\ny = NonMaxSuppression(b, s)";
+    let message = error(text);
+    assert!(message.contains("; give it with --dim found=N or run shape inference"), "{message}");
+    let dims = [("found".to_owned(), 10)].into_iter().collect();
+    let sequence = read(&model(graph(text), OPSET), &ImportOptions { dims }).unwrap();
+    assert_eq!(describe(&sequence), "y:240 = NonMaxSuppression(b, s)");
+}
+
+// Constants.
+
+#[rstest]
+#[case::initializers(
+    "in x:f32[2]\nweight w:f32[2]\ny = Add(x, w)\nout y",
+    "y:8 = Add(x, w) over x"
+)]
+#[case::constant_nodes(
+    "in x:f32[2]\nc = Constant() value_floats=[1.0,2.0]\ny = Add(x, c)",
+    "y:8 = Add(x, c) over x"
+)]
+#[case::computed_from_constants(
+    "in x:f32[2]\nweight w:f32[2]\ne = Exp(w)\ny = Add(x, e)",
+    "y:8 = Add(x, e) over x"
+)]
+#[case::the_shape_of_what_is_made(
+    "in x:f32[2]\na = Relu(x)\ns = Shape(a)\ny = Cast(s) to=1\nz = Relu(a)",
+    "a:8 = Relu(x) over x\nz:8 = Relu(a) over a"
+)]
+#[case::but_not_random_numbers("y = RandomNormal() shape=[4]\nout y", "y:16 = RandomNormal()")]
+#[case::inputs_with_an_initializer(
+    "in x:f32[2]\nin w:f32[2]\nweight w:f32[2]\ny = Add(w, x)",
+    "y:8 = Add(w, x) over x"
+)]
+fn constants_take_no_memory(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(described(text), expected);
+}
+
+#[test]
+fn a_constant_may_be_a_graph_output() {
+    let sequence = import("in x:f32[2]\ns = Shape(x)\nout s").unwrap();
+    assert!(sequence.operators().is_empty());
+    assert_eq!(&*sequence.tensor(sequence.outputs()[0]).name, "s");
+    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size, 0);
+}
+
+#[test]
+fn a_model_input_with_an_initializer_is_a_weight() {
+    let sequence = import("in x:f32[2]\nin w:f32[2]\nweight w:f32[2]\ny = Add(w, x)").unwrap();
+    let origins: Vec<_> = sequence.tensors().iter().map(|tensor| &tensor.origin).collect();
+    assert!(matches!(origins[..], [Origin::Input, Origin::Weight, Origin::Output { .. }]));
+}
+
+// Views.
+
+#[rstest]
+#[case("f32[2,3]", "Reshape(x, s)", "s=[3,2]", "of x+0")]
+#[case("f32[2,3]", "Flatten(x)", "s=0", "of x+0")]
+#[case("f32[1,3]", "Squeeze(x)", "s=0", "of x+0")]
+#[case("f32[2,3]", "Unsqueeze(x, s)", "s=[0]", "of x+0")]
+#[case("f32[2,3]", "Identity(x)", "s=0", "of x+0")]
+#[case("f32[2,3]", "Cast(x) to=1", "s=0", "of x+0")]
+#[case("f32[2,3]", "Cast(x) to=6", "s=0", "over x")]
+#[case("f32[2,3]", "Cast(x) to=10", "s=0", "")]
+#[case("f32[2,3]", "Expand(x, s)", "s=[2,1]", "of x+0")]
+#[case("f32[2,3]", "Expand(x, s)", "s=[1,2,3]", "")]
+#[case("f32[2,3]", "Dropout(x)", "s=0", "of x+0")]
+#[case("f32[2,1,3]", "Transpose(x) perm=[1,0,2]", "s=0", "of x+0")]
+#[case("f32[2,1,3]", "Transpose(x) perm=[2,1,0]", "s=0", "")]
+#[case("f32[6,2]", "Slice(x, s, e)", "s=[2]", "of x+16")]
+#[case("f32[6,2]", "Slice(x, s, e, , t)", "s=[0]", "")]
+#[case("f32[6,2]", "Slice(x, s, e, , t)", "s=[2]", "of x+16")]
+#[case("f32[1,6,2]", "Slice(x) starts=[0,1] ends=[1,3] axes=[0,1]", "s=0", "of x+8")]
+#[case("f32[4,6,2]", "Slice(x) starts=[3,1] ends=[4,3] axes=[0,1]", "s=0", "of x+152")]
+#[case("f32[4,6,2]", "Slice(x) starts=[1] ends=[3] axes=[1]", "s=0", "")]
+#[case("i4[6,2]", "Slice(x, s, e)", "s=[2]", "of x+2")]
+#[case("i4[7]", "Slice(x) starts=[1] ends=[3] axes=[0]", "s=0", "")]
+fn views_share_the_memory_of_their_input(
+    #[case] input: &str,
+    #[case] operator: &str,
+    #[case] weight: &str,
+    #[case] expected: &str,
+) {
+    let text = format!("in x:{input}\nweight {weight}\nweight e=[4]\nweight t=[2]\ny = {operator}");
+    let described = described(&text);
+    let suffix = described.split_once(')').unwrap().1.trim();
+    assert_eq!(suffix, expected, "{described}");
+}
+
+#[rstest]
+#[case("f32[5,2]", "axis=0", "y:24, z:16 = Split(x) of x+0 of x+24")]
+#[case("f32[1,5,2]", "axis=1", "y:24, z:16 = Split(x) of x+0 of x+24")]
+#[case("f32[2,5]", "axis=1", "y:24, z:16 = Split(x)")]
+fn a_split_of_the_leading_dimension_is_views(
+    #[case] input: &str,
+    #[case] attributes: &str,
+    #[case] expected: &str,
+) {
+    assert_eq!(described(&format!("in x:{input}\ny, z = Split(x) {attributes}")), expected);
+}
+
+#[test]
+fn a_dropout_that_trains_makes_new_tensors() {
+    let inference = "in x:f32[4]\ny, m = Dropout(x)\nout y\nout m";
+    assert_eq!(described(inference), "y:16, m:4 = Dropout(x) of x+0");
+    let unread_mask = "in x:f32[4]\ny, m = Dropout(x)\nout y";
+    assert_eq!(described(unread_mask), "y:16 = Dropout(x) of x+0");
+    let training = "in x:f32[4]\nweight r=0.5\nin t:bool[]\ny, m = Dropout(x, r, t)\nout y";
+    assert_eq!(described(training), "y:16, m:4 = Dropout(x, r, t)");
+}
+
+// In place.
+
+#[rstest]
+#[case::unary("b:16 = Relu(a)", "over a")]
+#[case::any_input("b:16 = Add(s, a)", "over a")]
+#[case::all_in_order("b:16 = Add(a, x)", "over a over x")]
+#[case::the_same_twice("b:16 = Mul(a, a)", "over a")]
+#[case::broadcast("b:64 = Add(a, column)", "")]
+#[case::smaller_elements("b:4 = Equal(a, x)", "")]
+#[case::where_any("b:16 = Where(c, a, x)", "over a over x")]
+#[case::slope("b:16 = PRelu(a, s)", "over a")]
+#[case::clip("b:16 = Clip(a, s, s)", "over a")]
+#[case::not_a_softmax("b:16 = Softmax(a)", "")]
+#[case::other_operators("b:16 = some.domain/Relu(a)", "")]
+// Views of the same memory in another order.
+#[case::part("b:16 = Add(a, first)", "")]
+#[case::part_with_another("b:16 = Sum(a, first, x)", "over x")]
+#[case::renamed("b:16 = Add(a, same)", "over a over same")]
+#[case::column_of_itself("b:64 = Add(a, tall)", "")]
+#[case::square_of_views("b:4 = Add(first, last)", "")]
+fn elementwise_operators_may_overwrite(#[case] operator: &str, #[case] expected: &str) {
+    let (output, call) = operator.split_once(" = ").unwrap();
+    let (name, _) = output.split_once(':').unwrap();
+    let text = format!(
+        "in x:f32[4]
+        in s:f32[]
+        in c:bool[4]
+        in column:f32[4,1]
+        weight i=[0]
+        weight j=[1]
+        weight k=[3]
+        weight n=[4]
+        weight up=[4,1]
+        info b:{}
+        a = Sin(x)
+        first = Slice(a, i, j)
+        last = Slice(a, k, n)
+        same = Identity(a)
+        tall = Reshape(a, up)
+        {name} = {call}",
+        match output {
+            "b:64" => "f32[4,4]",
+            "b:4" if call.starts_with("Equal") => "bool[4]",
+            "b:4" => "f32[1]",
+            _ => "f32[4]",
+        }
+    );
+    let described = described(&text);
+    let line = described.lines().last().unwrap();
+    assert!(line.starts_with(output), "{line}");
+    assert_eq!(line.split_once(')').unwrap().1.trim(), expected, "{line}");
+}
+
+#[test]
+fn a_transposed_view_of_the_same_memory_is_not_overwritten() {
+    let text = "
+        in x:f32[2,2]
+        weight flat=[4]
+        weight square=[2,2]
+        a = Sin(x)
+        f = Reshape(a, flat)
+        g = Reshape(f, square)
+        t = Transpose(a)
+        b = Add(a, g)
+        c = Add(a, t)";
+    let text = described(text);
+    assert!(text.contains("b:16 = Add(a, g) over a over g"), "{text}");
+    // A transpose is memory of its own.
+    assert!(text.contains("c:16 = Add(a, t) over a over t"), "{text}");
+}
+
+#[test]
+fn batch_normalization_is_in_place_unless_it_trains() {
+    let text = |outputs: &str, attributes: &str| {
+        let inputs = "in x:f32[1,2,2,2]\nin s:f32[2]";
+        described(&format!("{inputs}\n{outputs} = BatchNormalization(x, s, s, s, s) {attributes}"))
+    };
+    assert_eq!(text("y", ""), "y:32 = BatchNormalization(x, s, s, s, s) over x");
+    assert_eq!(
+        text("y, m, v", "training_mode=1"),
+        "y:32, m:8, v:8 = BatchNormalization(x, s, s, s, s)"
+    );
+}
+
+#[test]
+fn old_operators_broadcast_by_attribute() {
+    let text = "in x:f32[1,3,2,2]\nin b:f32[3]\ny = Add(x, b) axis=1 broadcast=1";
+    let sequence = read(&model(graph(text), 6), &ImportOptions::default()).unwrap();
+    assert_eq!(describe(&sequence), "y:48 = Add(x, b) over x");
+}
+
+// Sub-graphs.
+
+fn with_body(text: &str, kind: &str, bodies: &[(&str, &str)]) -> GraphProto {
+    let mut outer = graph(text);
+    let host = outer.node.iter_mut().find(|node| node.op_type.as_deref() == Some(kind)).unwrap();
+    for (name, body) in bodies {
+        host.attribute.push(AttributeProto {
+            name: Some((*name).to_owned()),
+            g: Some(graph(body)),
+            ..AttributeProto::default()
+        });
+    }
+    outer
+}
+
+fn import_graph(graph: GraphProto) -> Result<OpSequence, OnnxError> {
+    read(&model(graph, OPSET), &ImportOptions::default())
+}
+
+#[test]
+fn the_larger_branch_is_workspace_and_captured_tensors_are_read() {
+    let outer = with_body(
+        "in x:f32[16]\nin c:bool[]\na = Sin(x)\ny = If(c)\nz = Relu(y)\nout z",
+        "If",
+        &[
+            ("then_branch", "t = Exp(a)\nout t"),
+            ("else_branch", "e = Cos(a)\nf = Exp(e)\ng = Exp(f)\nout g"),
+        ],
+    );
+    // Two of three chunks at once, 64 bytes each.
+    assert_eq!(
+        describe(&import_graph(outer).unwrap()),
+        "a:64 = Sin(x) over x\ny:64 = If(c, a) workspace 128\nz:64 = Relu(y) over y"
+    );
+}
+
+#[test]
+fn only_the_branch_that_runs_counts() {
+    let outer = with_body(
+        "in x:f32[16]\nweight c=1\ny = If(c)\nout y",
+        "If",
+        &[("then_branch", "t = Exp(x)\nout t"), ("else_branch", "weight w=0\ne = Cos(w)\nout e")],
+    );
+    assert_eq!(describe(&import_graph(outer).unwrap()), "y:64 = If(c, x) workspace 64");
+}
+
+#[test]
+fn a_loop_keeps_two_copies_of_its_state() {
+    let outer = with_body(
+        "in x:f32[16]\nweight n=3\ny, all = Loop(n, , x)\nout y\nout all",
+        "Loop",
+        &[(
+            "body",
+            "in i:i64[]\nin c:bool[]\nin s\nd = Identity(c)\nt = Exp(s)\nu = Abs(t)\nout d\nout t\nout u",
+        )],
+    );
+    // State in, iteration number and condition in, all three outputs.
+    assert_eq!(describe(&import_graph(outer).unwrap()), "y:64, all:192 = Loop(n, x) workspace 384");
+}
+
+#[test]
+fn a_loop_of_unknown_length_cannot_collect() {
+    let outer = with_body(
+        "in x:f32[16]\nin n:i64[]\ny, all = Loop(n, , x)\nout y\nout all",
+        "Loop",
+        &[(
+            "body",
+            "in i:i64[]\nin c:bool[]\nin s\nd = Identity(c)\nt = Exp(s)\nout d\nout t\nout t",
+        )],
+    );
+    let error = import_graph(outer).unwrap_err().to_string();
+    assert!(error.contains("'all'") && error.contains("Loop"), "{error}");
+}
+
+#[test]
+fn a_state_must_keep_its_shape() {
+    let outer = with_body(
+        "in x:f32[16]\nweight n=3\ny = Loop(n, , x)\nout y",
+        "Loop",
+        &[(
+            "body",
+            "in i:i64[]\nin c:bool[]\nin s\nd = Identity(c)\nt = Concat(s, s) axis=0\nout d\nout t",
+        )],
+    );
+    let error = import_graph(outer).unwrap_err().to_string();
+    assert!(error.contains("a state that changes its shape"), "{error}");
+}
+
+#[test]
+fn a_scan_takes_slices() {
+    let outer = with_body(
+        "in x:f32[16]\nin seq:f32[5,16]\ny, all = Scan(x, seq) num_scan_inputs=1\nout y\nout all",
+        "Scan",
+        &[("body", "in s\nin e\nt = Add(s, e)\nu = Abs(t)\nout t\nout u")],
+    );
+    assert_eq!(
+        describe(&import_graph(outer).unwrap()),
+        "y:64, all:320 = Scan(x, seq) workspace 256"
+    );
+}
+
+/// A field of a message: number, then content with its length in front.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 2];
+    let mut length = content.len();
+    while length >= 0x80 {
+        bytes.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
+        length >>= 7;
+    }
+    bytes.push(u8::try_from(length).unwrap());
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+/// `If` in `If` in `If`, each with one branch; no encoder recurses so deep.
+fn nested(depth: usize) -> Vec<u8> {
+    let mut graph = Vec::new();
+    for _ in 0..depth {
+        let attribute = [field(1, b"then_branch"), field(6, &graph)].concat();
+        let node = [field(1, b"c"), field(2, b"y"), field(4, b"If"), field(5, &attribute)].concat();
+        let output = field(12, &field(1, b"y"));
+        graph = [field(1, &node), output].concat();
+    }
+    let scalar = field(2, &field(1, &[8, 9, 18, 0]));
+    let input = field(11, &[field(1, b"c"), scalar].concat());
+    field(7, &[graph, input].concat())
+}
+
+#[test]
+fn sub_graphs_nest_as_deep_as_anybody_needs() {
+    let error = read(&nested(60), &ImportOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("else_branch"), "{error}");
+    assert!(matches!(
+        read(&nested(10_000), &ImportOptions::default()),
+        Err(OnnxError::TooDeep { limit: 64 })
+    ));
+}
+
+// What is refused.
+
+#[rstest]
+#[case::unknown_operator(
+    "in x:f32[2]\ny = Mystery(x)",
+    "the shape of tensor 'y', made by operator Mystery (which makes 'y'), is unknown: memplan does not know operators of type Mystery; run shape inference on the model, which records the shapes it finds"
+)]
+#[case::known_only_in_the_run(
+    "in x:f32[2]\ny = NonZero(x)",
+    "the shape of tensor 'y', made by operator NonZero (which makes 'y'), is unknown: it depends on values that are known only in the run; run shape inference on the model, which records the shapes it finds"
+)]
+#[case::strings(
+    "in x:str[2]\ny = Identity(x)",
+    "tensor 'x', an input of the graph, is a tensor of strings, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
+)]
+#[case::sequences(
+    "in x:f32[2]\ny = SequenceConstruct(x)",
+    "tensor 'y', made by operator SequenceConstruct (which makes 'y'), is a sequence, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
+)]
+#[case::unknown_tensors(
+    "in x:f32[2]\ny = Add(x, z)",
+    "operator 'Add (operator 0)' names tensor 'z', which no operator produces and which is not declared as input or weight"
+)]
+#[case::two_makers(
+    "in x:f32[2]\ny = Abs(x)\ny = Exp(x)",
+    "tensor 'y' is defined twice: by operator 'Abs (operator 0)' and by operator 'Exp (operator 1)'"
+)]
+#[case::cycles(
+    "in x:f32[2]\ny = Add(x, z)\nz = Abs(y)",
+    "the operators form a cycle: Abs (operator 1) -> Add (operator 0)"
+)]
+fn refusals_name_tensor_operator_and_remedy(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(error(text), expected);
+}
+
+#[test]
+fn sequence_types_are_refused() {
+    let mut graph = graph("in x:f32[2]\nout x");
+    graph.input[0].r#type = Some(TypeProto {
+        tensor_type: None,
+        sequence: Some(Box::new(TypeProtoSequence::default())),
+    });
+    let error = import_graph(graph).unwrap_err().to_string();
+    assert!(error.starts_with("tensor 'x', an input of the graph, is a sequence"), "{error}");
+}
+
+#[test]
+fn operators_may_come_in_any_order() {
+    let text = "in x:f32[2]\nz = Abs(y)\ny = Exp(x)\nout z";
+    assert_eq!(described(text), "y:8 = Exp(x) over x\nz:8 = Abs(y) over y");
+}
+
+#[test]
+fn absent_outputs_are_no_tensors() {
+    let text = "in x:f32[5,2,3]\nin w:f32[1,16,3]\nin r:f32[1,16,4]\n, h = LSTM(x, w, r)\nout h";
+    assert_eq!(described(text), "h:32 = LSTM(x, w, r)");
+}
+
+#[rstest]
+#[case(b"".to_vec())]
+#[case(b"NOT AN ONNX MODEL".to_vec())]
+#[case(b"{\"format\": \"memplan-sequence/1\"}".to_vec())]
+#[case(vec![0xff; 64])]
+#[case(vec![0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01])]
+fn other_files_are_recognized(#[case] bytes: Vec<u8>) {
+    let error = read(&bytes, &ImportOptions::default()).unwrap_err();
+    assert!(matches!(error, OnnxError::NotOnnx { .. }), "{error}");
+}
+
+#[test]
+fn damaged_models_never_panic() {
+    let outer = with_body(
+        "in x:f32[16]\nweight n=3\nweight w=[1.0]\ny, all = Loop(n, , x)\nz = Conv(x, y) pads=[1,1]\nout all",
+        "Loop",
+        &[(
+            "body",
+            "in i:i64[]\nin c:bool[]\nin s\nd = Identity(c)\nt = Exp(s)\nout d\nout t\nout t",
+        )],
+    );
+    let bytes = model(outer, OPSET);
+    for length in 0..bytes.len() {
+        let _ = read(&bytes[..length], &ImportOptions::default());
+    }
+    for place in 0..bytes.len() {
+        for change in [0x01, 0x7f, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= change;
+            let _ = read(&damaged, &ImportOptions::default());
+        }
+    }
+}
+
+/// A small generator of numbers, the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % sides as u64).unwrap()
+    }
+
+    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.roll(of.len())]
+    }
+}
+
+const KINDS: &str = "Add And Attention ArgMax AveragePool BatchNormalization Cast Clip Compress \
+    Concat Constant ConstantOfShape Conv ConvTranspose DFT DepthToSpace DequantizeLinear Div Dropout Einsum \
+    Expand Flatten GRU Gather GatherElements GatherND Gemm GlobalMaxPool GridSample If LSTM \
+    LayerNormalization Loop MatMul MaxPool Mod Mul Multinomial NonMaxSuppression OneHot PRelu Pad \
+    Pow QLinearConv QLinearMatMul RandomNormal Range ReduceSum Reshape Resize RoiAlign STFT Scan \
+    Shape Size Slice Softmax SpaceToDepth Split Squeeze Tile TopK Transpose Unsqueeze Upsample \
+    Where com.microsoft/Attention com.microsoft/EmbedLayerNormalization \
+    com.microsoft/GroupQueryAttention com.microsoft/MatMulNBits \
+    com.microsoft/MultiHeadAttention com.microsoft/SkipLayerNormalization";
+
+const ATTRIBUTES: &[&str] = &[
+    "allowzero",
+    "auto_pad",
+    "axes",
+    "axis",
+    "batch_dims",
+    "blocksize",
+    "broadcast",
+    "ceil_mode",
+    "dilations",
+    "ends",
+    "end",
+    "equation",
+    "group",
+    "inverse",
+    "k",
+    "keepdims",
+    "kernel_shape",
+    "kv_num_heads",
+    "layout",
+    "num_heads",
+    "num_outputs",
+    "num_scan_inputs",
+    "onesided",
+    "output_padding",
+    "output_shape",
+    "pads",
+    "perm",
+    "q_num_heads",
+    "qkv_hidden_sizes",
+    "sample_size",
+    "scales",
+    "shape",
+    "split",
+    "start",
+    "starts",
+    "strides",
+    "to",
+    "training_mode",
+];
+
+const NUMBERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "-2",
+    "7",
+    "64",
+    "2147483647",
+    "-2147483648",
+    "2147483648",
+    "4294967296",
+    "9223372036854775807",
+    "-9223372036854775808",
+];
+
+/// Makes a list of numbers.
+fn list(dice: &mut Dice) -> String {
+    let numbers: Vec<&str> = (0..dice.roll(6)).map(|_| dice.pick(NUMBERS)).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+#[test]
+fn hostile_operators_never_panic() {
+    let kinds: Vec<&str> = KINDS.split_whitespace().collect();
+    let sizes = ["0", "1", "2", "3", "8", "2147483647", "4294967296", "1000000007"];
+    let types = ["f32", "i64", "i4", "bool", "f16"];
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut read_well = 0;
+    for _ in 0..10_000 {
+        let mut text = String::new();
+        let mut names = Vec::new();
+        for index in 0..dice.roll(6) {
+            match dice.roll(4) {
+                0 => writeln!(text, "weight i{index}={}", list(&mut dice)).unwrap(),
+                1 => writeln!(text, "weight i{index}={}", dice.pick(NUMBERS)).unwrap(),
+                _ => {
+                    let sizes: Vec<&str> = (0..dice.roll(6)).map(|_| dice.pick(&sizes)).collect();
+                    let element = dice.pick(&types);
+                    writeln!(text, "in i{index}:{element}[{}]", sizes.join(",")).unwrap();
+                }
+            }
+            names.push(if dice.roll(9) == 0 { String::new() } else { format!("i{index}") });
+        }
+        let mut attributes = String::new();
+        for _ in 0..dice.roll(5) {
+            let name = dice.pick(ATTRIBUTES);
+            let value = match (name, dice.roll(2)) {
+                ("auto_pad", _) => "'SAME_UPPER'".to_owned(),
+                ("equation", 0) => "'...ij,jk'".to_owned(),
+                ("equation", _) => "'i...j->...'".to_owned(),
+                ("scales", _) => "[1.0,1e30,-2.5]".to_owned(),
+                (_, 0) => list(&mut dice),
+                _ => dice.pick(NUMBERS).to_owned(),
+            };
+            write!(attributes, "{name}={value} ").unwrap();
+        }
+        let kind = dice.pick(&kinds);
+        writeln!(text, "a, b, c = {kind}({}) {attributes}", names.join(",")).unwrap();
+        read_well += usize::from(import(&text).is_ok());
+    }
+    println!("{read_well}");
+    assert!(read_well > 500, "{read_well}");
+}
