@@ -83,8 +83,8 @@ impl<'a> Simulator<'a> {
     /// Gives the block of a chunk back.
     fn free(&mut self, chunk: Rank) {
         if let Some(block) = self.blocks[chunk.index()].take() {
-            let stamp = self.timeline.get(chunk).end;
-            self.release(block, stamp);
+            // A chunk is freed in the step that is its end.
+            self.release(block, self.step);
             self.trace("free", chunk);
         }
     }
