@@ -4,13 +4,18 @@
 
 mod error;
 mod layout;
+mod objects;
 pub mod pushdown;
+mod records;
 mod strategy;
+pub mod tflite;
 
 use tracing::{debug, info};
 
 pub use error::PlanError;
-pub use layout::Layout;
+pub use layout::{Layout, ObjectTable};
+pub use objects::{Objects, Offsets};
+pub use records::{Record, RecordError, Records, Size};
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{

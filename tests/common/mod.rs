@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 /// A folder of real models, problems and recorded answers beside the project, if it is there.
 pub fn shared_path(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(path);
@@ -13,4 +15,28 @@ pub fn shared_path(path: &str) -> Option<PathBuf> {
 /// The text of a file in that folder.
 pub fn shared(path: &str) -> Option<String> {
     shared_path(path).map(|path| std::fs::read_to_string(path).unwrap())
+}
+
+/// The cases of a file of recorded answers, if it is there.
+pub fn golden(file: &str) -> Option<Vec<Value>> {
+    let text = shared(&format!("data/golden/{file}"))?;
+    let mut golden: Value = serde_json::from_str(&text).unwrap();
+    let Value::Array(cases) = golden["cases"].take() else { panic!("{file} has no cases") };
+    Some(cases)
+}
+
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+pub fn index(value: &Value) -> usize {
+    usize::try_from(number(value)).unwrap()
+}
+
+pub fn numbers(value: &Value) -> Vec<u64> {
+    value.as_array().unwrap().iter().map(number).collect()
+}
+
+pub fn indices(value: &Value) -> Vec<usize> {
+    value.as_array().unwrap().iter().map(index).collect()
 }
