@@ -2,11 +2,15 @@
 //!
 //! [`Strategy`] is the one place that knows them all.
 
+pub mod best_fit;
 mod error;
+pub mod free_list;
+pub mod interval_move;
 mod layout;
 mod objects;
 pub mod pushdown;
 mod records;
+mod replay;
 mod strategy;
 pub mod tflite;
 

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, pushdown, tflite},
+    planner::{Layout, best_fit, free_list, interval_move, pushdown, tflite},
 };
 
 /// Makes the enum and everything that knows all of its variants from one table.
@@ -54,6 +54,11 @@ strategies! {
     #[default]
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
+    BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
+    IntervalMove "interval-move", Some(50_000) => interval_move::layout,
+        "MegEngine's offline planner: long lives first, pushing up what is in the way";
+    FreeList "free-list", None => free_list::layout,
+        "a linked list of available blocks, the largest of which grows";
     TfliteEquality "tflite-equality", None => tflite::equality::layout,
         "shared objects: the free object of exactly the same size";
     TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,

@@ -5,9 +5,12 @@ use tracing::trace;
 
 use crate::{
     Bytes, Step,
-    planner::pushdown::{
-        free_queue::FreeQueue,
-        memory_queue::{BlockKey, Content, MemoryQueue},
+    planner::{
+        pushdown::{
+            free_queue::FreeQueue,
+            memory_queue::{BlockKey, Content, MemoryQueue},
+        },
+        replay::{Allocator, replay},
     },
     problem::{ChunkId, Link, Problem},
 };
@@ -21,40 +24,8 @@ pub(super) struct Above {
 
 /// Replays the run and returns the front space, at most two entries per chunk.
 pub(super) fn simulate(problem: &Problem) -> Vec<Above> {
-    let begins = problem.chunk_order();
-    let mut ends: Vec<(Step, u32)> =
-        (0..).zip(&begins).map(|(rank, &chunk)| (problem.chunk(chunk).end, rank)).collect();
-    ends.sort_unstable();
     let mut simulator = Simulator::new(problem);
-    let (mut next_begin, mut next_end) = (0, 0);
-    while let Some(&(end, _)) = ends.get(next_end) {
-        let begin = |at: usize| begins.get(at).map(|&chunk| problem.chunk(chunk).begin);
-        simulator.step = begin(next_begin).map_or(end, |begin| begin.min(end));
-        while let Some(&(_, rank)) = ends.get(next_end).filter(|(end, _)| *end == simulator.step) {
-            let chunk = begins[rank as usize];
-            if problem.overwriter(chunk).is_none() {
-                simulator.free(chunk);
-            }
-            next_end += 1;
-        }
-        let first = next_begin;
-        while begin(next_begin) == Some(simulator.step) {
-            next_begin += 1;
-        }
-        let arriving = &begins[first..next_begin];
-        for &chunk in arriving {
-            if problem.link(chunk).is_none() {
-                simulator.alloc(chunk);
-            }
-        }
-        // After the allocs: an overwriter gives back the rest of the overwritten chunk one step
-        // before that chunk's life ends.
-        for &chunk in arriving {
-            if let Some(link) = problem.link(chunk) {
-                simulator.alloc_overwrite(chunk, link);
-            }
-        }
-    }
+    replay(problem, &mut simulator);
     simulator.front_space
 }
 
@@ -69,16 +40,9 @@ struct Simulator<'a> {
     front_space: Vec<Above>,
 }
 
-impl<'a> Simulator<'a> {
-    fn new(problem: &'a Problem) -> Self {
-        Self {
-            problem,
-            step: 0,
-            memory: MemoryQueue::default(),
-            free: FreeQueue::default(),
-            blocks: vec![None; problem.len()],
-            front_space: Vec::new(),
-        }
+impl Allocator for Simulator<'_> {
+    fn enter(&mut self, step: Step) {
+        self.step = step;
     }
 
     /// Gives the block of a chunk back.
@@ -139,6 +103,19 @@ impl<'a> Simulator<'a> {
         }
         self.settle(chunk, block);
         self.trace("alloc_overwrite", chunk);
+    }
+}
+
+impl<'a> Simulator<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        Self {
+            problem,
+            step: 0,
+            memory: MemoryQueue::default(),
+            free: FreeQueue::default(),
+            blocks: vec![None; problem.len()],
+            front_space: Vec::new(),
+        }
     }
 
     /// Makes a block free, merging it with free neighbours; the result takes the stamp.
