@@ -7,6 +7,7 @@ mod error;
 pub mod free_list;
 pub mod interval_move;
 mod layout;
+pub mod nnvm;
 mod objects;
 pub mod pushdown;
 mod records;

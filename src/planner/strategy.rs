@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, best_fit, free_list, interval_move, pushdown, tflite},
+    planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
 /// Makes the enum and everything that knows all of its variants from one table.
@@ -59,6 +59,8 @@ strategies! {
         "MegEngine's offline planner: long lives first, pushing up what is in the way";
     FreeList "free-list", None => free_list::layout,
         "a linked list of available blocks, the largest of which grows";
+    Nnvm "nnvm", None => nnvm::layout,
+        "NNVM's and MXNet's PlanMemory: free storages of about the size are reused";
     TfliteEquality "tflite-equality", None => tflite::equality::layout,
         "shared objects: the free object of exactly the same size";
     TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod graphs;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
