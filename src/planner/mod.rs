@@ -2,6 +2,7 @@
 //!
 //! [`Strategy`] is the one place that knows them all.
 
+pub mod best;
 pub mod best_fit;
 mod error;
 pub mod free_list;

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
+    planner::{Layout, best, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
 /// Makes the enum and everything that knows all of its variants from one table.
@@ -51,6 +51,7 @@ macro_rules! strategies {
 }
 
 strategies! {
+    Best "best", None => best::layout, "the smallest pool among the cheap planners";
     #[default]
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod graphs;
+pub mod problems;
 
 use std::path::PathBuf;
 

@@ -108,16 +108,15 @@ impl Graph {
     /// If an entry is unknown, the graph has a cycle, an in-place pair or an ignored input does not
     /// exist, an assign is not one, or the sizes do not add up in 64 bits.
     pub fn new(nodes: Vec<Node>, outputs: Vec<Entry>) -> Result<Self, GraphError> {
-        let has = |entry: &Entry| {
+        let has = |entry: &&Entry| {
             nodes.get(entry.node).is_some_and(|node| entry.output < node.outputs.len())
         };
+        let mut used = nodes.iter().flat_map(|node| &node.inputs).chain(&outputs);
+        if let Some(&Entry { node, output }) = used.find(|entry| !has(entry)) {
+            return Err(GraphError::UnknownEntry { node, output });
+        }
         let mut sum: Bytes = 0;
         for (index, node) in nodes.iter().enumerate() {
-            for &Entry { node, output } in node.inputs.iter().chain(&outputs) {
-                if !has(&Entry { node, output }) {
-                    return Err(GraphError::UnknownEntry { node, output });
-                }
-            }
             let known =
                 |pair: &InPlace| pair.input < node.inputs.len() && pair.output < node.outputs.len();
             let ignored = |&input: &usize| input < node.inputs.len();
@@ -131,9 +130,6 @@ impl Graph {
             if node.kind == NodeKind::Assign && !is_assign(&nodes, node) {
                 return Err(GraphError::Assign { node: index });
             }
-        }
-        if let (true, Some(&Entry { node, output })) = (nodes.is_empty(), outputs.first()) {
-            return Err(GraphError::UnknownEntry { node, output });
         }
         let order = post_order(&nodes, &outputs)?;
         Ok(Self { nodes, outputs, order })
