@@ -54,20 +54,22 @@ fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
         if record.size == 0 {
             continue;
         }
-        let mut top: Bytes = 0;
+        let (mut top, mut start): (Bytes, Bytes) = (0, 0);
         let mut best: Option<(Bytes, Bytes)> = None;
         for place in placed.conflicts(record) {
             // What a gap leaves counts from its start before rounding up, as in the original.
-            let start = top.next_multiple_of(alignment);
             if start + record.size <= place.offset
                 && best.is_none_or(|(least, _)| place.offset - start < least)
             {
                 best = Some((place.offset - top, start));
             }
-            top = top.max(place.end);
+            if place.end > top {
+                top = place.end;
+                start = top.next_multiple_of(alignment);
+            }
         }
-        let offset = best.map_or(top.next_multiple_of(alignment), |(_, offset)| offset);
-        placed.insert(record, offset);
+        let offset = best.map_or(start, |(_, offset)| offset);
+        placed.insert(record, offset, offset + record.size);
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }

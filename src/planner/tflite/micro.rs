@@ -64,7 +64,7 @@ fn place(records: &Records, offline: &[Option<Bytes>]) -> Offsets {
     for index in order {
         let record = &records[index];
         let offset = offline[index].unwrap_or_else(|| first_fit(&mut placed, record));
-        placed.insert(record, offset);
+        placed.insert(record, offset, offset + record.size);
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }

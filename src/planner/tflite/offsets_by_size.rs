@@ -46,10 +46,10 @@ fn place(records: &Records, alignment: Bytes) -> Offsets {
             {
                 best = Some((gap, top));
             }
-            top = top.max(place.end.next_multiple_of(alignment));
+            top = top.max(place.end);
         }
         let offset = best.map_or(top, |(_, offset)| offset);
-        placed.insert(record, offset);
+        placed.insert(record, offset, (offset + record.size).next_multiple_of(alignment));
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The bytes of a placed record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) offset: Bytes,
     pub(super) end: Bytes,
@@ -66,9 +66,9 @@ impl Placed {
         }
     }
 
-    /// Places a record.
-    pub(super) fn insert(&mut self, record: &Record, offset: Bytes) {
-        let place = Place { offset, end: offset + record.size };
+    /// Places a record; `end` is where the next may begin.
+    pub(super) fn insert(&mut self, record: &Record, offset: Bytes, end: Bytes) {
+        let place = Place { offset, end };
         let (first, last) = self.tasks.range(record);
         for node in cover(self.leaves, first, last) {
             self.alive[node].push(place);
@@ -104,8 +104,15 @@ impl Placed {
             conflicts.extend(lists().flatten());
             conflicts.sort_unstable();
         } else {
-            let shares = |entry: &&Entry| entry.first <= record.last && record.first <= entry.last;
-            conflicts.extend(by_offset.iter().flatten().filter(shares).map(|entry| entry.place));
+            // Without a branch per entry: the place after the last one found is scratch.
+            conflicts.resize(expected + 1, Place::default());
+            let mut found = 0;
+            for entry in by_offset.iter().flatten() {
+                conflicts[found] = entry.place;
+                found += usize::from(entry.first <= record.last)
+                    & usize::from(record.first <= entry.last);
+            }
+            conflicts.truncate(found);
         }
         debug_assert_eq!(conflicts.len(), expected, "the two walks differ");
         conflicts
