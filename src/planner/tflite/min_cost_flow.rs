@@ -12,6 +12,8 @@
 //!
 //! **Source.** TFLite GPU delegate, `MINCOSTFLOW` (2019). The original counts costs in 32 bits.
 
+use std::ops::{Add, Sub};
+
 use crate::{
     Bytes, Problem,
     planner::{
@@ -24,8 +26,14 @@ use crate::{
 /// Shares objects along a flow of least cost.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
+    let sum: Bytes = records.iter().map(|record| record.size).sum();
+    // No path costs more than all sizes, with either sign.
+    if sum < 1 << 61 { share::<i64>(records) } else { share::<i128>(records) }
+}
+
+fn share<C: Cost>(records: &Records) -> Objects {
     let order = records.by_first_use();
-    let mut network = Network::new(records, &order);
+    let mut network = Network::<C>::new(records, &order);
     while network.augment() {}
     let mut objects = Objects::for_records(records.len());
     for (opener, giver) in network.giver.iter().enumerate() {
@@ -35,7 +43,7 @@ pub fn objects(records: &Records) -> Objects {
         let object = objects.add(0);
         let mut next = Some(opener);
         while let Some(at) = next {
-            objects.grow(object, network.sizes[at]);
+            objects.grow(object, records[order[at]].size);
             objects.assign(order[at], object);
             next = network.taker[at];
         }
@@ -43,10 +51,32 @@ pub fn objects(records: &Records) -> Objects {
     objects
 }
 
-/// Wide enough for any sum of sizes with either sign.
-type Cost = i128;
+/// A signed number of bytes.
+trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
+    /// More than any path costs.
+    const FAR: Self;
+    const NOTHING: Self;
 
-const FAR: Cost = Cost::MAX;
+    fn of(bytes: Bytes) -> Self;
+}
+
+impl Cost for i64 {
+    const FAR: Self = Self::MAX;
+    const NOTHING: Self = 0;
+
+    fn of(bytes: Bytes) -> Self {
+        bytes.cast_signed()
+    }
+}
+
+impl Cost for i128 {
+    const FAR: Self = Self::MAX;
+    const NOTHING: Self = 0;
+
+    fn of(bytes: Bytes) -> Self {
+        bytes.into()
+    }
+}
 
 /// From where the unit of flow comes that passes a right node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +94,16 @@ enum Giver {
 /// Vertices: left node i is `i`, right node i is `n + i`, then source and sink. Edges leave a
 /// vertex in the order in which the original adds them, which decides ties: for each record
 /// source to left, right to sink, source to right, then from the left nodes that have ended.
-struct Network {
+struct Network<C> {
     /// By first use, as everything here.
-    sizes: Vec<Bytes>,
+    sizes: Vec<C>,
     /// The first record that may take over from each one; all later ones may, too.
     takers_from: Vec<usize>,
     giver: Vec<Giver>,
     /// Who takes over from each record.
     taker: Vec<Option<usize>>,
     /// The work space of a search: cost from the source and vertex before, by vertex.
-    costs: Vec<Cost>,
+    costs: Vec<C>,
     before: Vec<usize>,
     /// The last round into whose queue each vertex was put.
     queued: Vec<usize>,
@@ -83,7 +113,7 @@ struct Network {
     next_queue: Vec<usize>,
 }
 
-impl Network {
+impl<C: Cost> Network<C> {
     fn new(records: &Records, order: &[usize]) -> Self {
         let count = order.len();
         let mut takers_from = vec![count; count];
@@ -95,11 +125,11 @@ impl Network {
             in_use.until(records[index].last, at);
         }
         Self {
-            sizes: order.iter().map(|&index| records[index].size).collect(),
+            sizes: order.iter().map(|&index| C::of(records[index].size)).collect(),
             takers_from,
             giver: vec![Giver::Nobody; count],
             taker: vec![None; count],
-            costs: vec![FAR; 2 * count + 2],
+            costs: vec![C::FAR; 2 * count + 2],
             before: vec![0; 2 * count + 2],
             queued: vec![0; 2 * count + 2],
             rounds: 0,
@@ -121,15 +151,15 @@ impl Network {
     }
 
     /// What it costs that `right` takes over from `left`.
-    fn growth(&self, left: usize, right: usize) -> Cost {
-        Cost::from(self.sizes[right].saturating_sub(self.sizes[left]))
+    fn growth(&self, left: usize, right: usize) -> C {
+        (self.sizes[right] - self.sizes[left]).max(C::NOTHING)
     }
 
     /// Sends one more unit along a cheapest path; false if there is none.
     fn augment(&mut self) -> bool {
         self.search();
         let (count, source, sink) = (self.records(), self.source(), self.sink());
-        if self.costs[sink] == FAR {
+        if self.costs[sink] == C::FAR {
             return false;
         }
         // Walks the path from the sink back. A step from left to right gives the right node a
@@ -154,8 +184,8 @@ impl Network {
     /// queue of the next round, once.
     fn search(&mut self) {
         let (count, source, sink) = (self.records(), self.source(), self.sink());
-        self.costs.fill(FAR);
-        self.costs[source] = 0;
+        self.costs.fill(C::FAR);
+        self.costs[source] = C::NOTHING;
         self.queue.push(source);
         while !self.queue.is_empty() {
             self.rounds += 1;
@@ -176,7 +206,7 @@ impl Network {
         }
     }
 
-    fn relax(&mut self, from: usize, to: usize, cost: Cost) {
+    fn relax(&mut self, from: usize, to: usize, cost: C) {
         if cost < self.costs[to] {
             self.costs[to] = cost;
             self.before[to] = from;
@@ -191,10 +221,10 @@ impl Network {
         let (count, source) = (self.records(), self.source());
         for record in 0..count {
             if self.taker[record].is_none() {
-                self.relax(source, record, 0);
+                self.relax(source, record, C::NOTHING);
             }
             if self.giver[record] != Giver::Source {
-                self.relax(source, count + record, Cost::from(self.sizes[record]));
+                self.relax(source, count + record, self.sizes[record]);
             }
         }
     }
@@ -215,10 +245,17 @@ impl Network {
         let count = self.records();
         let (cost, size) = (self.costs[left], self.sizes[left]);
         let from = self.takers_from[left];
-        for right in from..count {
-            let cost = cost + Cost::from(self.sizes[right].saturating_sub(size));
-            if cost < self.costs[count + right] && self.taker[left] != Some(right) {
-                self.relax(left, count + right, cost);
+        let rights = &mut self.costs[count + from..2 * count];
+        for ((right, known), &taker_size) in (from..).zip(rights).zip(&self.sizes[from..]) {
+            let cost = cost + (taker_size - size).max(C::NOTHING);
+            if cost < *known && self.taker[left] != Some(right) {
+                let vertex = count + right;
+                *known = cost;
+                self.before[vertex] = left;
+                if self.queued[vertex] != self.rounds {
+                    self.queued[vertex] = self.rounds;
+                    self.next_queue.push(vertex);
+                }
             }
         }
     }
