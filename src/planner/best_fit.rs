@@ -1,15 +1,16 @@
 //! `MegEngine`'s best fit: an allocator with real addresses.
 //!
-//! **Idea.** Replay the run with an allocator that takes the smallest free range which holds the chunk,
-//! the lowest of equals, and a new one at the top if none does. An overwriter lies in the place
-//! of the chunk that it overwrites; the rest of that chunk is free at once.
+//! **Idea.** Replay the run with an allocator that takes the smallest free range which holds the
+//! chunk, the lowest of equals, and a new one at the top if none does. An overwriter lies in the
+//! place of the chunk that it overwrites; the rest of that chunk is free at once.
 //!
 //! **Cost.** O(n log n) time and O(n) memory.
 //!
-//! **When.** What a caching allocator would do, but known beforehand. Seldom better than pushdown, since
-//! early chunks are laid without a look at later ones.
+//! **When.** What a caching allocator would do, but known beforehand. Seldom better than pushdown,
+//! since early chunks are laid without a look at later ones.
 //!
-//! **Source.** `MegEngine`'s static memory allocator, `BEST_FIT` (2020). The offsets equal the original's.
+//! **Source.** `MegEngine`'s static memory allocator, `BEST_FIT` (2020). The offsets equal the
+//! original's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! The linked list with growth: a list of available blocks by offset, the largest of which grows.
 //!
-//! **Idea.** Walk over the operators. What was last read by the one before becomes available and joins
-//! its neighbours. A chunk takes the smallest available block that holds it; if none does, the
-//! largest grows to its size, and everything above moves up.
+//! **Idea.** Walk over the operators. What was last read by the one before becomes available and
+//! joins its neighbours. A chunk takes the smallest available block that holds it; if none does,
+//! the largest grows to its size, and everything above moves up.
 //!
 //! **Cost.** O(n) per chunk that grows a block, O(b) else for b available blocks.
 //!

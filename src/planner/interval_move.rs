@@ -1,12 +1,13 @@
 //! `MegEngine`'s interval move: long lives first, and what is in the way is pushed up.
 //!
-//! **Idea.** Lay the chains as boxes, the longest-lived first. Among the placed boxes that are alive in
-//! common steps, take the gap that leaves least; if none is large enough, widen the one that makes
-//! the pool grow least, by pushing up what lies above it, and what lies above that in turn.
+//! **Idea.** Lay the chains as boxes, the longest-lived first. Among the placed boxes that are
+//! alive in common steps, take the gap that leaves least; if none is large enough, widen the one
+//! that makes the pool grow least, by pushing up what lies above it, and what lies above that in
+//! turn.
 //!
 //! **Cost.** O(n^2), a few nanoseconds per pair. The original needs minutes for 10^4 boxes. How far
 //! a box may be pushed before the pool grows is the height of the tallest tower on it; towers and
-//! pushes follow only from a box to those it touches, a few for each. See [`Stack`].
+//! pushes follow only from a box to those it touches, a few for each.
 //!
 //! **When.** Good plans for dense problems of some thousand chunks without overwrite chains.
 //!
@@ -187,8 +188,8 @@ fn alive_with<'a>(boxes: &[Laid], record: &Record, places: &'a mut Vec<u32>) -> 
     &places[..count]
 }
 
-/// The gaps between boxes sorted by offset, from the bottom of the pool to its peak. Where two boxes
-/// touch there is one, too, of no bytes: it can be widened.
+/// The gaps between boxes sorted by offset, from the bottom of the pool to its peak. Where two
+/// boxes touch there is one, too, of no bytes: it can be widened.
 fn gaps(conflicts: &[Laid], peak: Bytes) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut top = 0;

@@ -9,7 +9,8 @@ use crate::{
 
 /// Makes the enum and everything that knows all of its variants from one table.
 macro_rules! strategies {
-    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr => $layout:path, $summary:literal;)*) => {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr =>
+        $layout:path, $summary:literal;)*) => {
         /// A planner, by name.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -39,9 +40,9 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $layout(problem),)* }
             }
 
-            /// The largest number of chains that the strategy plans in reasonable time, ten seconds
-            /// or so; `None` if its cost grows hardly faster than the problem. Larger problems are
-            /// planned all the same.
+            /// The largest number of chains that the strategy plans in reasonable time: ten seconds
+            /// or so, if not much more is alive at once than in common graphs. `None` if its cost
+            /// grows hardly faster than the problem. Larger problems are planned all the same.
             #[must_use]
             pub const fn limit(self) -> Option<usize> {
                 match self { $(Self::$variant => $limit,)* }
@@ -56,7 +57,7 @@ strategies! {
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
     BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
-    IntervalMove "interval-move", Some(50_000) => interval_move::layout,
+    IntervalMove "interval-move", Some(40_000) => interval_move::layout,
         "MegEngine's offline planner: long lives first, pushing up what is in the way";
     FreeList "free-list", None => free_list::layout,
         "a linked list of available blocks, the largest of which grows";
@@ -66,20 +67,20 @@ strategies! {
         "shared objects: the free object of exactly the same size";
     TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,
         "shared objects: over time, the free object of the nearest size";
-    TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(200_000) => tflite::greedy_by_breadth::layout,
-        "shared objects: the busiest step first";
-    TfliteGreedyBySize "tflite-greedy-by-size", Some(50_000) => tflite::greedy_by_size::layout,
+    TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000) =>
+        tflite::greedy_by_breadth::layout, "shared objects: the busiest step first";
+    TfliteGreedyBySize "tflite-greedy-by-size", Some(40_000) => tflite::greedy_by_size::layout,
         "shared objects: large ones first, into the object nearest in time";
-    TfliteGreedyBest "tflite-greedy-best", Some(50_000) => tflite::greedy_by_size::best_layout,
+    TfliteGreedyBest "tflite-greedy-best", Some(40_000) => tflite::greedy_by_size::best_layout,
         "shared objects: the better of by-size and by-breadth";
     TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000) => tflite::min_cost_flow::layout,
         "shared objects: who hands its object on to whom, as a flow of least cost";
-    TfliteOffsetsBySize "tflite-offsets-by-size", Some(200_000) => tflite::offsets_by_size::layout,
-        "large ones first, each into the tightest gap";
-    TfliteCpuArena "tflite-cpu-arena", Some(200_000) => tflite::cpu_arena::layout,
-        "TFLite's interpreter: large ones first, best fit";
-    TfliteMicro "tflite-micro", Some(200_000) => tflite::micro::layout,
-        "TFLite Micro: large ones first, first fit";
+    TfliteOffsetsBySize "tflite-offsets-by-size", Some(1_000_000) =>
+        tflite::offsets_by_size::layout, "large ones first, each into the tightest gap";
+    TfliteCpuArena "tflite-cpu-arena", Some(1_000_000) =>
+        tflite::cpu_arena::layout, "TFLite's interpreter: large ones first, best fit";
+    TfliteMicro "tflite-micro", Some(1_000_000) =>
+        tflite::micro::layout, "TFLite Micro: large ones first, first fit";
     Naive "naive", None => tflite::naive::layout, "every chain in memory of its own";
 }
 

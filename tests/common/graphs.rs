@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use memplan::planner::nnvm::{Entry, Graph, MemoryPlan};
 
 /// The first entry that somebody would find overwritten, and by whom it is read (`None`: it is an
-/// output of the graph). An operator may write an output where an input lies only if it works in place.
+/// output of the graph). An operator may write an output where an input lies only if it works in
+/// place.
 pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usize>)> {
     // Who wrote what a storage holds, and what each entry should hold: an identity passes it on.
     let mut held: BTreeMap<usize, Entry> = BTreeMap::new();

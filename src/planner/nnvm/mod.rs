@@ -1,19 +1,20 @@
-//! NNVM's and MXNet's `PlanMemory`: reference counts, storages that are handed on, in-place operators.
+//! NNVM's and MXNet's `PlanMemory`: reference counts, storages that are handed on, in-place
+//! operators.
 //!
-//! **Idea.** Walk over the graph and count who still reads what. An output takes over the storage of
-//! an input that nobody else reads, if its operator can work in place; else a free storage of about
-//! its size ([`PlanOptions::match_range`]), which grows if it is too small; else a new one. A storage
-//! is free when its last reader is done. The answer is a storage per entry, no offset.
+//! **Idea.** Walk over the graph and count who still reads what. An output takes over the storage
+//! of an input that nobody else reads, if its operator can work in place; else a free storage of
+//! about its size ([`PlanOptions::match_range`]), which grows if it is too small; else a new one. A
+//! storage is free when its last reader is done. The answer is a storage per entry, no offset.
 //!
 //! **Cost.** O(n log n); with colours also the free storages of other colours are looked at.
 //!
-//! **When.** Static graphs whose planner must be quick and simple. The match range trades waste inside a
-//! storage for reuse; [`PlanOptions::auto_search`] tries several.
+//! **When.** Static graphs whose planner must be quick and simple. The match range trades waste
+//! inside a storage for reuse; [`PlanOptions::auto_search`] tries several.
 //!
-//! **Source.** Tianqi Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016, section 3; NNVM
-//! `plan_memory.cc` and `graph_compile.cc`, MXNet (2016 to 2018). Storages equal the original's.
-//! [`plan`] takes a [`Graph`] of its own, which knows entries, identities and variables;
-//! [`layout`] plans a [`Problem`], every chain a box.
+//! **Source.** Tianqi Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016, section
+//! 3; NNVM `plan_memory.cc` and `graph_compile.cc`, MXNet (2016 to 2018). Storages equal the
+//! original's. [`plan`] takes a [`Graph`] of its own, which knows entries, identities and
+//! variables; [`layout`] plans a [`Problem`], every chain a box.
 
 mod assign;
 mod colours;
@@ -48,7 +49,7 @@ pub fn objects(records: &Records, match_range: u64) -> Objects {
     let mut storages = Storages::new(match_range);
     let mut storage_of = vec![0; records.len()];
     let mut in_use = InUse::default();
-    let mut order = records.by_first_use();
+    let mut order: Vec<usize> = (0..records.len()).collect();
     order
         .sort_by_key(|&index| (records[index].first, Reverse(records[index].size), Reverse(index)));
     for index in order {

@@ -1,8 +1,8 @@
 //! `MegEngine`'s default planner, *pushdown*, in two passes.
 //!
-//! **Idea.** Replay the run with an allocator whose memory is elastic: [`simulate`] keeps only the
+//! **Idea.** Replay the run with an allocator whose memory is elastic: `simulate` keeps only the
 //! *order* of blocks and lets a free block grow where it stands, so nothing is ever too small.
-//! What it records is who came to lie directly below whom, the front space. [`offsets`] then lets
+//! What it records is who came to lie directly below whom, the front space. `offsets` then lets
 //! every chain sink down until it rests on its front space.
 //!
 //! **Cost.** O(n log n) time and O(n) memory for n chunks; no recursion.

@@ -7,9 +7,9 @@
 //!
 //! **When.** To see what TFLite's interpreter would do.
 //!
-//! **Source.** TensorFlow Lite, `arena_planner` and `simple_memory_arena` (2017 to 2024). The original
-//! leaves open the order of tensors of equal size and first use; here it is the list's. Its
-//! alignment is 64; a problem is planned with its own.
+//! **Source.** TensorFlow Lite, `arena_planner` and `simple_memory_arena` (2017 to 2024). The
+//! original leaves open the order of tensors of equal size and first use; here it is the list's.
+//! Its alignment is 64; a problem is planned with its own.
 
 use std::cmp::Reverse;
 

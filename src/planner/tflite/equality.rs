@@ -7,8 +7,8 @@
 //! **When.** For textures whose shape must match, and for nets that repeat a few sizes. No object
 //! ever has a byte too many, but unequal sizes share nothing.
 //!
-//! **Source.** TFLite GPU delegate, `EQUALITY` (2019). For plain sizes it takes the object that came
-//! free last ([`objects`]); for 2-D and 3-D textures the one with the lowest id
+//! **Source.** TFLite GPU delegate, `EQUALITY` (2019). For plain sizes it takes the object that
+//! came free last ([`objects`]); for 2-D and 3-D textures the one with the lowest id
 //! ([`texture_objects`]).
 
 use std::collections::{BTreeMap, BTreeSet};

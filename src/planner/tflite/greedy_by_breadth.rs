@@ -1,14 +1,15 @@
 //! Greedy by breadth: the busiest step first.
 //!
-//! **Idea.** Where most bytes are alive, the plan is decided. Take the steps by breadth, and in each
-//! the records still without object, largest first. A record takes the least object that is large
-//! enough and free in its whole life, else the largest free one and grows it, else a new one.
+//! **Idea.** Where most bytes are alive, the plan is decided. Take the steps by breadth, and in
+//! each the records still without object, largest first. A record takes the least object that is
+//! large enough and free in its whole life, else the largest free one and grows it, else a new one.
 //!
 //! **Cost.** O(n log n) and a look at the objects, up to m for each of n records.
 //!
 //! **When.** Shared objects for graphs with a marked peak.
 //!
-//! **Source.** Pisarchyk and Lee, 2020, algorithm 1; TFLite GPU delegate, `GREEDY_BY_BREADTH` (2020).
+//! **Source.** Pisarchyk and Lee, 2020, algorithm 1; TFLite GPU delegate, `GREEDY_BY_BREADTH`
+//! (2020).
 
 use std::{
     cmp::Reverse,

@@ -1,15 +1,15 @@
 //! TFLite Micro: large buffers first, first fit, some offsets given from outside.
 //!
-//! **Idea.** Buffers with an offline offset lie where a tool has put them before. The others follow by
-//! size, largest first, each into the lowest gap between conflicting ones that holds it.
+//! **Idea.** Buffers with an offline offset lie where a tool has put them before. The others follow
+//! by size, largest first, each into the lowest gap between conflicting ones that holds it.
 //!
 //! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
 //!
 //! **When.** To see what a microcontroller would do, or to plan around buffers that are fixed.
 //!
-//! **Source.** TensorFlow Lite for Microcontrollers, `GreedyMemoryPlanner` (2019). Of equal sizes the last
-//! added comes first. The original does not notice offline offsets that clash; here they are an
-//! error. Its alignment is 16; a problem is planned with its own.
+//! **Source.** TensorFlow Lite for Microcontrollers, `GreedyMemoryPlanner` (2019). Of equal sizes
+//! the last added comes first. The original does not notice offline offsets that clash; here they
+//! are an error. Its alignment is 16; a problem is planned with its own.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,5 @@
-//! The planners of TFLite: seven strategies of the GPU delegate, the arena of the CPU, TFLite Micro.
+//! The planners of TFLite: seven strategies of the GPU delegate, the arena of the CPU, TFLite
+//! Micro.
 //!
 //! **Idea.** Tensors are [`Record`]s, boxes of steps and sizes. The GPU strategies answer with
 //! shared [`Objects`], buffers or textures that tensors of different steps take in turn, and one
@@ -9,8 +10,8 @@
 //!
 //! **Source.** Yury Pisarchyk, Juhyun Lee, *Efficient Memory Management for Deep Neural Net
 //! Inference*, 2020; TensorFlow Lite, `delegates/gpu/common/memory_management` (2019 to 2024),
-//! `simple_memory_arena`, and `micro/memory_planner`. Ids, sizes and offsets equal the originals', ties
-//! included; where an original goes wrong without a word (records that are not sorted by first
+//! `simple_memory_arena`, and `micro/memory_planner`. Ids, sizes and offsets equal the originals',
+//! ties included; where an original goes wrong without a word (records that are not sorted by first
 //! use, costs beyond 32 bits, offline offsets that clash), these plan rightly or refuse.
 
 pub mod cpu_arena;

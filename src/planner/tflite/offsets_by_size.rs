@@ -1,8 +1,8 @@
 //! Offsets greedy by size: large records first, each into the tightest gap.
 //!
 //! **Idea.** Take the records by size, largest first. Among those already placed that share a step
-//! with it, look for the smallest gap that holds it, the lowest of equals; if there is none, it goes
-//! on top of them.
+//! with it, look for the smallest gap that holds it, the lowest of equals; if there is none, it
+//! goes on top of them.
 //!
 //! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
 //!

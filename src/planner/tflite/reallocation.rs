@@ -31,8 +31,8 @@ impl ReallocationGraph {
     }
 
     /// The graph that follows from dependencies: `consumers[r]` are the records whose producer
-    /// reads r. Record v is a neighbour of r if it is reached from every one of r's consumers and is
-    /// none of them; a record without consumers hands its memory to nobody.
+    /// reads r. Record v is a neighbour of r if it is reached from every one of r's consumers and
+    /// is none of them; a record without consumers hands its memory to nobody.
     ///
     /// # Errors
     ///
