@@ -6,7 +6,8 @@
 //! new one.
 //!
 //! **Cost.** Every placed record is compared with every waiting one: O(n^2), a few nanoseconds
-//! each; a record whose best object is taken looks at all objects again.
+//! each; a record whose best object is taken looks at all open ones again. A bit per record and
+//! object says who is barred where.
 //!
 //! **When.** The best shared objects of the field on most graphs.
 //!
@@ -40,11 +41,28 @@ struct Waiting {
     record: usize,
 }
 
+/// An object that records may still join.
+struct Open {
+    timeline: Timeline,
+    /// A bit per record: it conflicts with one of the object's. Right for waiting records.
+    barred: Vec<u64>,
+}
+
+impl Open {
+    fn bar(&mut self, record: usize) {
+        self.barred[record / 64] |= 1 << (record % 64);
+    }
+
+    fn bars(&self, record: usize) -> bool {
+        self.barred[record / 64] & (1 << (record % 64)) != 0
+    }
+}
+
 /// Shares objects, large records first.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
     let mut objects = Objects::for_records(records.len());
-    let mut timelines: Vec<Timeline> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut waiting: Vec<Waiting> = records
         .by_size()
         .into_iter()
@@ -63,17 +81,17 @@ pub fn objects(records: &Records) -> Objects {
         while let Some(next) = most_urgent(&waiting[urgent..]) {
             let Waiting { distance, best, record: index, .. } = waiting.remove(urgent + next);
             let record = &records[index];
-            if distance == FAR {
-                let object = objects.add(record.size);
-                objects.assign(index, object);
-                timelines.push(Timeline::of(record));
-                welcome(&mut waiting, record, object);
+            let object = if distance == FAR {
+                let barred = vec![0; records.len().div_ceil(64)];
+                open.push(Open { timeline: Timeline::of(record), barred });
+                objects.add(record.size)
             } else {
+                open[best].timeline.insert(record);
                 objects.grow(best, record.size);
-                objects.assign(index, best);
-                timelines[best].insert(record);
-                update(&mut waiting, &timelines, record, best);
-            }
+                best
+            };
+            objects.assign(index, object);
+            update(&mut waiting, &mut open, record, object);
         }
     }
     objects
@@ -97,38 +115,29 @@ fn gap(record: &Record, waiting: &Waiting) -> Step {
     }
 }
 
-/// A new object is nearest to some.
-fn welcome(waiting: &mut [Waiting], record: &Record, object: usize) {
-    for other in waiting {
-        let gap = gap(record, other);
-        if gap < other.distance {
-            (other.distance, other.best) = (gap, object);
-        }
-    }
-}
-
-/// An object has taken another record: it comes nearer to some and is barred for others.
-fn update(waiting: &mut [Waiting], timelines: &[Timeline], record: &Record, object: usize) {
+/// An object has taken a record: it comes nearer to some and is barred for others.
+fn update(waiting: &mut [Waiting], open: &mut [Open], record: &Record, object: usize) {
     for other in waiting {
         let gap = gap(record, other);
         if gap == FAR {
+            open[object].bar(other.record);
             if other.best == object && other.distance != FAR {
-                (other.distance, other.best) = nearest(timelines, other);
+                (other.distance, other.best) = nearest(open, other);
             }
-        } else if gap < other.distance
-            && timelines[object].distance(other.first, other.last).is_some()
-        {
+        } else if gap < other.distance && !open[object].bars(other.record) {
             (other.distance, other.best) = (gap, object);
         }
     }
 }
 
-/// The nearest object that fits; of equals the lowest id.
-fn nearest(timelines: &[Timeline], waiting: &Waiting) -> (Step, usize) {
-    let distance =
-        |timeline: &Timeline| timeline.distance(waiting.first, waiting.last).unwrap_or(FAR);
-    let distances = timelines.iter().map(distance).zip(0..);
-    distances.min_by_key(|&(distance, _)| distance).unwrap_or((FAR, 0))
+/// The nearest object that is not barred; of equals the lowest id.
+fn nearest(open: &[Open], waiting: &Waiting) -> (Step, usize) {
+    let mut best = (FAR, 0);
+    for (object, open) in open.iter().enumerate().filter(|(_, open)| !open.bars(waiting.record)) {
+        let distance = open.timeline.distance(waiting.first, waiting.last).unwrap_or(FAR);
+        best = best.min((distance, object));
+    }
+    best
 }
 
 /// Plans a problem, every chain a box.
