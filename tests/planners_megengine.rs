@@ -37,6 +37,43 @@ fn the_offsets_are_the_recorded_ones(#[case] recorded: &str, #[case] strategy: S
     }
 }
 
+/// `(begin, end, size)`.
+#[rstest]
+#[case::the_smallest_range_that_holds_it(
+    &[(0, 4, 4), (1, 9, 1), (2, 4, 3), (3, 9, 1), (4, 5, 3)], 1, &[0, 4, 5, 8, 5]
+)]
+#[case::the_lowest_of_equals(
+    &[(0, 4, 3), (1, 9, 1), (2, 4, 3), (3, 9, 1), (4, 5, 3)], 1, &[0, 3, 4, 7, 0]
+)]
+#[case::a_free_range_at_the_top_is_not_extended(&[(0, 1, 4), (1, 2, 5)], 1, &[0, 4])]
+#[case::only_aligned_bytes_count(&[(0, 2, 9), (1, 9, 1), (2, 3, 17)], 8, &[0, 16, 24])]
+fn best_fit_lays_chunks_as_they_come(
+    #[case] chunks: &[(u64, u64, u64)],
+    #[case] alignment: u64,
+    #[case] offsets: &[u64],
+) {
+    let mut problem = Problem::builder().alignment(alignment);
+    for &(begin, end, size) in chunks {
+        problem.chunk(begin..end, size);
+    }
+    assert_eq!(Strategy::BestFit.layout(&problem.build().unwrap()).offsets, offsets);
+}
+
+/// Head and tail of the overwritten chunk are free from the next step on.
+#[test]
+fn best_fit_gives_back_the_rest_of_an_overwritten_chunk() {
+    let mut problem = Problem::builder();
+    let overwritten = problem.chunk(0..2, 20);
+    let overwriter = problem.chunk(1..4, 10);
+    let tail = problem.chunk(2..4, 4);
+    let head = problem.chunk(2..4, 6);
+    problem.overwrite(overwriter, overwritten, 6);
+    let problem = problem.build().unwrap();
+    let layout = Strategy::BestFit.layout(&problem);
+    let offsets = [overwritten, overwriter, tail, head].map(|chunk| layout.offset(chunk));
+    assert_eq!((offsets, layout.pool_size(&problem)), ([0, 6, 16, 0], 20));
+}
+
 /// Where two boxes touch, a third may be squeezed in between: the pool grows by less than on top.
 #[test]
 fn interval_move_widens_a_gap_of_no_bytes() {

@@ -3,7 +3,7 @@
 use memplan::planner::{
     RecordError,
     tflite::{
-        Objects, ReallocationGraph, Record, Records, Size, equality, greedy_by_breadth,
+        Objects, ReallocationGraph, Record, Records, Size, cpu_arena, equality, greedy_by_breadth,
         greedy_by_size, greedy_in_order, micro, min_cost_flow, naive, offsets_bound,
         offsets_by_size, positional_maxima, shared_objects_bound, task_profile,
     },
@@ -373,4 +373,36 @@ fn offline_offsets_that_clash_are_an_error() {
     assert_eq!(beyond, Err(RecordError::SizeOverflow { record: 1 }));
     let short = micro::offsets_around(&rows, &[None], 1);
     assert_eq!(short, Err(RecordError::Count { records: 3, entries: 1 }));
+}
+
+/// What lives in the whole run goes first, however small.
+#[rstest]
+#[case::whole_life_first(3, &[4, 0], 12)]
+#[case::by_size(9, &[0, 8], 12)]
+fn the_arena_takes_whole_lives_first(
+    #[case] last_step: u64,
+    #[case] offsets: &[u64],
+    #[case] total: u64,
+) {
+    let records = records(&[(8, 1, 2), (4, 0, 3)]);
+    let answer = cpu_arena::offsets(&records, last_step, 1).unwrap();
+    assert_eq!((&*answer.offsets, answer.total), (offsets, total));
+}
+
+#[rstest]
+#[case::best_fit(&[(9, 0, 0), (3, 0, 2), (8, 1, 1), (2, 0, 2), (2, 1, 1)], 1, &[0, 9, 0, 12, 14])]
+#[case::aligned(&[(10, 0, 1), (5, 1, 2), (70, 0, 2)], 64, &[128, 192, 0])]
+fn the_arena_takes_the_gap_that_leaves_least(
+    #[case] rows: &[Row<u64>],
+    #[case] alignment: u64,
+    #[case] offsets: &[u64],
+) {
+    let answer = cpu_arena::offsets(&records(rows), u64::MAX, alignment).unwrap();
+    assert_eq!(answer.offsets, offsets);
+}
+
+#[test]
+fn micro_takes_the_last_added_of_equal_sizes_first_and_the_first_gap_that_fits() {
+    let answer = micro::offsets(&records(&[(30, 0, 1), (32, 0, 1), (1, 0, 1)]), 16).unwrap();
+    assert_eq!((answer.offsets, answer.total), (vec![32, 0, 64], 80));
 }

@@ -122,6 +122,7 @@ impl Planner {
         info!(
             target: "memplan::plan",
             strategy = %self.strategy,
+            winner = layout.winner.map(Strategy::name),
             pool = layout.pool_size(problem),
             chunks = problem.len(),
             "planned",
