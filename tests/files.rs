@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Wild, random_problem};
+use common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, Input, read_input, read_plan},

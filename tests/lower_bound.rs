@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Wild, random_problem};
+use common::random::{Wild, random_problem};
 use memplan::{
     Problem,
     problem::{ChunkId, Segment},

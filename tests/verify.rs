@@ -3,7 +3,7 @@
 mod common;
 
 use arbitrary::{Result, Unstructured};
-use common::{Wild, is_right_slowly, random_problem};
+use common::random::{Wild, is_right_slowly, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Problem, Strategy, TensorPlace,
     problem::{ChunkId, Request},

@@ -216,7 +216,8 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
     }
     rows.with_ids(if texts { Ids::Texts(ids) } else { Ids::Numbers(numbers) });
     let rows = rows.alignment(problem.alignment()).padding(problem.padding()).build()?;
-    let mut plan = Plan::of_problem(&rows, Strategy::default(), &Layout { offsets });
+    let mut plan =
+        Plan::of_problem(&rows, Strategy::default(), &Layout { offsets, ..Layout::default() });
     keep_links(&mut plan, problem);
     Ok(plan)
 }

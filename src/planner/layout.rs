@@ -2,6 +2,7 @@
 
 use crate::{
     Bytes,
+    planner::Strategy,
     problem::{ChunkId, Problem},
 };
 
@@ -10,6 +11,20 @@ use crate::{
 pub struct Layout {
     /// In bytes, by [`ChunkId`]; 0 for chunks without bytes.
     pub offsets: Vec<Bytes>,
+    /// The shared objects, if the strategy answers with such; they lie one after another.
+    pub objects: Option<ObjectTable>,
+    /// Whose layout this is, if the strategy chose among several planners.
+    pub winner: Option<Strategy>,
+}
+
+/// Which chunks share which object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectTable {
+    /// The size of each object in bytes.
+    pub sizes: Vec<Bytes>,
+    /// The object of each chunk, by [`ChunkId`]; a chain shares one. `None` for chunks without
+    /// bytes.
+    pub of_chunk: Vec<Option<usize>>,
 }
 
 impl Layout {
@@ -22,7 +37,7 @@ impl Layout {
                 if problem.chunk(chunk).size > 0 { base(root) + offset } else { 0 }
             })
             .collect();
-        Self { offsets }
+        Self { offsets, ..Self::default() }
     }
 
     /// The offset of a chunk, in bytes.

@@ -2,15 +2,27 @@
 //!
 //! [`Strategy`] is the one place that knows them all.
 
+pub mod best;
+pub mod best_fit;
+mod chunk_order;
 mod error;
+pub mod free_list;
+pub mod interval_move;
 mod layout;
+pub mod nnvm;
+mod objects;
 pub mod pushdown;
+mod records;
+mod replay;
 mod strategy;
+pub mod tflite;
 
 use tracing::{debug, info};
 
 pub use error::PlanError;
-pub use layout::Layout;
+pub use layout::{Layout, ObjectTable};
+pub use objects::{Objects, Offsets};
+pub use records::{Record, RecordError, Records, Size};
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
@@ -111,6 +123,7 @@ impl Planner {
         info!(
             target: "memplan::plan",
             strategy = %self.strategy,
+            winner = layout.winner.map(Strategy::name),
             pool = layout.pool_size(problem),
             chunks = problem.len(),
             "planned",

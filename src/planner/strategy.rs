@@ -1,67 +1,87 @@
-//! The enum of all planners, with their names.
+//! The table of all planners. A new planner is a file and a row here.
 
 use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, pushdown},
+    planner::{Layout, best, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
-/// A planner, by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// `MegEngine`'s default: a simulation of free, alloc and alloc-overwrite on an elastic
-    /// memory queue, then offsets. See [`pushdown`].
-    #[default]
-    Pushdown,
-    /// Every chain in memory of its own: what no sharing costs.
-    Naive,
-}
-
-impl Strategy {
-    /// Every strategy, in the order of tables and help.
-    pub const ALL: &[Self] = &[Self::Pushdown, Self::Naive];
-
-    /// The name on the command line and in files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pushdown => "pushdown",
-            Self::Naive => "naive",
+/// Makes the enum and everything that knows all of its variants from one table.
+macro_rules! strategies {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr =>
+        $layout:path, $summary:literal;)*) => {
+        /// A planner, by name.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Strategy {
+            $($(#[$attribute])* #[doc = concat!("`", $name, "`: ", $summary, ".")] $variant,)*
         }
-    }
 
-    /// What the strategy is, in one line.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Self::Pushdown => {
-                "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue"
+        impl Strategy {
+            /// Every strategy, in the order of tables and help.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The name on the command line and in files.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
             }
-            Self::Naive => "every chain in memory of its own",
-        }
-    }
 
-    /// Chooses an offset for every chunk. The same problem always gets the same layout.
-    #[must_use]
-    pub fn layout(self, problem: &Problem) -> Layout {
-        match self {
-            Self::Pushdown => pushdown::layout(problem),
-            Self::Naive => naive(problem),
+            /// What the strategy is, in one line.
+            #[must_use]
+            pub const fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $summary,)* }
+            }
+
+            /// Chooses an offset for every chunk. The same problem always gets the same layout.
+            #[must_use]
+            pub fn layout(self, problem: &Problem) -> Layout {
+                match self { $(Self::$variant => $layout(problem),)* }
+            }
+
+            /// The largest number of chains that the strategy plans in reasonable time: ten seconds
+            /// or so, if not much more is alive at once than in common graphs. `None` if its cost
+            /// grows hardly faster than the problem. Larger problems are planned all the same.
+            #[must_use]
+            pub const fn limit(self) -> Option<usize> {
+                match self { $(Self::$variant => $limit,)* }
+            }
         }
-    }
+    };
 }
 
-/// Lays the chains one after another, in the order of their roots.
-fn naive(problem: &Problem) -> Layout {
-    let mut bases = vec![0; problem.len()];
-    let mut top = 0;
-    for root in problem.roots() {
-        bases[root.index()] = top;
-        top = problem.align_up(top + problem.padded_size(root));
-    }
-    Layout::from_roots(problem, |root| bases[root.index()])
+strategies! {
+    Best "best", None => best::layout, "the smallest pool among the cheap planners";
+    #[default]
+    Pushdown "pushdown", None => pushdown::layout,
+        "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
+    BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
+    IntervalMove "interval-move", Some(40_000) => interval_move::layout,
+        "MegEngine's offline planner: long lives first, pushing up what is in the way";
+    FreeList "free-list", None => free_list::layout,
+        "a linked list of available blocks, the largest of which grows";
+    Nnvm "nnvm", None => nnvm::layout,
+        "NNVM's and MXNet's PlanMemory: free storages of about the size are reused";
+    TfliteEquality "tflite-equality", None => tflite::equality::layout,
+        "shared objects: the free object of exactly the same size";
+    TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,
+        "shared objects: over time, the free object of the nearest size";
+    TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000) =>
+        tflite::greedy_by_breadth::layout, "shared objects: the busiest step first";
+    TfliteGreedyBySize "tflite-greedy-by-size", Some(40_000) => tflite::greedy_by_size::layout,
+        "shared objects: large ones first, into the object nearest in time";
+    TfliteGreedyBest "tflite-greedy-best", Some(40_000) => tflite::greedy_by_size::best_layout,
+        "shared objects: the better of by-size and by-breadth";
+    TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000) => tflite::min_cost_flow::layout,
+        "shared objects: who hands its object on to whom, as a flow of least cost";
+    TfliteOffsetsBySize "tflite-offsets-by-size", Some(1_000_000) =>
+        tflite::offsets_by_size::layout, "large ones first, each into the tightest gap";
+    TfliteCpuArena "tflite-cpu-arena", Some(1_000_000) =>
+        tflite::cpu_arena::layout, "TFLite's interpreter: large ones first, best fit";
+    TfliteMicro "tflite-micro", Some(1_000_000) =>
+        tflite::micro::layout, "TFLite Micro: large ones first, first fit";
+    Naive "naive", None => tflite::naive::layout, "every chain in memory of its own";
 }
 
 impl fmt::Display for Strategy {

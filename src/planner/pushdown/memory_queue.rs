@@ -10,9 +10,9 @@ use slotmap::{SlotMap, new_key_type};
 
 use crate::{
     Bytes,
-    planner::pushdown::{
-        free_queue::FreeRank,
-        timeline::{Rank, Timeline},
+    planner::{
+        chunk_order::{ChunkOrder, Rank},
+        pushdown::free_queue::FreeRank,
     },
 };
 
@@ -154,14 +154,14 @@ impl MemoryQueue {
     }
 
     /// Shows the blocks from the bottom up, for traces.
-    pub(super) fn show<'a>(&'a self, timeline: &'a Timeline<'a>) -> impl fmt::Display + 'a {
-        Shown { queue: self, timeline }
+    pub(super) fn show<'a>(&'a self, order: &'a ChunkOrder<'a>) -> impl fmt::Display + 'a {
+        Shown { queue: self, order }
     }
 }
 
 struct Shown<'a> {
     queue: &'a MemoryQueue,
-    timeline: &'a Timeline<'a>,
+    order: &'a ChunkOrder<'a>,
 }
 
 impl fmt::Display for Shown<'_> {
@@ -175,7 +175,7 @@ impl fmt::Display for Shown<'_> {
             let comma = if index == 0 { "" } else { ", " };
             match block.content {
                 Content::Used(chunk) => {
-                    write!(f, "{comma}{} {}", self.timeline.name(chunk), block.size)?;
+                    write!(f, "{comma}{} {}", self.order.name(chunk), block.size)?;
                 }
                 Content::Free(_) => write!(f, "{comma}free {}", block.size)?,
             }

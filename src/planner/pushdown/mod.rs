@@ -1,8 +1,8 @@
 //! `MegEngine`'s default planner, *pushdown*, in two passes.
 //!
-//! **Idea.** Replay the run with an allocator whose memory is elastic: [`simulate`] keeps only the
+//! **Idea.** Replay the run with an allocator whose memory is elastic: `simulate` keeps only the
 //! *order* of blocks and lets a free block grow where it stands, so nothing is ever too small.
-//! What it records is who came to lie directly below whom, the front space. [`offsets`] then lets
+//! What it records is who came to lie directly below whom, the front space. `offsets` then lets
 //! every chain sink down until it rests on its front space.
 //!
 //! **Cost.** O(n log n) time and O(n) memory for n chunks; no recursion.
@@ -18,20 +18,21 @@ mod free_queue;
 mod memory_queue;
 mod offsets;
 mod simulate;
-mod timeline;
 
 use tracing::debug;
 
-use crate::{Problem, planner::Layout};
-use timeline::Timeline;
+use crate::{
+    Problem,
+    planner::{Layout, chunk_order::ChunkOrder},
+};
 
 /// Plans a problem: simulate, then resolve offsets.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    let timeline = Timeline::new(problem);
-    let front_space = simulate::simulate(&timeline);
+    let order = ChunkOrder::new(problem);
+    let front_space = simulate::simulate(&order);
     debug!(target: "memplan::simulate", chunks = problem.len(), front_space = front_space.len(), "simulated");
-    let layout = offsets::resolve(&timeline, &front_space);
+    let layout = offsets::resolve(&order, &front_space);
     debug!(target: "memplan::resolve", pool = layout.pool_size(problem), "offsets resolved");
     layout
 }

@@ -9,19 +9,17 @@ use crate::{
     Bytes,
     planner::{
         Layout,
-        pushdown::{
-            simulate::Above,
-            timeline::{Rank, Timeline},
-        },
+        chunk_order::{ChunkOrder, Rank},
+        pushdown::simulate::Above,
     },
 };
 
 /// The offset of every chunk.
-pub(super) fn resolve(timeline: &Timeline<'_>, front_space: &[Above]) -> Layout {
-    let fronts = Fronts::by_root(timeline, front_space);
-    let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; timeline.len()];
+pub(super) fn resolve(order: &ChunkOrder<'_>, front_space: &[Above]) -> Layout {
+    let fronts = Fronts::by_root(order, front_space);
+    let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; order.len()];
     let mut calls: Vec<(Rank, usize)> = Vec::new();
-    for root in timeline.ranks().filter(|&rank| timeline.link_of(rank).is_none()) {
+    for root in order.ranks().filter(|&rank| order.link_of(rank).is_none()) {
         calls.push((root, fronts.first(root)));
         while let Some((root, next)) = calls.pop() {
             if bases[root.index()].state == State::Known {
@@ -30,14 +28,14 @@ pub(super) fn resolve(timeline: &Timeline<'_>, front_space: &[Above]) -> Layout 
             bases[root.index()].state = State::Open;
             let Some(Above { upper, lower }) = fronts.get(root, next) else {
                 let base = &mut bases[root.index()];
-                *base = Base { low: timeline.align_up(base.low), state: State::Known };
+                *base = Base { low: order.align_up(base.low), state: State::Known };
                 continue;
             };
-            let (lower_root, lower_offset) = timeline.place(lower);
+            let (lower_root, lower_offset) = order.place(lower);
             let below = bases[lower_root.index()];
             if below.state == State::Known {
-                let end = below.low + lower_offset + timeline.get(lower).size;
-                let (_, offset) = timeline.place(upper);
+                let end = below.low + lower_offset + order.get(lower).size;
+                let (_, offset) = order.place(upper);
                 let base = &mut bases[root.index()];
                 base.low = base.low.max(end.saturating_sub(offset));
                 calls.push((root, next + 1));
@@ -48,7 +46,7 @@ pub(super) fn resolve(timeline: &Timeline<'_>, front_space: &[Above]) -> Layout 
             }
         }
     }
-    timeline.layout(|root| bases[root.index()].low)
+    order.layout(|root| bases[root.index()].low)
 }
 
 /// What is known of a root's offset.
@@ -76,9 +74,9 @@ struct Fronts {
 
 impl Fronts {
     /// A counting sort.
-    fn by_root(timeline: &Timeline<'_>, front_space: &[Above]) -> Self {
-        let root = |above: &Above| timeline.place(above.upper).0.index();
-        let mut starts = vec![0; timeline.len() + 1];
+    fn by_root(order: &ChunkOrder<'_>, front_space: &[Above]) -> Self {
+        let root = |above: &Above| order.place(above.upper).0.index();
+        let mut starts = vec![0; order.len() + 1];
         for above in front_space {
             starts[root(above) + 1] += 1;
         }

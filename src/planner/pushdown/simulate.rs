@@ -5,10 +5,13 @@ use tracing::trace;
 
 use crate::{
     Step,
-    planner::pushdown::{
-        free_queue::FreeQueue,
-        memory_queue::{BlockKey, Content, MemoryQueue},
-        timeline::{Rank, RankLink, Timeline},
+    planner::{
+        chunk_order::{ChunkOrder, Rank, RankLink},
+        pushdown::{
+            free_queue::FreeQueue,
+            memory_queue::{BlockKey, Content, MemoryQueue},
+        },
+        replay::{Allocator, replay},
     },
 };
 
@@ -20,46 +23,15 @@ pub(super) struct Above {
 }
 
 /// Replays the run and returns the front space, at most two entries per chunk.
-pub(super) fn simulate(timeline: &Timeline<'_>) -> Vec<Above> {
-    let mut ends: Vec<(Step, Rank)> =
-        timeline.ranks().map(|rank| (timeline.get(rank).end, rank)).collect();
-    ends.sort_unstable();
-    let mut ends = ends.into_iter().peekable();
-    let mut simulator = Simulator::new(timeline);
-    let mut arrived = Rank(0);
-    while let Some(&(end, _)) = ends.peek() {
-        // Every chunk begins before it ends, so some end is always left to come.
-        let step = timeline.begin(arrived).map_or(end, |begin| begin.min(end));
-        simulator.step = step;
-        while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
-            if !timeline.is_overwritten(rank) {
-                simulator.free(rank);
-            }
-        }
-        let first = arrived;
-        while timeline.begin(arrived) == Some(step) {
-            arrived.0 += 1;
-        }
-        let arriving = || (first.0..arrived.0).map(Rank);
-        for rank in arriving() {
-            if timeline.link_of(rank).is_none() {
-                simulator.alloc(rank);
-            }
-        }
-        // After the allocs: an overwriter gives back the rest of the overwritten chunk one step
-        // before that chunk's life ends.
-        for rank in arriving() {
-            if let Some(link) = timeline.link_of(rank) {
-                simulator.alloc_overwrite(rank, link);
-            }
-        }
-    }
+pub(super) fn simulate(order: &ChunkOrder<'_>) -> Vec<Above> {
+    let mut simulator = Simulator::new(order);
+    replay(order, &mut simulator);
     simulator.front_space
 }
 
 /// The state of the simulation.
 struct Simulator<'a> {
-    timeline: &'a Timeline<'a>,
+    order: &'a ChunkOrder<'a>,
     step: Step,
     memory: MemoryQueue,
     free: FreeQueue,
@@ -69,75 +41,15 @@ struct Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    fn new(timeline: &'a Timeline<'a>) -> Self {
+    fn new(order: &'a ChunkOrder<'a>) -> Self {
         Self {
-            timeline,
+            order,
             step: 0,
             memory: MemoryQueue::default(),
             free: FreeQueue::default(),
-            blocks: vec![None; timeline.len()],
+            blocks: vec![None; order.len()],
             front_space: Vec::new(),
         }
-    }
-
-    /// Gives the block of a chunk back.
-    fn free(&mut self, chunk: Rank) {
-        if let Some(block) = self.blocks[chunk.index()].take() {
-            // A chunk is freed in the step that is its end.
-            self.release(block, self.step);
-            self.trace("free", chunk);
-        }
-    }
-
-    /// Finds a block for a root chunk.
-    fn alloc(&mut self, chunk: Rank) {
-        let size = self.timeline.get(chunk).size;
-        let content = Content::Used(chunk);
-        let (block, how) = if self.free.len() == 0 {
-            (self.memory.push(size, content), "alloc (append)")
-        } else if let Some(block) = self.free.take_at_least(size) {
-            let rest = self.memory.get(block).size - size;
-            let stored = self.memory.get_mut(block);
-            (stored.size, stored.content) = (size, content);
-            if rest > 0 {
-                let rest_block = self.memory.insert_above(block, rest, content);
-                self.release(rest_block, self.timeline.get(chunk).end);
-            }
-            (block, if rest > 0 { "alloc (split)" } else { "alloc (fit)" })
-        } else if let Some(block) = self.free.take_last() {
-            let stored = self.memory.get_mut(block);
-            (stored.size, stored.content) = (size, content);
-            (block, "alloc (grow)")
-        } else {
-            // The queue is not empty, so it has a last block.
-            return;
-        };
-        self.settle(chunk, block);
-        self.trace(how, chunk);
-    }
-
-    /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
-    /// tail become free.
-    fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink) {
-        let Some(block) = self.blocks[link.overwritten.index()].take() else {
-            return;
-        };
-        let size = self.timeline.get(chunk).size;
-        let (head, tail) = (link.offset, self.memory.get(block).size - link.offset - size);
-        let content = Content::Used(chunk);
-        let stored = self.memory.get_mut(block);
-        (stored.size, stored.content) = (size, content);
-        let stamp = self.timeline.get(link.overwritten).end;
-        if head > 0 {
-            let head = self.memory.insert_below(block, head, content);
-            self.release(head, stamp);
-        }
-        if tail > 0 {
-            let tail = self.memory.insert_above(block, tail, content);
-            self.release(tail, stamp);
-        }
-        self.settle(chunk, block);
-        self.trace("alloc_overwrite", chunk);
     }
 
     /// Makes a block free, merging it with free neighbours; the result takes the stamp.
@@ -176,11 +88,77 @@ impl<'a> Simulator<'a> {
         trace!(
             target: "memplan::simulate",
             step = self.step,
-            chunk = self.timeline.name(chunk),
-            size = self.timeline.get(chunk).size,
-            memory = %self.memory.show(self.timeline),
+            chunk = self.order.name(chunk),
+            size = self.order.get(chunk).size,
+            memory = %self.memory.show(self.order),
             free = %self.free,
             "{event}",
         );
+    }
+}
+
+impl Allocator for Simulator<'_> {
+    fn enter(&mut self, step: Step) {
+        self.step = step;
+    }
+
+    /// Gives the block of a chunk back.
+    fn free(&mut self, chunk: Rank) {
+        if let Some(block) = self.blocks[chunk.index()].take() {
+            // A chunk is freed in the step that is its end.
+            self.release(block, self.step);
+            self.trace("free", chunk);
+        }
+    }
+
+    /// Finds a block for a root chunk.
+    fn alloc(&mut self, chunk: Rank) {
+        let size = self.order.get(chunk).size;
+        let content = Content::Used(chunk);
+        let (block, how) = if self.free.len() == 0 {
+            (self.memory.push(size, content), "alloc (append)")
+        } else if let Some(block) = self.free.take_at_least(size) {
+            let rest = self.memory.get(block).size - size;
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            if rest > 0 {
+                let rest_block = self.memory.insert_above(block, rest, content);
+                self.release(rest_block, self.order.get(chunk).end);
+            }
+            (block, if rest > 0 { "alloc (split)" } else { "alloc (fit)" })
+        } else if let Some(block) = self.free.take_last() {
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            (block, "alloc (grow)")
+        } else {
+            // The queue is not empty, so it has a last block.
+            return;
+        };
+        self.settle(chunk, block);
+        self.trace(how, chunk);
+    }
+
+    /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
+    /// tail become free.
+    fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink) {
+        let Some(block) = self.blocks[link.overwritten.index()].take() else {
+            return;
+        };
+        let size = self.order.get(chunk).size;
+        let (head, tail) = (link.offset, self.memory.get(block).size - link.offset - size);
+        let content = Content::Used(chunk);
+        let stored = self.memory.get_mut(block);
+        (stored.size, stored.content) = (size, content);
+        let stamp = self.order.get(link.overwritten).end;
+        if head > 0 {
+            let head = self.memory.insert_below(block, head, content);
+            self.release(head, stamp);
+        }
+        if tail > 0 {
+            let tail = self.memory.insert_above(block, tail, content);
+            self.release(tail, stamp);
+        }
+        self.settle(chunk, block);
+        self.trace("alloc_overwrite", chunk);
     }
 }

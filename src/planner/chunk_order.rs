@@ -1,6 +1,6 @@
 //! The problem in chunk order: chunks that live together lie together.
 //!
-//! Both passes walk over time. On a million chunks most of their time would go into fetching
+//! Planners that replay the run walk over time. On a million chunks most of their time would go into fetching
 //! scattered chunks, so they work on ranks in chunk order, and the layout is turned back in the
 //! end.
 
@@ -37,7 +37,7 @@ pub(super) struct RankLink {
 }
 
 /// All chunks of at least one byte, in chunk order.
-pub(super) struct Timeline<'a> {
+pub(super) struct ChunkOrder<'a> {
     problem: &'a Problem,
     ids: Vec<ChunkId>,
     moments: Vec<Moment>,
@@ -48,7 +48,7 @@ pub(super) struct Timeline<'a> {
     places: Vec<(Rank, Bytes)>,
 }
 
-impl<'a> Timeline<'a> {
+impl<'a> ChunkOrder<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
         let ids = problem.chunk_order();
         let moments = ids
@@ -58,7 +58,7 @@ impl<'a> Timeline<'a> {
                 Moment { begin: chunk.begin, end: chunk.end, size: problem.padded_size(id) }
             })
             .collect();
-        let mut timeline = Self {
+        let mut order = Self {
             problem,
             ids,
             moments,
@@ -67,9 +67,9 @@ impl<'a> Timeline<'a> {
             places: Vec::new(),
         };
         if problem.has_links() {
-            timeline.link();
+            order.link();
         }
-        timeline
+        order
     }
 
     fn link(&mut self) {
@@ -133,6 +133,6 @@ impl<'a> Timeline<'a> {
             let (root, offset) = self.place(rank);
             offsets[id.index()] = base(root) + offset;
         }
-        Layout { offsets }
+        Layout { offsets, ..Layout::default() }
     }
 }

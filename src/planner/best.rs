@@ -1,0 +1,78 @@
+//! Best: the smallest pool among the planners that cost little.
+//!
+//! **Idea.** No simple planner wins everywhere, and each takes milliseconds. Run them in a fixed
+//! order, keep the smallest pool, the first of equals, and stop when one meets the lower bound,
+//! since none can be smaller.
+//!
+//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
+//! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
+//! pairs is known beforehand, so that no clock decides.
+//!
+//! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
+
+use tracing::debug;
+
+use crate::{
+    Bytes, Problem, Step,
+    planner::{Layout, Strategy},
+};
+
+/// Who is tried, in this order.
+pub const CANDIDATES: &[Strategy] = &[
+    Strategy::Pushdown,
+    Strategy::TfliteOffsetsBySize,
+    Strategy::BestFit,
+    Strategy::TfliteMicro,
+    Strategy::TfliteCpuArena,
+    Strategy::FreeList,
+    Strategy::Nnvm,
+    Strategy::TfliteGreedyInOrder,
+    Strategy::TfliteEquality,
+];
+
+/// The most conflicting pairs over which candidates walk.
+const MOST_CONFLICTS: u64 = 100_000_000;
+
+/// Plans with every candidate until the lower bound is met.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let bound = problem.lower_bound().bytes;
+    let dense = conflicts(problem) > MOST_CONFLICTS;
+    let mut best: Option<(Bytes, Layout)> = None;
+    for &strategy in CANDIDATES.iter().filter(|strategy| !(dense && walks(**strategy))) {
+        let layout = strategy.layout(problem);
+        let pool = layout.pool_size(problem);
+        debug!(target: "memplan::best", %strategy, pool, bound, "tried");
+        if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
+            best = Some((pool, Layout { winner: Some(strategy), ..layout }));
+        }
+        if pool <= bound {
+            break;
+        }
+    }
+    best.map(|(_, layout)| layout).unwrap_or_default()
+}
+
+/// Whether a candidate compares every pair of chains that conflict.
+fn walks(strategy: Strategy) -> bool {
+    use Strategy::{TfliteCpuArena, TfliteMicro, TfliteOffsetsBySize};
+    matches!(strategy, TfliteOffsetsBySize | TfliteCpuArena | TfliteMicro)
+}
+
+/// The number of pairs of chains that are alive in a common step.
+fn conflicts(problem: &Problem) -> u64 {
+    let boxes = || problem.roots().map(|root| problem.bounding_box(root));
+    let mut begins: Vec<Step> = boxes().map(|outline| outline.begin).collect();
+    let mut ends: Vec<Step> = boxes().map(|outline| outline.end).collect();
+    begins.sort_unstable();
+    ends.sort_unstable();
+    let (mut pairs, mut ended) = (0, 0);
+    for (begun, begin) in begins.into_iter().enumerate() {
+        while ends[ended] <= begin {
+            ended += 1;
+        }
+        // Fewer than 2^32 chains make fewer than 2^63 pairs.
+        pairs += (begun - ended) as u64;
+    }
+    pairs
+}

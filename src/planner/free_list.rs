@@ -1,0 +1,129 @@
+//! The linked list with growth: a list of available blocks by offset, the largest of which grows.
+//!
+//! **Idea.** Walk over the operators. What was last read by the one before becomes available and
+//! joins its neighbours. A chunk takes the smallest available block that holds it; if none does,
+//! the largest grows to its size, and everything above moves up.
+//!
+//! **Cost.** O(n) per chunk that grows a block, O(b) else for b available blocks.
+//!
+//! **When.** Like pushdown it lets blocks grow, but it moves what is already laid, dead or alive,
+//! so that one growth lifts everything above.
+//!
+//! **Source.** The method of the field's patent on linked-list memory planning; spec 7.1.
+
+use crate::{
+    Bytes, Problem,
+    planner::{
+        Layout,
+        objects::Offsets,
+        records::{Boxes, InUse, Records},
+    },
+};
+
+/// Places records; the total is the final end of the pool.
+#[must_use]
+pub fn offsets(records: &Records) -> Offsets {
+    let mut pool = Pool::default();
+    let mut in_use = InUse::default();
+    let order = records.by_first_use();
+    for (at, &index) in order.iter().enumerate() {
+        let record = &records[index];
+        while let Some(ended) = in_use.ended_before(record.first) {
+            pool.release(Block { offset: pool.laid[ended], size: records[order[ended]].size });
+        }
+        pool.alloc(record.size);
+        in_use.until(record.last, at);
+    }
+    let mut answer = Offsets { offsets: vec![0; records.len()], total: pool.end };
+    for (&index, offset) in order.iter().zip(pool.laid) {
+        answer.offsets[index] = offset;
+    }
+    answer
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    offset: Bytes,
+    size: Bytes,
+}
+
+impl Block {
+    fn end(self) -> Bytes {
+        self.offset + self.size
+    }
+}
+
+#[derive(Default)]
+struct Pool {
+    /// The available blocks, by offset; no two of them touch.
+    available: Vec<Block>,
+    /// The offset of every chunk laid so far, dead or alive: that of a dead one still counts for
+    /// the steps behind.
+    laid: Vec<Bytes>,
+    /// The next offset that was never used.
+    end: Bytes,
+}
+
+impl Pool {
+    fn release(&mut self, mut block: Block) {
+        if block.size == 0 {
+            return;
+        }
+        let mut at = self.available.partition_point(|other| other.offset < block.offset);
+        if at > 0 && self.available[at - 1].end() == block.offset {
+            at -= 1;
+            let below = self.available.remove(at);
+            block = Block { offset: below.offset, size: below.size + block.size };
+        }
+        if let Some(above) = self.available.get_mut(at).filter(|above| above.offset == block.end())
+        {
+            *above = Block { offset: block.offset, size: block.size + above.size };
+        } else {
+            self.available.insert(at, block);
+        }
+    }
+
+    /// Lays the next chunk.
+    fn alloc(&mut self, size: Bytes) {
+        let fitting = (0..).zip(&self.available).filter(|(_, block)| block.size >= size);
+        let smallest = fitting.min_by_key(|(_, block)| block.size).map(|(at, _)| at);
+        let largest = || {
+            // The lowest of equals.
+            let blocks = self.available.iter().enumerate().rev();
+            blocks.max_by_key(|(_, block)| block.size).map(|(at, _)| at)
+        };
+        if let Some(at) = smallest {
+            let block = &mut self.available[at];
+            self.laid.push(block.offset);
+            *block = Block { offset: block.offset + size, size: block.size - size };
+            if block.size == 0 {
+                self.available.remove(at);
+            }
+        } else if let Some(at) = largest() {
+            let block = self.available.remove(at);
+            self.lift(block.end(), size - block.size);
+            self.laid.push(block.offset);
+        } else {
+            self.laid.push(self.end);
+            self.end += size;
+        }
+    }
+
+    /// Moves up everything that lies at or above an offset.
+    fn lift(&mut self, from: Bytes, by: Bytes) {
+        for offset in &mut self.laid {
+            *offset += if *offset >= from { by } else { 0 };
+        }
+        for block in &mut self.available {
+            block.offset += if block.offset >= from { by } else { 0 };
+        }
+        self.end += by;
+    }
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.layout(problem, &offsets(&boxes.records).offsets)
+}

@@ -1,0 +1,98 @@
+//! Assign: the outputs that are written to variables.
+
+use crate::planner::nnvm::{
+    Entry, Graph, MemoryPlan, NodeKind,
+    plan::{EntryPlan, readers},
+};
+
+/// A plan in which variables have storages, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignedPlan {
+    /// The storages of the variables follow the planned ones, in the order of execution.
+    pub plan: MemoryPlan,
+    /// The assigns that have nothing left to do, by place in the list of nodes: what they would
+    /// write is computed right into the variable.
+    pub no_ops: Vec<usize>,
+}
+
+/// Gives every variable a storage of its own and every assign that of its variable.
+///
+/// If the right-hand side is computed by a [`NodeKind::Broadcast`] operator for this assign alone,
+/// it is computed right into the variable. Unlike the original, this is done only if nobody reads
+/// the variable after that operator, and the operator does not merely pass on what an input holds.
+#[must_use]
+pub fn assign(graph: &Graph, plan: MemoryPlan) -> AssignedPlan {
+    let mut assigned = AssignedPlan { plan, no_ops: Vec::new() };
+    for &index in graph.order() {
+        let node = &graph.nodes()[index];
+        if node.is_variable() {
+            for (output, tensor) in node.outputs.iter().enumerate() {
+                let storage = assigned.plan.storages.len();
+                assigned.plan.storages.push(tensor.bytes);
+                assigned.plan.entries[index][output].storage = Some(storage);
+            }
+        }
+    }
+    let readers = readers(graph);
+    let last_uses = LastUses::of(graph);
+    for &index in graph.order() {
+        let node = &graph.nodes()[index];
+        let (NodeKind::Assign, &[variable, value]) = (node.kind, &*node.inputs) else { continue };
+        let storage = assigned.plan.entry(variable).storage;
+        assigned.plan.entries[index][0].storage = storage;
+        let temporary = readers[value.node][value.output] <= 1
+            && graph.nodes()[value.node].kind == NodeKind::Broadcast
+            && graph.tensor(value).bytes == graph.tensor(variable).bytes
+            && !graph.tensor(value).external
+            && !passes_on(graph, value, assigned.plan.entry(value));
+        if temporary && last_uses.before(variable, index) <= last_uses.positions[value.node] {
+            assigned.plan.entries[value.node][value.output].storage = storage;
+            assigned.no_ops.push(index);
+        }
+    }
+    assigned
+}
+
+/// Whether an entry is an input, unchanged and in its place.
+fn passes_on(graph: &Graph, entry: Entry, plan: &EntryPlan) -> bool {
+    let pairs = &graph.nodes()[entry.node].in_place;
+    plan.taken_from.is_some_and(|input| {
+        pairs.iter().any(|pair| pair.identity && (pair.input, pair.output) == (input, entry.output))
+    })
+}
+
+/// When variables are used.
+struct LastUses {
+    /// By node: its position in the order of execution.
+    positions: Vec<usize>,
+    /// By node and output: the nodes that read the entry, in the order of execution.
+    users: Vec<Vec<Vec<usize>>>,
+}
+
+impl LastUses {
+    fn of(graph: &Graph) -> Self {
+        let mut positions = vec![0; graph.nodes().len()];
+        let mut users: Vec<Vec<Vec<usize>>> =
+            graph.nodes().iter().map(|node| vec![Vec::new(); node.outputs.len()]).collect();
+        for (position, &index) in graph.order().iter().enumerate() {
+            positions[index] = position;
+            for (_, entry) in graph.nodes()[index].read_inputs() {
+                users[entry.node][entry.output].push(index);
+            }
+        }
+        for entry in graph.outputs() {
+            users[entry.node][entry.output].push(usize::MAX);
+        }
+        Self { positions, users }
+    }
+
+    /// The position of the last node other than `assign` that uses a variable.
+    fn before(&self, variable: Entry, assign: usize) -> usize {
+        let users = self.users[variable.node][variable.output].iter();
+        users
+            .filter(|&&user| user != assign)
+            .map(|&user| self.positions.get(user).copied().unwrap_or(usize::MAX))
+            .max()
+            .unwrap_or(0)
+    }
+}

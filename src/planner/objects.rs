@@ -1,0 +1,109 @@
+//! Shared objects: the other answer a planner can give.
+//!
+//! Instead of an offset in one pool, each record gets an object, a buffer that it shares with
+//! records of other steps. Laid one after another, objects become offsets.
+
+use crate::{
+    Bytes,
+    planner::records::{RecordError, Size},
+};
+
+/// An object for every record, and the size of every object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objects<S = Bytes> {
+    ids: Vec<usize>,
+    sizes: Vec<S>,
+}
+
+/// An offset in one pool for every record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offsets {
+    /// In bytes, by record.
+    pub offsets: Vec<Bytes>,
+    /// The highest end of a record, in bytes.
+    pub total: Bytes,
+}
+
+impl<S> Objects<S> {
+    /// No record yet has an object.
+    pub(super) fn for_records(count: usize) -> Self {
+        Self { ids: vec![0; count], sizes: Vec::new() }
+    }
+
+    /// A new object of this size.
+    pub(super) fn add(&mut self, size: S) -> usize {
+        self.sizes.push(size);
+        self.sizes.len() - 1
+    }
+
+    /// A record gets an object.
+    pub(super) fn assign(&mut self, record: usize, object: usize) {
+        self.ids[record] = object;
+    }
+
+    /// The object of each record.
+    #[must_use]
+    pub fn ids(&self) -> &[usize] {
+        &self.ids
+    }
+
+    /// The size of each object.
+    #[must_use]
+    pub fn sizes(&self) -> &[S] {
+        &self.sizes
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<usize>, Vec<S>) {
+        (self.ids, self.sizes)
+    }
+}
+
+impl<S: Size> Objects<S> {
+    /// Checks ids and sizes that come from outside.
+    ///
+    /// # Errors
+    ///
+    /// If an id is not in the list of sizes, or the sizes do not add up in 64 bits.
+    pub fn new(ids: Vec<usize>, sizes: Vec<S>) -> Result<Self, RecordError> {
+        if let Some(&object) = ids.iter().find(|&&id| id >= sizes.len()) {
+            return Err(RecordError::UnknownObject { object });
+        }
+        let mut sum: u128 = 0;
+        for (object, size) in sizes.iter().enumerate() {
+            sum = sum.saturating_add(size.volume());
+            if sum > u128::from(u64::MAX) {
+                return Err(RecordError::SizeOverflow { record: object });
+            }
+        }
+        Ok(Self { ids, sizes })
+    }
+}
+
+impl Objects {
+    /// The object becomes at least this large.
+    pub(super) fn grow(&mut self, object: usize, size: Bytes) {
+        self.sizes[object] = self.sizes[object].max(size);
+    }
+
+    /// The sum of all objects, in bytes. An object is as large as one of its records, so it fits
+    /// 64 bits as theirs does.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        self.sizes.iter().sum()
+    }
+
+    /// Lays the objects one after another.
+    #[must_use]
+    pub fn offsets(&self) -> Offsets {
+        let mut total = 0;
+        let starts: Vec<Bytes> = self
+            .sizes
+            .iter()
+            .map(|size| {
+                total += size;
+                total - size
+            })
+            .collect();
+        Offsets { offsets: self.ids.iter().map(|&id| starts[id]).collect(), total }
+    }
+}

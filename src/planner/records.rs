@@ -1,0 +1,250 @@
+//! Records: what planners that know only boxes take.
+//!
+//! A record is a size and the steps of its first and last use, both inclusive, as TFLite and many
+//! others write it. [`Boxes`] turns a [`Problem`] into records, a record for every chain: the life
+//! of the whole chain, the size of its root.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use crate::{
+    Bytes, Problem, Step,
+    planner::{Layout, Objects, layout::ObjectTable},
+    problem::ChunkId,
+};
+
+/// What a record measures: bytes, or the dimensions of a texture.
+pub trait Size: Ord + Clone {
+    /// Bytes, or the product of the dimensions.
+    fn volume(&self) -> u128;
+}
+
+impl Size for Bytes {
+    fn volume(&self) -> u128 {
+        u128::from(*self)
+    }
+}
+
+impl<const N: usize> Size for [u32; N] {
+    fn volume(&self) -> u128 {
+        self.iter().fold(1, |volume: u128, &side| volume.saturating_mul(u128::from(side)))
+    }
+}
+
+/// A tensor, as far as a planner of boxes knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<S = Bytes> {
+    /// Its size.
+    pub size: S,
+    /// The first step that uses it.
+    pub first: Step,
+    /// The last step that uses it, not before the first.
+    pub last: Step,
+}
+
+impl<S> Record<S> {
+    /// Whether the two are alive in a common step.
+    pub fn conflicts<T>(&self, other: &Record<T>) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// A checked list of records: no life is empty, and the sum of all sizes fits 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records<S = Bytes>(Vec<Record<S>>);
+
+/// Records, objects or offsets that cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A record's last use comes before its first, or no step comes after it.
+    #[error("record {record} lives from step {first} to step {last}")]
+    Lifetime {
+        /// Its place in the list.
+        record: usize,
+        /// The first step of use.
+        first: Step,
+        /// The last step of use.
+        last: Step,
+    },
+    /// The sizes up to this record do not add up in 64 bits.
+    #[error("with record {record} the sizes no longer fit in 64 bits")]
+    SizeOverflow {
+        /// Its place in the list.
+        record: usize,
+    },
+    /// An alignment of 0.
+    #[error("the alignment must be at least 1")]
+    Alignment,
+    /// A table that should have an entry per record has not.
+    #[error("there are {records} records, but {entries} entries for them")]
+    Count {
+        /// The number of records.
+        records: usize,
+        /// The length of the table.
+        entries: usize,
+    },
+    /// An object id that is not in the list of objects.
+    #[error("there is no object {object}")]
+    UnknownObject {
+        /// The id.
+        object: usize,
+    },
+    /// A graph names a record that is not in it.
+    #[error("there is no record {record}")]
+    UnknownRecord {
+        /// Its place in the list.
+        record: usize,
+    },
+    /// Two records with offsets given from outside share steps and bytes.
+    #[error("the offsets given for records {} and {} let them overlap", records.0, records.1)]
+    Clash {
+        /// Their places in the list, ascending.
+        records: (usize, usize),
+    },
+}
+
+impl<S: Size> Records<S> {
+    /// Checks the list.
+    ///
+    /// # Errors
+    ///
+    /// If a record's last use comes before its first or in the very last step that 64 bits can
+    /// count, or the sum of all volumes does not fit 64 bits.
+    pub fn new(records: Vec<Record<S>>) -> Result<Self, RecordError> {
+        let mut sum: u128 = 0;
+        for (index, record) in records.iter().enumerate() {
+            let Record { first, last, .. } = *record;
+            if first > last || last == Step::MAX {
+                return Err(RecordError::Lifetime { record: index, first, last });
+            }
+            sum = sum.saturating_add(record.size.volume());
+            if sum > u128::from(u64::MAX) {
+                return Err(RecordError::SizeOverflow { record: index });
+            }
+        }
+        Ok(Self(records))
+    }
+
+    /// The places of the records by first use; equals keep their order. Planners that walk over
+    /// time take this order, and so are right on lists that are not sorted.
+    #[must_use]
+    pub fn by_first_use(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.0.len()).collect();
+        order.sort_by_key(|&index| self.0[index].first);
+        order
+    }
+}
+
+impl Records {
+    /// The places of the records by size, largest first; equals keep their order.
+    #[must_use]
+    pub fn by_size(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.0.len()).collect();
+        order.sort_by_key(|&index| Reverse(self.0[index].size));
+        order
+    }
+
+    /// The same records with their sizes rounded up to a multiple of an alignment.
+    pub(super) fn rounded_up(&self, alignment: Bytes) -> Result<Self, RecordError> {
+        self.check_aligned(alignment)?;
+        let rounded =
+            |record: &Record| Record { size: record.size.next_multiple_of(alignment), ..*record };
+        Ok(Self(self.0.iter().map(rounded).collect()))
+    }
+
+    /// Whether the sizes still add up in 64 bits if each is rounded up, and once more.
+    pub(super) fn check_aligned(&self, alignment: Bytes) -> Result<(), RecordError> {
+        if alignment == 0 {
+            return Err(RecordError::Alignment);
+        }
+        let mut sum = alignment;
+        for (record, Record { size, .. }) in self.0.iter().enumerate() {
+            sum = size
+                .checked_next_multiple_of(alignment)
+                .and_then(|size| sum.checked_add(size))
+                .ok_or(RecordError::SizeOverflow { record })?;
+        }
+        Ok(())
+    }
+}
+
+impl<S> std::ops::Deref for Records<S> {
+    type Target = [Record<S>];
+
+    fn deref(&self) -> &[Record<S>] {
+        &self.0
+    }
+}
+
+/// Things in use, each until a step of its own: what a walk over time must give back.
+#[derive(Debug, Default)]
+pub(super) struct InUse(BinaryHeap<Reverse<(Step, usize)>>);
+
+impl InUse {
+    /// A thing is in use up to and with step `last`.
+    pub(super) fn until(&mut self, last: Step, thing: usize) {
+        self.0.push(Reverse((last, thing)));
+    }
+
+    /// Takes out a thing whose last step comes before `step`: by last step, then by number.
+    pub(super) fn ended_before(&mut self, step: Step) -> Option<usize> {
+        let &Reverse((last, thing)) = self.0.peek()?;
+        (last < step).then(|| {
+            self.0.pop();
+            thing
+        })
+    }
+}
+
+/// The chains of a problem as records, by first use: every chain is a box, with the life of the
+/// whole chain and the root's padded size, rounded up to the alignment. So every sum of sizes is
+/// an aligned offset.
+#[derive(Debug)]
+pub(super) struct Boxes {
+    /// The root of each record.
+    pub(super) roots: Vec<ChunkId>,
+    pub(super) records: Records,
+}
+
+impl Boxes {
+    pub(super) fn of(problem: &Problem) -> Self {
+        let mut boxes: Vec<(ChunkId, Record)> = problem
+            .roots()
+            .map(|root| {
+                let outline = problem.bounding_box(root);
+                let size = problem.align_up(outline.high);
+                (root, Record { size, first: outline.begin, last: outline.end - 1 })
+            })
+            .collect();
+        boxes.sort_by_key(|(_, record)| record.first);
+        let (roots, records) = boxes.into_iter().unzip();
+        Self { roots, records: Records(records) }
+    }
+
+    /// A layout from an offset per record.
+    pub(super) fn layout(&self, problem: &Problem, offsets: &[Bytes]) -> Layout {
+        let mut bases = vec![0; problem.len()];
+        for (root, &offset) in self.roots.iter().zip(offsets) {
+            bases[root.index()] = offset;
+        }
+        Layout::from_roots(problem, |root| bases[root.index()])
+    }
+
+    /// A layout from shared objects, which lie one after another.
+    pub(super) fn share(&self, problem: &Problem, objects: Objects) -> Layout {
+        let layout = self.layout(problem, &objects.offsets().offsets);
+        let (ids, sizes) = objects.into_parts();
+        let mut by_root = vec![None; problem.len()];
+        for (root, id) in self.roots.iter().zip(ids) {
+            by_root[root.index()] = Some(id);
+        }
+        let of_chunk = problem
+            .ids()
+            .map(|chunk| {
+                let (root, _) = problem.place_in_chain(chunk);
+                by_root[root.index()].filter(|_| problem.chunk(chunk).size > 0)
+            })
+            .collect();
+        Layout { objects: Some(ObjectTable { sizes, of_chunk }), ..layout }
+    }
+}

@@ -1,0 +1,85 @@
+//! TFLite's arena for the CPU: large tensors first, best fit.
+//!
+//! **Idea.** Tensors that live in the whole run come first, in order; then by size, largest first,
+//! then by first use. Each goes into the gap between conflicting ones that leaves least.
+//!
+//! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
+//!
+//! **When.** To see what TFLite's interpreter would do.
+//!
+//! **Source.** TensorFlow Lite, `arena_planner` and `simple_memory_arena` (2017 to 2024). The
+//! original leaves open the order of tensors of equal size and first use; here it is the list's.
+//! Its alignment is 64; a problem is planned with its own.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, Problem, Step,
+    planner::{
+        Layout,
+        records::Boxes,
+        tflite::{Offsets, RecordError, Records, placed::Placed},
+    },
+};
+
+/// The alignment of the original, in bytes.
+pub const ALIGNMENT: Bytes = 64;
+
+/// Places records at offsets that are multiples of an alignment in bytes. Those that live from step
+/// 0 to `last_step` live in the whole run and go first. The total is not rounded up.
+///
+/// # Errors
+///
+/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+pub fn offsets(
+    records: &Records,
+    last_step: Step,
+    alignment: Bytes,
+) -> Result<Offsets, RecordError> {
+    records.check_aligned(alignment)?;
+    Ok(place(records, last_step, alignment))
+}
+
+fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&index| {
+        let record = &records[index];
+        let passes = record.first > 0 || record.last < last_step;
+        passes.then_some((Reverse(record.size), record.first))
+    });
+    let mut answer = Offsets { offsets: vec![0; records.len()], total: 0 };
+    let mut placed = Placed::new(records);
+    for index in order {
+        let record = &records[index];
+        if record.size == 0 {
+            continue;
+        }
+        let (mut top, mut start): (Bytes, Bytes) = (0, 0);
+        let mut best: Option<(Bytes, Bytes)> = None;
+        for place in placed.conflicts(record) {
+            // What a gap leaves counts from its start before rounding up, as in the original.
+            if start + record.size <= place.offset
+                && best.is_none_or(|(least, _)| place.offset - start < least)
+            {
+                best = Some((place.offset - top, start));
+            }
+            if place.end > top {
+                top = place.end;
+                start = top.next_multiple_of(alignment);
+            }
+        }
+        let offset = best.map_or(start, |(_, offset)| offset);
+        placed.insert(record, offset, offset + record.size);
+        answer.offsets[index] = offset;
+        answer.total = answer.total.max(offset + record.size);
+    }
+    answer
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    let last_step = problem.steps().saturating_sub(1);
+    boxes.layout(problem, &place(&boxes.records, last_step, problem.alignment()).offsets)
+}

@@ -1,0 +1,69 @@
+//! Equality: reuse among equal sizes.
+//!
+//! **Idea.** Walk over time; a record takes a free object of exactly its size, else a new one.
+//!
+//! **Cost.** O(n log n).
+//!
+//! **When.** For textures whose shape must match, and for nets that repeat a few sizes. No object
+//! ever has a byte too many, but unequal sizes share nothing.
+//!
+//! **Source.** TFLite GPU delegate, `EQUALITY` (2019). For plain sizes it takes the object that
+//! came free last ([`objects`]); for 2-D and 3-D textures the one with the lowest id
+//! ([`texture_objects`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    Problem,
+    planner::{
+        Layout,
+        records::{Boxes, InUse, Size},
+        tflite::{Objects, Records},
+    },
+};
+
+/// Among free objects of the record's size, takes the one that came free last.
+#[must_use]
+pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
+    share_equals(records, Vec::push, Vec::pop)
+}
+
+/// Among free objects of the record's size, takes the one with the lowest id.
+#[must_use]
+pub fn texture_objects<S: Size>(records: &Records<S>) -> Objects<S> {
+    let insert = |free: &mut BTreeSet<usize>, object| {
+        free.insert(object);
+    };
+    share_equals(records, insert, BTreeSet::pop_first)
+}
+
+/// `F` holds the free objects of one size.
+fn share_equals<S: Size, F: Default>(
+    records: &Records<S>,
+    release: impl Fn(&mut F, usize),
+    take: impl Fn(&mut F) -> Option<usize>,
+) -> Objects<S> {
+    let mut objects: Objects<S> = Objects::for_records(records.len());
+    let mut free: BTreeMap<S, F> = BTreeMap::new();
+    let mut in_use = InUse::default();
+    for index in records.by_first_use() {
+        let record = &records[index];
+        while let Some(object) = in_use.ended_before(record.first) {
+            release(free.entry(objects.sizes()[object].clone()).or_default(), object);
+        }
+        let object = free
+            .get_mut(&record.size)
+            .and_then(&take)
+            .unwrap_or_else(|| objects.add(record.size.clone()));
+        objects.assign(index, object);
+        in_use.until(record.last, object);
+    }
+    objects
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.share(problem, objects(&boxes.records))
+}

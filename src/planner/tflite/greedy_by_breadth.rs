@@ -1,0 +1,119 @@
+//! Greedy by breadth: the busiest step first.
+//!
+//! **Idea.** Where most bytes are alive, the plan is decided. Take the steps by breadth, and in
+//! each the records still without object, largest first. A record takes the least object that is
+//! large enough and free in its whole life, else the largest free one and grows it, else a new one.
+//!
+//! **Cost.** O(n log n) and a look at the objects, up to m for each of n records.
+//!
+//! **When.** Shared objects for graphs with a marked peak.
+//!
+//! **Source.** Pisarchyk and Lee, 2020, algorithm 1; TFLite GPU delegate, `GREEDY_BY_BREADTH`
+//! (2020).
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use crate::{
+    Bytes, Problem,
+    planner::{
+        Layout,
+        records::Boxes,
+        tflite::{Objects, Record, Records, profiles::Tasks, ranges::cover, timeline::Timeline},
+    },
+};
+
+/// Shares objects, the busiest step first.
+#[must_use]
+pub fn objects(records: &Records) -> Objects {
+    let mut objects = Objects::for_records(records.len());
+    let mut timelines: Vec<Timeline> = Vec::new();
+    let mut by_size: BTreeMap<Bytes, BTreeSet<usize>> = BTreeMap::new();
+    for index in busiest_first(records) {
+        let record = &records[index];
+        let object = if let Some(object) = best_free(&by_size, &timelines, record) {
+            let size = objects.sizes()[object];
+            if size < record.size {
+                if let Some(equals) = by_size.get_mut(&size) {
+                    equals.remove(&object);
+                }
+                by_size.entry(record.size).or_default().insert(object);
+                objects.grow(object, record.size);
+            }
+            timelines[object].insert(record);
+            object
+        } else {
+            let object = objects.add(record.size);
+            timelines.push(Timeline::of(record));
+            by_size.entry(record.size).or_default().insert(object);
+            object
+        };
+        objects.assign(index, object);
+    }
+    objects
+}
+
+/// The least object that is large enough, else the largest; of equals the lowest id.
+fn best_free(
+    by_size: &BTreeMap<Bytes, BTreeSet<usize>>,
+    timelines: &[Timeline],
+    record: &Record,
+) -> Option<usize> {
+    let large = by_size.range(record.size..).flat_map(|(_, objects)| objects);
+    let small = by_size.range(..record.size).rev().flat_map(|(_, objects)| objects);
+    let free = |object: &usize| timelines[*object].distance(record.first, record.last).is_some();
+    large.chain(small).copied().find(free)
+}
+
+/// The records in the order of the busiest step in which each is alive; of equally busy steps the
+/// first counts. Within a step by size, largest first, equals in order.
+fn busiest_first(records: &Records) -> Vec<usize> {
+    let tasks = Tasks::of(records);
+    let breadths = tasks.breadths(records);
+    let mut by_breadth: Vec<usize> = (0..breadths.len()).collect();
+    by_breadth.sort_by_key(|&task| Reverse(breadths[task]));
+    let mut ranks = vec![0; breadths.len()];
+    for (rank, &task) in by_breadth.iter().enumerate() {
+        ranks[task] = rank;
+    }
+    let ranks = Minima::of(&ranks);
+    let mut order: Vec<(usize, Reverse<Bytes>, usize)> = records
+        .iter()
+        .enumerate()
+        .map(|(index, record)| {
+            let (first, last) = tasks.range(record);
+            (ranks.least(first, last), Reverse(record.size), index)
+        })
+        .collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, index)| index).collect()
+}
+
+/// The least value of any range of places, by node of a tree of [`ranges`](super::ranges).
+struct Minima(Vec<usize>);
+
+impl Minima {
+    fn of(values: &[usize]) -> Self {
+        let mut tree = vec![usize::MAX; values.len()];
+        tree.extend_from_slice(values);
+        for node in (1..values.len()).rev() {
+            tree[node] = tree[2 * node].min(tree[2 * node + 1]);
+        }
+        Self(tree)
+    }
+
+    /// The least value from `first` to `last`, both included.
+    fn least(&self, first: usize, last: usize) -> usize {
+        let leaves = self.0.len() / 2;
+        cover(leaves, first, last).map(|node| self.0[node]).min().unwrap_or(usize::MAX)
+    }
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.share(problem, objects(&boxes.records))
+}

@@ -1,0 +1,163 @@
+//! Greedy by size: large records first, each into the object that is nearest in time.
+//!
+//! **Idea.** The positional maxima say how large the k-th object must be anyway, so records that
+//! fall between the same two maxima are equally urgent. Among them the one goes first that fits
+//! an object with the fewest idle steps in between, and takes it; one that fits no object opens a
+//! new one.
+//!
+//! **Cost.** Every placed record is compared with every waiting one: O(n^2), a few nanoseconds
+//! each; a record whose best object is taken looks at all open ones again. A bit per record and
+//! object says who is barred where.
+//!
+//! **When.** The best shared objects of the field on most graphs.
+//!
+//! **Source.** Pisarchyk and Lee, 2020, algorithm 2 and its improvement; TFLite GPU delegate,
+//! `GREEDY_BY_SIZE` for objects, `GreedyBySizeDistPriority` (2020).
+
+use crate::{
+    Bytes, Problem, Step,
+    planner::{
+        Layout,
+        records::Boxes,
+        tflite::{
+            Objects, Record, Records, greedy_by_breadth, profiles::positional_maxima,
+            timeline::Timeline,
+        },
+    },
+};
+
+/// No object is near.
+const FAR: Step = Step::MAX;
+
+/// A record that waits for its object.
+struct Waiting {
+    first: Step,
+    last: Step,
+    /// The steps to the nearest record of the best object, or `FAR`.
+    distance: Step,
+    /// The object that fits with the least distance, the earliest to reach it; meaningless if
+    /// the distance is `FAR`.
+    best: usize,
+    record: usize,
+}
+
+/// An object that records may still join.
+struct Open {
+    timeline: Timeline,
+    /// A bit per record: it conflicts with one of the object's. Right for waiting records.
+    barred: Vec<u64>,
+}
+
+impl Open {
+    fn bar(&mut self, record: usize) {
+        self.barred[record / 64] |= 1 << (record % 64);
+    }
+
+    fn bars(&self, record: usize) -> bool {
+        self.barred[record / 64] & (1 << (record % 64)) != 0
+    }
+}
+
+/// Shares objects, large records first.
+#[must_use]
+pub fn objects(records: &Records) -> Objects {
+    let mut objects = Objects::for_records(records.len());
+    let mut open: Vec<Open> = Vec::new();
+    let mut waiting: Vec<Waiting> = records
+        .by_size()
+        .into_iter()
+        .map(|record| {
+            let Record { first, last, .. } = records[record];
+            Waiting { first, last, distance: FAR, best: 0, record }
+        })
+        .collect();
+    // Sorted by size, the records of one position follow each other; the smallest come last here.
+    waiting.reverse();
+    let mut floors = positional_maxima(records).into_iter().skip(1);
+    while !waiting.is_empty() {
+        let floor = floors.next();
+        let is_above = |size: Bytes| floor.is_none_or(|floor| size > floor);
+        let urgent = waiting.partition_point(|w| !is_above(records[w.record].size));
+        while let Some(next) = most_urgent(&waiting[urgent..]) {
+            let Waiting { distance, best, record: index, .. } = waiting.remove(urgent + next);
+            let record = &records[index];
+            let object = if distance == FAR {
+                let barred = vec![0; records.len().div_ceil(64)];
+                open.push(Open { timeline: Timeline::of(record), barred });
+                objects.add(record.size)
+            } else {
+                open[best].timeline.insert(record);
+                objects.grow(best, record.size);
+                best
+            };
+            objects.assign(index, object);
+            update(&mut waiting, &mut open, record, object);
+        }
+    }
+    objects
+}
+
+/// The waiting record with the least distance; of equals the largest, then the first in the list.
+fn most_urgent(urgent: &[Waiting]) -> Option<usize> {
+    // From the back, where the largest are.
+    let (at, _) = urgent.iter().enumerate().rev().min_by_key(|(_, waiting)| waiting.distance)?;
+    Some(at)
+}
+
+/// The steps between a record and a waiting one; `FAR` if they conflict.
+fn gap(record: &Record, waiting: &Waiting) -> Step {
+    if waiting.last < record.first {
+        record.first - waiting.last
+    } else if record.last < waiting.first {
+        waiting.first - record.last
+    } else {
+        FAR
+    }
+}
+
+/// An object has taken a record: it comes nearer to some and is barred for others.
+fn update(waiting: &mut [Waiting], open: &mut [Open], record: &Record, object: usize) {
+    for other in waiting {
+        let gap = gap(record, other);
+        if gap == FAR {
+            open[object].bar(other.record);
+            if other.best == object && other.distance != FAR {
+                (other.distance, other.best) = nearest(open, other);
+            }
+        } else if gap < other.distance && !open[object].bars(other.record) {
+            (other.distance, other.best) = (gap, object);
+        }
+    }
+}
+
+/// The nearest object that is not barred; of equals the lowest id.
+fn nearest(open: &[Open], waiting: &Waiting) -> (Step, usize) {
+    let mut best = (FAR, 0);
+    for (object, open) in open.iter().enumerate().filter(|(_, open)| !open.bars(waiting.record)) {
+        let distance = open.timeline.distance(waiting.first, waiting.last).unwrap_or(FAR);
+        best = best.min((distance, object));
+    }
+    best
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.share(problem, objects(&boxes.records))
+}
+
+/// *Greedy best*: greedy by size, unless greedy by breadth is strictly smaller. The strategy that
+/// TFLite itself uses for buffers.
+#[must_use]
+pub fn best_objects(records: &Records) -> Objects {
+    let (by_size, by_breadth) = (objects(records), greedy_by_breadth::objects(records));
+    if by_breadth.total() < by_size.total() { by_breadth } else { by_size }
+}
+
+/// Plans a problem by [`best_objects`], every chain a box.
+#[must_use]
+pub fn best_layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.share(problem, best_objects(&boxes.records))
+}

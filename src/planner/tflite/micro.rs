@@ -1,0 +1,118 @@
+//! TFLite Micro: large buffers first, first fit, some offsets given from outside.
+//!
+//! **Idea.** Buffers with an offline offset lie where a tool has put them before. The others follow
+//! by size, largest first, each into the lowest gap between conflicting ones that holds it.
+//!
+//! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
+//!
+//! **When.** To see what a microcontroller would do, or to plan around buffers that are fixed.
+//!
+//! **Source.** TensorFlow Lite for Microcontrollers, `GreedyMemoryPlanner` (2019). Of equal sizes
+//! the last added comes first. The original does not notice offline offsets that clash; here they
+//! are an error. Its alignment is 16; a problem is planned with its own.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, Problem,
+    planner::{
+        Layout,
+        records::Boxes,
+        tflite::{Offsets, Record, RecordError, Records, placed::Placed},
+    },
+};
+
+/// The alignment of the original, in bytes.
+pub const ALIGNMENT: Bytes = 16;
+
+/// Places records, their sizes rounded up to a multiple of an alignment in bytes.
+///
+/// # Errors
+///
+/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordError> {
+    offsets_around(records, &vec![None; records.len()], alignment)
+}
+
+/// Places records around those that have an offline offset.
+///
+/// # Errors
+///
+/// If `offline` has not an entry per record, two offline offsets clash, the alignment is 0, or the
+/// aligned sizes, or an offline offset and a size, do not add up in 64 bits.
+pub fn offsets_around(
+    records: &Records,
+    offline: &[Option<Bytes>],
+    alignment: Bytes,
+) -> Result<Offsets, RecordError> {
+    if offline.len() != records.len() {
+        return Err(RecordError::Count { records: records.len(), entries: offline.len() });
+    }
+    let records = records.rounded_up(alignment)?;
+    check_offline(&records, offline)?;
+    Ok(place(&records, offline))
+}
+
+fn place(records: &Records, offline: &[Option<Bytes>]) -> Offsets {
+    let mut order: Vec<usize> = (0..records.len()).rev().collect();
+    order.sort_by_key(|&index| match offline[index] {
+        Some(_) => (None, index),
+        None => (Some(Reverse(records[index].size)), 0),
+    });
+    let mut answer = Offsets { offsets: vec![0; records.len()], total: 0 };
+    let mut placed = Placed::new(records);
+    for index in order {
+        let record = &records[index];
+        let offset = offline[index].unwrap_or_else(|| first_fit(&mut placed, record));
+        placed.insert(record, offset, offset + record.size);
+        answer.offsets[index] = offset;
+        answer.total = answer.total.max(offset + record.size);
+    }
+    answer
+}
+
+fn first_fit(placed: &mut Placed, record: &Record) -> Bytes {
+    let mut top: Bytes = 0;
+    for place in placed.conflicts(record) {
+        if place.offset.checked_sub(top).is_some_and(|gap| gap >= record.size) {
+            break;
+        }
+        top = top.max(place.end);
+    }
+    top
+}
+
+/// No two offline records may share steps and bytes, and the others must fit on top of them.
+fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), RecordError> {
+    let mut fixed: Vec<(Bytes, Bytes, usize)> = Vec::new();
+    let mut top: Bytes = 0;
+    for (index, (record, offset)) in records.iter().zip(offline).enumerate() {
+        let Some(offset) = *offset else { continue };
+        let overflow = RecordError::SizeOverflow { record: index };
+        let end = offset.checked_add(record.size).ok_or(overflow)?;
+        fixed.push((offset, end, index));
+        top = top.max(end);
+    }
+    let sum: Bytes = records.iter().map(|record| record.size).sum();
+    if top.checked_add(sum).is_none() {
+        return Err(RecordError::SizeOverflow { record: records.len() - 1 });
+    }
+    fixed.sort_unstable();
+    for (at, &(_, end, a)) in fixed.iter().enumerate() {
+        let beside = fixed[at + 1..].iter().take_while(|&&(offset, ..)| offset < end);
+        let empty = |index: usize| records[index].size == 0;
+        for &(.., b) in beside {
+            if records[a].conflicts(&records[b]) && !empty(a) && !empty(b) {
+                return Err(RecordError::Clash { records: (a.min(b), a.max(b)) });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.layout(problem, &place(&boxes.records, &vec![None; boxes.records.len()]).offsets)
+}

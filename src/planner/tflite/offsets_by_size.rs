@@ -1,0 +1,64 @@
+//! Offsets greedy by size: large records first, each into the tightest gap.
+//!
+//! **Idea.** Take the records by size, largest first. Among those already placed that share a step
+//! with it, look for the smallest gap that holds it, the lowest of equals; if there is none, it
+//! goes on top of them.
+//!
+//! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
+//!
+//! **When.** The best of the simple planners for one pool; a few per cent above the lower bound on
+//! most nets.
+//!
+//! **Source.** Pisarchyk and Lee, 2020, algorithm 3; TFLite GPU delegate, `GREEDY_BY_SIZE` for
+//! offsets (2020).
+
+use crate::{
+    Bytes, Problem,
+    planner::{
+        Layout,
+        records::Boxes,
+        tflite::{Offsets, RecordError, Records, placed::Placed},
+    },
+};
+
+/// Places records at offsets that are multiples of an alignment in bytes, which need not be a
+/// power of two. The total is not rounded up.
+///
+/// # Errors
+///
+/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordError> {
+    records.check_aligned(alignment)?;
+    Ok(place(records, alignment))
+}
+
+fn place(records: &Records, alignment: Bytes) -> Offsets {
+    let mut answer = Offsets { offsets: vec![0; records.len()], total: 0 };
+    let mut placed = Placed::new(records);
+    for index in records.by_size() {
+        let record = &records[index];
+        let mut top = 0;
+        let mut best: Option<(Bytes, Bytes)> = None;
+        for place in placed.conflicts(record) {
+            if let Some(gap) = place.offset.checked_sub(top)
+                && gap >= record.size
+                && best.is_none_or(|(smallest, _)| gap < smallest)
+            {
+                best = Some((gap, top));
+            }
+            top = top.max(place.end);
+        }
+        let offset = best.map_or(top, |(_, offset)| offset);
+        placed.insert(record, offset, (offset + record.size).next_multiple_of(alignment));
+        answer.offsets[index] = offset;
+        answer.total = answer.total.max(offset + record.size);
+    }
+    answer
+}
+
+/// Plans a problem, every chain a box.
+#[must_use]
+pub fn layout(problem: &Problem) -> Layout {
+    let boxes = Boxes::of(problem);
+    boxes.layout(problem, &place(&boxes.records, problem.alignment()).offsets)
+}

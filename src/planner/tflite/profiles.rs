@@ -1,0 +1,132 @@
+//! Task profiles, breadths and positional maxima: what the greedy strategies go by, and the two
+//! lower bounds.
+//!
+//! The profile of a step is the list of records alive there, largest first; its sum is the
+//! breadth of the step. Positional maximum k is the largest k-th size over all profiles: objects
+//! sorted by size must each be at least that large.
+//!
+//! **Source.** Pisarchyk and Lee, 2020, section 4; TFLite GPU delegate, `internal.cc` (2019).
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, Step,
+    planner::tflite::{
+        Record, Records,
+        ranges::{ancestors, cover},
+    },
+};
+
+/// The records alive at a step, largest first; equals keep their order. Looks through the list.
+#[must_use]
+pub fn task_profile(records: &Records, task: Step) -> Vec<usize> {
+    let mut profile: Vec<usize> = (0..records.len())
+        .filter(|&index| (records[index].first..=records[index].last).contains(&task))
+        .collect();
+    profile.sort_by_key(|&index| Reverse(records[index].size));
+    profile
+}
+
+/// The largest first, second, third, ... size over all profiles, in bytes. O(n log n).
+#[must_use]
+pub fn positional_maxima(records: &Records) -> Vec<Bytes> {
+    let tasks = Tasks::of(records);
+    let mut alive = Counts::new(tasks.steps.len());
+    let mut maxima = Vec::new();
+    // By size: the record with which k of them come to be alive at once has the k-th maximum.
+    for index in records.by_size() {
+        let (first, last) = tasks.range(&records[index]);
+        if alive.add(first, last) > maxima.len() {
+            maxima.push(records[index].size);
+        }
+    }
+    maxima
+}
+
+/// No shared objects can be smaller in sum, in bytes: the sum of the positional maxima.
+#[must_use]
+pub fn shared_objects_bound(records: &Records) -> Bytes {
+    positional_maxima(records).iter().sum()
+}
+
+/// No pool can be smaller, in bytes: the largest breadth.
+#[must_use]
+pub fn offsets_bound(records: &Records) -> Bytes {
+    Tasks::of(records).breadths(records).into_iter().max().unwrap_or(0)
+}
+
+/// The steps in which a record begins. Every profile is a part of the profile of one of them.
+pub(super) struct Tasks {
+    /// Ascending.
+    pub(super) steps: Vec<Step>,
+}
+
+impl Tasks {
+    pub(super) fn of(records: &Records) -> Self {
+        let mut steps: Vec<Step> = records.iter().map(|record| record.first).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        Self { steps }
+    }
+
+    /// The first and the last task, by place, in which a record is alive.
+    pub(super) fn range(&self, record: &Record) -> (usize, usize) {
+        let first = self.steps.partition_point(|&step| step < record.first);
+        let last = self.steps.partition_point(|&step| step <= record.last) - 1;
+        (first, last)
+    }
+
+    /// The breadth of each task, in bytes.
+    pub(super) fn breadths(&self, records: &Records) -> Vec<Bytes> {
+        let mut begin: Vec<Bytes> = vec![0; self.steps.len()];
+        let mut end = begin.clone();
+        for record in records.iter() {
+            let (first, last) = self.range(record);
+            begin[first] += record.size;
+            end[last] += record.size;
+        }
+        let mut breadth = 0;
+        begin
+            .into_iter()
+            .zip(end)
+            .map(|(begin, end)| {
+                breadth += begin;
+                breadth -= end;
+                breadth + end
+            })
+            .collect()
+    }
+}
+
+/// A counter per task, with the largest of them at hand.
+///
+/// In tables by node of a tree of [`ranges`](super::ranges), the counters at its leaves.
+struct Counts {
+    leaves: usize,
+    /// What was added to the whole subtree.
+    added: Vec<usize>,
+    /// The largest counter of the subtree, without what was added above it.
+    largest: Vec<usize>,
+}
+
+impl Counts {
+    fn new(counters: usize) -> Self {
+        let leaves = counters.next_power_of_two();
+        Self { leaves, added: vec![0; 2 * leaves], largest: vec![0; 2 * leaves] }
+    }
+
+    /// Counts one more from `first` to `last` and returns the largest counter.
+    fn add(&mut self, first: usize, last: usize) -> usize {
+        for node in cover(self.leaves, first, last) {
+            self.added[node] += 1;
+            self.largest[node] += 1;
+        }
+        for leaf in [first + self.leaves, last + self.leaves] {
+            for node in ancestors(leaf).skip(1) {
+                let children = self.largest[2 * node].max(self.largest[2 * node + 1]);
+                self.largest[node] = children + self.added[node];
+            }
+        }
+        self.largest[1]
+    }
+}

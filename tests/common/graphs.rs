@@ -1,0 +1,53 @@
+//! Whether a plan of storages is right, by running it.
+
+use std::collections::BTreeMap;
+
+use memplan::planner::nnvm::{Entry, Graph, MemoryPlan};
+
+/// The first entry that somebody would find overwritten, and by whom it is read (`None`: it is an
+/// output of the graph). An operator may write an output where an input lies only if it works in
+/// place.
+pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usize>)> {
+    // Who wrote what a storage holds, and what each entry should hold: an identity passes it on.
+    let mut held: BTreeMap<usize, Entry> = BTreeMap::new();
+    let mut content: BTreeMap<Entry, Entry> = BTreeMap::new();
+    let is_lost =
+        |entry: Entry, held: &BTreeMap<usize, Entry>, content: &BTreeMap<Entry, Entry>| {
+            let storage = plan.entry(entry).storage;
+            storage.is_some_and(|storage| held.get(&storage) != content.get(&entry))
+        };
+    for &index in graph.order() {
+        let node = &graph.nodes()[index];
+        let reads = |at: &usize| !node.ignored_inputs.contains(at);
+        let inputs: Vec<usize> = (0..node.inputs.len()).filter(reads).collect();
+        for &input in &inputs {
+            if is_lost(node.inputs[input], &held, &content) {
+                return Some((node.inputs[input], Some(index)));
+            }
+        }
+        for (output, planned) in plan.entries[index].iter().enumerate() {
+            let entry = Entry { node: index, output };
+            let Some(storage) = planned.storage else { continue };
+            let identity = node.in_place.iter().any(|pair| {
+                pair.identity && pair.output == output && Some(pair.input) == planned.taken_from
+            });
+            let source = planned.taken_from.map(|input| node.inputs[input]);
+            let written = source.filter(|_| identity).map_or(entry, |source| content[&source]);
+            for &input in &inputs {
+                let same = plan.entry(node.inputs[input]).storage == Some(storage);
+                let in_place = source
+                    .is_some_and(|source| content.get(&source) == content.get(&node.inputs[input]));
+                if same && !in_place {
+                    return Some((node.inputs[input], Some(index)));
+                }
+            }
+            content.insert(entry, written);
+            held.insert(storage, written);
+        }
+    }
+    graph
+        .outputs()
+        .iter()
+        .find(|&&entry| is_lost(entry, &held, &content))
+        .map(|&entry| (entry, None))
+}

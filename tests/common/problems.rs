@@ -1,0 +1,54 @@
+//! Problems to plan, and whether a layout is right.
+
+use memplan::{
+    Problem,
+    planner::Layout,
+    problem::{ChunkId, Segment},
+};
+
+/// What is wrong with a layout, by comparing every segment with every other.
+pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
+    let pool = layout.pool_size(problem);
+    if pool < problem.lower_bound().bytes {
+        return Some(format!("a pool of {pool} is below the lower bound"));
+    }
+    let mut laid: Vec<(ChunkId, Segment)> = Vec::new();
+    for root in problem.roots() {
+        let base = layout.offset(root);
+        if !base.is_multiple_of(problem.alignment()) {
+            return Some(format!("{root:?} lies at {base}"));
+        }
+        if base + problem.padded_size(root) > pool {
+            return Some(format!("{root:?} sticks out"));
+        }
+        for chunk in problem.chain(root) {
+            if layout.offset(chunk) != base + problem.place_in_chain(chunk).1 {
+                return Some(format!("{chunk:?} is not in its place in the chain"));
+            }
+        }
+        laid.extend(problem.segments(root).map(|segment| {
+            let (low, high) = (base + segment.low, base + segment.high);
+            (root, Segment { low, high, ..segment })
+        }));
+    }
+    for (at, (root, a)) in laid.iter().enumerate() {
+        for (other, b) in &laid[at + 1..] {
+            let in_time = a.begin < b.end && b.begin < a.end;
+            if root != other && in_time && a.low < b.high && b.low < a.high {
+                return Some(format!("{a:?} and {b:?} overlap"));
+            }
+        }
+    }
+    None
+}
+
+/// A problem in MiniMalloc's form: a line per chunk, its id, first step, end and size.
+pub fn from_csv(text: &str) -> Problem {
+    let mut problem = Problem::builder();
+    for line in text.lines().skip(1) {
+        let numbers: Vec<u64> =
+            line.split(',').skip(1).map(|n| n.trim().parse().unwrap()).collect();
+        problem.chunk(numbers[0]..numbers[1], numbers[2]);
+    }
+    problem.build().unwrap()
+}
