@@ -57,7 +57,7 @@ strategies! {
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
     BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
-    IntervalMove "interval-move", Some(40_000) => interval_move::layout,
+    IntervalMove "interval-move", Some(100_000) => interval_move::layout,
         "MegEngine's offline planner: long lives first, pushing up what is in the way";
     FreeList "free-list", None => free_list::layout,
         "a linked list of available blocks, the largest of which grows";
@@ -69,9 +69,9 @@ strategies! {
         "shared objects: over time, the free object of the nearest size";
     TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000) =>
         tflite::greedy_by_breadth::layout, "shared objects: the busiest step first";
-    TfliteGreedyBySize "tflite-greedy-by-size", Some(40_000) => tflite::greedy_by_size::layout,
+    TfliteGreedyBySize "tflite-greedy-by-size", Some(100_000) => tflite::greedy_by_size::layout,
         "shared objects: large ones first, into the object nearest in time";
-    TfliteGreedyBest "tflite-greedy-best", Some(40_000) => tflite::greedy_by_size::best_layout,
+    TfliteGreedyBest "tflite-greedy-best", Some(100_000) => tflite::greedy_by_size::best_layout,
         "shared objects: the better of by-size and by-breadth";
     TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000) => tflite::min_cost_flow::layout,
         "shared objects: who hands its object on to whom, as a flow of least cost";
