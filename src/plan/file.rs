@@ -16,6 +16,9 @@ pub struct PlanFile {
     pub format: String,
     /// Name of the strategy.
     pub strategy: String,
+    /// Name of the strategy that was chosen; left out if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner: Option<String>,
     /// Bytes to reserve.
     pub pool_size: Bytes,
     /// Bytes that every plan needs.
@@ -42,6 +45,9 @@ pub struct PlanFile {
     /// The tensors.
     #[serde(default)]
     pub tensors: Vec<TensorEntry>,
+    /// The sizes of the shared objects in bytes, by id; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Bytes>,
 }
 
 /// A planned chunk.
@@ -56,6 +62,8 @@ pub struct ChunkEntry {
     offset: Bytes,
     #[serde(default)]
     overwrites: Option<LinkEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object: Option<usize>,
 }
 
 /// An overwrite link.
@@ -111,6 +119,7 @@ impl From<Plan> for PlanFile {
         Self {
             format: FORMAT.to_owned(),
             strategy: plan.strategy.to_string(),
+            winner: plan.winner.map(|winner| winner.to_string()),
             pool_size: plan.pool_size,
             lower_bound: plan.lower_bound,
             proven_optimal: plan.proven_optimal,
@@ -133,6 +142,7 @@ impl From<Plan> for PlanFile {
                     overwrites: chunk
                         .overwrites
                         .map(|(chunk, offset)| LinkEntry { chunk: ids[chunk], offset }),
+                    object: chunk.object,
                 })
                 .collect(),
             tensors: plan
@@ -147,6 +157,7 @@ impl From<Plan> for PlanFile {
                     TensorEntry { name, chunk, supplied, offset, size }
                 })
                 .collect(),
+            objects: plan.objects,
         }
     }
 }
@@ -183,6 +194,7 @@ impl TryFrom<PlanFile> for Plan {
                     end: chunk.end,
                     offset: chunk.offset,
                     overwrites,
+                    object: chunk.object,
                 })
             })
             .collect::<Result<_, PlanFileError>>()?;
@@ -200,6 +212,7 @@ impl TryFrom<PlanFile> for Plan {
             .collect::<Result<_, PlanFileError>>()?;
         Ok(Self {
             strategy: file.strategy.parse()?,
+            winner: file.winner.map(|winner| winner.parse()).transpose()?,
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,
@@ -210,6 +223,7 @@ impl TryFrom<PlanFile> for Plan {
             peak_step: file.peak_step,
             chunks,
             tensors,
+            objects: file.objects,
         })
     }
 }

@@ -20,6 +20,8 @@ use crate::{
 pub struct Plan {
     /// Who planned.
     pub strategy: Strategy,
+    /// Whose plan this is, if the strategy chose among several planners.
+    pub winner: Option<Strategy>,
     /// What the framework must reserve, in bytes.
     pub pool_size: Bytes,
     /// No plan of the same problem can be smaller, in bytes.
@@ -40,6 +42,8 @@ pub struct Plan {
     pub chunks: Vec<PlannedChunk>,
     /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
     pub tensors: Vec<PlannedTensor>,
+    /// The sizes of the shared objects in bytes, if the strategy answers with such.
+    pub objects: Vec<Bytes>,
 }
 
 /// A chunk with its place in the pool.
@@ -59,6 +63,8 @@ pub struct PlannedChunk {
     pub offset: Bytes,
     /// The chunk that it is written over, by its place in [`Plan::chunks`], and where in it.
     pub overwrites: Option<(usize, Bytes)>,
+    /// The shared object that it lies in, by its place in [`Plan::objects`].
+    pub object: Option<usize>,
 }
 
 /// A tensor with its place.
@@ -98,6 +104,7 @@ impl Plan {
         let bound = problem.lower_bound();
         let pool_size = layout.pool_size(problem);
         let labels = problem.labels();
+        let objects = layout.objects.as_ref();
         let chunks = problem
             .ids()
             .map(|id| {
@@ -112,11 +119,13 @@ impl Plan {
                     overwrites: problem
                         .link(id)
                         .map(|link| (link.overwritten.index(), link.offset)),
+                    object: objects.and_then(|objects| objects.of_chunk[id.index()]),
                 }
             })
             .collect();
         Self {
             strategy,
+            winner: layout.winner,
             pool_size,
             lower_bound: bound.bytes,
             proven_optimal: pool_size == bound.bytes,
@@ -127,6 +136,7 @@ impl Plan {
             peak_step: bound.peak_step,
             chunks,
             tensors: Vec::new(),
+            objects: objects.map(|objects| objects.sizes.clone()).unwrap_or_default(),
         }
     }
 

@@ -52,8 +52,8 @@ macro_rules! strategies {
 }
 
 strategies! {
-    Best "best", None => best::layout, "the smallest pool among the cheap planners";
     #[default]
+    Best "best", None => best::layout, "the smallest pool among the cheap planners";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
     BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";

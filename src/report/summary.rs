@@ -30,11 +30,17 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
     }
     let _ = writeln!(
         text,
-        "{} chunks, {links} of them written over another, {} tensors, {} steps; strategy {}",
+        "{} chunks, {links} of them written over another, {} tensors, {} steps; strategy {}{}{}",
         plan.chunks.len(),
         plan.tensors.len(),
         plan.steps,
         plan.strategy,
+        plan.winner.map_or_else(String::new, |winner| format!(": {winner}")),
+        if plan.objects.is_empty() {
+            String::new()
+        } else {
+            format!(", {} shared objects", plan.objects.len())
+        },
     );
     text
 }
