@@ -34,6 +34,45 @@ fn the_figure_is_what_the_tool_prints(
 ) {
     let run = memplan_with(args, log, "");
     let printed = if log.is_some() { run.err } else { run.out };
+    compare_figure(figure, &printed);
+}
+
+/// Each planner's page shows the same eight chunks.
+#[test]
+fn every_planner_has_a_page_with_its_map() {
+    for strategy in memplan::Strategy::ALL.iter().map(|strategy| strategy.name()) {
+        let figure = format!("planner-{strategy}.txt");
+        let args =
+            ["show", "book/src/figures/eight.json", "--strategy", strategy, "--height", "40"];
+        compare_figure(&figure, &command::memplan(&args).out);
+        if strategy != "pushdown" {
+            let page = fs::read_to_string(book().join(format!("planner-{strategy}.md"))).unwrap();
+            assert!(page.contains(&format!("`--strategy {strategy}`")) && page.contains(&figure));
+        }
+    }
+}
+
+/// Two of the models are not the project's own.
+#[test]
+fn the_table_of_planners_is_what_the_tool_prints() {
+    let model = |name: &str| format!("../shared/data/models/{name}.onnx");
+    let (resnet, vit) = (model("resnet50_b1"), model("vit_b_16_b1"));
+    if !Path::new(env!("CARGO_MANIFEST_DIR")).join(&resnet).exists() {
+        return;
+    }
+    let run = command::memplan(&[
+        "compare",
+        &resnet,
+        &vit,
+        "book/src/figures/tiling.csv",
+        "book/src/figures/crowd.csv",
+    ]);
+    let names =
+        |text: String| text.replace("../shared/data/models/", "").replace("book/src/figures/", "");
+    compare_figure("compare.txt", &names(run.out));
+}
+
+fn compare_figure(figure: &str, printed: &str) {
     assert!(!printed.is_empty());
     let path = book().join("figures").join(figure);
     snapbox::Assert::new()

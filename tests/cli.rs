@@ -109,6 +109,24 @@ fn the_input_may_come_from_standard_input() {
     assert!(run.err.contains("standard input: the name does not end in"), "{}", run.err);
 }
 
+/// One input: a row per strategy. Several: a column per input. For machines: numbers.
+#[test]
+fn all_strategies_stand_side_by_side() {
+    let other = "book/src/figures/eight.json";
+    let run = memplan(&["compare", EXAMPLE]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for strategy in memplan::Strategy::ALL {
+        assert_eq!(run.out.matches(&format!("\n  {} ", strategy.name())).count(), 1, "{}", run.out);
+    }
+    let run = memplan(&["compare", EXAMPLE, other]);
+    assert!(run.out.contains("(1)       (2)\n"), "{}", run.out);
+    let run = memplan(&["compare", EXAMPLE, other, "--json"]);
+    let inputs: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(inputs[1]["lower_bound"], 15360);
+    assert_eq!(inputs[0]["strategies"].as_array().unwrap().len(), memplan::Strategy::ALL.len());
+    assert_eq!(inputs[1]["strategies"][0]["pool_size"], 15360);
+}
+
 #[test]
 fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     let folder = tempfile::tempdir().unwrap();

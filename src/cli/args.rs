@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Check that a plan is right for its input; lists every violation.
     Verify(VerifyArgs),
+    /// Compare all strategies: pool size, ratio to the lower bound, planning time.
+    Compare(CompareArgs),
     /// Draw the memory map.
     Show(ShowArgs),
     /// Say why the pool is as large as it is.
@@ -72,6 +74,13 @@ pub(crate) struct StrategyArgs {
     /// The planner.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
     pub(crate) strategy: Strategy,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+}
+
+/// What holds for all strategies.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutArgs {
     /// Alignment of offsets in bytes, a power of two [default: the problem's, else 1].
     #[arg(long, value_name = "BYTES")]
     pub(crate) alignment: Option<u64>,
@@ -111,6 +120,20 @@ pub(crate) struct VerifyArgs {
     pub(crate) plan: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// What to plan; several inputs give one table with a column for each.
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,21 +3,24 @@
 use std::{
     io::{self, Write},
     path::Path,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use memplan::{
     OpSequence, Plan, Planner, Problem,
     import::{Format, Input},
     lower::{LoweringOptions, lower},
-    networks,
+    networks, planner,
     report::{self, MapOptions, Size, StepNames},
     verify,
 };
 
 use crate::cli::{
     Failure, Verdict,
-    args::{ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs, VerifyArgs},
+    args::{
+        CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs,
+        VerifyArgs,
+    },
     files,
 };
 
@@ -64,7 +67,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         report::write_plan_csv(&mut out, &plan, labels)?;
     } else {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
-        writeln!(out, "{name}, planned in {}", seconds(took))?;
+        writeln!(out, "{name}, planned in {}", report::seconds(took))?;
         write!(out, "{}", report::summary(&plan, step_names(&input)))?;
     }
     out.flush()?;
@@ -110,6 +113,27 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
+}
+
+pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
+    let mut comparisons = Vec::with_capacity(args.paths.len());
+    for path in &args.paths {
+        let input = files::read_input(path, &args.reading)?;
+        let problem = lowered(&input, path, args.reading.lowering())?;
+        let alignment = args.layout.alignment.unwrap_or(problem.alignment());
+        let padding = args.layout.padding.unwrap_or(problem.padding());
+        let problem =
+            problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(path), error))?;
+        comparisons.push((files::name(path), planner::compare(&problem)));
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match &comparisons[..] {
+        _ if args.json => writeln!(out, "{:#}", report::comparisons_json(&comparisons))?,
+        [(name, comparison)] => write!(out, "{}", report::comparison(name, comparison))?,
+        _ => write!(out, "{}", report::comparisons(&comparisons))?,
+    }
+    out.flush()?;
+    Ok(Verdict::Good)
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
@@ -220,10 +244,10 @@ fn make_plan(
     planning: &StrategyArgs,
 ) -> Result<Plan, Failure> {
     let mut planner = Planner::new().strategy(planning.strategy).lowering(reading.lowering());
-    if let Some(alignment) = planning.alignment {
+    if let Some(alignment) = planning.layout.alignment {
         planner = planner.alignment(alignment);
     }
-    if let Some(padding) = planning.padding {
+    if let Some(padding) = planning.layout.padding {
         planner = planner.padding(padding);
     }
     let plan = match input {
@@ -253,12 +277,4 @@ fn map_options(width: Option<usize>, height: usize) -> MapOptions {
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
     let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
     MapOptions { width, height }
-}
-
-fn seconds(took: Duration) -> String {
-    match took.as_micros() {
-        micros if micros < 10_000 => format!("{micros} µs"),
-        micros if micros < 10_000_000 => format!("{} ms", micros / 1000),
-        _ => format!("{:.1} s", took.as_secs_f64()),
-    }
 }

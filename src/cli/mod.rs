@@ -52,6 +52,7 @@ pub(crate) fn run() -> ExitCode {
         }
         Some(Command::Plan(args)) => commands::plan(args),
         Some(Command::Verify(args)) => commands::verify(args),
+        Some(Command::Compare(args)) => commands::compare(args),
         Some(Command::Show(args)) => commands::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),

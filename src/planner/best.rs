@@ -60,7 +60,7 @@ fn walks(strategy: Strategy) -> bool {
 }
 
 /// The number of pairs of chains that are alive in a common step.
-fn conflicts(problem: &Problem) -> u64 {
+pub(super) fn conflicts(problem: &Problem) -> u64 {
     let boxes = || problem.roots().map(|root| problem.bounding_box(root));
     let mut begins: Vec<Step> = boxes().map(|outline| outline.begin).collect();
     let mut ends: Vec<Step> = boxes().map(|outline| outline.end).collect();

@@ -5,6 +5,7 @@
 pub mod best;
 pub mod best_fit;
 mod chunk_order;
+mod compare;
 mod error;
 pub mod free_list;
 pub mod interval_move;
@@ -19,6 +20,7 @@ pub mod tflite;
 
 use tracing::{debug, info};
 
+pub use compare::{Comparison, Entry, Outcome, compare};
 pub use error::PlanError;
 pub use layout::{Layout, ObjectTable};
 pub use objects::{Objects, Offsets};

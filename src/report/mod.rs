@@ -1,5 +1,6 @@
 //! Plans for people and other programs: text, a memory map, JSON, CSV. A plan in, text out.
 
+mod compare;
 #[cfg(feature = "files")]
 mod csv;
 mod explain;
@@ -9,6 +10,9 @@ mod map;
 mod size;
 mod summary;
 
+#[cfg(feature = "files")]
+pub use compare::comparisons_json;
+pub use compare::{comparison, comparisons, seconds};
 #[cfg(feature = "files")]
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;

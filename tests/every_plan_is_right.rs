@@ -1,0 +1,142 @@
+//! Every strategy's plan of every real model and problem passes `verify`.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{fs, path::PathBuf};
+
+use common::shared_path;
+use memplan::{
+    Planner, Strategy,
+    import::{Format, ImportOptions, Input, read_input},
+    verify::{verify_problem, verify_sequence},
+};
+use rstest::rstest;
+
+/// The files of a folder that memplan reads, if the folder is there.
+fn inputs(folder: &str) -> Vec<(PathBuf, Input)> {
+    let Some(folder) = shared_path(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let format = Format::of_name(path.to_str().unwrap()).unwrap();
+            let input = read_input(&fs::read(&path).unwrap(), format, &ImportOptions::default());
+            (path, input.unwrap())
+        })
+        .collect()
+}
+
+/// What a strategy plans within seconds, without optimisation.
+fn is_quick(strategy: Strategy, chunks: usize) -> bool {
+    match strategy {
+        Strategy::TfliteMinCostFlow => chunks <= 400,
+        _ => chunks <= 3_000 || strategy.limit().is_none_or(|limit| limit >= 200_000),
+    }
+}
+
+#[rstest]
+fn of_everything_in(
+    #[values(
+        "data/models",
+        "data/problems",
+        "data/problems/challenging",
+        "data/problems/training"
+    )]
+    folder: &str,
+) {
+    for (path, input) in inputs(folder) {
+        for &strategy in Strategy::ALL {
+            let planner = Planner::new().strategy(strategy);
+            let violations = match &input {
+                Input::Sequence(sequence) => {
+                    let plan = planner.alignment(64).plan(sequence).unwrap();
+                    verify_sequence(sequence, &plan)
+                }
+                Input::Problem(problem) if is_quick(strategy, problem.len()) => {
+                    verify_problem(problem, &planner.plan_problem(problem).unwrap())
+                }
+                Input::Problem(_) => continue,
+            };
+            assert_eq!(violations, [], "{} by {strategy}", path.display());
+        }
+    }
+}
+
+/// `best` is what is planned by default, since it is never worse than `MegEngine`'s planner.
+#[rstest]
+fn best_is_never_worse_than_pushdown_on_anything_in(
+    #[values(
+        "data/models",
+        "data/problems",
+        "data/problems/challenging",
+        "data/problems/training"
+    )]
+    folder: &str,
+) {
+    for (path, input) in inputs(folder) {
+        let pool = |strategy| {
+            let planner = Planner::new().strategy(strategy);
+            match &input {
+                Input::Sequence(sequence) => planner.plan(sequence),
+                Input::Problem(problem) => planner.plan_problem(problem),
+            }
+            .unwrap()
+            .pool_size
+        };
+        assert!(pool(Strategy::Best) <= pool(Strategy::Pushdown), "{}", path.display());
+    }
+}
+
+/// The README's table says what is measured.
+#[test]
+fn the_table_in_the_readme_is_true() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let mut rows = 0;
+    for (model, name) in
+        [("vgg16", "VGG-16"), ("resnet50", "ResNet-50"), ("mobilenet_v2", "MobileNetV2")]
+    {
+        for batch in [1, 128] {
+            let file = format!("data/models/{model}_b{batch}.onnx");
+            let Some(path) = shared_path(&file) else { continue };
+            let bytes = fs::read(path).unwrap();
+            let input = read_input(&bytes, Format::Onnx, &ImportOptions::default()).unwrap();
+            let Input::Sequence(sequence) = input else { panic!("{file} is a model") };
+            let plan = Planner::new().plan(&sequence).unwrap();
+            let each: u64 = sequence
+                .operators()
+                .iter()
+                .flat_map(|operator| &operator.outputs)
+                .filter_map(|&output| sequence.tensor(output).size)
+                .sum();
+            let saved = 100.0 * (1.0 - plan.pool_size as f64 / each as f64);
+            let row = format!(
+                "| {name} | {batch} | {} | {} | {} | {saved:.1} % |",
+                mebibytes(each),
+                mebibytes(plan.pool_size),
+                mebibytes(plan.lower_bound)
+            );
+            assert!(readme.contains(&row), "the README lacks {row}");
+            rows += 1;
+        }
+    }
+    assert!(rows == 0 || rows == 6);
+}
+
+/// Three digits or more, in groups of three.
+fn mebibytes(bytes: u64) -> String {
+    let value = bytes as f64 / f64::from(1 << 20);
+    let text = match value {
+        value if value < 10.0 => format!("{value:.2}"),
+        value if value < 100.0 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    };
+    match text.len().checked_sub(3).filter(|&thousands| thousands > 0 && !text.contains('.')) {
+        Some(thousands) => format!("{} {}", &text[..thousands], &text[thousands..]),
+        None => text,
+    }
+}
