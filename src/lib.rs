@@ -2,7 +2,7 @@
 //! offset in it for every tensor.
 //!
 //! A framework hands over its operators as an [`OpSequence`], or, if it knows the lifetimes of its
-//! buffers already, a [`Problem`]; a [`Planner`] answers with a [`Plan`]. [`verify`] says whether a
+//! buffers already, a [`Problem`]; a [`Planner`] answers with a [`Plan`]. [`verify`](mod@verify) says whether a
 //! plan is right, without trusting any planner.
 //!
 //! ```text
