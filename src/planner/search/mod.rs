@@ -28,13 +28,14 @@ pub fn lab(problem: &Problem) {
     let t = std::time::Instant::now();
     let mut table = tree::Table::default();
     let mut nodes = 0;
+    let mut weight = vec![0; inst.sections];
     let mut round = 0u64;
     let mut rng = env("SEED", 1);
     let mut next = move || { rng ^= rng << 13; rng ^= rng >> 7; rng ^= rng << 17; (rng >> 11) as f64 / (1u64 << 53) as f64 };
     while nodes < budget {
         let k = (round % 6) as usize;
         let lap = round / 6;
-        let noise = if lap == 0 { 0.0 } else { 0.6 };
+        let noise = if lap == 0 && env("SEED", 1) == 1 { 0.0 } else { env("NOISE", 60) as f64 / 100.0 };
         let mut order: Vec<(f64, usize)> = (0..inst.items.len()).map(|i| {
             let key = keys[k](&inst.items[i]);
             let u = next();
@@ -44,11 +45,23 @@ pub fn lab(problem: &Problem) {
         let mut rank = vec![0u32; order.len()];
         for (j, &(_, i)) in order.iter().enumerate() { rank[i] = j as u32; }
         let mut sky = skyline::Skyline::new(&inst, limit);
+        sky.wmode = env("WMODE", 0);
+        std::mem::swap(&mut sky.weight, &mut weight);
+        sky.mode = env("MODE", 0);
         let luby = { let mut i = lap + 1; loop { let mut p = 1; while p - 1 < i { p *= 2; } if p - 1 == i { break p / 2; } i -= p / 2 - 1; } };
         let b = unit * luby;
         let (end, stats) = tree::run(&inst, &mut sky, &rank, b, &mut table);
+        std::mem::swap(&mut sky.weight, &mut weight);
         nodes += stats.nodes;
         if end != tree::End::Unknown {
+            if end == tree::End::Yes {
+                for (i, a) in inst.items.iter().enumerate() {
+                    assert!(sky.placed[i] + a.size <= limit);
+                    for (j, b) in inst.items.iter().enumerate().skip(i + 1) {
+                        assert!(a.end <= b.first || b.end <= a.first || sky.placed[i] + a.size <= sky.placed[j] || sky.placed[j] + b.size <= sky.placed[i]);
+                    }
+                }
+            }
             println!("   {end:?} in round {round} (key {k}, budget {b}) nodes {nodes} table {} {:.3}s", table.len(), t.elapsed().as_secs_f64());
             return;
         }

@@ -24,6 +24,7 @@ pub(super) struct Valley {
 pub(super) struct Pivot {
     pub section: usize,
     pub branches: u32,
+    pub key: u64,
     pub waste: Option<u64>,
     pub valley: Valley,
     pub score: u64,
@@ -46,6 +47,9 @@ pub(super) struct Skyline<'a> {
     prev: Vec<u32>,
     pub placed: Vec<u64>,
     pub unplaced: usize,
+    zobrist: Vec<u64>,
+    /// By section: what begins there and is not placed.
+    pub left: Vec<u64>,
     trail: Vec<Undo>,
     // Scratch for one valley, all zero between uses.
     count: Vec<i32>,
@@ -53,6 +57,9 @@ pub(super) struct Skyline<'a> {
     inside: Vec<u64>,
     small_end: Vec<u64>,
     small_first: Vec<u64>,
+    pub mode: u64,
+    pub wmode: u64,
+    pub weight: Vec<u64>,
     pub forced: u64,
     pub raises: u64,
     pub dead: [u64; 8],
@@ -72,18 +79,24 @@ impl<'a> Skyline<'a> {
             prev: vec![NONE; n],
             placed: vec![u64::MAX; n],
             unplaced: n,
+            zobrist: (0..n as u64).map(|i| super::tree::mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1)).collect(),
+            left: vec![0; m],
             trail: Vec::new(),
             count: vec![0; m + 1],
             ids: vec![0; m + 1],
             inside: vec![0; m + 1],
             small_end: vec![u64::MAX; m + 1],
             small_first: vec![u64::MAX; m + 1],
+            mode: 0,
+            wmode: 0,
+            weight: vec![0; m],
             forced: 0,
             raises: 0,
             dead: [0; 8],
         };
         for (id, item) in inst.items.iter().enumerate().rev() {
             let first = item.first as usize;
+            s.left[first] ^= s.zobrist[id];
             let id = id as u32;
             let old = s.head[first];
             s.next[id as usize] = old;
@@ -136,6 +149,7 @@ impl<'a> Skyline<'a> {
         if n != NONE {
             self.prev[n as usize] = p;
         }
+        self.left[a] ^= self.zobrist[id as usize];
         self.unplaced -= 1;
         self.trail.push(Undo::Place(id));
     }
@@ -160,6 +174,7 @@ impl<'a> Skyline<'a> {
         if n != NONE {
             self.prev[n as usize] = id;
         }
+        self.left[a] ^= self.zobrist[id as usize];
         self.unplaced += 1;
     }
 
@@ -290,6 +305,7 @@ impl<'a> Skyline<'a> {
             let crossing = self.rem[x] - self.inside[x];
             if crossing > 0 && (v.bank > self.limit || crossing > self.limit - v.bank) {
                 self.dead[0] += 1;
+                self.weight[x] += 1;
                 look = Look::Dead;
                 break;
             }
@@ -318,6 +334,20 @@ impl<'a> Skyline<'a> {
         look
     }
 
+    fn score(&self, v: Valley, y: usize, _branches: u32) -> u64 {
+        match self.mode {
+            0 => v.floor,
+            1 => 0,
+            2 => self.slack(y),
+            3 => (v.right - v.left) as u64,
+            4 => u64::MAX - self.rem[y],
+            5 => v.bank.min(self.limit) - v.floor,
+            6 => u64::MAX - (v.bank.min(self.limit) - v.floor),
+            7 => u64::MAX - v.floor,
+            _ => v.floor * 4096 + (v.right - v.left) as u64,
+        }
+    }
+
     /// The section of `a..b` with the fewest ways to go on.
     pub(super) fn pivot(&mut self, a: usize, b: usize) -> Option<Pivot> {
         let mut best: Option<Pivot> = None;
@@ -334,10 +364,20 @@ impl<'a> Skyline<'a> {
                     let up = self.step_up(v, y);
                     let waste = (up <= self.slack(y)).then_some(up);
                     let branches = self.count[y] as u32 + u32::from(waste.is_some());
-                    let score = self.floor[y];
-                    let better = best.is_none_or(|p| (branches, score) < (p.branches, p.score));
+                    let score = self.score(v, y, branches);
+                    let key = match self.wmode {
+                        0 => u64::from(branches) << 32,
+                        1 => (u64::from(branches) << 40) / (16 + self.weight[y]),
+                        2 => (u64::from(branches) << 40) / (1000 + self.weight[y]),
+                        3 => (u64::from(branches) << 40) / (1 + self.weight[y]),
+                        4 => (u64::from(branches) << 32) + u64::from(branches * branches) * (1<<20) ,
+                        5 => (u64::from(branches) << 32) - if waste.is_some() { 1 << 31 } else { 0 },
+                        6 => (u64::from(branches) << 32) + if waste.is_some() { 1 << 31 } else { 0 },
+                        _ => (u64::from(branches) << 32) + if waste.is_some() { 1 << 33 } else { 0 },
+                    };
+                    let better = best.is_none_or(|p| (key, score) < (p.key, p.score));
                     if better {
-                        best = Some(Pivot { section: y, branches, waste, valley: v, score });
+                        best = Some(Pivot { key, section: y, branches, waste, valley: v, score });
                     }
                 }
                 self.wipe(v);

@@ -44,7 +44,7 @@ pub(super) struct Stats {
 
 pub(super) type Table = HashSet<u128>;
 
-fn mix(mut x: u64) -> u64 {
+pub(super) fn mix(mut x: u64) -> u64 {
     x ^= x >> 32;
     x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^= x >> 32;
@@ -166,9 +166,9 @@ fn state_hash(sky: &Skyline<'_>, left: usize, right: usize) -> u128 {
     let mut a: u64 = mix((left as u64) << 32 | right as u64);
     let mut b: u64 = 0;
     for x in left..right {
-        let h = mix(sky.floor[x].wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(x as u64 + 1) ^ sky.rem[x].wrapping_mul(0xc2b2_ae3d_27d4_eb4f));
-        a = a.wrapping_add(h);
-        b ^= mix(h.rotate_left(17) ^ 0x1234_5678_9abc_def1);
+        let h = mix((sky.limit - sky.floor[x]).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(x as u64 + 1));
+        a = a.wrapping_add(h).wrapping_add(sky.left[x]);
+        b ^= mix(h.rotate_left(17) ^ 0x1234_5678_9abc_def1) ^ mix(sky.left[x].rotate_left(23) ^ 0x7_1234_5678);
     }
     (u128::from(a) << 64) | u128::from(b)
 }
