@@ -58,6 +58,7 @@ pub(super) struct Skyline<'a> {
     small_end: Vec<u64>,
     small_first: Vec<u64>,
     pub mode: u64,
+    pub climb: u64,
     pub wmode: u64,
     pub weight: Vec<u64>,
     pub forced: u64,
@@ -88,6 +89,7 @@ impl<'a> Skyline<'a> {
             small_end: vec![u64::MAX; m + 1],
             small_first: vec![u64::MAX; m + 1],
             mode: 0,
+            climb: 0,
             wmode: 0,
             weight: vec![0; m],
             forced: 0,
@@ -207,19 +209,41 @@ impl<'a> Skyline<'a> {
         (l > floor && r > floor).then(|| Valley { left, right, floor, bank: l.min(r) })
     }
 
+    /// The widest range around the run `left..right` that is nowhere higher.
+    fn basin(&self, left: usize, right: usize) -> Valley {
+        let floor = self.floor[left];
+        let (mut l, mut r) = (left, right);
+        while self.cross[l] > 0 && self.floor[l - 1] <= floor {
+            l -= 1;
+        }
+        while self.cross[r] > 0 && self.floor[r] <= floor {
+            r += 1;
+        }
+        let lb = if self.cross[l] == 0 { u64::MAX } else { self.floor[l - 1] };
+        let rb = if self.cross[r] == 0 { u64::MAX } else { self.floor[r] };
+        Valley { left: l, right: r, floor, bank: lb.min(rb) }
+    }
+
     /// Draws all conclusions from a change in `a..b`. False: nothing fits any more.
     pub(super) fn settle(&mut self, a: usize, b: usize) -> bool {
         let m = self.inst.sections;
         let mut x = self.run_start(a.saturating_sub(1));
         let mut end = (b + 1).min(m);
+        let mut levels = 0;
+        loop {
         while x < end {
             if self.rem[x] == 0 {
                 x += 1;
                 continue;
             }
             let right = self.run_end(x);
-            if let Some(valley) = self.valley(x, right) {
-                match self.inspect(valley) {
+            let look = if let Some(valley) = self.valley(x, right) {
+                self.inspect(valley)
+            } else if self.climb > 0 {
+                let v = self.basin(x, right);
+                self.inspect_basin(v)
+            } else { Look::Same };
+                match look {
                     Look::Dead => return false,
                     Look::Changed(a, b) => {
                         x = self.run_start(a.saturating_sub(1));
@@ -228,10 +252,62 @@ impl<'a> Skyline<'a> {
                     }
                     Look::Same => {}
                 }
-            }
             x = right;
         }
-        true
+        // Climb.
+        if levels + 1 >= self.climb { return true; }
+        levels += 1;
+        let at = a.min(m - 1);
+        let mut v = self.basin(self.run_start(at), self.run_end(at));
+        let mut again = false;
+        for _ in 1..self.climb {
+            if v.bank == u64::MAX { break; }
+            let side = if self.cross[v.left] > 0 && self.floor[v.left - 1] == v.bank { v.left - 1 } else { v.right };
+            v = self.basin(self.run_start(side), self.run_end(side));
+            match self.inspect_basin(v) {
+                Look::Dead => return false,
+                Look::Changed(a, b) => {
+                        x = self.run_start(a.saturating_sub(1));
+                        end = (b + 1).min(m);
+                        again = true;
+                        break;
+                }
+                Look::Same => {}
+            }
+        }
+        if !again { return true; }
+        }
+    }
+
+    fn inspect_basin(&mut self, v: Valley) -> Look {
+        if v.bank == u64::MAX { return Look::Same; }
+        self.survey(v);
+        let mut look = Look::Same;
+        let mut raised = (usize::MAX, 0);
+        for x in v.left..v.right {
+            let crossing = self.rem[x] - self.inside[x];
+            if crossing > 0 && (v.bank > self.limit || crossing > self.limit - v.bank) {
+                self.dead[1] += 1;
+                self.weight[x] += 1;
+                look = Look::Dead;
+                break;
+            }
+            if self.count[x] == 0 && self.rem[x] > 0 {
+                raised = (raised.0.min(x), x + 1);
+            }
+        }
+        if let Look::Same = look {
+            if raised.0 != usize::MAX {
+                for x in raised.0..raised.1 {
+                    if self.count[x] == 0 && self.rem[x] > 0 {
+                        self.raise(x, v.bank);
+                    }
+                }
+                look = Look::Changed(raised.0, raised.1);
+            }
+        }
+        self.wipe(v);
+        look
     }
 
     /// Fills the scratch with what lies wholly inside a valley.
