@@ -48,6 +48,7 @@ pub fn lab(problem: &Problem) {
         sky.wmode = env("WMODE", 0);
         std::mem::swap(&mut sky.weight, &mut weight);
         sky.climb = env("CLIMB", 0);
+        sky.dom = env("DOM", 0) > 0;
         sky.mode = env("MODE", 0);
         let luby = { let mut i = lap + 1; loop { let mut p = 1; while p - 1 < i { p *= 2; } if p - 1 == i { break p / 2; } i -= p / 2 - 1; } };
         let b = unit * luby;

@@ -6,7 +6,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    Place(u32),
+    Place(u32, usize),
     Raise { section: u32, floor: u64 },
 }
 
@@ -51,6 +51,10 @@ pub(super) struct Skyline<'a> {
     /// By section: what begins there and is not placed.
     pub left: Vec<u64>,
     trail: Vec<Undo>,
+    pub base: Vec<u64>,
+    bases: Vec<u64>,
+    pub dom: bool,
+    dominated: bool,
     // Scratch for one valley, all zero between uses.
     count: Vec<i32>,
     ids: Vec<u32>,
@@ -83,6 +87,10 @@ impl<'a> Skyline<'a> {
             zobrist: (0..n as u64).map(|i| super::tree::mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1)).collect(),
             left: vec![0; m],
             trail: Vec::new(),
+            base: vec![0; m],
+            bases: Vec::new(),
+            dom: false,
+            dominated: false,
             count: vec![0; m + 1],
             ids: vec![0; m + 1],
             inside: vec![0; m + 1],
@@ -123,7 +131,7 @@ impl<'a> Skyline<'a> {
     pub(super) fn undo(&mut self, mark: usize) {
         while self.trail.len() > mark {
             match self.trail.pop() {
-                Some(Undo::Place(id)) => self.unplace(id),
+                Some(Undo::Place(id, at)) => self.unplace(id, at),
                 Some(Undo::Raise { section, floor }) => self.floor[section as usize] = floor,
                 None => {}
             }
@@ -135,8 +143,11 @@ impl<'a> Skyline<'a> {
         let item = self.inst.items[id as usize];
         let (a, b) = (item.first as usize, item.end as usize);
         self.placed[id as usize] = self.floor[a];
+        let at = self.bases.len();
+        self.bases.extend_from_slice(&self.base[a..b]);
         for x in a..b {
             self.floor[x] += item.size;
+            self.base[x] = self.floor[x];
             self.rem[x] -= item.size;
         }
         for x in a + 1..b {
@@ -153,10 +164,10 @@ impl<'a> Skyline<'a> {
         }
         self.left[a] ^= self.zobrist[id as usize];
         self.unplaced -= 1;
-        self.trail.push(Undo::Place(id));
+        self.trail.push(Undo::Place(id, at));
     }
 
-    fn unplace(&mut self, id: u32) {
+    fn unplace(&mut self, id: u32, at: usize) {
         let item = self.inst.items[id as usize];
         let (a, b) = (item.first as usize, item.end as usize);
         self.placed[id as usize] = u64::MAX;
@@ -164,6 +175,8 @@ impl<'a> Skyline<'a> {
             self.floor[x] -= item.size;
             self.rem[x] += item.size;
         }
+        self.base[a..b].copy_from_slice(&self.bases[at..]);
+        self.bases.truncate(at);
         for x in a + 1..b {
             self.cross[x] += 1;
         }
@@ -282,6 +295,12 @@ impl<'a> Skyline<'a> {
     fn inspect_basin(&mut self, v: Valley) -> Look {
         if v.bank == u64::MAX { return Look::Same; }
         self.survey(v);
+        if self.dominated {
+            self.dominated = false;
+            self.dead[2] += 1;
+            self.wipe(v);
+            return Look::Dead;
+        }
         let mut look = Look::Same;
         let mut raised = (usize::MAX, 0);
         for x in v.left..v.right {
@@ -320,6 +339,17 @@ impl<'a> Skyline<'a> {
                 let e = item.end as usize;
                 if e > v.right {
                     break;
+                }
+                if self.dom && item.size <= self.floor[x] - self.base[x] && item.size <= self.floor[e - 1] - self.base[e - 1] {
+                    let mut low = 0;
+                    let mut high = u64::MAX;
+                    for y in x..e {
+                        low = low.max(self.base[y]);
+                        high = high.min(self.floor[y]);
+                    }
+                    if low + item.size <= high {
+                        self.dominated = true;
+                    }
                 }
                 self.inside[x] = self.inside[x].wrapping_add(item.size);
                 self.inside[e] = self.inside[e].wrapping_sub(item.size);
@@ -374,6 +404,12 @@ impl<'a> Skyline<'a> {
 
     fn inspect(&mut self, v: Valley) -> Look {
         self.survey(v);
+        if self.dominated {
+            self.dominated = false;
+            self.dead[2] += 1;
+            self.wipe(v);
+            return Look::Dead;
+        }
         let mut look = Look::Same;
         let mut force = NONE;
         let mut raised = (usize::MAX, 0);

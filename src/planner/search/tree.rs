@@ -167,6 +167,7 @@ fn state_hash(sky: &Skyline<'_>, left: usize, right: usize) -> u128 {
     let mut b: u64 = 0;
     for x in left..right {
         let h = mix((sky.limit - sky.floor[x]).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(x as u64 + 1));
+        let h = if sky.dom && sky.base[x] < sky.floor[x] { mix(h ^ (sky.limit - sky.base[x])) } else { h };
         a = a.wrapping_add(h).wrapping_add(sky.left[x]);
         b ^= mix(h.rotate_left(17) ^ 0x1234_5678_9abc_def1) ^ mix(sky.left[x].rotate_left(23) ^ 0x7_1234_5678);
     }
