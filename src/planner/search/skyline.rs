@@ -1,528 +1,351 @@
-//! The skyline: what is placed, seen from above.
+//! The skyline: a partial packing, seen from above.
+//!
+//! Over each section stands a *floor*; everything below it is settled, as bytes of placed bodies
+//! or as waste. An item is placed only where it rests on equal floors, so nothing is ever hidden
+//! below one. A part of a staircase may hang above the floor; it is then *reserved*: the sections
+//! below it go on filling, and when the floor meets a reserved part, it jumps to its top.
+//!
+//! The *slack* of a section is what it can still waste. Placing changes no slack; only raising a
+//! floor does. All changes are on a trail, so that a step back costs what the step cost.
 
-use super::instance::Instance;
+use super::instance::{Instance, Item};
 
-const NONE: u32 = u32::MAX;
+/// No body.
+pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    Place(u32, usize),
-    Raise { section: u32, floor: u64 },
-}
-
-/// A maximal run of sections with one floor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Valley {
-    pub left: usize,
-    pub right: usize,
-    pub floor: u64,
-    /// The lower of both banks.
-    pub bank: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pivot {
-    pub section: usize,
-    pub branches: u32,
-    pub key: u64,
-    pub waste: Option<u64>,
-    pub valley: Valley,
-    pub score: u64,
-}
-
-enum Look {
-    Dead,
-    Same,
-    Changed(usize, usize),
+    Place { item: u32 },
+    Hang { body: u32 },
+    Raise { section: u32, floor: u64, base: u64 },
+    /// The floor met a reserved part and stands at `high` now.
+    Jump { section: u32, low: u64, high: u64, base: u64 },
 }
 
 pub(super) struct Skyline<'a> {
-    inst: &'a Instance,
+    pub inst: &'a Instance,
+    /// Nothing may end higher.
     pub limit: u64,
+    /// By section.
     pub floor: Vec<u64>,
-    pub rem: Vec<u64>,
-    pub cross: Vec<u32>,
-    head: Vec<u32>,
-    next: Vec<u32>,
-    prev: Vec<u32>,
-    pub placed: Vec<u64>,
-    pub unplaced: usize,
-    zobrist: Vec<u64>,
-    /// By section: what begins there and is not placed.
-    pub left: Vec<u64>,
-    trail: Vec<Undo>,
+    /// By section: the floor when something was last placed; from there to the floor is waste.
     pub base: Vec<u64>,
+    /// By section: the sizes of all items yet to come.
+    pub rem: Vec<u64>,
+    /// By section: the sizes of odd parts that are not below the floor.
+    pub above: Vec<u64>,
+    /// By section: the odd parts yet to come.
+    pub odd_rem: Vec<u32>,
+    /// By boundary before a section: the items yet to come that cross it. Zero at both ends.
+    pub cross: Vec<u32>,
+    /// The same for odd bodies.
+    pub odd_cross: Vec<u32>,
+    /// By section: parts that hang above the floor, the lowest last.
+    pub reserved: Vec<Vec<(u64, u64)>>,
+    /// By section: the odd bodies that cover it, placed or not.
+    pub odds: Vec<Vec<u32>>,
+    /// By body: its offset, `u64::MAX` before it is placed.
+    pub offset: Vec<u64>,
+    /// By section: a hash of what begins there and is yet to come.
+    pub begins: Vec<u64>,
+    /// By section: when it last changed, undoing included.
+    pub stamp: Vec<u64>,
+    /// Counts changes.
+    pub clock: u64,
+    /// By section: the first item yet to come that begins there; by end, then size.
+    pub head: Vec<u32>,
+    /// By item: the next that begins in the same section.
+    pub next: Vec<u32>,
+    prev: Vec<u32>,
+    /// By section: when it was hashed, and the two halves.
+    hashes: Vec<(u64, u64, u64)>,
+    /// Bases below placed items, for undoing.
     bases: Vec<u64>,
-    pub dom: bool,
-    dominated: bool,
-    // Scratch for one valley, all zero between uses.
-    count: Vec<i32>,
-    ids: Vec<u32>,
-    inside: Vec<u64>,
-    small_end: Vec<u64>,
-    small_first: Vec<u64>,
-    pub mode: u64,
-    pub climb: u64,
-    pub wmode: u64,
-    pub weight: Vec<u64>,
-    pub forced: u64,
-    pub raises: u64,
-    pub dead: [u64; 8],
+    trail: Vec<Undo>,
 }
 
 impl<'a> Skyline<'a> {
     pub(super) fn new(inst: &'a Instance, limit: u64) -> Self {
-        let (m, n) = (inst.sections, inst.items.len());
-        let mut s = Self {
+        let (sections, items) = (inst.sections, inst.items.len());
+        let mut sky = Self {
             inst,
             limit,
-            floor: vec![0; m],
-            rem: vec![0; m],
-            cross: vec![0; m + 1],
-            head: vec![NONE; m],
-            next: vec![NONE; n],
-            prev: vec![NONE; n],
-            placed: vec![u64::MAX; n],
-            unplaced: n,
-            zobrist: (0..n as u64).map(|i| super::tree::mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1)).collect(),
-            left: vec![0; m],
-            trail: Vec::new(),
-            base: vec![0; m],
+            floor: vec![0; sections],
+            base: vec![0; sections],
+            rem: vec![0; sections],
+            above: vec![0; sections],
+            odd_rem: vec![0; sections],
+            cross: vec![0; sections + 1],
+            odd_cross: vec![0; sections + 1],
+            reserved: vec![Vec::new(); sections],
+            odds: vec![Vec::new(); sections],
+            offset: vec![u64::MAX; inst.bodies()],
+            begins: vec![0; sections],
+            stamp: vec![0; sections],
+            clock: 0,
+            head: vec![NONE; sections],
+            next: vec![NONE; items],
+            prev: vec![NONE; items],
+            hashes: vec![(0, 0, 0); sections],
             bases: Vec::new(),
-            dom: false,
-            dominated: false,
-            count: vec![0; m + 1],
-            ids: vec![0; m + 1],
-            inside: vec![0; m + 1],
-            small_end: vec![u64::MAX; m + 1],
-            small_first: vec![u64::MAX; m + 1],
-            mode: 0,
-            climb: 0,
-            wmode: 0,
-            weight: vec![0; m],
-            forced: 0,
-            raises: 0,
-            dead: [0; 8],
+            trail: Vec::new(),
         };
-        for (id, item) in inst.items.iter().enumerate().rev() {
-            let first = item.first as usize;
-            s.left[first] ^= s.zobrist[id];
-            let id = id as u32;
-            let old = s.head[first];
-            s.next[id as usize] = old;
-            if old != NONE {
-                s.prev[old as usize] = id;
-            }
-            s.head[first] = id;
-            for x in first..item.end as usize {
-                s.rem[x] += item.size;
-            }
-            for x in first + 1..item.end as usize {
-                s.cross[x] += 1;
+        let ids = 0..u32::try_from(items).unwrap_or(NONE);
+        for (id, item) in ids.zip(&inst.items).rev() {
+            sky.count_item(item, id, true);
+            sky.next[id as usize] = sky.head[item.first as usize];
+            sky.link(id);
+        }
+        for id in (0u32..).skip(items).take(inst.odds.len()) {
+            sky.count_odd(id, true);
+            for part in &inst.odd(id).parts {
+                for x in part.first as usize..part.end as usize {
+                    sky.above[x] += part.high - part.low;
+                    sky.odds[x].push(id);
+                }
             }
         }
-        s
+        sky
+    }
+
+    /// Forgets everything and starts under another limit.
+    pub(super) fn reset(&mut self, limit: u64) {
+        self.undo(0);
+        self.limit = limit;
+        self.clock += 1;
+        self.stamp.fill(self.clock);
     }
 
     pub(super) fn mark(&self) -> usize {
         self.trail.len()
     }
 
+    /// Whether something is yet to come over a section.
+    pub(super) fn live(&self, x: usize) -> bool {
+        self.rem[x] > 0 || self.odd_rem[x] > 0
+    }
+
+    /// What a section can still waste; all is lost if even that is negative.
+    pub(super) fn slack(&self, x: usize) -> u64 {
+        self.limit - self.floor[x] - self.rem[x] - self.above[x]
+    }
+
+    /// Whether every section's load fits at all.
+    pub(super) fn loads_fit(&self) -> bool {
+        (0..self.inst.sections).all(|x| self.rem[x] + self.above[x] <= self.limit)
+    }
+
+    pub(super) fn is_placed(&self, body: u32) -> bool {
+        self.offset[body as usize] != u64::MAX
+    }
+
+    /// Places an item on its sections' floors, which are equal.
+    pub(super) fn place(&mut self, id: u32) {
+        let item = self.inst.items[id as usize];
+        let sections = item.first as usize..item.end as usize;
+        self.offset[id as usize] = self.floor[sections.start];
+        self.bases.extend_from_slice(&self.base[sections.clone()]);
+        for x in sections.clone() {
+            self.floor[x] += item.size;
+            self.base[x] = self.floor[x];
+        }
+        self.count_item(&item, id, false);
+        self.unlink(id);
+        self.trail.push(Undo::Place { item: id });
+        for x in sections {
+            self.jump(x);
+        }
+    }
+
+    /// Places an odd body, resting or hanging.
+    pub(super) fn hang(&mut self, body: u32, offset: u64) {
+        self.offset[body as usize] = offset;
+        let inst = self.inst;
+        let odd = inst.odd(body);
+        for part in &odd.parts {
+            for x in part.first as usize..part.end as usize {
+                let low = offset + part.low;
+                let at = self.reserved[x].partition_point(|r| r.0 > low);
+                self.reserved[x].insert(at, (low, offset + part.high));
+            }
+        }
+        self.count_odd(body, false);
+        self.trail.push(Undo::Hang { body });
+        for x in odd.first()..odd.end() {
+            self.jump(x);
+        }
+    }
+
+    /// Raises a floor: nothing is placed between the old one and the new, or a reserved part.
+    pub(super) fn raise(&mut self, x: usize, to: u64) {
+        let to = self.reserved[x].last().map_or(to, |&(low, _)| to.min(low));
+        self.trail.push(Undo::Raise {
+            section: u32::try_from(x).unwrap_or(NONE),
+            floor: self.floor[x],
+            base: self.base[x],
+        });
+        self.floor[x] = to;
+        self.touch(x..x + 1);
+        self.jump(x);
+    }
+
+    /// Lets the floor of a section jump over the reserved parts that it meets.
+    fn jump(&mut self, x: usize) {
+        while let Some(&(low, high)) = self.reserved[x].last() {
+            if low != self.floor[x] {
+                break;
+            }
+            self.reserved[x].pop();
+            let section = u32::try_from(x).unwrap_or(NONE);
+            self.trail.push(Undo::Jump { section, low, high, base: self.base[x] });
+            self.above[x] -= high - low;
+            self.floor[x] = high;
+            self.base[x] = high;
+            self.touch(x..x + 1);
+        }
+    }
+
     pub(super) fn undo(&mut self, mark: usize) {
         while self.trail.len() > mark {
             match self.trail.pop() {
-                Some(Undo::Place(id, at)) => self.unplace(id, at),
-                Some(Undo::Raise { section, floor }) => self.floor[section as usize] = floor,
+                Some(Undo::Place { item }) => self.take_back(item),
+                Some(Undo::Hang { body }) => self.take_down(body),
+                Some(Undo::Raise { section, floor, base }) => {
+                    let x = section as usize;
+                    self.floor[x] = floor;
+                    self.base[x] = base;
+                    self.touch(x..x + 1);
+                }
+                Some(Undo::Jump { section, low, high, base }) => {
+                    let x = section as usize;
+                    self.reserved[x].push((low, high));
+                    self.above[x] += high - low;
+                    self.floor[x] = low;
+                    self.base[x] = base;
+                    self.touch(x..x + 1);
+                }
                 None => {}
             }
         }
     }
 
-    /// Places an item at the floor of its sections, which are all equal.
-    pub(super) fn place(&mut self, id: u32) {
+    fn take_back(&mut self, id: u32) {
         let item = self.inst.items[id as usize];
-        let (a, b) = (item.first as usize, item.end as usize);
-        self.placed[id as usize] = self.floor[a];
-        let at = self.bases.len();
-        self.bases.extend_from_slice(&self.base[a..b]);
-        for x in a..b {
-            self.floor[x] += item.size;
-            self.base[x] = self.floor[x];
-            self.rem[x] -= item.size;
-        }
-        for x in a + 1..b {
-            self.cross[x] -= 1;
-        }
-        let (p, n) = (self.prev[id as usize], self.next[id as usize]);
-        if p == NONE {
-            self.head[a] = n;
-        } else {
-            self.next[p as usize] = n;
-        }
-        if n != NONE {
-            self.prev[n as usize] = p;
-        }
-        self.left[a] ^= self.zobrist[id as usize];
-        self.unplaced -= 1;
-        self.trail.push(Undo::Place(id, at));
-    }
-
-    fn unplace(&mut self, id: u32, at: usize) {
-        let item = self.inst.items[id as usize];
-        let (a, b) = (item.first as usize, item.end as usize);
-        self.placed[id as usize] = u64::MAX;
-        for x in a..b {
+        let sections = item.first as usize..item.end as usize;
+        self.offset[id as usize] = u64::MAX;
+        for x in sections.clone() {
             self.floor[x] -= item.size;
-            self.rem[x] += item.size;
         }
-        self.base[a..b].copy_from_slice(&self.bases[at..]);
-        self.bases.truncate(at);
-        for x in a + 1..b {
-            self.cross[x] += 1;
-        }
-        let (p, n) = (self.prev[id as usize], self.next[id as usize]);
-        if p == NONE {
-            self.head[a] = id;
-        } else {
-            self.next[p as usize] = id;
-        }
-        if n != NONE {
-            self.prev[n as usize] = id;
-        }
-        self.left[a] ^= self.zobrist[id as usize];
-        self.unplaced += 1;
+        let from = self.bases.len() - sections.len();
+        self.base[sections].copy_from_slice(&self.bases[from..]);
+        self.bases.truncate(from);
+        self.count_item(&item, id, true);
+        self.link(id);
     }
 
-    pub(super) fn raise(&mut self, section: usize, to: u64) {
-        self.trail.push(Undo::Raise { section: section as u32, floor: self.floor[section] });
-        self.floor[section] = to;
-        self.raises += 1;
-    }
-
-    fn run_start(&self, mut x: usize) -> usize {
-        while self.cross[x] > 0 && self.floor[x - 1] == self.floor[x] {
-            x -= 1;
-        }
-        x
-    }
-
-    fn run_end(&self, mut x: usize) -> usize {
-        x += 1;
-        while self.cross[x] > 0 && self.floor[x - 1] == self.floor[x] {
-            x += 1;
-        }
-        x
-    }
-
-    /// The valley that is the run from `left`, if both banks are higher.
-    fn valley(&self, left: usize, right: usize) -> Option<Valley> {
-        let floor = self.floor[left];
-        let l = if self.cross[left] == 0 { u64::MAX } else { self.floor[left - 1] };
-        let r = if self.cross[right] == 0 { u64::MAX } else { self.floor[right] };
-        (l > floor && r > floor).then(|| Valley { left, right, floor, bank: l.min(r) })
-    }
-
-    /// The widest range around the run `left..right` that is nowhere higher.
-    fn basin(&self, left: usize, right: usize) -> Valley {
-        let floor = self.floor[left];
-        let (mut l, mut r) = (left, right);
-        while self.cross[l] > 0 && self.floor[l - 1] <= floor {
-            l -= 1;
-        }
-        while self.cross[r] > 0 && self.floor[r] <= floor {
-            r += 1;
-        }
-        let lb = if self.cross[l] == 0 { u64::MAX } else { self.floor[l - 1] };
-        let rb = if self.cross[r] == 0 { u64::MAX } else { self.floor[r] };
-        Valley { left: l, right: r, floor, bank: lb.min(rb) }
-    }
-
-    /// Draws all conclusions from a change in `a..b`. False: nothing fits any more.
-    pub(super) fn settle(&mut self, a: usize, b: usize) -> bool {
-        let m = self.inst.sections;
-        let mut x = self.run_start(a.saturating_sub(1));
-        let mut end = (b + 1).min(m);
-        let mut levels = 0;
-        loop {
-        while x < end {
-            if self.rem[x] == 0 {
-                x += 1;
-                continue;
-            }
-            let right = self.run_end(x);
-            let look = if let Some(valley) = self.valley(x, right) {
-                self.inspect(valley)
-            } else if self.climb > 0 {
-                let v = self.basin(x, right);
-                self.inspect_basin(v)
-            } else { Look::Same };
-                match look {
-                    Look::Dead => return false,
-                    Look::Changed(a, b) => {
-                        x = self.run_start(a.saturating_sub(1));
-                        end = end.max((b + 1).min(m));
-                        continue;
-                    }
-                    Look::Same => {}
-                }
-            x = right;
-        }
-        // Climb.
-        if levels + 1 >= self.climb { return true; }
-        levels += 1;
-        let at = a.min(m - 1);
-        let mut v = self.basin(self.run_start(at), self.run_end(at));
-        let mut again = false;
-        for _ in 1..self.climb {
-            if v.bank == u64::MAX { break; }
-            let side = if self.cross[v.left] > 0 && self.floor[v.left - 1] == v.bank { v.left - 1 } else { v.right };
-            v = self.basin(self.run_start(side), self.run_end(side));
-            match self.inspect_basin(v) {
-                Look::Dead => return false,
-                Look::Changed(a, b) => {
-                        x = self.run_start(a.saturating_sub(1));
-                        end = (b + 1).min(m);
-                        again = true;
-                        break;
-                }
-                Look::Same => {}
+    fn take_down(&mut self, body: u32) {
+        let offset = self.offset[body as usize];
+        self.offset[body as usize] = u64::MAX;
+        for part in &self.inst.odd(body).parts {
+            for x in part.first as usize..part.end as usize {
+                let low = offset + part.low;
+                let at = self.reserved[x].partition_point(|r| r.0 > low);
+                self.reserved[x].remove(at);
             }
         }
-        if !again { return true; }
+        self.count_odd(body, true);
+    }
+
+    fn touch(&mut self, sections: std::ops::Range<usize>) {
+        self.clock += 1;
+        self.stamp[sections].fill(self.clock);
+    }
+
+    /// Counts an item as yet to come, or no more.
+    fn count_item(&mut self, item: &Item, id: u32, coming: bool) {
+        let (a, b) = (item.first as usize, item.end as usize);
+        for rem in &mut self.rem[a..b] {
+            *rem = if coming { *rem + item.size } else { *rem - item.size };
+        }
+        for cross in &mut self.cross[a + 1..b] {
+            *cross = if coming { *cross + 1 } else { *cross - 1 };
+        }
+        self.begins[a] ^= scramble(u64::from(id) + 1);
+        self.touch(a..b);
+    }
+
+    fn count_odd(&mut self, body: u32, coming: bool) {
+        let odd = self.inst.odd(body);
+        let (a, b) = (odd.first(), odd.end());
+        for part in &odd.parts {
+            for count in &mut self.odd_rem[part.first as usize..part.end as usize] {
+                *count = if coming { *count + 1 } else { *count - 1 };
+            }
+        }
+        for cross in &mut self.odd_cross[a + 1..b] {
+            *cross = if coming { *cross + 1 } else { *cross - 1 };
+        }
+        self.begins[a] ^= scramble(u64::from(body) + 1);
+        self.touch(a..b);
+    }
+
+    /// Takes an item out of its list; it remembers its place.
+    fn unlink(&mut self, id: u32) {
+        let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
+        match prev {
+            NONE => self.head[self.inst.items[id as usize].first as usize] = next,
+            prev => self.next[prev as usize] = next,
+        }
+        if next != NONE {
+            self.prev[next as usize] = prev;
         }
     }
 
-    fn inspect_basin(&mut self, v: Valley) -> Look {
-        if v.bank == u64::MAX { return Look::Same; }
-        self.survey(v);
-        if self.dominated {
-            self.dominated = false;
-            self.dead[2] += 1;
-            self.wipe(v);
-            return Look::Dead;
+    /// Puts back the item that was taken out last.
+    fn link(&mut self, id: u32) {
+        let first = self.inst.items[id as usize].first as usize;
+        let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
+        match prev {
+            NONE => self.head[first] = id,
+            prev => self.next[prev as usize] = id,
         }
-        let mut look = Look::Same;
-        let mut raised = (usize::MAX, 0);
-        for x in v.left..v.right {
-            let crossing = self.rem[x] - self.inside[x];
-            if crossing > 0 && (v.bank > self.limit || crossing > self.limit - v.bank) {
-                self.dead[1] += 1;
-                self.weight[x] += 1;
-                look = Look::Dead;
-                break;
-            }
-            if self.count[x] == 0 && self.rem[x] > 0 {
-                raised = (raised.0.min(x), x + 1);
-            }
-        }
-        if let Look::Same = look {
-            if raised.0 != usize::MAX {
-                for x in raised.0..raised.1 {
-                    if self.count[x] == 0 && self.rem[x] > 0 {
-                        self.raise(x, v.bank);
-                    }
-                }
-                look = Look::Changed(raised.0, raised.1);
-            }
-        }
-        self.wipe(v);
-        look
-    }
-
-    /// Fills the scratch with what lies wholly inside a valley.
-    fn survey(&mut self, v: Valley) {
-        for x in v.left..v.right {
-            let mut id = self.head[x];
-            let mut last = NONE;
-            while id != NONE {
-                let item = &self.inst.items[id as usize];
-                let e = item.end as usize;
-                if e > v.right {
-                    break;
-                }
-                if self.dom && item.size <= self.floor[x] - self.base[x] && item.size <= self.floor[e - 1] - self.base[e - 1] {
-                    let mut low = 0;
-                    let mut high = u64::MAX;
-                    for y in x..e {
-                        low = low.max(self.base[y]);
-                        high = high.min(self.floor[y]);
-                    }
-                    if low + item.size <= high {
-                        self.dominated = true;
-                    }
-                }
-                self.inside[x] = self.inside[x].wrapping_add(item.size);
-                self.inside[e] = self.inside[e].wrapping_sub(item.size);
-                let twin = last != NONE && {
-                    let l = &self.inst.items[last as usize];
-                    l.end == item.end && l.size == item.size
-                };
-                if !twin {
-                    self.count[x] += 1;
-                    self.count[e] -= 1;
-                    self.ids[x] ^= id;
-                    self.ids[e] ^= id;
-                    self.small_end[e] = self.small_end[e].min(item.size);
-                    self.small_first[x] = self.small_first[x].min(item.size);
-                }
-                last = id;
-                id = self.next[id as usize];
-            }
-        }
-        // Running sums, left to right; smallest item that ends by x / begins after x.
-        for x in v.left + 1..v.right {
-            self.inside[x] = self.inside[x].wrapping_add(self.inside[x - 1]);
-            self.count[x] += self.count[x - 1];
-            self.ids[x] ^= self.ids[x - 1];
-            self.small_end[x] = self.small_end[x].min(self.small_end[x - 1]);
-        }
-        for x in (v.left..v.right - 1).rev() {
-            self.small_first[x] = self.small_first[x].min(self.small_first[x + 1]);
+        if next != NONE {
+            self.prev[next as usize] = id;
         }
     }
 
-    fn wipe(&mut self, v: Valley) {
-        for x in v.left..=v.right {
-            self.inside[x] = 0;
-            self.count[x] = 0;
-            self.ids[x] = 0;
-            self.small_end[x] = u64::MAX;
-            self.small_first[x] = u64::MAX;
-        }
-    }
-
-    /// How far the floor of a section rises at least if nothing rests on it.
-    fn step_up(&self, v: Valley, x: usize) -> u64 {
-        let before = self.small_end[x];
-        let after = if x + 1 < v.right { self.small_first[x + 1] } else { u64::MAX };
-        (v.bank - v.floor).min(before).min(after)
-    }
-
-    fn slack(&self, x: usize) -> u64 {
-        self.limit - self.floor[x] - self.rem[x]
-    }
-
-    fn inspect(&mut self, v: Valley) -> Look {
-        self.survey(v);
-        if self.dominated {
-            self.dominated = false;
-            self.dead[2] += 1;
-            self.wipe(v);
-            return Look::Dead;
-        }
-        let mut look = Look::Same;
-        let mut force = NONE;
-        let mut raised = (usize::MAX, 0);
-        for x in v.left..v.right {
-            let crossing = self.rem[x] - self.inside[x];
-            if crossing > 0 && (v.bank > self.limit || crossing > self.limit - v.bank) {
-                self.dead[0] += 1;
-                self.weight[x] += 1;
-                look = Look::Dead;
-                break;
+    /// A hash of a component: what is yet to come, and the room that it has. Independent of
+    /// everything outside, and of the limit if the room is the same.
+    pub(super) fn hash(&mut self, left: usize, right: usize) -> (u64, u64) {
+        let (mut a, mut b) = (scramble(((left as u64) << 32) | right as u64), 0);
+        for x in left..right {
+            if self.hashes[x].0 < self.stamp[x] {
+                self.hashes[x] = self.hash_section(x);
             }
-            if self.count[x] == 0 {
-                raised = (raised.0.min(x), x + 1);
-            } else if self.count[x] == 1 && force == NONE && self.step_up(v, x) > self.slack(x) {
-                force = self.ids[x];
-            }
+            let (_, c, d) = self.hashes[x];
+            a = c.wrapping_add(a);
+            b ^= d;
         }
-        if let Look::Same = look {
-            if raised.0 != usize::MAX {
-                for x in raised.0..raised.1 {
-                    if self.count[x] == 0 {
-                        self.raise(x, v.bank);
-                    }
-                }
-                look = Look::Changed(raised.0, raised.1);
-            } else if force != NONE {
-                self.forced += 1;
-                let item = self.inst.items[force as usize];
-                look = Look::Changed(item.first as usize, item.end as usize);
-                self.place(force);
-            }
-        }
-        self.wipe(v);
-        look
+        (a, b)
     }
 
-    fn score(&self, v: Valley, y: usize, _branches: u32) -> u64 {
-        match self.mode {
-            0 => v.floor,
-            1 => 0,
-            2 => self.slack(y),
-            3 => (v.right - v.left) as u64,
-            4 => u64::MAX - self.rem[y],
-            5 => v.bank.min(self.limit) - v.floor,
-            6 => u64::MAX - (v.bank.min(self.limit) - v.floor),
-            7 => u64::MAX - v.floor,
-            _ => v.floor * 4096 + (v.right - v.left) as u64,
+    fn hash_section(&self, x: usize) -> (u64, u64, u64) {
+        let mut h = scramble((self.limit - self.floor[x]) ^ scramble(x as u64 + 1));
+        if self.base[x] < self.floor[x] {
+            h = scramble(h ^ (self.limit - self.base[x]));
         }
-    }
-
-    /// The section of `a..b` with the fewest ways to go on.
-    pub(super) fn pivot(&mut self, a: usize, b: usize) -> Option<Pivot> {
-        let mut best: Option<Pivot> = None;
-        let mut x = a;
-        while x < b {
-            if self.rem[x] == 0 {
-                x += 1;
-                continue;
-            }
-            let right = self.run_end(x);
-            if let Some(v) = self.valley(x, right) {
-                self.survey(v);
-                for y in v.left..v.right {
-                    let up = self.step_up(v, y);
-                    let waste = (up <= self.slack(y)).then_some(up);
-                    let branches = self.count[y] as u32 + u32::from(waste.is_some());
-                    let score = self.score(v, y, branches);
-                    let key = match self.wmode {
-                        0 => u64::from(branches) << 32,
-                        1 => (u64::from(branches) << 40) / (16 + self.weight[y]),
-                        2 => (u64::from(branches) << 40) / (1000 + self.weight[y]),
-                        3 => (u64::from(branches) << 40) / (1 + self.weight[y]),
-                        4 => (u64::from(branches) << 32) + u64::from(branches * branches) * (1<<20) ,
-                        5 => (u64::from(branches) << 32) - if waste.is_some() { 1 << 31 } else { 0 },
-                        6 => (u64::from(branches) << 32) + if waste.is_some() { 1 << 31 } else { 0 },
-                        _ => (u64::from(branches) << 32) + if waste.is_some() { 1 << 33 } else { 0 },
-                    };
-                    let better = best.is_none_or(|p| (key, score) < (p.key, p.score));
-                    if better {
-                        best = Some(Pivot { key, section: y, branches, waste, valley: v, score });
-                    }
-                }
-                self.wipe(v);
-            }
-            x = right;
+        for &(low, high) in &self.reserved[x] {
+            h = scramble(scramble(h ^ (self.limit - low)) ^ (self.limit - high));
         }
-        best
+        let c = scramble(h ^ self.begins[x].rotate_left(23));
+        (self.clock, c, scramble(c ^ h.rotate_left(17)))
     }
+}
 
-    /// The distinct items that may rest on a section of a valley.
-    pub(super) fn candidates(&self, v: Valley, section: usize, into: &mut Vec<u32>) {
-        for x in v.left..=section {
-            let mut id = self.head[x];
-            let mut last = NONE;
-            while id != NONE {
-                let item = &self.inst.items[id as usize];
-                if item.end as usize > v.right {
-                    break;
-                }
-                let twin = last != NONE && {
-                    let l = &self.inst.items[last as usize];
-                    l.end == item.end && l.size == item.size
-                };
-                if !twin && item.end as usize > section {
-                    into.push(id);
-                }
-                last = id;
-                id = self.next[id as usize];
-            }
-        }
-    }
-
-    pub(super) fn has(&self, id: u32) -> bool {
-        self.placed[id as usize] == u64::MAX
-    }
+/// A bijection of 64 bits that leaves no pattern.
+pub(super) fn scramble(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }

@@ -1,23 +1,35 @@
-//! The search tree.
+//! The search tree: an explicit stack, so that depth costs no call stack.
+//!
+//! Where no body yet to come crosses a boundary of sections, the packing falls apart into
+//! components that know nothing of each other. Each is packed for itself: when one cannot be, the
+//! tree goes back to the choice that made it, past everything that was tried in its siblings.
 
-use super::{instance::Instance, skyline::Skyline};
-use std::collections::HashSet;
+use super::{
+    instance::Instance,
+    refuted::Refuted,
+    valley::{Pivot, Valleys},
+};
 
+/// A choice that was made, and what is left to choose.
 struct Frame {
+    /// The component.
     left: usize,
     right: usize,
+    /// The frame whose choice made the component.
     parent: usize,
+    /// The trail's length before the choice.
     mark: usize,
-    cands: usize,
+    /// The candidates not tried yet.
     next: usize,
     end: usize,
-    section: usize,
+    pivot: Pivot,
     waste: Option<u64>,
-    floor: u64,
+    /// The components to pack when this one is packed.
     pending: usize,
-    hash: u128,
+    state: (u64, u64),
 }
 
+/// A component to pack later; a list by `below`.
 #[derive(Clone, Copy)]
 struct Pending {
     left: usize,
@@ -28,148 +40,145 @@ struct Pending {
 
 const NIL: usize = usize::MAX;
 
-#[derive(Debug, PartialEq, Eq)]
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    Yes,
-    No,
-    Unknown,
+    /// Everything is placed.
+    Packed,
+    /// There is no packing.
+    Refuted,
+    /// The budget is spent.
+    Spent,
 }
 
-pub(super) struct Stats {
+pub(super) struct Tree {
+    frames: Vec<Frame>,
+    pendings: Vec<Pending>,
+    candidates: Vec<(u32, u64)>,
+    /// Choices tried, in all runs.
     pub nodes: u64,
-    pub hits: u64,
-    pub table: usize,
-    pub dead: [u64; 8],
 }
 
-pub(super) type Table = HashSet<u128>;
-
-pub(super) fn mix(mut x: u64) -> u64 {
-    x ^= x >> 32;
-    x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    x ^= x >> 32;
-    x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    x ^ (x >> 32)
-}
-
-/// Whether everything fits under the limit, in at most so many nodes. On `Yes` the skyline holds the places.
-pub(super) fn run(inst: &Instance, sky: &mut Skyline<'_>, rank: &[u32], budget: u64, table: &mut Table) -> (End, Stats) {
-    let mut stats = Stats { nodes: 0, hits: 0, table: 0, dead: [0; 8] };
-    let mut frames: Vec<Frame> = Vec::new();
-    let mut pendings: Vec<Pending> = Vec::new();
-    let mut cands: Vec<u32> = Vec::new();
-    let m = inst.sections;
-    if (0..m).any(|x| sky.rem[x] > sky.limit) || !sky.settle(0, m) {
-        return (End::No, stats);
+impl Tree {
+    pub(super) fn new() -> Self {
+        Self { frames: Vec::new(), pendings: Vec::new(), candidates: Vec::new(), nodes: 0 }
     }
-    let mut pending = NIL;
-    split(sky, 0, m, NIL, &mut pendings, &mut pending);
-    loop {
-        // Open the next component.
-        if pending == NIL {
-            return (End::Yes, stats);
+
+    /// Looks for a packing from the state in `valleys`, trying bodies of low rank first, until
+    /// `stop` says so, which is asked with the number of nodes. When packed, the skyline holds the
+    /// offsets.
+    pub(super) fn run(
+        &mut self,
+        inst: &Instance,
+        valleys: &mut Valleys<'_>,
+        rank: &[u32],
+        refuted: &mut Refuted,
+        mut stop: impl FnMut(u64, u64) -> bool,
+    ) -> End {
+        self.frames.clear();
+        self.candidates.clear();
+        let sections = inst.sections;
+        if !valleys.sky.loads_fit() || (sections > 0 && !valleys.settle(0, sections)) {
+            return End::Refuted;
         }
-        let Pending { left, right, parent, below } = pendings[pending];
-        let mark = sky.mark();
-        let mut dead = false;
-        let hash = state_hash(sky, left, right);
-        if table.contains(&hash) {
-            stats.hits += 1;
-            dead = true;
+        let mut pending = self.split(valleys, (0, sections), NIL, NIL);
+        while pending != NIL {
+            let top = self.open(valleys, rank, refuted, self.pendings[pending]);
+            match self.advance(valleys, refuted, top, &mut stop) {
+                Ok(next) => pending = next,
+                Err(end) => return end,
+            }
         }
-        if !dead && let Some(pivot) = sky.pivot(left, right) {
-            let start = cands.len();
-            sky.candidates(pivot.valley, pivot.section, &mut cands);
-            cands[start..].sort_unstable_by_key(|&id| rank[id as usize]);
-            frames.push(Frame {
-                left,
-                right,
-                parent,
-                mark,
-                cands: start,
-                next: start,
-                end: cands.len(),
-                section: pivot.section,
-                waste: pivot.waste,
-                floor: pivot.valley.floor,
-                pending: below,
-                hash,
-            });
+        End::Packed
+    }
+
+    /// Opens a component; gives the frame to go on with, or back to.
+    fn open(&mut self, valleys: &mut Valleys<'_>, rank: &[u32], refuted: &Refuted, component: Pending) -> usize {
+        let Pending { left, right, parent, below } = component;
+        let state = valleys.sky.hash(left, right);
+        if refuted.contains(state) {
+            return parent;
         }
-        let mut at = if dead { parent } else { frames.len() - 1 };
-        // Try choices until one stands.
+        let Some(pivot) = valleys.pivot(left, right) else { return parent };
+        let next = self.candidates.len();
+        valleys.candidates(&pivot, &mut self.candidates);
+        self.candidates[next..].sort_unstable_by_key(|&(body, _)| rank[body as usize]);
+        self.frames.push(Frame {
+            left,
+            right,
+            parent,
+            mark: valleys.sky.mark(),
+            next,
+            end: self.candidates.len(),
+            pivot,
+            waste: pivot.waste,
+            pending: below,
+            state,
+        });
+        self.frames.len() - 1
+    }
+
+    /// Makes the next choice that stands, at frame `at` or further back; gives what is to pack
+    /// then.
+    fn advance(
+        &mut self,
+        valleys: &mut Valleys<'_>,
+        refuted: &mut Refuted,
+        mut at: usize,
+        stop: &mut impl FnMut(u64, u64) -> bool,
+    ) -> Result<usize, End> {
         loop {
             if at == NIL {
-                return (End::No, stats);
+                return Err(End::Refuted);
             }
-            // Forget everything above frame `at`.
-            while frames.len() > at + 1 {
-                frames.pop();
+            self.frames.truncate(at + 1);
+            let frame = &mut self.frames[at];
+            valleys.sky.undo(frame.mark);
+            self.candidates.truncate(frame.end);
+            if stop(self.nodes, valleys.work) {
+                return Err(End::Spent);
             }
-            let frame = &mut frames[at];
-            sky.undo(frame.mark);
-            cands.truncate(frame.end);
-            pending = frame.pending;
-            if stats.nodes >= budget {
-                return (End::Unknown, stats);
-            }
-            stats.nodes += 1;
-            let (a, b);
-            if frame.next < frame.end {
-                let id = cands[frame.next];
+            self.nodes += 1;
+            let changed = if frame.next < frame.end {
+                let (body, offset) = self.candidates[frame.next];
                 frame.next += 1;
-                let item = inst.items[id as usize];
-                (a, b) = (item.first as usize, item.end as usize);
-                sky.place(id);
+                valleys.put(body, offset)
             } else if let Some(up) = frame.waste.take() {
-                sky.raise(frame.section, frame.floor + up);
-                (a, b) = (frame.section, frame.section + 1);
+                let x = frame.pivot.section;
+                valleys.sky.raise(x, frame.pivot.valley.floor + up);
+                (x, x + 1)
             } else {
-                if table.len() < 4_000_000 {
-                    table.insert(frame.hash);
-                }
+                refuted.insert(frame.state);
                 at = frame.parent;
                 continue;
+            };
+            let component = (frame.left, frame.right);
+            let pending = frame.pending;
+            if valleys.settle(changed.0, changed.1) {
+                return Ok(self.split(valleys, component, at, pending));
             }
-            if sky.settle(a, b) {
-                let (left, right) = (frame.left, frame.right);
-                split(sky, left, right, at, &mut pendings, &mut pending);
-                break;
+        }
+    }
+
+    /// Puts the components of a range on the list of those to pack.
+    fn split(&mut self, valleys: &Valleys<'_>, (left, right): (usize, usize), parent: usize, below: usize) -> usize {
+        let sky = &valleys.sky;
+        self.pendings.truncate(if below == NIL { 0 } else { below + 1 });
+        let mut pending = below;
+        let mut x = left;
+        while x < right {
+            let start = x;
+            let mut live = sky.live(x);
+            x += 1;
+            while x < right && sky.cross[x] + sky.odd_cross[x] > 0 {
+                live |= sky.live(x);
+                x += 1;
+            }
+            if live {
+                self.pendings.push(Pending { left: start, right: x, parent, below: pending });
+                pending = self.pendings.len() - 1;
             }
         }
+        pending
     }
-}
-
-fn split(sky: &Skyline<'_>, left: usize, right: usize, parent: usize, pendings: &mut Vec<Pending>, pending: &mut usize) {
-    if *pending == NIL {
-        pendings.clear();
-    } else {
-        pendings.truncate(*pending + 1);
-    }
-    let mut x = left;
-    while x < right {
-        if sky.rem[x] == 0 {
-            x += 1;
-            continue;
-        }
-        let start = x;
-        x += 1;
-        while x < right && sky.cross[x] > 0 {
-            x += 1;
-        }
-        pendings.push(Pending { left: start, right: x, parent, below: *pending });
-        *pending = pendings.len() - 1;
-    }
-}
-
-fn state_hash(sky: &Skyline<'_>, left: usize, right: usize) -> u128 {
-    let mut a: u64 = mix((left as u64) << 32 | right as u64);
-    let mut b: u64 = 0;
-    for x in left..right {
-        let h = mix((sky.limit - sky.floor[x]).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(x as u64 + 1));
-        let h = if sky.dom && sky.base[x] < sky.floor[x] { mix(h ^ (sky.limit - sky.base[x])) } else { h };
-        a = a.wrapping_add(h).wrapping_add(sky.left[x]);
-        b ^= mix(h.rotate_left(17) ^ 0x1234_5678_9abc_def1) ^ mix(sky.left[x].rotate_left(23) ^ 0x7_1234_5678);
-    }
-    (u128::from(a) << 64) | u128::from(b)
 }
