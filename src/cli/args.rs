@@ -1,6 +1,6 @@
 //! The words of the command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memplan::{Strategy, import::Format, lower::LoweringOptions};
@@ -74,6 +74,12 @@ pub(crate) struct StrategyArgs {
     /// The planner.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
     pub(crate) strategy: Strategy,
+    /// How far best and optimal search, in nodes; a million takes a second or so [default: 20000].
+    #[arg(long, value_name = "NODES")]
+    pub(crate) effort: Option<u64>,
+    /// How long they search at most, such as 2s or 500ms; the plan then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) time_limit: Option<Duration>,
     #[command(flatten)]
     pub(crate) layout: LayoutArgs,
 }
@@ -199,6 +205,18 @@ impl From<FormatName> for Format {
             FormatName::Csv => Self::Csv,
         }
     }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, scale) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .and_then(|number| Duration::try_from_secs_f64(number * scale).ok())
+        .ok_or_else(|| "expected a time, such as 2s or 500ms".to_owned())
 }
 
 fn dimension(text: &str) -> Result<(String, u64), String> {

@@ -10,7 +10,8 @@ use memplan::{
     OpSequence, Plan, Planner, Problem,
     import::{Format, Input},
     lower::{LoweringOptions, lower},
-    networks, planner,
+    networks,
+    planner::{self, search::Limits},
     report::{self, MapOptions, Size, StepNames},
     verify,
 };
@@ -244,6 +245,11 @@ fn make_plan(
     planning: &StrategyArgs,
 ) -> Result<Plan, Failure> {
     let mut planner = Planner::new().strategy(planning.strategy).lowering(reading.lowering());
+    let default = Limits::default();
+    // With a time alone, the time is the limit.
+    let unlimited = planning.time_limit.map_or(default.nodes, |_| u64::MAX);
+    let nodes = planning.effort.unwrap_or(unlimited);
+    planner = planner.limits(Limits { nodes, time: planning.time_limit });
     if let Some(alignment) = planning.layout.alignment {
         planner = planner.alignment(alignment);
     }

@@ -102,6 +102,7 @@ pub enum TensorPlace {
 impl Plan {
     pub(crate) fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
         let bound = problem.lower_bound();
+        let lower_bound = bound.bytes.max(layout.lower_bound);
         let pool_size = layout.pool_size(problem);
         let labels = problem.labels();
         let objects = layout.objects.as_ref();
@@ -127,8 +128,8 @@ impl Plan {
             strategy,
             winner: layout.winner,
             pool_size,
-            lower_bound: bound.bytes,
-            proven_optimal: pool_size == bound.bytes,
+            lower_bound,
+            proven_optimal: pool_size == lower_bound,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
             padding: problem.padding(),

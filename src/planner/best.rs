@@ -2,7 +2,7 @@
 //!
 //! **Idea.** No simple planner wins everywhere, and each takes milliseconds. Run them in a fixed
 //! order, keep the smallest pool, the first of equals, and stop when one meets the lower bound,
-//! since none can be smaller.
+//! since none can be smaller. If none does, the search for the optimum goes on from the best.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
 //! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
@@ -14,7 +14,10 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, Step,
-    planner::{Layout, Strategy},
+    planner::{
+        Layout, Strategy,
+        search::{self, Limits, Observer},
+    },
 };
 
 /// Who is tried, in this order.
@@ -33,9 +36,15 @@ pub const CANDIDATES: &[Strategy] = &[
 /// The most conflicting pairs over which candidates walk.
 const MOST_CONFLICTS: u64 = 100_000_000;
 
-/// Plans with every candidate until the lower bound is met.
+/// Plans with every candidate until the lower bound is met, then searches with the default effort.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
+    layout_within(problem, &Limits::default())
+}
+
+/// Plans with every candidate until the lower bound is met, then searches within limits.
+#[must_use]
+pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -50,7 +59,14 @@ pub fn layout(problem: &Problem) -> Layout {
             break;
         }
     }
-    best.map(|(_, layout)| layout).unwrap_or_default()
+    let Some((pool, cheap)) = best else { return Layout::default() };
+    if pool <= bound {
+        return cheap;
+    }
+    let found = search::optimize(problem, Some(&cheap), limits, Observer::default());
+    debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
+    let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
+    Layout { winner, lower_bound: found.lower_bound, ..found.layout }
 }
 
 /// Whether a candidate compares every pair of chains that conflict.

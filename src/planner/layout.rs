@@ -15,6 +15,8 @@ pub struct Layout {
     pub objects: Option<ObjectTable>,
     /// Whose layout this is, if the strategy chose among several planners.
     pub winner: Option<Strategy>,
+    /// A lower bound in bytes that the planner proved on its way; 0 if it proved none.
+    pub lower_bound: Bytes,
 }
 
 /// Which chunks share which object.

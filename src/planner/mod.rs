@@ -15,6 +15,7 @@ mod objects;
 pub mod pushdown;
 mod records;
 mod replay;
+pub mod search;
 mod strategy;
 pub mod tflite;
 
@@ -51,6 +52,7 @@ pub struct Planner {
     alignment: Option<Bytes>,
     padding: Option<Bytes>,
     lowering: LoweringOptions,
+    limits: search::Limits,
 }
 
 impl Planner {
@@ -89,6 +91,13 @@ impl Planner {
         self
     }
 
+    /// How far the strategies that search may go; [`Strategy::Best`] and [`Strategy::Optimal`] do.
+    #[must_use]
+    pub fn limits(mut self, limits: search::Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Plans an operator sequence.
     ///
     /// # Errors
@@ -120,7 +129,7 @@ impl Planner {
     }
 
     fn layout(&self, problem: &Problem) -> Layout {
-        let layout = self.strategy.layout(problem);
+        let layout = self.strategy.layout_within(problem, &self.limits);
         debug!(target: "memplan::plan", strategy = %self.strategy, chunks = problem.len(), "laid out");
         info!(
             target: "memplan::plan",

@@ -4,7 +4,11 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, best, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
+    planner::{
+        Layout, best, best_fit, free_list, interval_move, nnvm, pushdown,
+        search::{self, Limits},
+        tflite,
+    },
 };
 
 /// Makes the enum and everything that knows all of its variants from one table.
@@ -40,6 +44,16 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $layout(problem),)* }
             }
 
+            /// Like [`layout`](Self::layout); strategies that search go as far as the limits say.
+            #[must_use]
+            pub fn layout_within(self, problem: &Problem, limits: &Limits) -> Layout {
+                match self {
+                    Self::Best => best::layout_within(problem, limits),
+                    Self::Optimal => search::layout_within(problem, limits),
+                    _ => self.layout(problem),
+                }
+            }
+
             /// The largest number of chains that the strategy plans in reasonable time: ten seconds
             /// or so, if not much more is alive at once than in common graphs. `None` if its cost
             /// grows hardly faster than the problem. Larger problems are planned all the same.
@@ -54,6 +68,8 @@ macro_rules! strategies {
 strategies! {
     #[default]
     Best "best", None => best::layout, "the smallest pool among the cheap planners";
+    Optimal "optimal", None => search::layout,
+        "an anytime search for the smallest pool, with a proof when it has one";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
     BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
