@@ -5,6 +5,7 @@
 mod error;
 mod layout;
 pub mod pushdown;
+pub mod search;
 mod strategy;
 
 use tracing::{debug, info};

@@ -1,0 +1,124 @@
+//! Rounds: does everything fit under a limit?
+//!
+//! The time of one search has a heavy tail: one order of trying finds a packing in a hundred nodes
+//! where another needs a billion. So the search runs in rounds of few nodes, seldom more (Luby's
+//! sequence), each with another order, another taste in sections and a little noise. Rounds
+//! remember what was refuted, and where; any round that ends is a proof.
+
+use super::{
+    instance::{Instance, Item},
+    refuted::Refuted,
+    skyline::{Skyline, scramble},
+    tree::{End, Tree},
+    valley::{Taste, Valleys},
+};
+
+/// The nodes of the shortest round.
+const UNIT: u64 = 1000;
+
+pub(super) struct Rounds<'a> {
+    inst: &'a Instance,
+    valleys: Valleys<'a>,
+    tree: Tree,
+    refuted: Refuted,
+    round: u64,
+    rank: Vec<u32>,
+}
+
+/// What an order tries first.
+const KEYS: [fn(&Item) -> f64; 6] = [
+    |i| i.size as f64,
+    |i| width(i) * 1e6 + i.size as f64,
+    |i| -width(i) * 1e6 + i.size as f64,
+    |i| width(i) * i.size as f64,
+    |i| width(i).sqrt() * i.size as f64,
+    |i| i.size as f64 / width(i),
+];
+
+const TASTES: [Taste; 4] = [Taste::Few, Taste::WasteHalf, Taste::Fault, Taste::WasteThrice];
+
+fn width(item: &Item) -> f64 {
+    f64::from(item.end - item.first)
+}
+
+impl<'a> Rounds<'a> {
+    pub(super) fn new(inst: &'a Instance) -> Self {
+        Self {
+            inst,
+            valleys: Valleys::new(Skyline::new(inst, 0)),
+            tree: Tree::new(),
+            refuted: Refuted::new(),
+            round: 0,
+            rank: vec![0; inst.bodies()],
+        }
+    }
+
+    pub(super) fn skip(&mut self, rounds: u64) { self.round = rounds; }
+
+    /// Nodes so far.
+    pub(super) fn nodes(&self) -> u64 {
+        self.tree.nodes
+    }
+
+    /// Searches under a limit for so many nodes, or until `stop`.
+    pub(super) fn decide(&mut self, limit: u64, nodes: u64, stop: &mut impl FnMut() -> bool) -> End {
+        let last = self.tree.nodes.saturating_add(nodes);
+        let mut lap = 0;
+        while self.tree.nodes < last {
+            let budget = (self.tree.nodes + UNIT * luby(lap / KEYS.len() as u64 + 1)).min(last);
+            self.order();
+            self.valleys.sky.reset(limit);
+            let mut asked = 0u64;
+            let mut stopped = false;
+            let end = self.tree.run(self.inst, &mut self.valleys, &self.rank, &mut self.refuted, |nodes, _| {
+                asked += 1;
+                stopped = asked % 256 == 0 && stop();
+                stopped || nodes >= budget
+            });
+            if end != End::Spent || stopped {
+                return end;
+            }
+            lap += 1;
+            self.round += 1;
+        }
+        End::Spent
+    }
+
+    /// The offsets, in units by body, of the last packing.
+    pub(super) fn offsets(&self) -> &[u64] {
+        &self.valleys.sky.offset
+    }
+
+    /// Chooses order and taste of a round.
+    fn order(&mut self) {
+        let keys = KEYS.len() as u64;
+        let (key, lap) = ((self.round % keys) as usize, self.round / keys);
+        self.valleys.taste = TASTES[((self.round / 2 + lap) % 4) as usize];
+        let noise = if lap == 0 { 0.0 } else { 0.6 };
+        let mut order: Vec<(f64, u32)> = Vec::with_capacity(self.inst.bodies());
+        for (id, item) in (0u32..).zip(&self.inst.items) {
+            let random = scramble((self.round << 32) ^ u64::from(id)) >> 11;
+            let random = random as f64 / (1u64 << 53) as f64 - 0.5;
+            let value = KEYS[key](item);
+            order.push((value + noise * value.abs() * random, id));
+        }
+        // Odd bodies first.
+        let items = self.inst.items.len();
+        order.extend((items..self.inst.bodies()).map(|id| (f64::INFINITY, id as u32)));
+        order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (rank, (_, id)) in (0u32..).zip(order) {
+            self.rank[id as usize] = rank;
+        }
+    }
+}
+
+/// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).
+fn luby(mut i: u64) -> u64 {
+    loop {
+        let power = (i + 1).next_power_of_two();
+        if power == i + 1 {
+            return power / 2;
+        }
+        i -= power / 2 - 1;
+    }
+}

@@ -1,0 +1,569 @@
+//! Valleys: where the next body goes, and what follows of itself.
+//!
+//! A *valley* is a run of sections with one floor between higher banks. An item that covers one
+//! of its sections either lies wholly inside it, and may rest on its floor, or crosses a bank, and
+//! lies no lower than the lower bank. So, over any section of any valley, the next body is one of
+//! few, or there is waste on the floor. The search branches on exactly that, over the section with
+//! the fewest ways to go on; it need not be the lowest, and independent places are never permuted.
+//!
+//! Conclusions that need no branching:
+//!
+//! 1. What crosses the banks must fit above the lower of them (or all is lost).
+//! 2. Where nothing inside the valley remains, the floor rises to the lower bank.
+//! 3. Where one item remains and any waste is too much, it is placed.
+//! 4. No item may fit wholly into waste: the same packing with the item there is as good, and
+//!    lower. Of all packings, the search looks for the one with the least sum of offsets.
+//!
+//! 1 and 2 hold for a *basin* too, the widest range around a run that is nowhere higher.
+
+use super::skyline::{NONE, Skyline};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Valley {
+    pub left: usize,
+    pub right: usize,
+    pub floor: u64,
+    /// The lower of the two banks; `u64::MAX` if nothing crosses either.
+    bank: u64,
+}
+
+/// Where to branch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pivot {
+    pub valley: Valley,
+    pub section: usize,
+    /// How far the floor rises if nothing rests on it, if the section can waste that.
+    pub waste: Option<u64>,
+    key: (u64, u64),
+}
+
+/// How sections are compared for branching.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Taste {
+    /// The fewest branches.
+    #[default]
+    Few,
+    /// The same, but waste counts half.
+    WasteHalf,
+    /// The same, but waste counts three times.
+    WasteThrice,
+    /// Branches divided by how often the section was at fault.
+    Fault,
+}
+
+/// What a look at a valley was good for.
+enum Look {
+    Dead,
+    Quiet,
+    Changed(usize, usize),
+}
+
+/// A quiet look, good until something in `left - 1..=right` changes.
+#[derive(Clone, Copy)]
+struct Seen {
+    clock: u64,
+    run_right: usize,
+    left: usize,
+    right: usize,
+    pivot: Option<Pivot>,
+}
+
+pub(super) struct Valleys<'a> {
+    pub sky: Skyline<'a>,
+    pub taste: Taste,
+    /// By section: how often all was lost there, in this and earlier rounds.
+    pub faults: Vec<u64>,
+    /// Items looked at.
+    pub work: u64,
+    seen: Vec<Seen>,
+    scratch: Scratch,
+}
+
+/// Sums over the items inside one valley, by section; blank between uses.
+struct Scratch {
+    /// The distinct items that may rest on the floor.
+    count: Vec<u32>,
+    /// Their numbers, xor-ed: the number, if there is one.
+    which: Vec<u32>,
+    /// The sizes of all items inside.
+    inside: Vec<u64>,
+    /// The smallest size of an item that ends here or to the left; that begins here or to the
+    /// right.
+    small_left: Vec<u64>,
+    small_right: Vec<u64>,
+    /// No item rests between the floor and this, except where it could rest on the floor.
+    clear: u64,
+    /// No unplaced odd part in the valley is thinner.
+    thin: u64,
+    dominated: bool,
+}
+
+impl<'a> Valleys<'a> {
+    pub(super) fn new(sky: Skyline<'a>) -> Self {
+        let sections = sky.inst.sections;
+        let seen = Seen { clock: 0, run_right: usize::MAX, left: 0, right: 0, pivot: None };
+        Self {
+            sky,
+            taste: Taste::Few,
+            faults: vec![0; sections],
+            work: 0,
+            seen: vec![seen; sections],
+            scratch: Scratch {
+                count: vec![0; sections + 1],
+                which: vec![0; sections + 1],
+                inside: vec![0; sections + 1],
+                small_left: vec![u64::MAX; sections + 1],
+                small_right: vec![u64::MAX; sections + 1],
+                clear: u64::MAX,
+                thin: u64::MAX,
+                dominated: false,
+            },
+        }
+    }
+
+    /// Draws all conclusions from changes in the sections `a..b`. False: all is lost.
+    pub(super) fn settle(&mut self, a: usize, b: usize) -> bool {
+        let sections = self.sky.inst.sections;
+        let mut x = self.run_start(a.saturating_sub(1));
+        let mut end = (b + 1).min(sections);
+        let mut climbed = false;
+        loop {
+            let look = if x < end {
+                if !self.sky.live(x) {
+                    x += 1;
+                    continue;
+                }
+                let right = self.run_end(x);
+                let look = self.look(x, right);
+                x = right;
+                look
+            } else if climbed {
+                return true;
+            } else {
+                climbed = true;
+                self.look_around(a)
+            };
+            match look {
+                Look::Dead => return false,
+                Look::Quiet => {}
+                Look::Changed(a, b) => {
+                    x = self.run_start(a.saturating_sub(1));
+                    end = end.max((b + 1).min(sections));
+                }
+            }
+        }
+    }
+
+    /// The section of `a..b` to branch on, if anything is yet to come there.
+    pub(super) fn pivot(&mut self, a: usize, b: usize) -> Option<Pivot> {
+        let mut best: Option<Pivot> = None;
+        let mut x = a;
+        while x < b {
+            if !self.sky.live(x) {
+                x += 1;
+                continue;
+            }
+            let right = self.run_end(x);
+            if let Some(pivot) = self.pivot_of_run(x, right)
+                && best.is_none_or(|best| pivot.key < best.key)
+            {
+                best = Some(pivot);
+            }
+            x = right;
+        }
+        best
+    }
+
+    fn pivot_of_run(&mut self, x: usize, right: usize) -> Option<Pivot> {
+        if self.is_seen(x, right) {
+            return self.seen[x].pivot;
+        }
+        let valley = self.basin(x, right);
+        if (valley.left, valley.right) != (x, right) {
+            return None;
+        }
+        self.survey(valley, true);
+        let pivot = self.best_section(valley);
+        self.wipe(valley);
+        self.remember(valley, (x, right), pivot);
+        pivot
+    }
+
+    /// The bodies that may rest on the floor at the pivot, each with its offset.
+    pub(super) fn candidates(&self, pivot: &Pivot, into: &mut Vec<(u32, u64)>) {
+        let Pivot { valley, section, .. } = *pivot;
+        let items = &self.sky.inst.items;
+        for x in valley.left..=section {
+            let mut last = NONE;
+            let mut id = self.sky.head[x];
+            while id != NONE && items[id as usize].end as usize <= valley.right {
+                let item = items[id as usize];
+                let twin = last != NONE && items[last as usize] == item;
+                if !twin && item.end as usize > section && !self.is_blocked(id, valley.floor) {
+                    into.push((id, valley.floor));
+                }
+                last = id;
+                id = self.sky.next[id as usize];
+            }
+        }
+        if self.sky.odd_rem[section] > 0 {
+            for &body in &self.sky.odds[section] {
+                if let Some(offset) = self.rests_at(body, section, valley.floor) {
+                    into.push((body, offset));
+                }
+            }
+        }
+    }
+
+    fn run_start(&self, mut x: usize) -> usize {
+        let sky = &self.sky;
+        while sky.cross[x] > 0 && sky.floor[x - 1] == sky.floor[x] {
+            x -= 1;
+        }
+        x
+    }
+
+    fn run_end(&self, mut x: usize) -> usize {
+        let sky = &self.sky;
+        x += 1;
+        while sky.cross[x] > 0 && sky.floor[x - 1] == sky.floor[x] {
+            x += 1;
+        }
+        x
+    }
+
+    /// The widest range around a run that is nowhere higher; the run itself, if it is a valley.
+    fn basin(&self, mut left: usize, mut right: usize) -> Valley {
+        let sky = &self.sky;
+        let floor = sky.floor[left];
+        while sky.cross[left] > 0 && sky.floor[left - 1] <= floor {
+            left -= 1;
+        }
+        while sky.cross[right] > 0 && sky.floor[right] <= floor {
+            right += 1;
+        }
+        let before = if sky.cross[left] == 0 { u64::MAX } else { sky.floor[left - 1] };
+        let after = if sky.cross[right] == 0 { u64::MAX } else { sky.floor[right] };
+        Valley { left, right, floor, bank: before.min(after) }
+    }
+
+    fn is_seen(&self, x: usize, right: usize) -> bool {
+        let seen = &self.seen[x];
+        seen.run_right == right
+            && self.sky.stamp[seen.left..seen.right].iter().all(|&stamp| stamp <= seen.clock)
+    }
+
+    fn remember(&mut self, v: Valley, run: (usize, usize), pivot: Option<Pivot>) {
+        if self.sky.odd_rem[v.left..v.right].iter().any(|&odd| odd > 0) {
+            // What far parts of an odd body meet counts, too.
+            self.seen[run.0].run_right = usize::MAX;
+            return;
+        }
+        self.seen[run.0] = Seen {
+            clock: self.sky.clock,
+            run_right: run.1,
+            left: v.left.saturating_sub(1),
+            right: (v.right + 1).min(self.sky.inst.sections),
+            pivot,
+        };
+    }
+
+    /// Looks at a run and the basin around it.
+    fn look(&mut self, x: usize, right: usize) -> Look {
+        if self.is_seen(x, right) {
+            return Look::Quiet;
+        }
+        let basin = self.basin(x, right);
+        let is_valley = (basin.left, basin.right) == (x, right);
+        if !is_valley && basin.bank == u64::MAX {
+            return Look::Quiet;
+        }
+        self.survey(basin, is_valley);
+        let look = self.conclude(basin, is_valley);
+        if let Look::Quiet = look {
+            let pivot = if is_valley { self.best_section(basin) } else { None };
+            self.wipe(basin);
+            self.remember(basin, (x, right), pivot);
+        } else {
+            self.wipe(basin);
+        }
+        look
+    }
+
+    /// Looks at the basin that the lower bank belongs to.
+    fn look_around(&mut self, a: usize) -> Look {
+        let v = self.basin(self.run_start(a), self.run_end(a));
+        if v.bank == u64::MAX {
+            return Look::Quiet;
+        }
+        let sky = &self.sky;
+        let bank = if sky.cross[v.left] > 0 && sky.floor[v.left - 1] == v.bank { v.left - 1 } else { v.right };
+        self.look(self.run_start(bank), self.run_end(bank))
+    }
+
+    /// Conclusions 1 to 4, after a survey.
+    fn conclude(&mut self, v: Valley, is_valley: bool) -> Look {
+        if self.scratch.dominated {
+            return Look::Dead;
+        }
+        let limit = self.sky.limit;
+        let rise = if is_valley { v.bank.min(self.scratch.clear) } else { v.bank };
+        let (mut force, mut raise) = (NONE, None);
+        for x in v.left..v.right {
+            let crossing = self.sky.rem[x] - self.scratch.inside[x];
+            if crossing > 0 && (v.bank > limit || crossing > limit - v.bank) {
+                self.faults[x] += 1;
+                return Look::Dead;
+            }
+            let odd = self.sky.odd_rem[x] > 0;
+            match self.scratch.count[x] {
+                0 if !odd && self.sky.rem[x] > 0 && rise > self.sky.floor[x] => {
+                    if rise.saturating_sub(self.sky.floor[x]) > self.sky.slack(x) {
+                        self.faults[x] += 1;
+                        return Look::Dead;
+                    }
+                    raise = Some((raise.map_or(x, |(first, _)| first), x + 1));
+                }
+                0 if odd && is_valley && self.step_up(v, x) > self.sky.slack(x) => {
+                    self.faults[x] += 1;
+                    return Look::Dead;
+                }
+                1 if is_valley && force == NONE && self.step_up(v, x) > self.sky.slack(x) => {
+                    force = self.scratch.which[x];
+                }
+                _ => {}
+            }
+        }
+        if let Some((first, end)) = raise {
+            for x in first..end {
+                let sky = &mut self.sky;
+                if self.scratch.count[x] == 0 && sky.odd_rem[x] == 0 && sky.rem[x] > 0 && rise > sky.floor[x] {
+                    sky.raise(x, rise);
+                }
+            }
+            return Look::Changed(first, end);
+        }
+        if force == NONE {
+            return Look::Quiet;
+        }
+        let (first, end) = self.put(force, v.floor);
+        Look::Changed(first, end)
+    }
+
+    /// Places a body that may rest on a floor; gives its sections.
+    pub(super) fn put(&mut self, body: u32, offset: u64) -> (usize, usize) {
+        if self.sky.inst.is_odd(body) {
+            let odd = self.sky.inst.odd(body);
+            self.sky.hang(body, offset);
+            (odd.first(), odd.end())
+        } else {
+            let item = self.sky.inst.items[body as usize];
+            self.sky.place(body);
+            (item.first as usize, item.end as usize)
+        }
+    }
+
+    fn best_section(&self, v: Valley) -> Option<Pivot> {
+        let mut best: Option<Pivot> = None;
+        for x in (v.left..v.right).filter(|&x| self.sky.live(x)) {
+            let up = self.step_up(v, x);
+            let waste = (up <= self.sky.slack(x)).then_some(up);
+            let count = u64::from(self.scratch.count[x]) << 1;
+            let wasting = u64::from(waste.is_some());
+            let cost = match self.taste {
+                Taste::Few => count + 2 * wasting,
+                Taste::WasteHalf => count + wasting,
+                Taste::WasteThrice => count + 6 * wasting,
+                Taste::Fault => ((count + 2 * wasting) << 40) / (1000 + self.faults[x]),
+            };
+            let key = (cost, u64::MAX - self.sky.rem[x]);
+            if best.is_none_or(|best| key < best.key) {
+                best = Some(Pivot { valley: v, section: x, waste, key });
+            }
+        }
+        best
+    }
+}
+
+/// Looking at one valley.
+impl Valleys<'_> {
+    /// How far the floor of a section of a valley rises at least if nothing rests on it.
+    ///
+    /// What comes next over the section rests on something: if it is an item, on a bank, on
+    /// another item of the valley beside this section, or on something odd.
+    fn step_up(&self, v: Valley, x: usize) -> u64 {
+        let scratch = &self.scratch;
+        let right = if x + 1 < v.right { scratch.small_right[x + 1] } else { u64::MAX };
+        let up = (v.bank.min(scratch.clear) - v.floor).min(scratch.small_left[x]).min(right);
+        if self.sky.odd_rem[x] == 0 {
+            return up.min(scratch.thin);
+        }
+        let next = self.sky.odds[x].iter().filter_map(|&body| self.next_height(body, x, v.floor));
+        next.fold(up.min(scratch.thin), |up, height| up.min(height - v.floor))
+    }
+
+    /// Fills the scratch. In a basin that is no valley, every item inside may find a floor.
+    fn survey(&mut self, v: Valley, is_valley: bool) {
+        let sky = &self.sky;
+        let scratch = &mut self.scratch;
+        let items = &sky.inst.items;
+        scratch.clear = u64::MAX;
+        scratch.thin = u64::MAX;
+        scratch.dominated = false;
+        let plain = sky.inst.odds.is_empty();
+        if !plain {
+            let up = v.floor.next_multiple_of(sky.inst.align);
+            if up > v.floor {
+                scratch.clear = up;
+            }
+            for x in v.left..v.right {
+                if let Some(&(_, high)) = sky.reserved[x].last()
+                    && high > v.floor
+                {
+                    scratch.clear = scratch.clear.min(high);
+                }
+            }
+        }
+        for x in v.left..v.right {
+            let mut last = NONE;
+            let mut id = sky.head[x];
+            while id != NONE {
+                let item = items[id as usize];
+                let end = item.end as usize;
+                if end > v.right {
+                    break;
+                }
+                self.work += 1;
+                scratch.inside[x] = scratch.inside[x].wrapping_add(item.size);
+                scratch.inside[end] = scratch.inside[end].wrapping_sub(item.size);
+                let twin = last != NONE && items[last as usize] == item;
+                last = id;
+                id = sky.next[id as usize];
+                if twin {
+                    continue;
+                }
+                scratch.small_left[end] = scratch.small_left[end].min(item.size);
+                scratch.small_right[x] = scratch.small_right[x].min(item.size);
+                scratch.dominated |= fits_in_waste(sky, x, end, item.size);
+                if plain || !is_valley || !blocked(sky, last, v.floor) {
+                    scratch.count[x] = scratch.count[x].wrapping_add(1);
+                    scratch.count[end] = scratch.count[end].wrapping_sub(1);
+                    scratch.which[x] ^= last;
+                    scratch.which[end] ^= last;
+                }
+            }
+        }
+        for x in v.left + 1..v.right {
+            scratch.inside[x] = scratch.inside[x].wrapping_add(scratch.inside[x - 1]);
+            scratch.count[x] = scratch.count[x].wrapping_add(scratch.count[x - 1]);
+            scratch.which[x] ^= scratch.which[x - 1];
+            scratch.small_left[x] = scratch.small_left[x].min(scratch.small_left[x - 1]);
+        }
+        for x in (v.left..v.right - 1).rev() {
+            scratch.small_right[x] = scratch.small_right[x].min(scratch.small_right[x + 1]);
+        }
+        if !plain && is_valley {
+            self.survey_odds(v);
+        }
+    }
+
+    /// Adds the odd bodies to the counts.
+    fn survey_odds(&mut self, v: Valley) {
+        for x in v.left..v.right {
+            if self.sky.odd_rem[x] == 0 {
+                continue;
+            }
+            for &body in &self.sky.odds[x] {
+                if self.sky.is_placed(body) {
+                    continue;
+                }
+                self.work += 1;
+                if let Some(part) = self.sky.inst.odd(body).part(x) {
+                    self.scratch.thin = self.scratch.thin.min(part.high - part.low);
+                }
+                if self.rests_at(body, x, v.floor).is_some() {
+                    self.scratch.count[x] += 1;
+                    self.scratch.which[x] ^= body;
+                }
+            }
+        }
+    }
+
+    fn wipe(&mut self, v: Valley) {
+        let s = &mut self.scratch;
+        s.count[v.left..=v.right].fill(0);
+        s.which[v.left..=v.right].fill(0);
+        s.inside[v.left..=v.right].fill(0);
+        s.small_left[v.left..=v.right].fill(u64::MAX);
+        s.small_right[v.left..=v.right].fill(u64::MAX);
+    }
+
+    fn is_blocked(&self, id: u32, floor: u64) -> bool {
+        !self.sky.inst.odds.is_empty() && blocked(&self.sky, id, floor)
+    }
+
+    /// The offset at which an odd body lies on the floor of a section, if it can lie there.
+    fn rests_at(&self, body: u32, x: usize, floor: u64) -> Option<u64> {
+        let odd = self.sky.inst.odd(body);
+        let offset = floor.checked_sub(odd.part(x)?.low)?;
+        if self.sky.is_placed(body) || self.earliest(body, offset) != offset {
+            return None;
+        }
+        let top = odd.parts.iter().map(|p| p.high).max().unwrap_or(0);
+        (offset + top <= self.sky.limit).then_some(offset)
+    }
+
+    /// The lowest height above `floor` at which an odd body's part over a section may lie.
+    fn next_height(&self, body: u32, x: usize, floor: u64) -> Option<u64> {
+        if self.sky.is_placed(body) {
+            return None;
+        }
+        let low = self.sky.inst.odd(body).part(x)?.low;
+        let from = (floor + 1).saturating_sub(low);
+        Some(self.earliest(body, from) + low)
+    }
+
+    /// The lowest offset from `from` at which an odd body lies clear of everything placed.
+    fn earliest(&self, body: u32, from: u64) -> u64 {
+        let sky = &self.sky;
+        let align = sky.inst.align;
+        let mut offset = from.next_multiple_of(align);
+        let parts = &sky.inst.odd(body).parts;
+        let sections = || parts.iter().flat_map(|p| (p.first as usize..p.end as usize).map(move |x| (p, x)));
+        for (part, x) in sections() {
+            offset = offset.max(sky.floor[x].saturating_sub(part.low).next_multiple_of(align));
+        }
+        loop {
+            let before = offset;
+            for (part, x) in sections() {
+                for &(low, high) in sky.reserved[x].iter().rev() {
+                    if low < offset + part.high && offset + part.low < high {
+                        offset = (high - part.low).next_multiple_of(align);
+                    }
+                }
+            }
+            if offset == before {
+                return offset;
+            }
+        }
+    }
+}
+
+/// Whether something odd keeps an item off a floor.
+fn blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
+    let item = sky.inst.items[id as usize];
+    floor % sky.inst.align != 0
+        || sky.reserved[item.first as usize..item.end as usize]
+            .iter()
+            .any(|reserved| reserved.last().is_some_and(|&(low, _)| low < floor + item.size))
+}
+
+/// Whether an item would fit into waste just below the floors.
+fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool {
+    if size > sky.floor[first] - sky.base[first] || size > sky.floor[end - 1] - sky.base[end - 1] {
+        return false;
+    }
+    let low = sky.base[first..end].iter().max().map_or(0, |&low| low);
+    let high = sky.floor[first..end].iter().min().map_or(0, |&high| high);
+    low.next_multiple_of(sky.inst.align) + size <= high
+}
