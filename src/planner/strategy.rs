@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Problem,
-    planner::{Layout, pushdown},
+    planner::{
+        Layout, pushdown,
+        search::{self, Limits, Observer},
+    },
 };
 
 /// A planner, by name.
@@ -15,19 +18,22 @@ pub enum Strategy {
     /// memory queue, then offsets. See [`pushdown`].
     #[default]
     Pushdown,
+    /// An anytime exact search for the smallest pool. See [`search`].
+    Optimal,
     /// Every chain in memory of its own: what no sharing costs.
     Naive,
 }
 
 impl Strategy {
     /// Every strategy, in the order of tables and help.
-    pub const ALL: &[Self] = &[Self::Pushdown, Self::Naive];
+    pub const ALL: &[Self] = &[Self::Pushdown, Self::Optimal, Self::Naive];
 
     /// The name on the command line and in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pushdown => "pushdown",
+            Self::Optimal => "optimal",
             Self::Naive => "naive",
         }
     }
@@ -39,6 +45,7 @@ impl Strategy {
             Self::Pushdown => {
                 "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue"
             }
+            Self::Optimal => "an exact search for the smallest pool, within an effort",
             Self::Naive => "every chain in memory of its own",
         }
     }
@@ -48,6 +55,10 @@ impl Strategy {
     pub fn layout(self, problem: &Problem) -> Layout {
         match self {
             Self::Pushdown => pushdown::layout(problem),
+            Self::Optimal => {
+                let limits = Limits::default();
+                search::optimize(problem, None, &limits, Observer::default()).layout
+            }
             Self::Naive => naive(problem),
         }
     }

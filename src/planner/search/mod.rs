@@ -1,35 +1,228 @@
-//! The optimal planner.
-#![allow(missing_docs, clippy::pedantic, dead_code)]
+//! The optimal planner: the smallest pool there is, with a proof when it has one.
+//!
+//! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
+//! whose steps are given and whose height is to be chosen. The search is anytime: it starts from a
+//! packing of the [greedy kind](greedy), and betters it until its effort, counted in nodes, is
+//! spent or the best is proven the best. The same problem and effort give the same answer
+//! everywhere; only a time limit or a cancelled search depends on the machine.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `instance` | time cut into sections, sizes in units |
+//! | `skyline` | a partial packing, with a trail to go back |
+//! | `valley` | where to branch, and what follows without branching |
+//! | `tree` | the search tree, over components that know nothing of each other |
+//! | `refuted` | what failed once, remembered |
+//! | `rounds` | restarts with other orders: does everything fit under a limit? |
+//! | `ladder` | limits in turn: the smallest |
+//! | `greedy` | first packings |
 
+mod greedy;
 mod instance;
+mod ladder;
 mod refuted;
 mod rounds;
 mod skyline;
 mod tree;
 mod valley;
 
-use crate::Problem;
-use instance::Instance;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
-pub fn lab(problem: &Problem) {
-    let roots: Vec<_> = problem.roots().collect();
-    let inst = Instance::new(problem, &roots);
-    let env = |k: &str, d: u64| std::env::var(k).ok().map_or(d, |x| x.parse().unwrap());
-    let limit = env("LIMIT", inst.bound());
-    println!("  items {} sections {} bound {} limit {}", inst.items.len(), inst.sections, inst.bound(), limit);
-    let t = std::time::Instant::now();
-    let mut rounds = rounds::Rounds::new(&inst);
-    rounds.skip(env("SEED", 0));
-    let end = rounds.decide(limit, env("BUDGET", 4_000_000), &mut || false);
-    let dt = t.elapsed().as_secs_f64();
-    println!("   {end:?} nodes {} table {} {:.4}s  {:.0} knodes/s", rounds.nodes(), 0, dt, rounds.nodes() as f64 / dt / 1e3);
-    if end == tree::End::Packed {
-        let at = rounds.offsets();
-        for (i, a) in inst.items.iter().enumerate() {
-            assert!(at[i] + a.size <= limit);
-            for (j, b) in inst.items.iter().enumerate().skip(i + 1) {
-                assert!(a.end <= b.first || b.end <= a.first || at[i] + a.size <= at[j] || at[j] + b.size <= at[i]);
-            }
+use crate::{Bytes, Problem, planner::Layout};
+use greedy::Greedy;
+use instance::Instance;
+use rounds::Rounds;
+use tree::End;
+
+/// How far to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The effort in search nodes. A node that looks at many chunks counts for several, so that
+    /// the time is in proportion: about 10^6 nodes per second.
+    pub nodes: u64,
+    /// The longest time, if any. With it, the answer depends on the machine.
+    pub time: Option<Duration>,
+}
+
+impl Default for Limits {
+    /// 20 000 nodes, some hundredths of a second; no time limit.
+    fn default() -> Self {
+        Self { nodes: 20_000, time: None }
+    }
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// No pool is smaller, in bytes.
+    pub lower_bound: Bytes,
+    /// The best pool so far, in bytes.
+    pub best: Bytes,
+    /// Nodes so far.
+    pub nodes: u64,
+}
+
+/// Hooks into a running search. The default has none.
+#[derive(Default)]
+pub struct Observer<'a> {
+    /// The search ends soon after this is set, with the best so far.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called every few hundred nodes.
+    pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+}
+
+/// The answer of [`optimize`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The best layout found.
+    pub layout: Layout,
+    /// The size of its pool in bytes.
+    pub pool_size: Bytes,
+    /// No pool is smaller, in bytes; the live bytes, or more where more was proven.
+    pub lower_bound: Bytes,
+    /// Whether the pool is proven the smallest.
+    pub proven_optimal: bool,
+    /// The nodes it took.
+    pub nodes: u64,
+}
+
+/// The answer of [`fits`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It fits, like this.
+    Yes(Layout),
+    /// It does not: that is proven.
+    No,
+    /// The limits were not enough to tell.
+    Unknown,
+}
+
+/// What stands between the search and the caller: the time, the cancel flag, the progress.
+struct Report<'a> {
+    until: Option<Instant>,
+    observer: Observer<'a>,
+}
+
+impl<'a> Report<'a> {
+    fn new(limits: &Limits, observer: Observer<'a>) -> Self {
+        let until = limits.time.and_then(|time| Instant::now().checked_add(time));
+        Self { until, observer }
+    }
+
+    /// Tells how far the search is, and asks whether it is to stop.
+    fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
+        if let Some(progress) = &mut self.observer.progress {
+            progress(&Progress { lower_bound, best, nodes });
+        }
+        self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Looks for the smallest pool.
+///
+/// An `incumbent`, a right layout from elsewhere, is what has to be bettered; without a better one
+/// it is the answer.
+///
+/// ```
+/// use memplan::{Problem, planner::search::{self, Limits, Observer}};
+///
+/// let mut problem = Problem::builder();
+/// problem.chunk(0..2, 3);
+/// problem.chunk(1..3, 2);
+/// problem.chunk(2..4, 3);
+/// let outcome = search::optimize(&problem.build()?, None, &Limits::default(), Observer::default());
+/// assert_eq!((outcome.pool_size, outcome.proven_optimal), (5, true));
+/// # Ok::<(), memplan::ProblemError>(())
+/// ```
+#[must_use]
+pub fn optimize(
+    problem: &Problem,
+    incumbent: Option<&Layout>,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Outcome {
+    let lower_bound = problem.lower_bound().bytes;
+    let mut layout = incumbent.cloned();
+    let mut pool_size = layout.as_ref().map_or(Bytes::MAX, |l| l.pool_size(problem));
+    if pool_size > lower_bound {
+        let first = Greedy::new(problem).best(lower_bound);
+        let size = first.pool_size(problem);
+        if layout.is_none() || size < pool_size {
+            (layout, pool_size) = (Some(first), size);
         }
     }
+    let mut outcome = Outcome {
+        layout: layout.unwrap_or_default(),
+        pool_size,
+        lower_bound,
+        proven_optimal: pool_size == lower_bound,
+        nodes: 0,
+    };
+    if !outcome.proven_optimal && limits.nodes > 0 {
+        search(problem, &mut outcome, limits, observer);
+    }
+    outcome
+}
+
+fn search(problem: &Problem, outcome: &mut Outcome, limits: &Limits, observer: Observer<'_>) {
+    let roots: Vec<_> = problem.roots().collect();
+    let inst = Instance::new(problem, &roots);
+    let step = inst.unit * inst.align;
+    // Every pool that the search makes is a multiple of the step; and some smallest one is.
+    let bound = outcome.lower_bound.div_ceil(step) * inst.align;
+    let best = outcome.pool_size.div_ceil(step) * inst.align;
+    let mut report = Report::new(limits, observer);
+    let climb = ladder::climb(&inst, (bound.max(inst.bound()), best), limits.nodes, &mut report);
+    outcome.nodes = climb.nodes;
+    if let Some(offsets) = climb.offsets {
+        let layout = layout(problem, &inst, &offsets);
+        let pool_size = layout.pool_size(problem);
+        if pool_size < outcome.pool_size {
+            (outcome.layout, outcome.pool_size) = (layout, pool_size);
+        }
+    }
+    outcome.lower_bound = outcome.lower_bound.max(climb.bound * inst.unit).min(outcome.pool_size);
+    outcome.proven_optimal = outcome.lower_bound == outcome.pool_size;
+}
+
+/// Asks whether a problem fits into a pool of `capacity` bytes.
+#[must_use]
+pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Observer<'_>) -> Fit {
+    let lower_bound = problem.lower_bound().bytes;
+    if capacity < lower_bound {
+        return Fit::No;
+    }
+    let first = Greedy::new(problem).best(capacity);
+    if first.pool_size(problem) <= capacity {
+        return Fit::Yes(first);
+    }
+    let roots: Vec<_> = problem.roots().collect();
+    let inst = Instance::new(problem, &roots);
+    let limit = capacity / inst.unit / inst.align * inst.align;
+    if limit < inst.bound() {
+        return Fit::No;
+    }
+    let best = first.pool_size(problem);
+    let mut report = Report::new(limits, observer);
+    let mut rounds = Rounds::new(&inst);
+    let end = rounds
+        .decide(limit, limits.nodes, &mut |nodes| report.stop(nodes, lower_bound, best));
+    match end {
+        End::Packed => Fit::Yes(layout(problem, &inst, rounds.offsets())),
+        End::Refuted => Fit::No,
+        End::Spent => Fit::Unknown,
+    }
+}
+
+/// The layout for a packing.
+fn layout(problem: &Problem, inst: &Instance, offsets: &[u64]) -> Layout {
+    let mut bases = vec![0; problem.len()];
+    for (root, offset) in inst.roots.iter().zip(offsets) {
+        bases[root.index()] = offset * inst.unit;
+    }
+    Layout::from_roots(problem, |root| bases[root.index()])
 }

@@ -53,35 +53,40 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    pub(super) fn skip(&mut self, rounds: u64) { self.round = rounds; }
-
-    /// Nodes so far.
+    /// Nodes so far. A node that looks at many bodies counts for several.
     pub(super) fn nodes(&self) -> u64 {
-        self.tree.nodes
+        weigh(self.tree.nodes, self.valleys.work)
     }
 
     /// Searches under a limit for so many nodes, or until `stop`.
-    pub(super) fn decide(&mut self, limit: u64, nodes: u64, stop: &mut impl FnMut() -> bool) -> End {
-        let last = self.tree.nodes.saturating_add(nodes);
+    pub(super) fn decide(&mut self, limit: u64, nodes: u64, stop: &mut impl FnMut(u64) -> bool) -> End {
+        let last = self.nodes().saturating_add(nodes);
+        let unit = UNIT + 2 * self.inst.bodies() as u64;
         let mut lap = 0;
-        while self.tree.nodes < last {
-            let budget = (self.tree.nodes + UNIT * luby(lap / KEYS.len() as u64 + 1)).min(last);
+        loop {
+            let budget = unit.saturating_mul(luby(lap / KEYS.len() as u64 + 1));
+            let budget = self.nodes().saturating_add(budget).min(last);
             self.order();
             self.valleys.sky.reset(limit);
-            let mut asked = 0u64;
-            let mut stopped = false;
-            let end = self.tree.run(self.inst, &mut self.valleys, &self.rank, &mut self.refuted, |nodes, _| {
-                asked += 1;
-                stopped = asked % 256 == 0 && stop();
-                stopped || nodes >= budget
-            });
-            if end != End::Spent || stopped {
+            let (mut asked, mut stopped) = (0u64, false);
+            let end = self.tree.run(
+                self.inst,
+                &mut self.valleys,
+                &self.rank,
+                &mut self.refuted,
+                |nodes, work| {
+                    asked += 1;
+                    let nodes = weigh(nodes, work);
+                    stopped = asked % 256 == 0 && stop(nodes);
+                    stopped || nodes >= budget
+                },
+            );
+            if end != End::Spent || stopped || self.nodes() >= last {
                 return end;
             }
             lap += 1;
             self.round += 1;
         }
-        End::Spent
     }
 
     /// The offsets, in units by body, of the last packing.
@@ -110,6 +115,10 @@ impl<'a> Rounds<'a> {
             self.rank[id as usize] = rank;
         }
     }
+}
+
+fn weigh(nodes: u64, work: u64) -> u64 {
+    nodes + work / 64
 }
 
 /// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).

@@ -18,6 +18,12 @@
 
 use super::skyline::{NONE, Skyline};
 
+/// Basins of more sections are not looked at: it costs more than it saves.
+const WIDE: usize = 64;
+
+/// As if every section had been at fault that often before.
+const FAULTLESS: u64 = 300;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Valley {
     pub left: usize,
@@ -76,25 +82,36 @@ pub(super) struct Valleys<'a> {
     /// Items looked at.
     pub work: u64,
     seen: Vec<Seen>,
-    scratch: Scratch,
+    survey: Survey,
 }
 
-/// Sums over the items inside one valley, by section; blank between uses.
-struct Scratch {
-    /// The distinct items that may rest on the floor.
-    count: Vec<u32>,
+/// What a survey says of one section of a valley.
+#[derive(Clone, Copy)]
+struct Cell {
+    /// The sizes of all items inside the valley that cover the section.
+    inside: u64,
+    /// The smallest size of an item inside that ends here or to the left.
+    small_left: u64,
+    /// The smallest size of an item inside that begins here or to the right.
+    small_right: u64,
+    /// The distinct bodies that may rest on the floor.
+    count: u32,
     /// Their numbers, xor-ed: the number, if there is one.
-    which: Vec<u32>,
-    /// The sizes of all items inside.
-    inside: Vec<u64>,
-    /// The smallest size of an item that ends here or to the left; that begins here or to the
-    /// right.
-    small_left: Vec<u64>,
-    small_right: Vec<u64>,
+    which: u32,
+}
+
+const BLANK: Cell =
+    Cell { inside: 0, small_left: u64::MAX, small_right: u64::MAX, count: 0, which: 0 };
+
+/// A survey of one valley.
+struct Survey {
+    /// By section; blank between uses.
+    cells: Vec<Cell>,
     /// No item rests between the floor and this, except where it could rest on the floor.
     clear: u64,
     /// No unplaced odd part in the valley is thinner.
     thin: u64,
+    /// An item would fit into waste.
     dominated: bool,
 }
 
@@ -108,12 +125,8 @@ impl<'a> Valleys<'a> {
             faults: vec![0; sections],
             work: 0,
             seen: vec![seen; sections],
-            scratch: Scratch {
-                count: vec![0; sections + 1],
-                which: vec![0; sections + 1],
-                inside: vec![0; sections + 1],
-                small_left: vec![u64::MAX; sections + 1],
-                small_right: vec![u64::MAX; sections + 1],
+            survey: Survey {
+                cells: vec![BLANK; sections + 1],
                 clear: u64::MAX,
                 thin: u64::MAX,
                 dominated: false,
@@ -275,7 +288,7 @@ impl<'a> Valleys<'a> {
         }
         let basin = self.basin(x, right);
         let is_valley = (basin.left, basin.right) == (x, right);
-        if !is_valley && basin.bank == u64::MAX {
+        if !is_valley && (basin.bank == u64::MAX || basin.right - basin.left > WIDE) {
             return Look::Quiet;
         }
         self.survey(basin, is_valley);
@@ -303,20 +316,20 @@ impl<'a> Valleys<'a> {
 
     /// Conclusions 1 to 4, after a survey.
     fn conclude(&mut self, v: Valley, is_valley: bool) -> Look {
-        if self.scratch.dominated {
+        if self.survey.dominated {
             return Look::Dead;
         }
         let limit = self.sky.limit;
-        let rise = if is_valley { v.bank.min(self.scratch.clear) } else { v.bank };
+        let rise = if is_valley { v.bank.min(self.survey.clear) } else { v.bank };
         let (mut force, mut raise) = (NONE, None);
         for x in v.left..v.right {
-            let crossing = self.sky.rem[x] - self.scratch.inside[x];
+            let crossing = self.sky.rem[x] - self.survey.cells[x].inside;
             if crossing > 0 && (v.bank > limit || crossing > limit - v.bank) {
                 self.faults[x] += 1;
                 return Look::Dead;
             }
             let odd = self.sky.odd_rem[x] > 0;
-            match self.scratch.count[x] {
+            match self.survey.cells[x].count {
                 0 if !odd && self.sky.rem[x] > 0 && rise > self.sky.floor[x] => {
                     if rise.saturating_sub(self.sky.floor[x]) > self.sky.slack(x) {
                         self.faults[x] += 1;
@@ -329,7 +342,7 @@ impl<'a> Valleys<'a> {
                     return Look::Dead;
                 }
                 1 if is_valley && force == NONE && self.step_up(v, x) > self.sky.slack(x) => {
-                    force = self.scratch.which[x];
+                    force = self.survey.cells[x].which;
                 }
                 _ => {}
             }
@@ -337,7 +350,7 @@ impl<'a> Valleys<'a> {
         if let Some((first, end)) = raise {
             for x in first..end {
                 let sky = &mut self.sky;
-                if self.scratch.count[x] == 0 && sky.odd_rem[x] == 0 && sky.rem[x] > 0 && rise > sky.floor[x] {
+                if self.survey.cells[x].count == 0 && sky.odd_rem[x] == 0 && sky.rem[x] > 0 && rise > sky.floor[x] {
                     sky.raise(x, rise);
                 }
             }
@@ -368,13 +381,13 @@ impl<'a> Valleys<'a> {
         for x in (v.left..v.right).filter(|&x| self.sky.live(x)) {
             let up = self.step_up(v, x);
             let waste = (up <= self.sky.slack(x)).then_some(up);
-            let count = u64::from(self.scratch.count[x]) << 1;
+            let count = u64::from(self.survey.cells[x].count) << 1;
             let wasting = u64::from(waste.is_some());
             let cost = match self.taste {
                 Taste::Few => count + 2 * wasting,
                 Taste::WasteHalf => count + wasting,
                 Taste::WasteThrice => count + 6 * wasting,
-                Taste::Fault => ((count + 2 * wasting) << 40) / (1000 + self.faults[x]),
+                Taste::Fault => ((count + 2 * wasting) << 40) / (FAULTLESS + self.faults[x]),
             };
             let key = (cost, u64::MAX - self.sky.rem[x]);
             if best.is_none_or(|best| key < best.key) {
@@ -392,35 +405,36 @@ impl Valleys<'_> {
     /// What comes next over the section rests on something: if it is an item, on a bank, on
     /// another item of the valley beside this section, or on something odd.
     fn step_up(&self, v: Valley, x: usize) -> u64 {
-        let scratch = &self.scratch;
-        let right = if x + 1 < v.right { scratch.small_right[x + 1] } else { u64::MAX };
-        let up = (v.bank.min(scratch.clear) - v.floor).min(scratch.small_left[x]).min(right);
+        let survey = &self.survey;
+        let right = if x + 1 < v.right { survey.cells[x + 1].small_right } else { u64::MAX };
+        let up = (v.bank.min(survey.clear) - v.floor).min(survey.cells[x].small_left).min(right);
         if self.sky.odd_rem[x] == 0 {
-            return up.min(scratch.thin);
+            return up.min(survey.thin);
         }
         let next = self.sky.odds[x].iter().filter_map(|&body| self.next_height(body, x, v.floor));
-        next.fold(up.min(scratch.thin), |up, height| up.min(height - v.floor))
+        next.fold(up.min(survey.thin), |up, height| up.min(height - v.floor))
     }
 
-    /// Fills the scratch. In a basin that is no valley, every item inside may find a floor.
+    /// Fills the survey. In a basin that is no valley, every item inside may find a floor.
     fn survey(&mut self, v: Valley, is_valley: bool) {
         let sky = &self.sky;
-        let scratch = &mut self.scratch;
+        let survey = &mut self.survey;
         let items = &sky.inst.items;
-        scratch.clear = u64::MAX;
-        scratch.thin = u64::MAX;
-        scratch.dominated = false;
+        survey.clear = u64::MAX;
+        survey.thin = u64::MAX;
+        survey.dominated = false;
         let plain = sky.inst.odds.is_empty();
+        let mut work = 0;
         if !plain {
             let up = v.floor.next_multiple_of(sky.inst.align);
             if up > v.floor {
-                scratch.clear = up;
+                survey.clear = up;
             }
             for x in v.left..v.right {
                 if let Some(&(_, high)) = sky.reserved[x].last()
                     && high > v.floor
                 {
-                    scratch.clear = scratch.clear.min(high);
+                    survey.clear = survey.clear.min(high);
                 }
             }
         }
@@ -433,34 +447,43 @@ impl Valleys<'_> {
                 if end > v.right {
                     break;
                 }
-                self.work += 1;
-                scratch.inside[x] = scratch.inside[x].wrapping_add(item.size);
-                scratch.inside[end] = scratch.inside[end].wrapping_sub(item.size);
+                work += 1;
                 let twin = last != NONE && items[last as usize] == item;
                 last = id;
                 id = sky.next[id as usize];
+                let here = &mut survey.cells[x];
+                here.inside = here.inside.wrapping_add(item.size);
                 if twin {
+                    let after = &mut survey.cells[end];
+                    after.inside = after.inside.wrapping_sub(item.size);
                     continue;
                 }
-                scratch.small_left[end] = scratch.small_left[end].min(item.size);
-                scratch.small_right[x] = scratch.small_right[x].min(item.size);
-                scratch.dominated |= fits_in_waste(sky, x, end, item.size);
-                if plain || !is_valley || !blocked(sky, last, v.floor) {
-                    scratch.count[x] = scratch.count[x].wrapping_add(1);
-                    scratch.count[end] = scratch.count[end].wrapping_sub(1);
-                    scratch.which[x] ^= last;
-                    scratch.which[end] ^= last;
-                }
+                survey.dominated |= fits_in_waste(sky, x, end, item.size);
+                let rests = u32::from(plain || !is_valley || !blocked(sky, last, v.floor));
+                here.small_right = here.small_right.min(item.size);
+                here.count = here.count.wrapping_add(rests);
+                here.which ^= last * rests;
+                let after = &mut survey.cells[end];
+                after.inside = after.inside.wrapping_sub(item.size);
+                after.small_left = after.small_left.min(item.size);
+                after.count = after.count.wrapping_sub(rests);
+                after.which ^= last * rests;
             }
         }
-        for x in v.left + 1..v.right {
-            scratch.inside[x] = scratch.inside[x].wrapping_add(scratch.inside[x - 1]);
-            scratch.count[x] = scratch.count[x].wrapping_add(scratch.count[x - 1]);
-            scratch.which[x] ^= scratch.which[x - 1];
-            scratch.small_left[x] = scratch.small_left[x].min(scratch.small_left[x - 1]);
+        self.work += work + (v.right - v.left) as u64 / 4;
+        let cells = &mut survey.cells[v.left..v.right];
+        let mut before = cells[0];
+        for cell in &mut cells[1..] {
+            cell.inside = cell.inside.wrapping_add(before.inside);
+            cell.count = cell.count.wrapping_add(before.count);
+            cell.which ^= before.which;
+            cell.small_left = cell.small_left.min(before.small_left);
+            before = *cell;
         }
-        for x in (v.left..v.right - 1).rev() {
-            scratch.small_right[x] = scratch.small_right[x].min(scratch.small_right[x + 1]);
+        let mut small = u64::MAX;
+        for cell in cells.iter_mut().rev() {
+            small = small.min(cell.small_right);
+            cell.small_right = small;
         }
         if !plain && is_valley {
             self.survey_odds(v);
@@ -479,23 +502,18 @@ impl Valleys<'_> {
                 }
                 self.work += 1;
                 if let Some(part) = self.sky.inst.odd(body).part(x) {
-                    self.scratch.thin = self.scratch.thin.min(part.high - part.low);
+                    self.survey.thin = self.survey.thin.min(part.high - part.low);
                 }
                 if self.rests_at(body, x, v.floor).is_some() {
-                    self.scratch.count[x] += 1;
-                    self.scratch.which[x] ^= body;
+                    self.survey.cells[x].count += 1;
+                    self.survey.cells[x].which ^= body;
                 }
             }
         }
     }
 
     fn wipe(&mut self, v: Valley) {
-        let s = &mut self.scratch;
-        s.count[v.left..=v.right].fill(0);
-        s.which[v.left..=v.right].fill(0);
-        s.inside[v.left..=v.right].fill(0);
-        s.small_left[v.left..=v.right].fill(u64::MAX);
-        s.small_right[v.left..=v.right].fill(u64::MAX);
+        self.survey.cells[v.left..=v.right].fill(BLANK);
     }
 
     fn is_blocked(&self, id: u32, floor: u64) -> bool {
