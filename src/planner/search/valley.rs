@@ -321,7 +321,7 @@ impl<'a> Valleys<'a> {
         }
         let limit = self.sky.limit;
         let rise = if is_valley { v.bank.min(self.survey.clear) } else { v.bank };
-        let (mut force, mut raise) = (NONE, None);
+        let (mut force, mut raise) = (None, None);
         for x in v.left..v.right {
             let crossing = self.sky.rem[x] - self.survey.cells[x].inside;
             if crossing > 0 && (v.bank > limit || crossing > limit - v.bank) {
@@ -331,7 +331,7 @@ impl<'a> Valleys<'a> {
             let odd = self.sky.odd_rem[x] > 0;
             match self.survey.cells[x].count {
                 0 if !odd && self.sky.rem[x] > 0 && rise > self.sky.floor[x] => {
-                    if rise.saturating_sub(self.sky.floor[x]) > self.sky.slack(x) {
+                    if self.waste(x, rise) > self.sky.slack(x) {
                         self.faults[x] += 1;
                         return Look::Dead;
                     }
@@ -341,8 +341,8 @@ impl<'a> Valleys<'a> {
                     self.faults[x] += 1;
                     return Look::Dead;
                 }
-                1 if is_valley && force == NONE && self.step_up(v, x) > self.sky.slack(x) => {
-                    force = self.survey.cells[x].which;
+                1 if is_valley && force.is_none() && self.step_up(v, x) > self.sky.slack(x) => {
+                    force = Some((self.survey.cells[x].which, x));
                 }
                 _ => {}
             }
@@ -356,10 +356,9 @@ impl<'a> Valleys<'a> {
             }
             return Look::Changed(first, end);
         }
-        if force == NONE {
-            return Look::Quiet;
-        }
-        let (first, end) = self.put(force, v.floor);
+        let Some((body, x)) = force else { return Look::Quiet };
+        let offset = if self.sky.inst.is_odd(body) { self.rests_at(body, x, v.floor) } else { Some(v.floor) };
+        let (first, end) = self.put(body, offset.unwrap_or(v.floor));
         Look::Changed(first, end)
     }
 
@@ -407,12 +406,19 @@ impl Valleys<'_> {
     fn step_up(&self, v: Valley, x: usize) -> u64 {
         let survey = &self.survey;
         let right = if x + 1 < v.right { survey.cells[x + 1].small_right } else { u64::MAX };
-        let up = (v.bank.min(survey.clear) - v.floor).min(survey.cells[x].small_left).min(right);
+        let up = self.waste(x, v.bank.min(survey.clear));
+        let up = up.min(survey.cells[x].small_left).min(right);
         if self.sky.odd_rem[x] == 0 {
             return up.min(survey.thin);
         }
         let next = self.sky.odds[x].iter().filter_map(|&body| self.next_height(body, x, v.floor));
         next.fold(up.min(survey.thin), |up, height| up.min(height - v.floor))
+    }
+
+    /// What is wasted if the floor of a section rises so high; it stops at a reserved part.
+    fn waste(&self, x: usize, to: u64) -> u64 {
+        let to = self.sky.reserved[x].last().map_or(to, |&(low, _)| to.min(low));
+        to - self.sky.floor[x]
     }
 
     /// Fills the survey. In a basin that is no valley, every item inside may find a floor.

@@ -1,0 +1,159 @@
+//! The optimal planner is right: on small problems it equals a search so slow and simple that it
+//! is right by sight, and what it calls proven is.
+
+use memplan::{
+    Problem, Strategy,
+    planner::search::{Fit, Limits, Observer, fits, optimize},
+    problem::{ChunkId, Segment},
+};
+
+/// Numbers that look random and are the same everywhere (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    /// A number in `0..bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % bound
+    }
+}
+
+/// Up to `chains` chains of small chunks; some overwritten, some more than once.
+fn random_problem(numbers: &mut Numbers, chains: u64) -> Problem {
+    let alignment = [1, 1, 1, 2, 4][numbers.below(5) as usize];
+    let padding = [0, 0, 0, 1][numbers.below(4) as usize];
+    let mut problem = Problem::builder().alignment(alignment).padding(padding);
+    let links = numbers.below(3);
+    let steps = 3 + numbers.below(8);
+    let most = 1 + numbers.below(7);
+    for _ in 0..1 + numbers.below(chains) {
+        let mut begin = numbers.below(steps);
+        let mut end = begin + 1 + numbers.below(steps / 2 + 1);
+        let mut size = 1 + numbers.below(most + 2);
+        let mut chunk = problem.chunk(begin..end, size);
+        while numbers.below(3) < links {
+            (begin, end) = (end - 1, end + numbers.below(3));
+            let offset = numbers.below(size);
+            size = 1 + numbers.below(size - offset);
+            let overwriter = problem.chunk(begin..end.max(begin + 1), size);
+            problem.overwrite(overwriter, chunk, offset);
+            chunk = overwriter;
+            end = end.max(begin + 1);
+        }
+    }
+    problem.build().unwrap()
+}
+
+/// Tries every offset of every chain.
+fn fits_somehow(problem: &Problem, limit: u64, chains: &[(ChunkId, Vec<Segment>)]) -> bool {
+    fn place(problem: &Problem, limit: u64, chains: &[(ChunkId, Vec<Segment>)], bases: &mut Vec<u64>) -> bool {
+        let at = bases.len();
+        let Some((root, segments)) = chains.get(at) else { return true };
+        let mut base = 0;
+        while problem.align_up(base + problem.padded_size(*root)) <= limit {
+            let free = (0..at).all(|other| {
+                chains[other].1.iter().all(|b| {
+                    segments.iter().all(|a| {
+                        a.end <= b.begin
+                            || b.end <= a.begin
+                            || base + a.high <= bases[other] + b.low
+                            || bases[other] + b.high <= base + a.low
+                    })
+                })
+            });
+            if free {
+                bases.push(base);
+                if place(problem, limit, chains, bases) {
+                    return true;
+                }
+                bases.pop();
+            }
+            base += problem.alignment();
+        }
+        false
+    }
+    place(problem, limit, chains, &mut Vec::new())
+}
+
+fn chains(problem: &Problem) -> Vec<(ChunkId, Vec<Segment>)> {
+    problem.roots().map(|root| (root, problem.segments(root).collect())).collect()
+}
+
+/// Every rule of a right layout.
+fn check(problem: &Problem, offsets: &[u64], pool: u64) {
+    for chunk in problem.ids() {
+        let offset = offsets[chunk.index()];
+        match problem.link(chunk) {
+            Some(link) => assert_eq!(offset, offsets[link.overwritten.index()] + link.offset),
+            None => assert_eq!(offset % problem.alignment(), 0),
+        }
+        assert!(offset + problem.padded_size(chunk) <= pool);
+    }
+    let all: Vec<(ChunkId, Segment)> = chains(problem)
+        .into_iter()
+        .flat_map(|(root, segments)| segments.into_iter().map(move |s| (root, s)))
+        .collect();
+    let base = |root: ChunkId| offsets[root.index()];
+    for (at, (root, a)) in all.iter().enumerate() {
+        for (other, b) in all[..at].iter().filter(|(other, _)| other != root) {
+            let apart = a.end <= b.begin
+                || b.end <= a.begin
+                || base(*root) + a.high <= base(*other) + b.low
+                || base(*other) + b.high <= base(*root) + a.low;
+            assert!(apart, "{a:?} and {b:?} share bytes");
+        }
+    }
+}
+
+fn compare(seed: u64, chains_at_most: u64) {
+    let problem = random_problem(&mut Numbers(seed), chains_at_most);
+    let chains = chains(&problem);
+    let limits = Limits { nodes: 400_000, time: None };
+    let outcome = optimize(&problem, None, &limits, Observer::default());
+    if std::env::var("DBG").is_ok() { eprintln!("{seed} {problem:?}\n{outcome:?}"); }
+    check(&problem, &outcome.layout.offsets, outcome.pool_size);
+    assert!(outcome.proven_optimal, "seed {seed}: not proven\n{problem:?}");
+    let step = problem.alignment();
+    let mut smallest = 0;
+    while !fits_somehow(&problem, smallest, &chains) {
+        smallest += step;
+    }
+    assert_eq!(outcome.pool_size, smallest, "seed {seed}\n{problem:?}");
+    assert_eq!(outcome.lower_bound, smallest, "seed {seed}");
+    let fit = |capacity| fits(&problem, capacity, &limits, Observer::default());
+    match fit(smallest) {
+        Fit::Yes(layout) => check(&problem, &layout.offsets, smallest),
+        other => panic!("seed {seed}: {other:?} at {smallest}\n{problem:?}"),
+    }
+    if smallest > 0 {
+        assert_eq!(fit(smallest - 1), Fit::No, "seed {seed}\n{problem:?}");
+    }
+}
+
+#[test]
+fn small_problems_with_links_and_alignment_equal_the_oracle() {
+    let cases = std::env::var("MEMPLAN_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    for seed in 0..cases {
+        compare(seed, 6);
+    }
+}
+
+#[test]
+fn eight_chains_equal_the_oracle() {
+    let cases = std::env::var("MEMPLAN_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    for seed in 0..cases {
+        compare(seed + (1 << 32), 8);
+    }
+}
+
+#[test]
+fn the_strategy_plans_right() {
+    for seed in 0..300 {
+        let problem = random_problem(&mut Numbers(seed), 30);
+        let layout = Strategy::Optimal.layout(&problem);
+        check(&problem, &layout.offsets, layout.pool_size(&problem));
+    }
+}
