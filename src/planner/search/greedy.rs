@@ -9,6 +9,8 @@ use crate::{
     problem::{ChunkId, Problem, Segment},
 };
 
+use super::skyline::scramble;
+
 /// The bodies of a problem with what an order is made of.
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
@@ -20,44 +22,115 @@ struct Body {
     size: Bytes,
     begin: Step,
     end: Step,
+    /// The most bytes alive in any step of its life.
+    crowd: Bytes,
     segments: Vec<Segment>,
+}
+
+/// What an order puts first: the larger, field by field.
+type Key = fn(&Body) -> (u128, u128, u128);
+
+const KEYS: [Key; 7] = [
+    |b| (b.size.into(), b.life(), 0),
+    |b| (b.crowd.into(), b.size.into(), b.life()),
+    |b| (b.crowd.into(), b.life(), b.size.into()),
+    |b| (b.crowd.into(), b.area(), 0),
+    |b| (b.life(), b.size.into(), 0),
+    |b| (b.area(), b.size.into(), 0),
+    |b| (b.life(), b.crowd.into(), b.size.into()),
+];
+
+impl Body {
+    fn life(&self) -> u128 {
+        (self.end - self.begin).into()
+    }
+
+    fn area(&self) -> u128 {
+        self.life() * u128::from(self.size)
+    }
 }
 
 impl<'a> Greedy<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
+        let crowds = Crowds::new(problem);
         let bodies = problem
             .roots()
             .map(|root| {
                 let around = problem.bounding_box(root);
-                let segments = problem.segments(root).collect();
-                Body { root, size: around.high, begin: around.begin, end: around.end, segments }
+                Body {
+                    root,
+                    size: around.high,
+                    begin: around.begin,
+                    end: around.end,
+                    crowd: crowds.most(around.begin, around.end),
+                    segments: problem.segments(root).collect(),
+                }
             })
             .collect();
         Self { problem, bodies }
     }
 
-    /// The best of all orders, or the first that is good enough.
-    pub(super) fn best(&self, enough: Bytes) -> Layout {
-        let keys: [fn(&Body) -> (u128, u128); 4] = [
-            |b| (b.size.into(), (b.end - b.begin).into()),
-            |b| (u128::from(b.size) * u128::from(b.end - b.begin), b.size.into()),
-            |b| ((b.end - b.begin).into(), b.size.into()),
-            |b| (u128::from(u64::MAX - b.begin), b.size.into()),
-        ];
+    /// The best of all orders, or the first that is good enough; then of `tries` more.
+    pub(super) fn best(&self, enough: Bytes, tries: u64) -> Layout {
         let mut best = (Bytes::MAX, Layout::default());
-        for key in keys {
+        let mut best_order = Vec::new();
+        for key in KEYS {
             let mut order: Vec<usize> = (0..self.bodies.len()).collect();
             order.sort_by_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
-            let layout = self.place(&order);
-            let size = layout.pool_size(self.problem);
-            if size < best.0 {
-                best = (size, layout);
+            if self.attempt(&order, &mut best) {
+                best_order = order;
             }
+            if best.0 <= enough {
+                return best.1;
+            }
+        }
+        let mut order = best_order.clone();
+        let mut last = best.1.clone();
+        for attempt in 0..tries {
+            self.promote(&mut order, &last, enough, attempt);
+            let mut result = (Bytes::MAX, Layout::default());
+            self.attempt(&order, &mut result);
+            if result.0 <= best.0 {
+                best = result.clone();
+                best_order.clone_from(&order);
+            } else if attempt % 8 == 7 {
+                order.clone_from(&best_order);
+                result = best.clone();
+            }
+            last = result.1;
             if best.0 <= enough {
                 break;
             }
         }
         best.1
+    }
+
+    /// Places in an order; true if that is better.
+    fn attempt(&self, order: &[usize], best: &mut (Bytes, Layout)) -> bool {
+        let layout = self.place(order);
+        let size = layout.pool_size(self.problem);
+        if size < best.0 {
+            *best = (size, layout);
+            return true;
+        }
+        false
+    }
+
+    /// Puts the bodies that reach above `goal` earlier, by a share of the way that looks random.
+    fn promote(&self, order: &mut [usize], layout: &Layout, goal: Bytes, attempt: u64) {
+        let mut keyed: Vec<(u64, usize)> = (0u64..)
+            .zip(order.iter())
+            .map(|(at, &b)| {
+                let body = &self.bodies[b];
+                let over = layout.offset(body.root) + body.size > goal;
+                let random = scramble((attempt << 32) ^ b as u64) >> 44;
+                (if over { (at << 10) - ((at * random) >> 10) } else { at << 10 }, b)
+            })
+            .collect();
+        keyed.sort_unstable();
+        for (slot, (_, b)) in order.iter_mut().zip(keyed) {
+            *slot = b;
+        }
     }
 
     /// Each body at its lowest free offset.
@@ -118,4 +191,41 @@ struct Placed {
     high: Bytes,
     begin: Step,
     end: Step,
+}
+
+/// The most live bytes in any range of steps.
+struct Crowds {
+    /// Where the number of live bytes changes.
+    steps: Vec<Step>,
+    /// `most[k][i]`: the most from `steps[i]` over `2^k` of them.
+    most: Vec<Vec<Bytes>>,
+}
+
+impl Crowds {
+    fn new(problem: &Problem) -> Self {
+        let (mut steps, mut row) = (Vec::new(), Vec::new());
+        problem.sweep_live_bytes(|step, bytes| {
+            steps.push(step);
+            row.push(bytes);
+        });
+        let mut most = vec![row];
+        let mut width = 1;
+        while width * 2 <= steps.len() {
+            let Some(last) = most.last() else { break };
+            let row = (0..=steps.len() - width * 2).map(|i| last[i].max(last[i + width])).collect();
+            most.push(row);
+            width *= 2;
+        }
+        Self { steps, most }
+    }
+
+    fn most(&self, begin: Step, end: Step) -> Bytes {
+        let from = self.steps.partition_point(|&s| s <= begin).saturating_sub(1);
+        let to = self.steps.partition_point(|&s| s < end).max(from + 1);
+        let level = (to - from).ilog2() as usize;
+        match self.most.get(level) {
+            Some(row) => row[from].max(row[to - (1 << level)]),
+            None => 0,
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! The ladder: the smallest limit under which everything fits.
 //!
 //! The lower bound comes first: tight limits are often easier than loose ones, for waste is refuted
-//! at once, and a packing at the bound is its own proof. Then limits between the bound and the best
-//! packing are bisected, each with few nodes; what is not known counts as too small for now. Every
-//! sweep has four times the nodes of the one before. A refuted limit raises the bound.
+//! at once, and a packing at the bound is its own proof. Then limits a little above it, and more, until
+//! something packs. Every sweep has twice the rounds of the one before, from a narrower gap. A
+//! refuted limit raises the bound.
 
 use super::{Report, instance::Instance, rounds::Rounds, tree::End};
 
-/// The nodes of each limit in the first sweep.
-const FIRST: u64 = 2000;
+/// The limits of a sweep: the bound, then these parts of the way to the best packing above it.
+const RUNGS: [u64; 5] = [0, 64, 16, 4, 2];
 
 /// What the ladder found, in units.
 pub(super) struct Climb {
@@ -30,15 +30,18 @@ pub(super) fn climb(
 ) -> Climb {
     let mut found = Climb { bound, best, offsets: None, nodes: 0 };
     let mut rounds = Rounds::new(inst);
-    let mut share = FIRST;
+    let mut share = 6;
     let mut stopped = false;
     while !stopped && found.bound < found.best && rounds.nodes() < nodes {
-        let mut low = found.bound;
-        let mut limit = low;
-        while low < found.best && rounds.nodes() < nodes {
-            let budget = share.min(nodes - rounds.nodes());
+        for rung in RUNGS {
+            if found.bound >= found.best {
+                break;
+            }
+            let gap = found.best - found.bound;
+            let limit = found.bound + gap.checked_div(rung).unwrap_or(0) / inst.align * inst.align;
             let (bound, best) = (found.bound * inst.unit, found.best * inst.unit);
-            let end = rounds.decide(limit, budget, &mut |nodes| {
+            let share = if rung == 0 { 2 * share } else { share };
+            let end = rounds.decide(limit, share, nodes, &mut |nodes| {
                 stopped = stopped || report.stop(nodes, bound, best);
                 stopped
             });
@@ -46,18 +49,16 @@ pub(super) fn climb(
                 End::Packed => {
                     found.offsets = Some(rounds.offsets().to_vec());
                     found.best = height(inst, rounds.offsets()).max(found.bound);
+                    break;
                 }
-                End::Refuted => {
-                    found.bound = limit + inst.align;
-                    low = found.bound;
-                }
-                End::Spent if stopped => break,
-                End::Spent => low = limit + inst.align,
+                End::Refuted => found.bound = limit + inst.align,
+                End::Spent => {}
             }
-            let middle = low + (found.best.saturating_sub(low)) / 2;
-            limit = middle / inst.align * inst.align;
+            if stopped {
+                break;
+            }
         }
-        share = share.saturating_mul(4);
+        share = share.saturating_mul(2);
     }
     found.nodes = rounds.nodes();
     found

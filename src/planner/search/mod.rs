@@ -149,7 +149,7 @@ pub fn optimize(
     let mut layout = incumbent.cloned();
     let mut pool_size = layout.as_ref().map_or(Bytes::MAX, |l| l.pool_size(problem));
     if pool_size > lower_bound {
-        let first = Greedy::new(problem).best(lower_bound);
+        let first = Greedy::new(problem).best(lower_bound, std::env::var("TRIES").map_or(0, |x| x.parse().unwrap()));
         let size = first.pool_size(problem);
         if layout.is_none() || size < pool_size {
             (layout, pool_size) = (Some(first), size);
@@ -196,7 +196,7 @@ pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Obser
     if capacity < lower_bound {
         return Fit::No;
     }
-    let first = Greedy::new(problem).best(capacity);
+    let first = Greedy::new(problem).best(capacity, 0);
     if first.pool_size(problem) <= capacity {
         return Fit::Yes(first);
     }
@@ -210,7 +210,7 @@ pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Obser
     let mut report = Report::new(limits, observer);
     let mut rounds = Rounds::new(&inst);
     let end = rounds
-        .decide(limit, limits.nodes, &mut |nodes| report.stop(nodes, lower_bound, best));
+        .decide(limit, u64::MAX, limits.nodes, &mut |nodes| report.stop(nodes, lower_bound, best));
     match end {
         End::Packed => Fit::Yes(layout(problem, &inst, rounds.offsets())),
         End::Refuted => Fit::No,

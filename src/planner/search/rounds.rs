@@ -58,14 +58,18 @@ impl<'a> Rounds<'a> {
         weigh(self.tree.nodes, self.valleys.work)
     }
 
-    /// Searches under a limit for so many nodes, or until `stop`.
-    pub(super) fn decide(&mut self, limit: u64, nodes: u64, stop: &mut impl FnMut(u64) -> bool) -> End {
-        let last = self.nodes().saturating_add(nodes);
+    /// Searches under a limit for so many rounds, until there are `last` nodes, or until `stop`.
+    pub(super) fn decide(
+        &mut self,
+        limit: u64,
+        rounds: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> End {
         let unit = UNIT + 2 * self.inst.bodies() as u64;
-        let mut lap = 0;
-        loop {
-            let budget = unit.saturating_mul(luby(lap / KEYS.len() as u64 + 1));
-            let budget = self.nodes().saturating_add(budget).min(last);
+        for round in 0..rounds {
+            let budget = unit.saturating_mul(luby(round / KEYS.len() as u64 + 1));
+            let budget = self.tree.nodes.saturating_add(budget);
             self.order();
             self.valleys.sky.reset(limit);
             let (mut asked, mut stopped) = (0u64, false);
@@ -76,17 +80,17 @@ impl<'a> Rounds<'a> {
                 &mut self.refuted,
                 |nodes, work| {
                     asked += 1;
-                    let nodes = weigh(nodes, work);
-                    stopped = asked % 256 == 0 && stop(nodes);
+                    let weight = weigh(nodes, work);
+                    stopped = weight >= last || asked % 256 == 0 && stop(weight);
                     stopped || nodes >= budget
                 },
             );
-            if end != End::Spent || stopped || self.nodes() >= last {
+            if end != End::Spent || stopped {
                 return end;
             }
-            lap += 1;
             self.round += 1;
         }
+        End::Spent
     }
 
     /// The offsets, in units by body, of the last packing.
