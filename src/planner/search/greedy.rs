@@ -9,8 +9,6 @@ use crate::{
     problem::{ChunkId, Problem, Segment},
 };
 
-use super::skyline::scramble;
-
 /// The bodies of a problem with what an order is made of.
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
@@ -39,6 +37,9 @@ const KEYS: [Key; 7] = [
     |b| (b.area(), b.size.into(), 0),
     |b| (b.life(), b.crowd.into(), b.size.into()),
 ];
+
+/// Of more bodies than this, only the first orders are tried.
+const MANY: usize = 5000;
 
 impl Body {
     fn life(&self) -> u128 {
@@ -70,34 +71,16 @@ impl<'a> Greedy<'a> {
         Self { problem, bodies }
     }
 
-    /// The best of all orders, or the first that is good enough; then of `tries` more.
-    pub(super) fn best(&self, enough: Bytes, tries: u64) -> Layout {
+    /// The best of all orders, or the first that is good enough.
+    pub(super) fn best(&self, enough: Bytes) -> Layout {
+        let orders = if self.bodies.len() > MANY { 2 } else { KEYS.len() };
         let mut best = (Bytes::MAX, Layout::default());
-        let mut best_order = Vec::new();
-        for key in KEYS {
-            let mut order: Vec<usize> = (0..self.bodies.len()).collect();
-            order.sort_by_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
-            if self.attempt(&order, &mut best) {
-                best_order = order;
+        for key in &KEYS[..orders] {
+            let layout = self.place(&self.order(*key), None);
+            let size = layout.pool_size(self.problem);
+            if size < best.0 {
+                best = (size, layout);
             }
-            if best.0 <= enough {
-                return best.1;
-            }
-        }
-        let mut order = best_order.clone();
-        let mut last = best.1.clone();
-        for attempt in 0..tries {
-            self.promote(&mut order, &last, enough, attempt);
-            let mut result = (Bytes::MAX, Layout::default());
-            self.attempt(&order, &mut result);
-            if result.0 <= best.0 {
-                best = result.clone();
-                best_order.clone_from(&order);
-            } else if attempt % 8 == 7 {
-                order.clone_from(&best_order);
-                result = best.clone();
-            }
-            last = result.1;
             if best.0 <= enough {
                 break;
             }
@@ -105,43 +88,39 @@ impl<'a> Greedy<'a> {
         best.1
     }
 
-    /// Places in an order; true if that is better.
-    fn attempt(&self, order: &[usize], best: &mut (Bytes, Layout)) -> bool {
-        let layout = self.place(order);
-        let size = layout.pool_size(self.problem);
-        if size < best.0 {
-            *best = (size, layout);
-            return true;
-        }
-        false
+    /// The roots of all bodies that live in a step where at least so much is alive.
+    pub(super) fn crowded(&self, live: Bytes) -> Vec<ChunkId> {
+        self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
     }
 
-    /// Puts the bodies that reach above `goal` earlier, by a share of the way that looks random.
-    fn promote(&self, order: &mut [usize], layout: &Layout, goal: Bytes, attempt: u64) {
-        let mut keyed: Vec<(u64, usize)> = (0u64..)
-            .zip(order.iter())
-            .map(|(at, &b)| {
-                let body = &self.bodies[b];
-                let over = layout.offset(body.root) + body.size > goal;
-                let random = scramble((attempt << 32) ^ b as u64) >> 44;
-                (if over { (at << 10) - ((at * random) >> 10) } else { at << 10 }, b)
-            })
-            .collect();
-        keyed.sort_unstable();
-        for (slot, (_, b)) in order.iter_mut().zip(keyed) {
-            *slot = b;
+    /// Keeps the offsets of some roots and places the others around them.
+    pub(super) fn complete(&self, kept: &[(ChunkId, Bytes)]) -> Layout {
+        let mut bases = vec![None; self.problem.len()];
+        for &(root, base) in kept {
+            bases[root.index()] = Some(base);
         }
+        self.place(&self.order(KEYS[1]), Some(&bases))
     }
 
-    /// Each body at its lowest free offset.
-    fn place(&self, order: &[usize]) -> Layout {
+    fn order(&self, key: Key) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.bodies.len()).collect();
+        order.sort_by_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
+        order
+    }
+
+    /// Each body at its lowest free offset, or, before all others, where it is kept.
+    fn place(&self, order: &[usize], kept: Option<&[Option<Bytes>]>) -> Layout {
         let mut bases = vec![0; self.problem.len()];
         let mut placed: Vec<Placed> = Vec::with_capacity(order.len());
-        for &b in order {
+        let kept = |b: usize| kept.and_then(|kept| kept[self.bodies[b].root.index()]);
+        let first = order.iter().filter(|&&b| kept(b).is_some());
+        let then = order.iter().filter(|&&b| kept(b).is_none());
+        for &b in first.chain(then) {
             let body = &self.bodies[b];
-            let base = match body.segments[..] {
-                [only] => self.lowest(&placed, &only),
-                _ => self.lowest_odd(&placed, &body.segments),
+            let base = match (kept(b), &body.segments[..]) {
+                (Some(base), _) => base,
+                (None, [only]) => self.lowest(&placed, only),
+                (None, segments) => self.lowest_odd(&placed, segments),
             };
             bases[body.root.index()] = base;
             for s in &body.segments {
@@ -169,7 +148,8 @@ impl<'a> Greedy<'a> {
         // Offsets from the first to before the second are taken.
         let mut taken: Vec<(Bytes, Bytes)> = Vec::new();
         for s in segments {
-            for p in placed.iter().filter(|p| p.begin < s.end && s.begin < p.end && p.high > s.low) {
+            for p in placed.iter().filter(|p| p.begin < s.end && s.begin < p.end && p.high > s.low)
+            {
                 taken.push(((p.low + 1).saturating_sub(s.high), p.high - s.low));
             }
         }

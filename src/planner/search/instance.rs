@@ -90,7 +90,8 @@ impl Instance {
             .fold(alignment * u64::from(ragged), gcd)
             .max(1);
         // Section k ends at closes[k], and holds what begins before and ends no earlier.
-        let section = |step| u32::try_from(closes.partition_point(|&c| c <= step)).unwrap_or(u32::MAX);
+        let section =
+            |step| u32::try_from(closes.partition_point(|&c| c <= step)).unwrap_or(u32::MAX);
         let part = |s: &Segment| Part {
             first: section(s.begin),
             end: section(s.end),

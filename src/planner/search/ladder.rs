@@ -2,13 +2,13 @@
 //!
 //! The lower bound comes first: tight limits are often easier than loose ones, for waste is refuted
 //! at once, and a packing at the bound is its own proof. Then limits a little above it, and more, until
-//! something packs. Every sweep has twice the rounds of the one before, from a narrower gap. A
-//! refuted limit raises the bound.
+//! something packs, and lower again. Every sweep has twice the rounds of the one before. A refuted
+//! limit raises the bound.
 
 use super::{Report, instance::Instance, rounds::Rounds, tree::End};
 
-/// The limits of a sweep: the bound, then these parts of the way to the best packing above it.
-const RUNGS: [u64; 5] = [0, 64, 16, 4, 2];
+/// The limits of a sweep, in 64ths of the way from the bound to the best packing.
+const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 
 /// What the ladder found, in units.
 pub(super) struct Climb {
@@ -32,33 +32,30 @@ pub(super) fn climb(
     let mut rounds = Rounds::new(inst);
     let mut share = 6;
     let mut stopped = false;
+    let mut rung = 0;
     while !stopped && found.bound < found.best && rounds.nodes() < nodes {
-        for rung in RUNGS {
-            if found.bound >= found.best {
-                break;
+        let gap = u128::from(found.best - found.bound) * RUNGS[rung] / 64;
+        let step = u64::try_from(gap).unwrap_or(0) / inst.align * inst.align;
+        let limit = found.bound + step;
+        let (bound, best) = (found.bound * inst.unit, found.best * inst.unit);
+        let rounds_now = if rung == 0 { 2 * share } else { share };
+        let end = rounds.decide(limit, rounds_now, nodes, &mut |nodes| {
+            stopped = stopped || report.stop(nodes, bound, best);
+            stopped
+        });
+        match end {
+            // The same rung is lower now.
+            End::Packed => {
+                found.offsets = Some(rounds.offsets().to_vec());
+                found.best = height(inst, rounds.offsets()).max(found.bound);
             }
-            let gap = found.best - found.bound;
-            let limit = found.bound + gap.checked_div(rung).unwrap_or(0) / inst.align * inst.align;
-            let (bound, best) = (found.bound * inst.unit, found.best * inst.unit);
-            let share = if rung == 0 { 2 * share } else { share };
-            let end = rounds.decide(limit, share, nodes, &mut |nodes| {
-                stopped = stopped || report.stop(nodes, bound, best);
-                stopped
-            });
-            match end {
-                End::Packed => {
-                    found.offsets = Some(rounds.offsets().to_vec());
-                    found.best = height(inst, rounds.offsets()).max(found.bound);
-                    break;
-                }
-                End::Refuted => found.bound = limit + inst.align,
-                End::Spent => {}
-            }
-            if stopped {
-                break;
+            End::Refuted => found.bound = limit + inst.align,
+            End::Spent if rung + 1 < RUNGS.len() => rung += 1,
+            End::Spent => {
+                rung = 0;
+                share = share.saturating_mul(2);
             }
         }
-        share = share.saturating_mul(2);
     }
     found.nodes = rounds.nodes();
     found
@@ -68,8 +65,9 @@ pub(super) fn climb(
 fn height(inst: &Instance, offsets: &[u64]) -> u64 {
     let (items, odds) = offsets.split_at(inst.items.len());
     let items = inst.items.iter().zip(items).map(|(item, offset)| offset + item.size);
-    let odds = inst.odds.iter().zip(odds).map(|(odd, offset)| {
-        offset + odd.parts.iter().map(|part| part.high).max().unwrap_or(0)
-    });
+    let odds =
+        inst.odds.iter().zip(odds).map(|(odd, offset)| {
+            offset + odd.parts.iter().map(|part| part.high).max().unwrap_or(0)
+        });
     items.chain(odds).max().unwrap_or(0).next_multiple_of(inst.align)
 }

@@ -31,7 +31,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Bytes, Problem, planner::Layout};
+use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
 use greedy::Greedy;
 use instance::Instance;
 use rounds::Rounds;
@@ -104,12 +104,13 @@ pub enum Fit {
 struct Report<'a> {
     until: Option<Instant>,
     observer: Observer<'a>,
+    stopped: bool,
 }
 
 impl<'a> Report<'a> {
     fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
-        Self { until, observer }
+        Self { until, observer, stopped: false }
     }
 
     /// Tells how far the search is, and asks whether it is to stop.
@@ -117,8 +118,10 @@ impl<'a> Report<'a> {
         if let Some(progress) = &mut self.observer.progress {
             progress(&Progress { lower_bound, best, nodes });
         }
-        self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-            || self.until.is_some_and(|until| Instant::now() >= until)
+        self.stopped = self.stopped
+            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || self.until.is_some_and(|until| Instant::now() >= until);
+        self.stopped
     }
 }
 
@@ -149,7 +152,7 @@ pub fn optimize(
     let mut layout = incumbent.cloned();
     let mut pool_size = layout.as_ref().map_or(Bytes::MAX, |l| l.pool_size(problem));
     if pool_size > lower_bound {
-        let first = Greedy::new(problem).best(lower_bound, std::env::var("TRIES").map_or(0, |x| x.parse().unwrap()));
+        let first = Greedy::new(problem).best(lower_bound);
         let size = first.pool_size(problem);
         if layout.is_none() || size < pool_size {
             (layout, pool_size) = (Some(first), size);
@@ -168,61 +171,148 @@ pub fn optimize(
     outcome
 }
 
+/// Searches the whole problem, or, if it is too large for that, its crowded core.
 fn search(problem: &Problem, outcome: &mut Outcome, limits: &Limits, observer: Observer<'_>) {
-    let roots: Vec<_> = problem.roots().collect();
-    let inst = Instance::new(problem, &roots);
-    let step = inst.unit * inst.align;
-    // Every pool that the search makes is a multiple of the step; and some smallest one is.
-    let bound = outcome.lower_bound.div_ceil(step) * inst.align;
-    let best = outcome.pool_size.div_ceil(step) * inst.align;
     let mut report = Report::new(limits, observer);
-    let climb = ladder::climb(&inst, (bound.max(inst.bound()), best), limits.nodes, &mut report);
-    outcome.nodes = climb.nodes;
-    if let Some(offsets) = climb.offsets {
-        let layout = layout(problem, &inst, &offsets);
-        let pool_size = layout.pool_size(problem);
-        if pool_size < outcome.pool_size {
-            (outcome.layout, outcome.pool_size) = (layout, pool_size);
+    let roots: Vec<_> = problem.roots().collect();
+    if roots.len() <= LARGE {
+        let (found, bound) = climb(problem, &roots, outcome, limits.nodes, &mut report);
+        if let Some(bases) = found {
+            let layout = Greedy::new(problem).complete(&bases);
+            better(problem, outcome, layout);
+        }
+        outcome.lower_bound = outcome.lower_bound.max(bound).min(outcome.pool_size);
+    } else {
+        let greedy = Greedy::new(problem);
+        for crowd in CROWDS {
+            let core = greedy.crowded(outcome.lower_bound / 100 * crowd);
+            let nodes = limits.nodes.saturating_sub(outcome.nodes) / 3 * 2;
+            if let (Some(bases), _) = climb(problem, &core, outcome, nodes, &mut report) {
+                better(problem, outcome, greedy.complete(&bases));
+            }
+            if outcome.pool_size == outcome.lower_bound || report.stopped {
+                break;
+            }
         }
     }
-    outcome.lower_bound = outcome.lower_bound.max(climb.bound * inst.unit).min(outcome.pool_size);
     outcome.proven_optimal = outcome.lower_bound == outcome.pool_size;
+}
+
+/// Problems of more chains are not searched whole.
+const LARGE: usize = 5000;
+
+/// How crowded a step of the core is, in percent of the lower bound.
+const CROWDS: [Bytes; 3] = [95, 90, 80];
+
+fn better(problem: &Problem, outcome: &mut Outcome, layout: Layout) {
+    let pool_size = layout.pool_size(problem);
+    if pool_size < outcome.pool_size {
+        (outcome.layout, outcome.pool_size) = (layout, pool_size);
+    }
+}
+
+/// Packs some of the roots better than the best pool; gives their offsets, if it can, and a lower
+/// bound of what they need.
+fn climb(
+    problem: &Problem,
+    roots: &[ChunkId],
+    outcome: &mut Outcome,
+    nodes: u64,
+    report: &mut Report<'_>,
+) -> (Option<Vec<(ChunkId, Bytes)>>, Bytes) {
+    let inst = Instance::new(problem, roots);
+    let step = inst.unit * inst.align;
+    // Every pool that the search makes is a multiple of the step, and some smallest one is.
+    let bound = outcome.lower_bound.div_ceil(step) * inst.align;
+    let best = outcome.pool_size.div_ceil(step) * inst.align;
+    let climb = ladder::climb(&inst, (bound.max(inst.bound()), best), nodes, report);
+    outcome.nodes += climb.nodes;
+    let bases = climb.offsets.map(|offsets| {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        inst.roots.iter().copied().zip(bases).collect()
+    });
+    (bases, climb.bound * inst.unit)
 }
 
 /// Asks whether a problem fits into a pool of `capacity` bytes.
 #[must_use]
 pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Observer<'_>) -> Fit {
-    let lower_bound = problem.lower_bound().bytes;
-    if capacity < lower_bound {
+    if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let first = Greedy::new(problem).best(capacity, 0);
+    let greedy = Greedy::new(problem);
+    let first = greedy.best(capacity);
     if first.pool_size(problem) <= capacity {
         return Fit::Yes(first);
     }
     let roots: Vec<_> = problem.roots().collect();
-    let inst = Instance::new(problem, &roots);
+    let mut report = Report::new(limits, observer);
+    decide(problem, &roots, capacity, limits.nodes, &mut report)
+}
+
+/// An irreducible set of chunks that cannot fit together into `capacity` bytes: roots of chains,
+/// which all fit once any one is left out. `None` if the problem fits, or if the limits are not
+/// enough to tell. Each question that the reduction asks may take the nodes of `limits`; where one
+/// is not answered, the root stays, and the set may be larger than it has to be.
+#[must_use]
+pub fn conflict(
+    problem: &Problem,
+    capacity: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Option<Vec<ChunkId>> {
+    let mut report = Report::new(limits, observer);
+    let mut set: Vec<ChunkId> = problem.roots().collect();
+    let mut refuted =
+        |set: &[ChunkId]| decide(problem, set, capacity, limits.nodes, &mut report) == Fit::No;
+    if !refuted(&set) {
+        return None;
+    }
+    // Leave out runs of half the set, of a quarter, and so on down to single roots.
+    let mut run = set.len().div_ceil(2);
+    loop {
+        let mut at = 0;
+        while at < set.len() {
+            let end = (at + run).min(set.len());
+            let rest: Vec<ChunkId> = [&set[..at], &set[end..]].concat();
+            if refuted(&rest) {
+                set = rest;
+            } else {
+                at = end;
+            }
+        }
+        if run <= 1 {
+            return Some(set);
+        }
+        run = run.div_ceil(2).min(set.len());
+    }
+}
+
+fn decide(
+    problem: &Problem,
+    roots: &[ChunkId],
+    capacity: Bytes,
+    nodes: u64,
+    report: &mut Report<'_>,
+) -> Fit {
+    let inst = Instance::new(problem, roots);
     let limit = capacity / inst.unit / inst.align * inst.align;
     if limit < inst.bound() {
         return Fit::No;
     }
-    let best = first.pool_size(problem);
-    let mut report = Report::new(limits, observer);
     let mut rounds = Rounds::new(&inst);
-    let end = rounds
-        .decide(limit, u64::MAX, limits.nodes, &mut |nodes| report.stop(nodes, lower_bound, best));
+    let end = rounds.decide(limit, u64::MAX, nodes, &mut |nodes| {
+        report.stop(nodes, inst.bound() * inst.unit, capacity)
+    });
     match end {
-        End::Packed => Fit::Yes(layout(problem, &inst, rounds.offsets())),
+        End::Packed => {
+            let mut bases = vec![0; problem.len()];
+            for (root, offset) in inst.roots.iter().zip(rounds.offsets()) {
+                bases[root.index()] = offset * inst.unit;
+            }
+            Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
+        }
         End::Refuted => Fit::No,
         End::Spent => Fit::Unknown,
     }
-}
-
-/// The layout for a packing.
-fn layout(problem: &Problem, inst: &Instance, offsets: &[u64]) -> Layout {
-    let mut bases = vec![0; problem.len()];
-    for (root, offset) in inst.roots.iter().zip(offsets) {
-        bases[root.index()] = offset * inst.unit;
-    }
-    Layout::from_roots(problem, |root| bases[root.index()])
 }

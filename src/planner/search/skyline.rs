@@ -15,11 +15,24 @@ pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    Place { item: u32 },
-    Hang { body: u32 },
-    Raise { section: u32, floor: u64, base: u64 },
+    Place {
+        item: u32,
+    },
+    Hang {
+        body: u32,
+    },
+    Raise {
+        section: u32,
+        floor: u64,
+        base: u64,
+    },
     /// The floor met a reserved part and stands at `high` now.
-    Jump { section: u32, low: u64, high: u64, base: u64 },
+    Jump {
+        section: u32,
+        low: u64,
+        high: u64,
+        base: u64,
+    },
 }
 
 pub(super) struct Skyline<'a> {

@@ -93,7 +93,13 @@ impl Tree {
     }
 
     /// Opens a component; gives the frame to go on with, or back to.
-    fn open(&mut self, valleys: &mut Valleys<'_>, rank: &[u32], refuted: &Refuted, component: Pending) -> usize {
+    fn open(
+        &mut self,
+        valleys: &mut Valleys<'_>,
+        rank: &[u32],
+        refuted: &Refuted,
+        component: Pending,
+    ) -> usize {
         let Pending { left, right, parent, below } = component;
         let state = valleys.sky.hash(left, right);
         if refuted.contains(state) {
@@ -161,7 +167,13 @@ impl Tree {
     }
 
     /// Puts the components of a range on the list of those to pack.
-    fn split(&mut self, valleys: &Valleys<'_>, (left, right): (usize, usize), parent: usize, below: usize) -> usize {
+    fn split(
+        &mut self,
+        valleys: &Valleys<'_>,
+        (left, right): (usize, usize),
+        parent: usize,
+        below: usize,
+    ) -> usize {
         let sky = &valleys.sky;
         self.pendings.truncate(if below == NIL { 0 } else { below + 1 });
         let mut pending = below;

@@ -310,7 +310,11 @@ impl<'a> Valleys<'a> {
             return Look::Quiet;
         }
         let sky = &self.sky;
-        let bank = if sky.cross[v.left] > 0 && sky.floor[v.left - 1] == v.bank { v.left - 1 } else { v.right };
+        let bank = if sky.cross[v.left] > 0 && sky.floor[v.left - 1] == v.bank {
+            v.left - 1
+        } else {
+            v.right
+        };
         self.look(self.run_start(bank), self.run_end(bank))
     }
 
@@ -350,14 +354,22 @@ impl<'a> Valleys<'a> {
         if let Some((first, end)) = raise {
             for x in first..end {
                 let sky = &mut self.sky;
-                if self.survey.cells[x].count == 0 && sky.odd_rem[x] == 0 && sky.rem[x] > 0 && rise > sky.floor[x] {
+                if self.survey.cells[x].count == 0
+                    && sky.odd_rem[x] == 0
+                    && sky.rem[x] > 0
+                    && rise > sky.floor[x]
+                {
                     sky.raise(x, rise);
                 }
             }
             return Look::Changed(first, end);
         }
         let Some((body, x)) = force else { return Look::Quiet };
-        let offset = if self.sky.inst.is_odd(body) { self.rests_at(body, x, v.floor) } else { Some(v.floor) };
+        let offset = if self.sky.inst.is_odd(body) {
+            self.rests_at(body, x, v.floor)
+        } else {
+            Some(v.floor)
+        };
         let (first, end) = self.put(body, offset.unwrap_or(v.floor));
         Look::Changed(first, end)
     }
@@ -553,7 +565,8 @@ impl Valleys<'_> {
         let align = sky.inst.align;
         let mut offset = from.next_multiple_of(align);
         let parts = &sky.inst.odd(body).parts;
-        let sections = || parts.iter().flat_map(|p| (p.first as usize..p.end as usize).map(move |x| (p, x)));
+        let sections =
+            || parts.iter().flat_map(|p| (p.first as usize..p.end as usize).map(move |x| (p, x)));
         for (part, x) in sections() {
             offset = offset.max(sky.floor[x].saturating_sub(part.low).next_multiple_of(align));
         }
