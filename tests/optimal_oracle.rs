@@ -19,17 +19,21 @@ impl Numbers {
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (x ^ (x >> 31)) % bound
     }
+
+    fn of(&mut self, choices: &[u64]) -> u64 {
+        choices[usize::try_from(self.below(choices.len() as u64)).unwrap()]
+    }
 }
 
 /// Up to `chains` chains of small chunks; some overwritten, some more than once.
 fn random_problem(numbers: &mut Numbers, chains: u64) -> Problem {
-    let alignment = [1, 1, 1, 2, 4][numbers.below(5) as usize];
-    let padding = [0, 0, 0, 1][numbers.below(4) as usize];
+    let alignment = numbers.of(&[1, 1, 1, 2, 4]);
+    let padding = numbers.of(&[0, 0, 0, 1]);
     let mut problem = Problem::builder().alignment(alignment).padding(padding);
     let links = numbers.below(3);
     let steps = 3 + numbers.below(8);
     let most = 1 + numbers.below(7);
-    for _ in 0..1 + numbers.below(chains) {
+    for _ in 0..=numbers.below(chains) {
         let mut begin = numbers.below(steps);
         let mut end = begin + 1 + numbers.below(steps / 2 + 1);
         let mut size = 1 + numbers.below(most + 2);

@@ -11,6 +11,7 @@
 //! | `instance` | time cut into sections, sizes in units |
 //! | `skyline` | a partial packing, with a trail to go back |
 //! | `valley` | where to branch, and what follows without branching |
+//! | `survey` | one valley, section by section |
 //! | `tree` | the search tree, over components that know nothing of each other |
 //! | `refuted` | what failed once, remembered |
 //! | `rounds` | restarts with other orders: does everything fit under a limit? |
@@ -23,6 +24,7 @@ mod ladder;
 mod refuted;
 mod rounds;
 mod skyline;
+mod survey;
 mod tree;
 mod valley;
 

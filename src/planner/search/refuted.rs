@@ -4,6 +4,8 @@
 //! section. It is 128 bits wide and so stands for the state itself. Room is counted from the limit
 //! down, so that a refutation serves later rounds and other limits, too.
 
+#![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
+
 /// A set of keys that forgets when it is full.
 #[derive(Clone, Debug)]
 pub(super) struct Refuted {

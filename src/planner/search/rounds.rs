@@ -5,6 +5,8 @@
 //! sequence), each with another order, another taste in sections and a little noise. Rounds
 //! remember what was refuted, and where; any round that ends is a proof.
 
+#![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
+
 use super::{
     instance::{Instance, Item},
     refuted::Refuted,
@@ -101,8 +103,8 @@ impl<'a> Rounds<'a> {
     /// Chooses order and taste of a round.
     fn order(&mut self) {
         let keys = KEYS.len() as u64;
-        let (key, lap) = ((self.round % keys) as usize, self.round / keys);
-        self.valleys.taste = TASTES[((self.round / 2 + lap) % 4) as usize];
+        let (key, lap) = (index(self.round % keys), self.round / keys);
+        self.valleys.taste = TASTES[index((self.round / 2 + lap) % 4)];
         let noise = if lap == 0 { 0.0 } else { 0.6 };
         let mut order: Vec<(f64, u32)> = Vec::with_capacity(self.inst.bodies());
         for (id, item) in (0u32..).zip(&self.inst.items) {
@@ -113,12 +115,17 @@ impl<'a> Rounds<'a> {
         }
         // Odd bodies first.
         let items = self.inst.items.len();
-        order.extend((items..self.inst.bodies()).map(|id| (f64::INFINITY, id as u32)));
+        order.extend((0u32..).take(self.inst.bodies()).skip(items).map(|id| (f64::INFINITY, id)));
         order.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (rank, (_, id)) in (0u32..).zip(order) {
             self.rank[id as usize] = rank;
         }
     }
+}
+
+/// A small number as an index.
+fn index(small: u64) -> usize {
+    usize::try_from(small).unwrap_or(0)
 }
 
 fn weigh(nodes: u64, work: u64) -> u64 {

@@ -16,7 +16,10 @@
 //!
 //! 1 and 2 hold for a *basin* too, the widest range around a run that is nowhere higher.
 
-use super::skyline::{NONE, Skyline};
+use super::{
+    skyline::{NONE, Skyline},
+    survey::Survey,
+};
 
 /// Basins of more sections are not looked at: it costs more than it saves.
 const WIDE: usize = 64;
@@ -30,7 +33,7 @@ pub(super) struct Valley {
     pub right: usize,
     pub floor: u64,
     /// The lower of the two banks; `u64::MAX` if nothing crosses either.
-    bank: u64,
+    pub bank: u64,
 }
 
 /// Where to branch.
@@ -82,37 +85,7 @@ pub(super) struct Valleys<'a> {
     /// Items looked at.
     pub work: u64,
     seen: Vec<Seen>,
-    survey: Survey,
-}
-
-/// What a survey says of one section of a valley.
-#[derive(Clone, Copy)]
-struct Cell {
-    /// The sizes of all items inside the valley that cover the section.
-    inside: u64,
-    /// The smallest size of an item inside that ends here or to the left.
-    small_left: u64,
-    /// The smallest size of an item inside that begins here or to the right.
-    small_right: u64,
-    /// The distinct bodies that may rest on the floor.
-    count: u32,
-    /// Their numbers, xor-ed: the number, if there is one.
-    which: u32,
-}
-
-const BLANK: Cell =
-    Cell { inside: 0, small_left: u64::MAX, small_right: u64::MAX, count: 0, which: 0 };
-
-/// A survey of one valley.
-struct Survey {
-    /// By section; blank between uses.
-    cells: Vec<Cell>,
-    /// No item rests between the floor and this, except where it could rest on the floor.
-    clear: u64,
-    /// No unplaced odd part in the valley is thinner.
-    thin: u64,
-    /// An item would fit into waste.
-    dominated: bool,
+    pub(super) survey: Survey,
 }
 
 impl<'a> Valleys<'a> {
@@ -125,12 +98,7 @@ impl<'a> Valleys<'a> {
             faults: vec![0; sections],
             work: 0,
             seen: vec![seen; sections],
-            survey: Survey {
-                cells: vec![BLANK; sections + 1],
-                clear: u64::MAX,
-                thin: u64::MAX,
-                dominated: false,
-            },
+            survey: Survey::new(sections),
         }
     }
 
@@ -407,200 +375,4 @@ impl<'a> Valleys<'a> {
         }
         best
     }
-}
-
-/// Looking at one valley.
-impl Valleys<'_> {
-    /// How far the floor of a section of a valley rises at least if nothing rests on it.
-    ///
-    /// What comes next over the section rests on something: if it is an item, on a bank, on
-    /// another item of the valley beside this section, or on something odd.
-    fn step_up(&self, v: Valley, x: usize) -> u64 {
-        let survey = &self.survey;
-        let right = if x + 1 < v.right { survey.cells[x + 1].small_right } else { u64::MAX };
-        let up = self.waste(x, v.bank.min(survey.clear));
-        let up = up.min(survey.cells[x].small_left).min(right);
-        if self.sky.odd_rem[x] == 0 {
-            return up.min(survey.thin);
-        }
-        let next = self.sky.odds[x].iter().filter_map(|&body| self.next_height(body, x, v.floor));
-        next.fold(up.min(survey.thin), |up, height| up.min(height - v.floor))
-    }
-
-    /// What is wasted if the floor of a section rises so high; it stops at a reserved part.
-    fn waste(&self, x: usize, to: u64) -> u64 {
-        let to = self.sky.reserved[x].last().map_or(to, |&(low, _)| to.min(low));
-        to - self.sky.floor[x]
-    }
-
-    /// Fills the survey. In a basin that is no valley, every item inside may find a floor.
-    fn survey(&mut self, v: Valley, is_valley: bool) {
-        let sky = &self.sky;
-        let survey = &mut self.survey;
-        let items = &sky.inst.items;
-        survey.clear = u64::MAX;
-        survey.thin = u64::MAX;
-        survey.dominated = false;
-        let plain = sky.inst.odds.is_empty();
-        let mut work = 0;
-        if !plain {
-            let up = v.floor.next_multiple_of(sky.inst.align);
-            if up > v.floor {
-                survey.clear = up;
-            }
-            for x in v.left..v.right {
-                if let Some(&(_, high)) = sky.reserved[x].last()
-                    && high > v.floor
-                {
-                    survey.clear = survey.clear.min(high);
-                }
-            }
-        }
-        for x in v.left..v.right {
-            let mut last = NONE;
-            let mut id = sky.head[x];
-            while id != NONE {
-                let item = items[id as usize];
-                let end = item.end as usize;
-                if end > v.right {
-                    break;
-                }
-                work += 1;
-                let twin = last != NONE && items[last as usize] == item;
-                last = id;
-                id = sky.next[id as usize];
-                let here = &mut survey.cells[x];
-                here.inside = here.inside.wrapping_add(item.size);
-                if twin {
-                    let after = &mut survey.cells[end];
-                    after.inside = after.inside.wrapping_sub(item.size);
-                    continue;
-                }
-                survey.dominated |= fits_in_waste(sky, x, end, item.size);
-                let rests = u32::from(plain || !is_valley || !blocked(sky, last, v.floor));
-                here.small_right = here.small_right.min(item.size);
-                here.count = here.count.wrapping_add(rests);
-                here.which ^= last * rests;
-                let after = &mut survey.cells[end];
-                after.inside = after.inside.wrapping_sub(item.size);
-                after.small_left = after.small_left.min(item.size);
-                after.count = after.count.wrapping_sub(rests);
-                after.which ^= last * rests;
-            }
-        }
-        self.work += work + (v.right - v.left) as u64 / 4;
-        let cells = &mut survey.cells[v.left..v.right];
-        let mut before = cells[0];
-        for cell in &mut cells[1..] {
-            cell.inside = cell.inside.wrapping_add(before.inside);
-            cell.count = cell.count.wrapping_add(before.count);
-            cell.which ^= before.which;
-            cell.small_left = cell.small_left.min(before.small_left);
-            before = *cell;
-        }
-        let mut small = u64::MAX;
-        for cell in cells.iter_mut().rev() {
-            small = small.min(cell.small_right);
-            cell.small_right = small;
-        }
-        if !plain && is_valley {
-            self.survey_odds(v);
-        }
-    }
-
-    /// Adds the odd bodies to the counts.
-    fn survey_odds(&mut self, v: Valley) {
-        for x in v.left..v.right {
-            if self.sky.odd_rem[x] == 0 {
-                continue;
-            }
-            for &body in &self.sky.odds[x] {
-                if self.sky.is_placed(body) {
-                    continue;
-                }
-                self.work += 1;
-                if let Some(part) = self.sky.inst.odd(body).part(x) {
-                    self.survey.thin = self.survey.thin.min(part.high - part.low);
-                }
-                if self.rests_at(body, x, v.floor).is_some() {
-                    self.survey.cells[x].count += 1;
-                    self.survey.cells[x].which ^= body;
-                }
-            }
-        }
-    }
-
-    fn wipe(&mut self, v: Valley) {
-        self.survey.cells[v.left..=v.right].fill(BLANK);
-    }
-
-    fn is_blocked(&self, id: u32, floor: u64) -> bool {
-        !self.sky.inst.odds.is_empty() && blocked(&self.sky, id, floor)
-    }
-
-    /// The offset at which an odd body lies on the floor of a section, if it can lie there.
-    fn rests_at(&self, body: u32, x: usize, floor: u64) -> Option<u64> {
-        let odd = self.sky.inst.odd(body);
-        let offset = floor.checked_sub(odd.part(x)?.low)?;
-        if self.sky.is_placed(body) || self.earliest(body, offset) != offset {
-            return None;
-        }
-        let top = odd.parts.iter().map(|p| p.high).max().unwrap_or(0);
-        (offset + top <= self.sky.limit).then_some(offset)
-    }
-
-    /// The lowest height above `floor` at which an odd body's part over a section may lie.
-    fn next_height(&self, body: u32, x: usize, floor: u64) -> Option<u64> {
-        if self.sky.is_placed(body) {
-            return None;
-        }
-        let low = self.sky.inst.odd(body).part(x)?.low;
-        let from = (floor + 1).saturating_sub(low);
-        Some(self.earliest(body, from) + low)
-    }
-
-    /// The lowest offset from `from` at which an odd body lies clear of everything placed.
-    fn earliest(&self, body: u32, from: u64) -> u64 {
-        let sky = &self.sky;
-        let align = sky.inst.align;
-        let mut offset = from.next_multiple_of(align);
-        let parts = &sky.inst.odd(body).parts;
-        let sections =
-            || parts.iter().flat_map(|p| (p.first as usize..p.end as usize).map(move |x| (p, x)));
-        for (part, x) in sections() {
-            offset = offset.max(sky.floor[x].saturating_sub(part.low).next_multiple_of(align));
-        }
-        loop {
-            let before = offset;
-            for (part, x) in sections() {
-                for &(low, high) in sky.reserved[x].iter().rev() {
-                    if low < offset + part.high && offset + part.low < high {
-                        offset = (high - part.low).next_multiple_of(align);
-                    }
-                }
-            }
-            if offset == before {
-                return offset;
-            }
-        }
-    }
-}
-
-/// Whether something odd keeps an item off a floor.
-fn blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
-    let item = sky.inst.items[id as usize];
-    floor % sky.inst.align != 0
-        || sky.reserved[item.first as usize..item.end as usize]
-            .iter()
-            .any(|reserved| reserved.last().is_some_and(|&(low, _)| low < floor + item.size))
-}
-
-/// Whether an item would fit into waste just below the floors.
-fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool {
-    if size > sky.floor[first] - sky.base[first] || size > sky.floor[end - 1] - sky.base[end - 1] {
-        return false;
-    }
-    let low = sky.base[first..end].iter().max().map_or(0, |&low| low);
-    let high = sky.floor[first..end].iter().min().map_or(0, |&high| high);
-    low.next_multiple_of(sky.inst.align) + size <= high
 }
