@@ -74,7 +74,7 @@ pub(crate) struct StrategyArgs {
     /// The planner.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
     pub(crate) strategy: Strategy,
-    /// How far best and optimal search, in nodes; a million takes a second or so [default: 20000].
+    /// How far best and optimal search, in nodes; a million takes a second or so [default: 50000].
     #[arg(long, value_name = "NODES")]
     pub(crate) effort: Option<u64>,
     /// How long they search at most, such as 2s or 500ms; the plan then depends on the machine.

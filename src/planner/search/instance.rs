@@ -134,7 +134,7 @@ impl Instance {
         body as usize >= self.items.len()
     }
 
-    /// The largest sum of sizes over a section, and the smallest that a valley can rise by.
+    /// The largest sum of sizes over a section, a multiple of the alignment.
     pub(super) fn bound(&self) -> u64 {
         let mut change = vec![0i128; self.sections + 1];
         let mut add = |first: u32, end: u32, size: u64| {

@@ -50,9 +50,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 20 000 nodes, some hundredths of a second; no time limit.
+    /// 50 000 nodes, some hundredths of a second; no time limit.
     fn default() -> Self {
-        Self { nodes: 20_000, time: None }
+        Self { nodes: 50_000, time: None }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What was refuted: a table of states from which nothing leads to a packing.
 //!
 //! The key is a hash of a component of the problem: the bodies yet to come and the room above each
-//! section. It is 128 bits wide and so stands for the state itself. Room is counted from the limit
-//! down, so that a refutation serves later rounds and other limits, too.
+//! section. It is 128 bits wide and stands for the state itself: that two states of one search share a
+//! key is far less likely than a fault of the machine. Room is counted from the limit down, so that
+//! a refutation serves later rounds and other limits, too.
 
 #![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
 

@@ -1,0 +1,95 @@
+//! The optimal planner keeps to its limits, says how far it is, and answers the same each time.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use memplan::{
+    Bytes, Problem,
+    planner::search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
+};
+
+/// Too hard to be solved on the way: many chunks whose sizes have nothing in common.
+fn hard() -> Problem {
+    let mut problem = Problem::builder();
+    for i in 0..300u64 {
+        let begin = i * 7919 % 211;
+        problem.chunk(begin..begin + 1 + i * 104_729 % 23, 1 + i * 15_485_863 % 10_007);
+    }
+    problem.build().unwrap()
+}
+
+#[test]
+fn the_same_effort_gives_the_same_answer() {
+    let problem = hard();
+    for nodes in [0, 1, 1000, 20_000] {
+        let limits = Limits { nodes, time: None };
+        let answer = || optimize(&problem, None, &limits, Observer::default());
+        assert_eq!(answer(), answer());
+    }
+}
+
+#[test]
+fn more_effort_is_never_worse() {
+    let problem = hard();
+    let mut last = Bytes::MAX;
+    for nodes in [0, 1000, 5000, 30_000] {
+        let limits = Limits { nodes, time: None };
+        let outcome = optimize(&problem, None, &limits, Observer::default());
+        assert!(outcome.pool_size <= last);
+        assert!(outcome.lower_bound <= outcome.pool_size);
+        last = outcome.pool_size;
+    }
+}
+
+#[test]
+fn a_cancelled_search_gives_the_best_so_far() {
+    let problem = hard();
+    let cancel = AtomicBool::new(false);
+    let mut calls = 0;
+    let mut progress = |p: &Progress| {
+        assert!(p.lower_bound <= p.best);
+        calls += 1;
+        cancel.store(true, Ordering::Relaxed);
+    };
+    let limits = Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)) };
+    let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
+    let outcome = optimize(&problem, None, &limits, observer);
+    assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
+    assert!(outcome.proven_optimal || calls > 0);
+}
+
+#[test]
+fn an_incumbent_is_never_made_worse() {
+    let problem = hard();
+    let limits = Limits { nodes: 20_000, time: None };
+    let first = optimize(&problem, None, &limits, Observer::default());
+    let few = Limits { nodes: 10, time: None };
+    let second = optimize(&problem, Some(&first.layout), &few, Observer::default());
+    assert!(second.pool_size <= first.pool_size);
+}
+
+#[test]
+fn what_is_alive_together_and_too_large_is_a_conflict() {
+    let mut problem = Problem::builder();
+    let first = problem.chunk(0..2, 6);
+    problem.chunk(0..1, 3);
+    let second = problem.chunk(1..3, 5);
+    problem.chunk(2..4, 4);
+    let problem = problem.build().unwrap();
+    let limits = Limits::default();
+    assert_eq!(fits(&problem, 10, &limits, Observer::default()), Fit::No);
+    let set = conflict(&problem, 10, &limits, Observer::default());
+    assert_eq!(set, Some(vec![first, second]));
+    assert!(matches!(fits(&problem, 11, &limits, Observer::default()), Fit::Yes(_)));
+    assert_eq!(conflict(&problem, 11, &limits, Observer::default()), None);
+}
+
+#[test]
+fn nothing_to_place_needs_nothing() {
+    let problem = Problem::builder().build().unwrap();
+    let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
+    assert_eq!((outcome.pool_size, outcome.proven_optimal), (0, true));
+    assert!(matches!(fits(&problem, 0, &Limits::default(), Observer::default()), Fit::Yes(_)));
+}
