@@ -18,6 +18,7 @@
 //!
 //! Takes O((n + k) log n) for n chunks and k violations.
 
+mod places;
 mod problem;
 mod sequence;
 mod sweep;
