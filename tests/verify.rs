@@ -216,3 +216,18 @@ fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
     assert!(!verify_problem(&problem, &plan).is_empty());
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);
 }
+
+/// A plan must not move supplied tensors into each other's memory, or lose them.
+#[rstest]
+#[case::elsewhere(TensorPlace::Supplied { tensor: "x".into(), offset: 0 }, "tensor 'w' may not lie at 0 in 'x'")]
+#[case::nowhere(TensorPlace::Nowhere, "'w' is missing in the plan")]
+fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
+    #[case] place: TensorPlace,
+    #[case] message: &str,
+) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    plan.tensors.push(PlannedTensor { name: "w".into(), size: 8, place });
+    let violations = verify_sequence(&sequence, &plan);
+    assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
+}

@@ -85,14 +85,29 @@ pub(super) fn of_tensors(
     let mut result = Vec::with_capacity(places.len());
     for ((at, place), tensor) in places.into_iter().enumerate().zip(sequence.tensors()) {
         let produced = matches!(tensor.origin, Origin::Output { .. });
-        let needs_bytes = produced && tensor.size != Some(0);
+        let has_bytes = tensor.size != Some(0);
         result.push(match place {
-            None | Some(Place::Nowhere) if needs_bytes => {
+            Some(Place::Nowhere) if has_bytes => {
+                violations.push(Violation::Missing { name: tensor.name.to_string() });
+                Place::Nowhere
+            }
+            None if produced && has_bytes => {
                 violations.push(Violation::Missing { name: tensor.name.to_string() });
                 Place::Nowhere
             }
             None if produced => Place::Nowhere,
             None => Place::Supplied(id(at), 0),
+            // Supplied, and outside the pool: in its own memory, wherever that is.
+            Some(Place::Supplied(supplied, offset))
+                if !produced && (supplied, offset) != (id(at), 0) =>
+            {
+                violations.push(Violation::NotSupplied {
+                    tensor: tensor.name.to_string(),
+                    supplied: sequence.tensor(supplied).name.to_string(),
+                    offset,
+                });
+                Place::Supplied(id(at), 0)
+            }
             Some(place) => place,
         });
     }
