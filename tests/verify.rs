@@ -6,6 +6,7 @@ use arbitrary::{Result, Unstructured};
 use common::random::{Wild, is_right_slowly, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Problem, Strategy, TensorPlace,
+    lower::LoweringOptions,
     problem::{ChunkId, Request},
     sequence::SequenceBuilder,
     verify::{verify_problem, verify_sequence},
@@ -230,4 +231,21 @@ fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
     plan.tensors.push(PlannedTensor { name: "w".into(), size: 8, place });
     let violations = verify_sequence(&sequence, &plan);
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
+}
+
+/// An update of a view of a variable is one of the variable, whose old state may then go.
+#[test]
+fn a_variable_may_be_updated_through_a_view() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .weight("w", Some(8))
+        .operator(Operator::new("flat").inputs(["w"]).output(Output::new("v", 8).reads("w")))
+        .operator(Operator::new("step").inputs(["v"]).output(Output::new("w2", 8).updates("v", 0)))
+        .operator(Operator::new("late").inputs(["w2"]).output(Output::new("z", 8)))
+        .output("z");
+    let sequence = sequence.build().unwrap();
+    let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
+    let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
+    assert_eq!(plan.offset("w2"), plan.offset("w"));
+    assert_eq!(verify_sequence(&sequence, &plan), []);
 }

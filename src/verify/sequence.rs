@@ -168,9 +168,10 @@ impl Checker<'_> {
                 continue;
             };
             for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
-                let whole = tensors[output.index()].size == tensors[overwrite.input.index()].size;
-                if state[overwrite.input.index()] && whole {
-                    state[overwrite.input.index()] = false;
+                // An update of a view in place is one of what it shows.
+                let variable = self.content_of[overwrite.input.index()];
+                if state[variable] && tensors[output.index()].size == tensors[variable].size {
+                    state[variable] = false;
                     state[output.index()] = true;
                 }
             }
