@@ -249,3 +249,16 @@ fn a_variable_may_be_updated_through_a_view() {
     assert_eq!(plan.offset("w2"), plan.offset("w"));
     assert_eq!(verify_sequence(&sequence, &plan), []);
 }
+
+/// A plan made by hand may name chunks that it does not have.
+#[rstest]
+#[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 })]
+#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)))]
+fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    spoil(&mut plan);
+    let message = "the plan names a chunk 99 of its list, which is not there";
+    assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
+    assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
+}

@@ -29,12 +29,15 @@ pub use violation::{Field, Violation};
 
 use std::collections::HashSet;
 
-use crate::{OpSequence, Plan, Problem};
+use crate::{OpSequence, Plan, Problem, TensorPlace};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
 /// id, or by name where the ids of the problem are texts.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
+    if let Some(loose) = loose_end(plan) {
+        return vec![loose];
+    }
     let mut violations = problem::check(problem, plan);
     violations.extend(table::check(plan));
     violations
@@ -44,10 +47,25 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 /// matched by name.
 #[must_use]
 pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    if let Some(loose) = loose_end(plan) {
+        return vec![loose];
+    }
     let mut violations = table::check(plan);
     violations.extend(sequence::check(sequence, plan));
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
+}
+
+/// A place in the list of chunks that the list does not have; nothing else can be said then. Plans
+/// from files have none.
+fn loose_end(plan: &Plan) -> Option<Violation> {
+    let overwritten = plan.chunks.iter().filter_map(|chunk| Some(chunk.overwrites?.0));
+    let of_tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some(chunk),
+        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+    });
+    let chunk = overwritten.chain(of_tensors).find(|&chunk| chunk >= plan.chunks.len())?;
+    Some(Violation::NoSuchChunk { chunk })
 }

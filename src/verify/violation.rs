@@ -212,4 +212,10 @@ pub enum Violation {
         /// Bytes from its start.
         offset: Bytes,
     },
+    /// A plan that points outside its own list of chunks.
+    #[error("the plan names a chunk {chunk} of its list, which is not there")]
+    NoSuchChunk {
+        /// The place in the list, from 0.
+        chunk: usize,
+    },
 }
