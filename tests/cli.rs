@@ -79,6 +79,33 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
 }
 
 #[test]
+fn a_plan_is_executed_where_there_are_operators_to_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (json, csv) = (path("plan.json"), path("plan.csv"));
+    for plan in [&json, &csv] {
+        assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", plan]).code, 0);
+    }
+    assert_eq!(memplan(&["verify", "--execute", EXAMPLE, &json]).code, 0);
+    let run = memplan(&["verify", "--execute", EXAMPLE, &csv]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(
+        run.err.contains("plan.csv: --execute needs operators, and a plan that tells"),
+        "{}",
+        run.err
+    );
+    let text = fs::read_to_string(&json).unwrap().replace("11264", "11263");
+    fs::write(&json, text).unwrap();
+    let run = memplan(&["verify", "--execute", EXAMPLE, &json]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.out.contains("share the bytes") && run.out.contains("over its input"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
 fn a_failed_write_leaves_the_old_file_whole() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("plan.json");

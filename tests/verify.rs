@@ -6,6 +6,7 @@ use arbitrary::{Result, Unstructured};
 use common::random::{Wild, is_right_slowly, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Problem, Strategy, TensorPlace,
+    lower::LoweringOptions,
     problem::{ChunkId, Request},
     sequence::SequenceBuilder,
     verify::{verify_problem, verify_sequence},
@@ -215,4 +216,49 @@ fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
     plan.chunks[0].id = 77;
     assert!(!verify_problem(&problem, &plan).is_empty());
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);
+}
+
+/// A plan must not move supplied tensors into each other's memory, or lose them.
+#[rstest]
+#[case::elsewhere(TensorPlace::Supplied { tensor: "x".into(), offset: 0 }, "tensor 'w' may not lie at 0 in 'x'")]
+#[case::nowhere(TensorPlace::Nowhere, "'w' is missing in the plan")]
+fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
+    #[case] place: TensorPlace,
+    #[case] message: &str,
+) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    plan.tensors.push(PlannedTensor { name: "w".into(), size: 8, place });
+    let violations = verify_sequence(&sequence, &plan);
+    assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
+}
+
+/// An update of a view of a variable is one of the variable, whose old state may then go.
+#[test]
+fn a_variable_may_be_updated_through_a_view() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .weight("w", Some(8))
+        .operator(Operator::new("flat").inputs(["w"]).output(Output::new("v", 8).reads("w")))
+        .operator(Operator::new("step").inputs(["v"]).output(Output::new("w2", 8).updates("v", 0)))
+        .operator(Operator::new("late").inputs(["w2"]).output(Output::new("z", 8)))
+        .output("z");
+    let sequence = sequence.build().unwrap();
+    let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
+    let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
+    assert_eq!(plan.offset("w2"), plan.offset("w"));
+    assert_eq!(verify_sequence(&sequence, &plan), []);
+}
+
+/// A plan made by hand may name chunks that it does not have.
+#[rstest]
+#[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 })]
+#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)))]
+fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    spoil(&mut plan);
+    let message = "the plan names a chunk 99 of its list, which is not there";
+    assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
+    assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
 }

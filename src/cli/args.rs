@@ -124,6 +124,10 @@ pub(crate) struct VerifyArgs {
     pub(crate) input: PathBuf,
     /// The plan, .json or .csv.
     pub(crate) plan: PathBuf,
+    /// Run the operators on a shadow of the pool, too, and follow every byte; needs operators and a
+    /// plan with tensors.
+    #[arg(long)]
+    pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
 }

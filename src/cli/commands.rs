@@ -1,6 +1,7 @@
 //! What each command does.
 
 use std::{
+    collections::HashSet,
     io::{self, Write},
     path::Path,
     time::Instant,
@@ -92,7 +93,17 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let violations = match &input {
         // A plan without tensors, such as a CSV file, is one of the chunks.
         Input::Sequence(sequence) if !plan.tensors.is_empty() => {
-            verify::verify_sequence(sequence, &plan)
+            let mut violations = verify::verify_sequence(sequence, &plan);
+            if args.execute {
+                violations.extend(verify::execute_sequence(sequence, &plan));
+                let mut seen = HashSet::new();
+                violations.retain(|violation| seen.insert(violation.clone()));
+            }
+            violations
+        }
+        _ if args.execute => {
+            let needs = "--execute needs operators, and a plan that tells the offsets of tensors";
+            return Err(wrong(Some(&args.plan), needs));
         }
         _ => verify::verify_problem(&problem, &plan),
     };

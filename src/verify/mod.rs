@@ -16,8 +16,13 @@
 //! For a sequence the same is asked of tensors, with their lifetimes counted from the operators
 //! anew: a view lies inside its input, and whatever it reads is there until its last reader.
 //!
+//! [`execute_sequence`] asks the same in another way: it runs the operators on a shadow of the
+//! memory, in which every byte knows whose it is.
+//!
 //! Takes O((n + k) log n) for n chunks and k violations.
 
+mod execute;
+mod places;
 mod problem;
 mod sequence;
 mod sweep;
@@ -28,12 +33,15 @@ pub use violation::{Field, Violation};
 
 use std::collections::HashSet;
 
-use crate::{OpSequence, Plan, Problem};
+use crate::{OpSequence, Plan, Problem, TensorPlace};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
 /// id, or by name where the ids of the problem are texts.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
+    if let Some(loose) = loose_end(plan) {
+        return vec![loose];
+    }
     let mut violations = problem::check(problem, plan);
     violations.extend(table::check(plan));
     violations
@@ -43,10 +51,53 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 /// matched by name.
 #[must_use]
 pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    if let Some(loose) = loose_end(plan) {
+        return vec![loose];
+    }
     let mut violations = table::check(plan);
     violations.extend(sequence::check(sequence, plan));
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
+}
+
+/// Runs the operators on a shadow of the memory, with every tensor where the plan says, and tells
+/// what they would find wrong: a byte that is read and is no longer the tensor's, an output written
+/// over an input without leave, an update beside its variable. Empty if all goes well.
+///
+/// Nothing is asked but operators and offsets of tensors; lifetimes, chunks and links, which
+/// [`verify_sequence`] checks, do not count. A plan without tensors cannot be run.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_sequence};
+///
+/// let mut sequence = OpSequence::builder();
+/// sequence
+///     .operator(Operator::new("conv").output(Output::new("x", 64)))
+///     .operator(Operator::new("pool").inputs(["x"]).output(Output::new("y", 16)))
+///     .operator(Operator::new("add").inputs(["x", "y"]).output(Output::new("z", 64)))
+///     .output("z");
+/// let sequence = sequence.build()?;
+/// assert_eq!(execute_sequence(&sequence, &Planner::new().plan(&sequence)?), []);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    match loose_end(plan) {
+        Some(loose) => vec![loose],
+        None => execute::run(sequence, plan),
+    }
+}
+
+/// A place in the list of chunks that the list does not have; nothing else can be said then. Plans
+/// from files have none.
+fn loose_end(plan: &Plan) -> Option<Violation> {
+    let overwritten = plan.chunks.iter().filter_map(|chunk| Some(chunk.overwrites?.0));
+    let of_tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some(chunk),
+        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+    });
+    let chunk = overwritten.chain(of_tensors).find(|&chunk| chunk >= plan.chunks.len())?;
+    Some(Violation::NoSuchChunk { chunk })
 }

@@ -4,20 +4,21 @@
 //! lies. It must stay untouched from the step that writes it to the last step that reads any of
 //! them. Chunks do not occur here.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::borrow::Cow;
 
 use crate::{
-    Bytes, OpSequence, Plan, Step, TensorPlace,
-    sequence::{Dependency, Origin, TensorId},
+    Bytes, OpSequence, Plan, Step,
+    sequence::{Dependency, Origin},
     verify::{
-        Field, Violation,
+        Violation,
+        places::{self, Place},
         sweep::{Rectangle, overlaps},
     },
 };
 
 pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let places = places(sequence, plan, &mut violations);
+    let places = places::of_tensors(sequence, plan, &mut violations);
     let mut checker = Checker {
         sequence,
         plan,
@@ -32,16 +33,6 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     checker.violations
 }
 
-/// Where a tensor lies, as the plan says.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    /// In the pool, at this offset.
-    Pool(Bytes),
-    /// In a supplied tensor, at this offset.
-    Supplied(TensorId, Bytes),
-    Nowhere,
-}
-
 /// A content in the pool, under the tensor that was written.
 #[derive(Clone, Debug)]
 struct Content {
@@ -50,76 +41,6 @@ struct Content {
     end: Step,
     low: Bytes,
     high: Bytes,
-}
-
-/// Rule 1 for tensors: each is in the plan once, with its size, inside its chunk.
-fn places(sequence: &OpSequence, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Place> {
-    let ids: HashMap<&str, usize> =
-        sequence.tensors().iter().enumerate().map(|(at, tensor)| (&*tensor.name, at)).collect();
-    let mut places = vec![None; sequence.tensors().len()];
-    for planned in &plan.tensors {
-        let name = || planned.name.to_string();
-        let Some(&at) = ids.get(&*planned.name) else {
-            violations.push(Violation::Unknown { name: name() });
-            continue;
-        };
-        let place = match &planned.place {
-            TensorPlace::Pool { chunk, offset } => {
-                let chunk = &plan.chunks[*chunk];
-                let end = |offset: Bytes, size: Bytes| offset.saturating_add(size);
-                if *offset < chunk.offset
-                    || end(*offset, planned.size) > end(chunk.offset, chunk.size)
-                {
-                    violations.push(Violation::TensorOutsideChunk {
-                        tensor: name(),
-                        chunk: chunk.name.to_string(),
-                    });
-                }
-                Place::Pool(*offset)
-            }
-            TensorPlace::Supplied { tensor, offset } => {
-                let supplied = ids.get(&**tensor);
-                if supplied.is_none() {
-                    violations.push(Violation::Unknown { name: tensor.to_string() });
-                }
-                supplied.map_or(Place::Nowhere, |&supplied| Place::Supplied(id(supplied), *offset))
-            }
-            TensorPlace::Nowhere => Place::Nowhere,
-        };
-        if places[at].replace(place).is_some() {
-            violations.push(Violation::Repeated { name: name() });
-        }
-        if let Some(expected) = sequence.tensors()[at].size
-            && expected != planned.size
-        {
-            let found = planned.size;
-            violations.push(Violation::Changed {
-                name: name(),
-                field: Field::Size,
-                expected,
-                found,
-            });
-        }
-    }
-    let mut result = Vec::with_capacity(places.len());
-    for ((at, place), tensor) in places.into_iter().enumerate().zip(sequence.tensors()) {
-        let produced = matches!(tensor.origin, Origin::Output { .. });
-        let needs_bytes = produced && tensor.size != Some(0);
-        result.push(match place {
-            None | Some(Place::Nowhere) if needs_bytes => {
-                violations.push(Violation::Missing { name: tensor.name.to_string() });
-                Place::Nowhere
-            }
-            None if produced => Place::Nowhere,
-            None => Place::Supplied(id(at), 0),
-            Some(place) => place,
-        });
-    }
-    result
-}
-
-fn id(at: usize) -> TensorId {
-    TensorId(u32::try_from(at).unwrap_or(u32::MAX))
 }
 
 struct Checker<'a> {
@@ -197,18 +118,11 @@ impl Checker<'_> {
         let Origin::Output { dependency, .. } = &self.sequence.tensors()[tensor].origin else {
             return;
         };
-        let moved = |place: Place, by: Bytes| match place {
-            Place::Pool(offset) => Place::Pool(offset.saturating_add(by)),
-            Place::Supplied(supplied, offset) => {
-                Place::Supplied(supplied, offset.saturating_add(by))
-            }
-            Place::Nowhere => Place::Nowhere,
-        };
         let mut overwritten = None;
         match dependency {
             Dependency::Fresh => {}
             Dependency::Reads { input, offset } => {
-                if self.places[tensor] == moved(self.places[input.index()], *offset) {
+                if self.places[tensor] == self.places[input.index()].moved(*offset) {
                     self.content_of[tensor] = self.content_of[input.index()];
                     self.touch(tensor, step);
                     return;
@@ -217,7 +131,7 @@ impl Checker<'_> {
             Dependency::Overwrites(overwrites) => {
                 for overwrite in overwrites {
                     let input = overwrite.input.index();
-                    let expected = moved(self.places[input], overwrite.offset);
+                    let expected = self.places[input].moved(overwrite.offset);
                     if self.places[tensor] == expected && expected != Place::Nowhere {
                         if overwrite.required || matches!(expected, Place::Pool(_)) {
                             overwritten = Some(input);
@@ -254,9 +168,10 @@ impl Checker<'_> {
                 continue;
             };
             for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
-                let whole = tensors[output.index()].size == tensors[overwrite.input.index()].size;
-                if state[overwrite.input.index()] && whole {
-                    state[overwrite.input.index()] = false;
+                // An update of a view in place is one of what it shows.
+                let variable = self.content_of[overwrite.input.index()];
+                if state[variable] && tensors[output.index()].size == tensors[variable].size {
+                    state[variable] = false;
                     state[output.index()] = true;
                 }
             }
@@ -281,30 +196,15 @@ impl Checker<'_> {
                 Some(Rectangle { name, begin, end, low, high })
             })
             .collect();
-        let chunks: HashMap<(&str, Step), usize> = self
-            .plan
-            .chunks
-            .iter()
-            .enumerate()
-            .map(|(at, chunk)| ((&*chunk.name, chunk.begin), at))
-            .collect();
-        for (step, operator) in (0..).zip(self.sequence.operators()) {
-            if operator.workspace == 0 {
-                continue;
-            }
-            let place = usize::try_from(step).unwrap_or(usize::MAX);
-            let name = format!("{}.workspace", self.sequence.operator_name(place));
-            let planned = chunks.get(&(&*name, step)).map(|&at| &self.plan.chunks[at]);
-            match planned.filter(|chunk| chunk.size >= operator.workspace) {
-                None => self.violations.push(Violation::Missing { name }),
-                Some(chunk) => rectangles.push(Rectangle {
-                    name: Cow::Owned(name),
-                    begin: step,
-                    end: step + 1,
-                    low: chunk.offset,
-                    high: chunk.offset.saturating_add(operator.workspace),
-                }),
-            }
+        for workspace in places::workspaces(self.sequence, self.plan, &mut self.violations) {
+            let begin = workspace.step as Step;
+            rectangles.push(Rectangle {
+                name: Cow::Owned(workspace.name),
+                begin,
+                end: begin + 1,
+                low: workspace.low,
+                high: workspace.high,
+            });
         }
         let found = overlaps(&rectangles);
         self.violations.extend(found);

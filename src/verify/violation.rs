@@ -212,4 +212,42 @@ pub enum Violation {
         /// Bytes from its start.
         offset: Bytes,
     },
+    /// A plan that points outside its own list of chunks.
+    #[error("the plan names a chunk {chunk} of its list, which is not there")]
+    NoSuchChunk {
+        /// The place in the list, from 0.
+        chunk: usize,
+    },
+    /// A tensor of which some bytes are no longer, or not yet, there.
+    #[error("'{tensor}' is not whole {when}: the bytes [{low}, {high}) of {memory} hold {holder}")]
+    Lost {
+        /// The tensor.
+        tensor: String,
+        /// When this shows, such as `when step 3 ('relu') reads it`.
+        when: String,
+        /// Where the bytes are: `the pool`, or a supplied tensor.
+        memory: String,
+        /// The first of the bytes.
+        low: Bytes,
+        /// The byte after the last of them.
+        high: Bytes,
+        /// Who wrote there last; `nothing` if nobody did.
+        holder: String,
+    },
+    /// An operator that writes over an input of its own and is not declared to.
+    #[error(
+        "{operator} writes {output} over its input '{input}', bytes [{low}, {high}), and may not"
+    )]
+    WrittenOverInput {
+        /// The step.
+        operator: String,
+        /// What is written.
+        output: String,
+        /// What is destroyed.
+        input: String,
+        /// The first of the bytes.
+        low: Bytes,
+        /// The byte after the last of them.
+        high: Bytes,
+    },
 }

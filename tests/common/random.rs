@@ -1,7 +1,10 @@
-//! Random problems, and a slow check of plans.
+//! Random problems and operator sequences, and a slow check of plans.
 
 use arbitrary::{Result, Unstructured};
-use memplan::{Plan, Problem, problem::ChunkId};
+use memplan::{
+    OpSequence, Operator, Output, Plan, Problem, SequenceError, problem::ChunkId,
+    sequence::SequenceBuilder,
+};
 
 /// How wild random problems are.
 #[derive(Clone, Copy)]
@@ -42,6 +45,127 @@ pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Probl
         }
     }
     Ok(problem.build().unwrap())
+}
+
+/// A tensor of a random sequence.
+struct Drawn {
+    size: u64,
+    /// Where it would lie if views share and nothing is copied: its chunk's root, its offset there,
+    /// and the chunk's size.
+    offset: u64,
+    room: u64,
+    /// A variable that was not updated yet.
+    variable: bool,
+}
+
+/// An operator sequence with everything in it: inputs, weights and variables, views of views,
+/// in-place operators also on a part, required updates, several outputs, dead outputs, workspace,
+/// tensors without bytes, graph outputs of every kind, and sometimes a list that is not in
+/// execution order. Some sequences ask for what cannot be done, such as two updates of one state.
+pub fn random_sequence(
+    random: &mut Unstructured<'_>,
+    operators: usize,
+) -> Result<std::result::Result<OpSequence, SequenceError>> {
+    let mut tensors: Vec<Drawn> = Vec::new();
+    let mut sequence = OpSequence::builder();
+    for at in 0..random.int_in_range(1..=4)? {
+        let size = random_size(random)?;
+        let variable = random.ratio(1, 2)?;
+        if variable {
+            sequence.weight(format!("t{at}"), Some(size));
+        } else {
+            sequence.input(format!("t{at}"), size);
+        }
+        tensors.push(Drawn { size, offset: 0, room: size, variable });
+    }
+    let mut list = Vec::new();
+    for at in 0..random.int_in_range(1..=operators)? {
+        list.push(random_operator(random, &mut tensors, at)?);
+    }
+    if random.ratio(1, 4)? {
+        for at in 1..list.len() {
+            let other = random.choose_index(at + 1)?;
+            list.swap(at, other);
+        }
+    }
+    for operator in list {
+        sequence.operator(operator);
+    }
+    for _ in 0..random.int_in_range(0..=3)? {
+        sequence.output(format!("t{}", random.choose_index(tensors.len())?));
+    }
+    Ok(SequenceBuilder::build(sequence))
+}
+
+fn random_size(random: &mut Unstructured<'_>) -> Result<u64> {
+    Ok(if random.ratio(1, 12)? { 0 } else { random.int_in_range(1..=64)? })
+}
+
+/// An operator that reads some of the tensors, the newest ones most of all.
+fn random_operator(
+    random: &mut Unstructured<'_>,
+    tensors: &mut Vec<Drawn>,
+    step: usize,
+) -> Result<Operator> {
+    let mut inputs: Vec<usize> = Vec::new();
+    for _ in 0..random.int_in_range(0..=3)? {
+        let first = if random.ratio(3, 4)? { tensors.len().saturating_sub(4) } else { 0 };
+        inputs.push(random.int_in_range(first..=tensors.len() - 1)?);
+    }
+    // Names of operators need not be unique.
+    let mut operator = Operator::new(format!("op{}", step % 7));
+    operator = operator.inputs(inputs.iter().map(|input| format!("t{input}")));
+    if random.ratio(1, 4)? {
+        operator = operator.workspace(random.int_in_range(1..=40)?);
+    }
+    for _ in 0..[0, 1, 1, 1, 1, 2, 3][random.choose_index(7)?] {
+        let name = format!("t{}", tensors.len());
+        let mut drawn = Drawn { size: random_size(random)?, offset: 0, room: 0, variable: false };
+        drawn.room = drawn.size;
+        let choice = if inputs.is_empty() { 0 } else { random.int_in_range(0..=9)? };
+        let output = if choice < 3 {
+            Output::new(name, drawn.size)
+        } else {
+            let input = inputs[random.choose_index(inputs.len())?];
+            let over = &mut tensors[input];
+            if choice < 6 {
+                let whole = random.ratio(1, 2)?;
+                let offset = if whole { 0 } else { random.int_in_range(0..=over.size)? };
+                let rest = over.size - offset;
+                drawn.size = if whole { rest } else { random.int_in_range(0..=rest)? };
+                (drawn.offset, drawn.room) = (over.offset + offset, over.room);
+                Output::new(name, drawn.size).reads_at(format!("t{input}"), offset)
+            } else {
+                // Variables are mostly updated, other tensors mostly overwritten if possible.
+                let required = random.ratio(if over.variable { 9 } else { 1 }, 10)?;
+                let whole = required && over.variable && random.ratio(3, 4)?;
+                let end = if random.ratio(1, 8)? { over.room - over.offset } else { over.size };
+                let offset = if random.ratio(1, 2)? { 0 } else { random.int_in_range(0..=end)? };
+                drawn.size = random.int_in_range(0..=end - offset)?;
+                let offset = if whole { 0 } else { offset };
+                drawn.size = if whole { over.size } else { drawn.size };
+                drawn.room = drawn.size;
+                drawn.variable = required && std::mem::take(&mut over.variable);
+                let mut output = Output::new(name, drawn.size);
+                if !required && random.ratio(1, 4)? {
+                    // Another one that would do as well.
+                    let other = inputs[random.choose_index(inputs.len())?];
+                    if tensors[other].size >= drawn.size {
+                        output = output.overwrites(format!("t{other}"));
+                    }
+                }
+                let input = format!("t{input}");
+                if required {
+                    output.updates(input, offset)
+                } else {
+                    output.overwrites_at(input, offset)
+                }
+            }
+        };
+        tensors.push(drawn);
+        operator = operator.output(output);
+    }
+    Ok(operator)
 }
 
 /// Whether a plan is right, by the definition and in O(n^2), without links: whatever shares a byte

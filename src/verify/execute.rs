@@ -1,0 +1,397 @@
+//! A plan carried out: the operators run, in order, on a shadow of the memory, and every byte is
+//! followed from whoever writes it to whoever reads it.
+//!
+//! The shadow knows of each byte only whose it is: the stamp of the tensor that was written there
+//! last. Every tensor is written at most once, so its id is also the version. A step
+//!
+//! 1. reads its inputs: every byte of them must still carry the stamp that it was given;
+//! 2. scribbles over its workspace;
+//! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
+//!    An output may destroy an input of its own operator only if it is declared to overwrite that
+//!    input, and lies at the place declared;
+//! 4. leaves its outputs and its workspace whole: none of them lies on another.
+//!
+//! A required overwrite must land in its variable. After the last step the graph outputs, and the
+//! state of variables in the pool, must be whole.
+//!
+//! Needed are the operators and the offsets of tensors, which a framework uses, and nothing else:
+//! no lifetimes, no chunks (but those of workspaces, which no tensor's offset tells), no links. So
+//! this checks lowering as well as planning. Bytes are kept as intervals: O(n log n) for n reads and
+//! writes, whatever the size of the pool.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Bytes, OpSequence, Plan,
+    sequence::{Dependency, OperatorNode, Origin, TensorId},
+    verify::{
+        Violation,
+        places::{self, Place, Workspace},
+    },
+};
+
+pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let places = places::of_tensors(sequence, plan, &mut violations);
+    let workspaces = places::workspaces(sequence, plan, &mut violations);
+    // What the chunk table says is not needed to run.
+    violations.retain(|violation| !matches!(violation, Violation::TensorOutsideChunk { .. }));
+    let tensors = sequence.tensors();
+    let mut machine = Machine {
+        sequence,
+        plan,
+        places,
+        workspaces,
+        content_of: (0..tensors.len()).collect(),
+        state: tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect(),
+        overwritten: vec![None; tensors.len()],
+        shadow: Shadow::default(),
+        violations,
+    };
+    machine.supply();
+    let mut workspaces = 0..machine.workspaces.len();
+    let mut workspace = workspaces.next();
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let own = workspace.filter(|&at| machine.workspaces[at].step == step);
+        machine.step(step, operator, own);
+        if own.is_some() {
+            workspace = workspaces.next();
+        }
+    }
+    machine.end();
+    machine.violations
+}
+
+/// Memory with addresses of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Memory {
+    Pool,
+    /// Of a supplied tensor outside the pool.
+    Supplied(TensorId),
+}
+
+/// Some bytes.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    memory: Memory,
+    low: Bytes,
+    /// Above `low`.
+    high: Bytes,
+}
+
+/// Who wrote a byte last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stamp {
+    Tensor(usize),
+    /// By its place in the list of workspaces.
+    Workspace(usize),
+}
+
+/// When a tensor must be whole.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Reads(usize),
+    Ends(usize),
+    AfterTheLastStep,
+}
+
+/// The stamps of all bytes.
+#[derive(Debug, Default)]
+struct Shadow {
+    /// By the first byte of a run: the byte after its last, and the stamp of all of them. Runs are
+    /// not empty and do not overlap; bytes in none were never written.
+    runs: BTreeMap<(Memory, Bytes), (Bytes, Stamp)>,
+}
+
+impl Shadow {
+    fn write(&mut self, Interval { memory, low, high }: Interval, stamp: Stamp) {
+        self.split(memory, low);
+        self.split(memory, high);
+        while let Some((&start, _)) = self.runs.range((memory, low)..(memory, high)).next() {
+            self.runs.remove(&start);
+        }
+        self.runs.insert((memory, low), (high, stamp));
+    }
+
+    /// Ends a run before this byte if it would go on beyond it.
+    fn split(&mut self, memory: Memory, at: Bytes) {
+        let before = self.runs.range_mut(..(memory, at)).next_back();
+        if let Some((&(of, _), run)) = before
+            && of == memory
+            && run.0 > at
+        {
+            let (high, stamp) = std::mem::replace(run, (at, run.1));
+            self.runs.insert((memory, at), (high, stamp));
+        }
+    }
+
+    /// The first bytes of an interval whose stamp, `None` if they have none, is not as it should be.
+    fn first(
+        &self,
+        Interval { memory, low, high }: Interval,
+        is_wrong: impl Fn(Option<Stamp>) -> bool,
+    ) -> Option<(Interval, Option<Stamp>)> {
+        let before = self.runs.range(..=(memory, low)).next_back();
+        let before = before.filter(|&(&(of, _), &(end, _))| of == memory && end > low);
+        let first = before.map_or((memory, low), |(&start, _)| start);
+        let mut reached = low;
+        for (&(_, start), &(end, stamp)) in self.runs.range(first..(memory, high)) {
+            if start > reached && is_wrong(None) {
+                return Some((Interval { memory, low: reached, high: start }, None));
+            }
+            let (from, to) = (start.max(low), end.min(high));
+            if is_wrong(Some(stamp)) {
+                return Some((Interval { memory, low: from, high: to }, Some(stamp)));
+            }
+            reached = to;
+        }
+        let rest = Interval { memory, low: reached, high };
+        (reached < high && is_wrong(None)).then_some((rest, None))
+    }
+}
+
+struct Machine<'a> {
+    sequence: &'a OpSequence,
+    plan: &'a Plan,
+    places: Vec<Place>,
+    workspaces: Vec<Workspace>,
+    /// The tensor that was written where a tensor lies: itself, unless it is a view in place.
+    content_of: Vec<usize>,
+    /// Whether a tensor that was written is the present state of a variable.
+    state: Vec<bool>,
+    /// By output: the content that it is declared to overwrite, and lies on.
+    overwritten: Vec<Option<usize>>,
+    shadow: Shadow,
+    violations: Vec<Violation>,
+}
+
+impl Machine<'_> {
+    fn name(&self, tensor: usize) -> String {
+        self.sequence.tensors()[tensor].name.to_string()
+    }
+
+    fn step_name(&self, step: usize) -> String {
+        format!("step {step} ('{}')", self.sequence.operator_name(step))
+    }
+
+    /// The bytes of a tensor, if it has any. Memory of unknown size has all there are.
+    fn interval(&self, tensor: usize) -> Option<Interval> {
+        let (memory, low) = match self.places[tensor] {
+            Place::Pool(low) => (Memory::Pool, low),
+            Place::Supplied(supplied, low) => (Memory::Supplied(supplied), low),
+            Place::Nowhere => return None,
+        };
+        let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+        let high = low.saturating_add(size);
+        (low < high).then_some(Interval { memory, low, high })
+    }
+
+    fn workspace_interval(&self, workspace: usize) -> Option<Interval> {
+        let Workspace { low, high, .. } = self.workspaces[workspace];
+        (low < high).then_some(Interval { memory: Memory::Pool, low, high })
+    }
+
+    /// Inputs and weights are there before the first step.
+    fn supply(&mut self) {
+        for tensor in 0..self.places.len() {
+            if !matches!(self.sequence.tensors()[tensor].origin, Origin::Output { .. }) {
+                self.write(tensor);
+            }
+        }
+    }
+
+    fn step(&mut self, step: usize, operator: &OperatorNode, workspace: Option<usize>) {
+        let mut inputs: Vec<usize> = operator.inputs.iter().map(|input| input.index()).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        // Who is lost already says so once.
+        inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
+        if let Some((workspace, interval)) =
+            workspace.and_then(|at| Some((at, self.workspace_interval(at)?)))
+        {
+            if interval.high > self.plan.pool_size {
+                self.outside(self.workspaces[workspace].name.clone(), interval);
+            }
+            self.shadow.write(interval, Stamp::Workspace(workspace));
+        }
+        let mut written = Vec::with_capacity(operator.outputs.len());
+        for output in &operator.outputs {
+            if self.produce(output.index()) {
+                written.push(output.index());
+            }
+        }
+        for input in inputs {
+            self.check_destroyed(step, input);
+        }
+        for output in written {
+            self.is_whole(output, When::Ends(step));
+        }
+        if let Some(workspace) = workspace
+            && let Some(interval) = self.workspace_interval(workspace)
+        {
+            let name = self.workspaces[workspace].name.clone();
+            self.holds(interval, Stamp::Workspace(workspace), || name, When::Ends(step));
+        }
+    }
+
+    /// An operator writes an output, or passes a view on; tells whether it wrote.
+    fn produce(&mut self, tensor: usize) -> bool {
+        let sequence = self.sequence;
+        let Origin::Output { dependency, .. } = &sequence.tensors()[tensor].origin else {
+            return false;
+        };
+        let mut may_be_supplied = false;
+        match dependency {
+            Dependency::Fresh => {}
+            Dependency::Reads { input, offset } => {
+                let input = input.index();
+                if self.places[tensor] == self.places[input].moved(*offset) {
+                    self.content_of[tensor] = self.content_of[input];
+                    return false;
+                }
+            }
+            Dependency::Overwrites(overwrites) => {
+                for overwrite in overwrites {
+                    let input = overwrite.input.index();
+                    let in_place =
+                        self.places[tensor] == self.places[input].moved(overwrite.offset);
+                    let content = self.content_of[input];
+                    if in_place {
+                        self.overwritten[tensor] = Some(content);
+                        may_be_supplied |= overwrite.required;
+                    }
+                    if overwrite.required && in_place {
+                        self.move_state(content, tensor);
+                    } else if overwrite.required && self.interval(tensor).is_some() {
+                        self.violations.push(Violation::RequiredOverwriteMissing {
+                            overwriter: self.name(tensor),
+                            overwritten: self.name(input),
+                        });
+                    }
+                }
+            }
+        }
+        if let (Place::Supplied(supplied, offset), false) = (self.places[tensor], may_be_supplied) {
+            self.violations.push(Violation::NotSupplied {
+                tensor: self.name(tensor),
+                supplied: self.name(supplied.index()),
+                offset,
+            });
+            return false;
+        }
+        self.write(tensor);
+        true
+    }
+
+    /// An update of all of a variable is its state from then on.
+    fn move_state(&mut self, variable: usize, update: usize) {
+        let size = |tensor: usize| self.sequence.tensors()[tensor].size;
+        if self.state[variable] && size(variable) == size(update) {
+            self.state[variable] = false;
+            self.state[update] = true;
+        }
+    }
+
+    fn write(&mut self, tensor: usize) {
+        let Some(interval) = self.interval(tensor) else { return };
+        match interval.memory {
+            Memory::Pool if interval.high > self.plan.pool_size => {
+                self.outside(self.name(tensor), interval);
+            }
+            Memory::Supplied(supplied)
+                if self.sequence.tensor(supplied).size.is_some_and(|end| interval.high > end) =>
+            {
+                self.violations.push(Violation::NotSupplied {
+                    tensor: self.name(tensor),
+                    supplied: self.name(supplied.index()),
+                    offset: interval.low,
+                });
+            }
+            Memory::Pool | Memory::Supplied(_) => {}
+        }
+        self.shadow.write(interval, Stamp::Tensor(tensor));
+    }
+
+    fn outside(&mut self, chunk: String, Interval { low, high, .. }: Interval) {
+        let pool_size = self.plan.pool_size;
+        let (offset, size) = (low, high - low);
+        self.violations.push(Violation::OutsideThePool { chunk, offset, size, pool_size });
+    }
+
+    /// Whether every byte of a tensor carries its stamp; if not, that is a violation.
+    fn is_whole(&mut self, tensor: usize, when: When) -> bool {
+        let sequence = self.sequence;
+        let name = || sequence.tensors()[tensor].name.to_string();
+        match self.interval(tensor) {
+            Some(interval) => {
+                self.holds(interval, Stamp::Tensor(self.content_of[tensor]), name, when)
+            }
+            None => true,
+        }
+    }
+
+    fn holds(
+        &mut self,
+        interval: Interval,
+        stamp: Stamp,
+        name: impl FnOnce() -> String,
+        when: When,
+    ) -> bool {
+        let Some((Interval { memory, low, high }, holder)) =
+            self.shadow.first(interval, |found| found != Some(stamp))
+        else {
+            return true;
+        };
+        let when = match when {
+            When::Reads(step) => format!("when {} reads it", self.step_name(step)),
+            When::Ends(step) => format!("when {} ends", self.step_name(step)),
+            When::AfterTheLastStep => "after the last step".to_owned(),
+        };
+        let memory = match memory {
+            Memory::Pool => "the pool".to_owned(),
+            Memory::Supplied(supplied) => format!("'{}'", self.name(supplied.index())),
+        };
+        let holder = holder.map_or_else(|| "nothing".to_owned(), |stamp| self.holder(stamp));
+        self.violations.push(Violation::Lost { tensor: name(), when, memory, low, high, holder });
+        false
+    }
+
+    fn holder(&self, stamp: Stamp) -> String {
+        match stamp {
+            Stamp::Tensor(tensor) => format!("'{}'", self.name(tensor)),
+            Stamp::Workspace(workspace) => format!("'{}'", self.workspaces[workspace].name),
+        }
+    }
+
+    /// An input that was whole before its operator wrote: whoever wrote over it must be declared to.
+    fn check_destroyed(&mut self, step: usize, input: usize) {
+        let Some(interval) = self.interval(input) else { return };
+        let content = self.content_of[input];
+        let destroyed = self.shadow.first(interval, |stamp| match stamp {
+            Some(Stamp::Tensor(writer)) => {
+                writer != content && self.overwritten[writer] != Some(content)
+            }
+            _ => true,
+        });
+        if let Some((Interval { low, high, .. }, Some(stamp))) = destroyed {
+            self.violations.push(Violation::WrittenOverInput {
+                operator: self.step_name(step),
+                output: self.holder(stamp),
+                input: self.name(input),
+                low,
+                high,
+            });
+        }
+    }
+
+    /// After the last step: graph outputs, and the state of variables in the pool.
+    fn end(&mut self) {
+        let in_pool = |&at: &usize| matches!(self.places[at], Place::Pool(_));
+        let kept: Vec<usize> =
+            (0..self.places.len()).filter(|&at| self.state[at]).filter(in_pool).collect();
+        let outputs = self.sequence.outputs().iter().map(|output| output.index());
+        for tensor in kept.into_iter().chain(outputs) {
+            self.is_whole(tensor, When::AfterTheLastStep);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Plans carried out on a shadow of the memory: what the planners and lowering did is checked from
+//! the operators and the offsets alone.
+
+mod common;
+
+use arbitrary::{Result, Unstructured};
+use common::{random::random_sequence, shared_path};
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlanError, PlannedTensor, Planner, SequenceError, Strategy,
+    TensorPlace,
+    lower::LoweringOptions,
+    verify::{execute_sequence, verify_sequence},
+};
+use rstest::rstest;
+
+/// All combinations of the options of lowering.
+fn all_options() -> impl Iterator<Item = LoweringOptions> {
+    (0..16).map(|bits| LoweringOptions {
+        views: bits & 1 == 0,
+        inplace: bits & 2 == 0,
+        inputs_in_pool: bits & 4 != 0,
+        weights_in_pool: bits & 8 != 0,
+    })
+}
+
+/// What no plan can be made of, as its caller asks for the impossible.
+fn is_impossible(error: &PlanError) -> bool {
+    matches!(
+        error,
+        PlanError::Sequence(
+            SequenceError::RequiredOverwrite { .. } | SequenceError::OverwriteDoesNotFit { .. }
+        )
+    )
+}
+
+fn assert_right(sequence: &OpSequence, planner: &Planner, label: impl Fn() -> String) -> bool {
+    let plan = match planner.plan(sequence) {
+        Ok(plan) => plan,
+        Err(error) if is_impossible(&error) => return false,
+        Err(error) => panic!("{}: {error}", label()),
+    };
+    assert_eq!(verify_sequence(sequence, &plan), [], "{}\n{sequence:#?}\n{plan:#?}", label());
+    assert_eq!(execute_sequence(sequence, &plan), [], "{}\n{sequence:#?}\n{plan:#?}", label());
+    true
+}
+
+#[test]
+fn random_sequences_run_as_planned_by_all_with_all_options() {
+    let (mut cases, mut planned) = (0, 0);
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
+        let strategy = *random.choose(Strategy::ALL)?;
+        let alignment = 1 << random.int_in_range(0..=4)?;
+        let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
+        for options in all_options() {
+            let planner = Planner::new()
+                .strategy(strategy)
+                .alignment(alignment)
+                .padding(padding)
+                .lowering(options);
+            let label = || format!("{strategy}, {options:?}");
+            planned += usize::from(assert_right(&sequence, &planner, label));
+            cases += 1;
+        }
+        Ok(())
+    })
+    .budget_ms(6_000);
+    eprintln!("{cases} cases, {planned} planned");
+    assert!(planned * 2 > cases, "{planned} planned of {cases}");
+}
+
+/// Moves a tensor, a workspace or two.
+fn disturb(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
+    for _ in 0..random.int_in_range(1..=2)? {
+        let to = random.int_in_range(0..=plan.pool_size)?;
+        let other =
+            if plan.tensors.is_empty() { 0 } else { random.choose_index(plan.tensors.len())? };
+        let place = plan.tensors.get(other).map(|tensor| tensor.place.clone());
+        if random.ratio(1, 4)? && !plan.chunks.is_empty() {
+            let chunk = random.choose_index(plan.chunks.len())?;
+            plan.chunks[chunk].offset = to;
+        } else if !plan.tensors.is_empty() {
+            let tensor = random.choose_index(plan.tensors.len())?;
+            match (&mut plan.tensors[tensor].place, place) {
+                (
+                    TensorPlace::Pool { offset, .. },
+                    Some(TensorPlace::Pool { offset: other, .. }),
+                ) if other % 2 == 0 => {
+                    *offset = other;
+                }
+                (TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. }, _) => {
+                    *offset = to;
+                }
+                (TensorPlace::Nowhere, _) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What cannot run is never called right; most of what is wrong cannot run.
+#[test]
+fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
+    let (mut wrong, mut lost) = (0, 0);
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 10)? else { return Ok(()) };
+        let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
+        let Ok(mut plan) = Planner::new().lowering(options).plan(&sequence) else { return Ok(()) };
+        disturb(random, &mut plan)?;
+        let (verified, executed) =
+            (verify_sequence(&sequence, &plan), execute_sequence(&sequence, &plan));
+        assert!(
+            executed.is_empty() || !verified.is_empty(),
+            "{executed:#?}\n{sequence:#?}\n{plan:#?}"
+        );
+        wrong += usize::from(!verified.is_empty());
+        lost += usize::from(!executed.is_empty());
+        Ok(())
+    })
+    .budget_ms(2_000);
+    assert!(lost * 3 > wrong, "{lost} of {wrong} wrong plans cannot run");
+}
+
+/// With `--nocapture` it tells how long each model took.
+#[cfg(feature = "onnx")]
+#[test]
+fn every_model_runs_as_planned_by_all_with_all_options() {
+    use memplan::import::{ImportOptions, onnx::read};
+    let Some(folder) = shared_path("data/models") else { return };
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let sequence = read(&std::fs::read(&file).unwrap(), &ImportOptions::default()).unwrap();
+        // Half of the models know the sizes of their weights.
+        let sized = sequence.tensors().iter().all(|tensor| tensor.size.is_some());
+        // A flow between all pairs takes its time without optimization.
+        let is_slow = |strategy| strategy == Strategy::TfliteMinCostFlow && cfg!(debug_assertions);
+        let start = std::time::Instant::now();
+        let mut running = std::time::Duration::ZERO;
+        for &strategy in Strategy::ALL.iter().filter(|&&s| !is_slow(s)) {
+            for options in all_options().filter(|options| sized || !options.weights_in_pool) {
+                let planner = Planner::new().strategy(strategy).lowering(options).alignment(64);
+                let plan = planner.plan(&sequence).unwrap();
+                let label = || format!("{}, {strategy}, {options:?}", file.display());
+                assert_eq!(verify_sequence(&sequence, &plan), [], "{}", label());
+                let running_since = std::time::Instant::now();
+                assert_eq!(execute_sequence(&sequence, &plan), [], "{}", label());
+                running = running.max(running_since.elapsed());
+            }
+        }
+        let name = file.file_name().unwrap().display();
+        eprintln!("{name}: {:?}, one run at most {running:?}", start.elapsed());
+    }
+}
+
+/// image 8 -> conv: x 16, workspace 4 -> view: v 8 of x at 8 -> relu: z 8 over v -> late: u 8.
+/// A weight w of 8 gets an update of 4 bytes at 4.
+fn sequence() -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .input("image", 8)
+        .weight("w", Some(8))
+        .operator(Operator::new("conv").inputs(["image"]).output(Output::new("x", 16)).workspace(4))
+        .operator(Operator::new("view").inputs(["x"]).output(Output::new("v", 8).reads_at("x", 8)))
+        .operator(Operator::new("relu").inputs(["v"]).output(Output::new("z", 8).overwrites("v")))
+        .operator(Operator::new("late").inputs(["z"]).output(Output::new("u", 8)))
+        .operator(
+            Operator::new("split")
+                .inputs(["w"])
+                .output(Output::new("w2", 4).updates("w", 4))
+                .output(Output::new("a", 4)),
+        )
+        .output("u");
+    sequence.build().unwrap()
+}
+
+fn put(plan: &mut Plan, name: &str, place: TensorPlace) {
+    plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap().place = place;
+}
+
+fn at(plan: &mut Plan, name: &str, to: u64) {
+    let tensor = plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap();
+    match &mut tensor.place {
+        TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset = to,
+        TensorPlace::Nowhere => {}
+    }
+}
+
+fn in_image(offset: u64) -> TensorPlace {
+    TensorPlace::Supplied { tensor: "image".into(), offset }
+}
+
+type Spoil = fn(&mut Plan);
+
+#[rstest]
+#[case::an_output_over_the_input(|p: &mut Plan| at(p, "u", 12),
+    "step 3 ('late') writes 'u' over its input 'z', bytes [12, 20), and may not")]
+#[case::beside_the_place_declared(|p: &mut Plan| at(p, "z", 10),
+    "step 2 ('relu') writes 'z' over its input 'v', bytes [12, 18), and may not")]
+#[case::a_view_moved_onto_its_input(|p: &mut Plan| at(p, "v", 8),
+    "step 1 ('view') writes 'v' over its input 'x', bytes [8, 16), and may not")]
+#[case::an_output_over_another(|p: &mut Plan| put(p, "w2", TensorPlace::Pool { chunk: 4, offset: 8 }),
+    "'w2' is not whole when step 4 ('split') ends: the bytes [8, 12) of the pool hold 'a'")]
+#[case::a_dead_output_over_a_graph_output(|p: &mut Plan| at(p, "a", 7),
+    "'u' is not whole after the last step: the bytes [7, 8) of the pool hold 'a'")]
+#[case::workspace_over_the_output(|p: &mut Plan| p.chunks[1].offset = 3,
+    "'conv.workspace' is not whole when step 0 ('conv') ends: the bytes [4, 7) of the pool hold 'x'")]
+#[case::workspace_missing(|p: &mut Plan| p.chunks[1].begin = 1, "'conv.workspace' is missing in the plan")]
+#[case::workspace_outside(|p: &mut Plan| p.chunks[1].offset = 17,
+    "'conv.workspace' lies at 17 with 4 B, outside the pool of 20 B")]
+#[case::an_update_beside_its_variable(|p: &mut Plan| at(p, "w2", 3), "'w2' must overwrite 'w', and does not")]
+#[case::an_update_in_the_pool(|p: &mut Plan| put(p, "w2", TensorPlace::Pool { chunk: 0, offset: 0 }),
+    "'w2' must overwrite 'w', and does not")]
+#[case::in_memory_of_others(|p: &mut Plan| put(p, "z", in_image(0)), "tensor 'z' may not lie at 0 in 'image'")]
+#[case::outside_the_pool(|p: &mut Plan| at(p, "u", 13), "'u' lies at 13 with 8 B, outside the pool of 20 B")]
+#[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing in the plan")]
+fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
+    let sequence = sequence();
+    let mut plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
+    assert_eq!(execute_sequence(&sequence, &plan), []);
+    let places = ["x", "z", "u", "a"].map(|name| plan.offset(name).unwrap());
+    assert_eq!((plan.pool_size, places), (20, [4, 12, 0, 8]), "{plan:#?}");
+    spoil(&mut plan);
+    let violations: Vec<String> =
+        execute_sequence(&sequence, &plan).iter().map(ToString::to_string).collect();
+    assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
+}
+
+/// The bug of a planner that counts only readers of the tensor itself: a view of it is still read.
+#[test]
+fn a_view_overwritten_while_it_is_still_read_is_told() {
+    let build = |late: &str| {
+        let mut sequence = OpSequence::builder();
+        sequence
+            .operator(Operator::new("conv").output(Output::new("x", 8)))
+            .operator(Operator::new("view").inputs(["x"]).output(Output::new("v", 8).reads("x")))
+            .operator(
+                Operator::new("relu").inputs(["x"]).output(Output::new("y", 8).overwrites("x")),
+            )
+            .operator(Operator::new("add").inputs([late]).output(Output::new("z", 8)))
+            .output("z");
+        sequence.build().unwrap()
+    };
+    let plan = Planner::new().plan(&build("y")).unwrap();
+    assert_eq!(plan.offset("y"), plan.offset("x"));
+    let violations = execute_sequence(&build("v"), &plan);
+    assert_eq!(
+        violations[0].to_string(),
+        "'v' is not whole when step 3 ('add') reads it: the bytes [0, 8) of the pool hold 'y'"
+    );
+}
+
+/// A supplied tensor in the memory of another, and a chunk that the plan does not have.
+#[rstest]
+#[case("w", in_image(0), "tensor 'w' may not lie at 0 in 'image'")]
+#[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "the plan names a chunk 99 of its list, which is not there")]
+fn nonsense_is_told_as_verify_tells_it(
+    #[case] name: &str,
+    #[case] place: TensorPlace,
+    #[case] message: &str,
+) {
+    let sequence = sequence();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    plan.tensors.retain(|tensor| &*tensor.name != name);
+    plan.tensors.push(PlannedTensor { name: name.into(), size: 8, place });
+    let violations = execute_sequence(&sequence, &plan);
+    assert_eq!(violations[0].to_string(), message);
+}
