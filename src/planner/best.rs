@@ -6,7 +6,8 @@
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
 //! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
-//! pairs is known beforehand, so that no clock decides.
+//! pairs is known beforehand, so that no clock decides. The search is left out there, too, and
+//! beyond 30 000 chains.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
 
@@ -36,6 +37,9 @@ pub const CANDIDATES: &[Strategy] = &[
 /// The most conflicting pairs over which candidates walk.
 const MOST_CONFLICTS: u64 = 100_000_000;
 
+/// The most chains of a problem that is searched: the first packings of a search look at every pair.
+const MOST_SEARCHED: usize = 30_000;
+
 /// Plans with every candidate until the lower bound is met, then searches with the default effort.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
@@ -60,7 +64,8 @@ pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
         }
     }
     let Some((pool, cheap)) = best else { return Layout::default() };
-    if pool <= bound {
+    let searched = problem.roots().nth(MOST_SEARCHED).is_none() && !dense;
+    if pool <= bound || !searched {
         return cheap;
     }
     let found = search::optimize(problem, Some(&cheap), limits, Observer::default());
