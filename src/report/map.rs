@@ -93,7 +93,7 @@ impl Grid {
         // Lines that fall on every edge, if they are few enough.
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
         let unit = edges
-            .flat_map(|chunk| [chunk.offset, chunk.size + plan.padding])
+            .flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)])
             .fold(plan.pool_size, gcd);
         let row_bytes =
             if plan.pool_size / unit <= height { unit } else { plan.pool_size.div_ceil(height) };
@@ -133,12 +133,13 @@ impl Grid {
     fn step_axis(&self, plan: &Plan) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
-        for step in 0..plan.steps.min(self.columns as u64 * self.steps_per_column) {
-            if step % self.steps_per_column != 0 {
-                continue;
+        for mark in 0..self.columns / self.columns_per_step {
+            let step = self.steps_per_column.saturating_mul(mark as u64);
+            if step >= plan.steps {
+                break;
             }
             let label = step.to_string();
-            let at = AXIS + self.column(step);
+            let at = AXIS + mark * self.columns_per_step;
             if at >= free_from && at + label.len() <= line.len() {
                 line[at..at + label.len()].copy_from_slice(label.as_bytes());
                 free_from = at + label.len() + if self.columns_per_step > 1 { 1 } else { 7 };
