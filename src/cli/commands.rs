@@ -19,7 +19,7 @@ use memplan::{
 use crate::cli::{
     Failure, Verdict,
     args::{ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs, VerifyArgs},
-    files,
+    files, say,
 };
 
 /// The built-in network at two batch sizes, with the map of the first.
@@ -71,11 +71,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     out.flush()?;
     match args.capacity {
         Some(capacity) if plan.pool_size > capacity => {
-            eprintln!(
-                "memplan: the pool, {}, does not fit the capacity, {}",
+            say(&format!(
+                "the pool, {}, does not fit the capacity, {}",
                 Size(plan.pool_size),
                 Size(capacity)
-            );
+            ));
             Ok(Verdict::Bad)
         }
         _ => Ok(Verdict::Good),
@@ -171,10 +171,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         (_, Format::Csv) => {
             let problem = lowered(&input, &args.input, args.reading.lowering())?;
             if problem.has_links() {
-                eprintln!(
-                    "memplan: CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
+                say(&format!(
+                    "CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
                     problem.links_taken()
-                );
+                ));
             }
             files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
         }
