@@ -65,7 +65,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         report::write_plan_csv(&mut out, &plan, labels)?;
     } else {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
-        writeln!(out, "{name}, planned in {}", seconds(took))?;
+        writeln!(out, "{}, planned in {}", report::printable(&name), seconds(took))?;
         write!(out, "{}", report::summary(&plan, step_names(&input)))?;
     }
     out.flush()?;
@@ -114,7 +114,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         )?;
     } else {
         for violation in &violations {
-            writeln!(out, "{violation}")?;
+            writeln!(out, "{}", report::printable(&violation.to_string()))?;
         }
         let count = violations.len();
         writeln!(out, "wrong: {count} violation{}", if count == 1 { "" } else { "s" })?;

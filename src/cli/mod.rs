@@ -12,6 +12,7 @@ use std::{
 };
 
 use clap::Parser;
+use memplan::report::printable;
 use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command, PlanArgs};
@@ -68,7 +69,7 @@ pub(crate) fn run() -> ExitCode {
 
 /// Words for a person, on standard error. If they cannot be written there is nobody to tell.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "memplan: {}", message);
+    let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }
 
 /// Events go to standard error, as `RUST_LOG` says; warnings without it.

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
-    report::{Size, StepNames},
+    report::{Size, StepNames, printable},
 };
 
 /// How large a map may be.
@@ -179,12 +179,16 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
         );
     }
     let letters: BTreeSet<u8> = shown.iter().map(|&at| letter(at)).collect();
-    let width =
-        shown.iter().map(|&at| plan.chunks[at].name.chars().count()).max().unwrap_or(0).min(40);
+    let width = shown
+        .iter()
+        .map(|&at| printable(&plan.chunks[at].name).chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(40);
     for &at in &shown {
         let chunk = &plan.chunks[at];
         let over = chunk.overwrites.map_or_else(String::new, |(overwritten, offset)| {
-            let name = plan.chunks.get(overwritten).map_or("?", |old| &old.name);
+            let name = plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name));
             match offset {
                 0 => format!(", over {name}"),
                 _ => format!(", over {name} at {offset}"),
@@ -194,7 +198,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
             text,
             "  {} {:<width$}  {} at {}, steps {} to {}{over}",
             char::from(letter(at)),
-            chunk.name,
+            printable(&chunk.name),
             Size(chunk.size),
             chunk.offset,
             chunk.begin,

@@ -6,6 +6,7 @@ mod explain;
 #[cfg(feature = "files")]
 mod json;
 mod map;
+mod printable;
 mod size;
 mod summary;
 
@@ -15,6 +16,7 @@ pub use explain::explain;
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
+pub use printable::printable;
 pub use size::Size;
 pub use summary::summary;
 
@@ -33,7 +35,7 @@ impl StepNames<'_> {
             Some(sequence.operator_name(at))
         });
         match operator {
-            Some(operator) => format!("step {step} ({operator})"),
+            Some(operator) => format!("step {step} ({})", printable(&operator)),
             None => format!("step {step}"),
         }
     }
