@@ -1,73 +1,17 @@
 //! Plans carried out on a shadow of the memory: what the planners and lowering did is checked from
 //! the operators and the offsets alone.
 
+#![cfg(feature = "cli")]
+
 mod common;
 
 use arbitrary::{Result, Unstructured};
-use common::{random::random_sequence, shared_path};
+use common::{properties::all_options, random::random_sequence, shared_path};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlanError, PlannedTensor, Planner, SequenceError, Strategy,
-    TensorPlace,
-    lower::LoweringOptions,
+    OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Strategy, TensorPlace,
     verify::{execute_sequence, verify_sequence},
 };
 use rstest::rstest;
-
-/// All combinations of the options of lowering.
-fn all_options() -> impl Iterator<Item = LoweringOptions> {
-    (0..16).map(|bits| LoweringOptions {
-        views: bits & 1 == 0,
-        inplace: bits & 2 == 0,
-        inputs_in_pool: bits & 4 != 0,
-        weights_in_pool: bits & 8 != 0,
-    })
-}
-
-/// What no plan can be made of, as its caller asks for the impossible.
-fn is_impossible(error: &PlanError) -> bool {
-    matches!(
-        error,
-        PlanError::Sequence(
-            SequenceError::RequiredOverwrite { .. } | SequenceError::OverwriteDoesNotFit { .. }
-        )
-    )
-}
-
-fn assert_right(sequence: &OpSequence, planner: &Planner, label: impl Fn() -> String) -> bool {
-    let plan = match planner.plan(sequence) {
-        Ok(plan) => plan,
-        Err(error) if is_impossible(&error) => return false,
-        Err(error) => panic!("{}: {error}", label()),
-    };
-    assert_eq!(verify_sequence(sequence, &plan), [], "{}\n{sequence:#?}\n{plan:#?}", label());
-    assert_eq!(execute_sequence(sequence, &plan), [], "{}\n{sequence:#?}\n{plan:#?}", label());
-    true
-}
-
-#[test]
-fn random_sequences_run_as_planned_by_all_with_all_options() {
-    let (mut cases, mut planned) = (0, 0);
-    arbtest::arbtest(|random| {
-        let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
-        let strategy = *random.choose(Strategy::ALL)?;
-        let alignment = 1 << random.int_in_range(0..=4)?;
-        let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-        for options in all_options() {
-            let planner = Planner::new()
-                .strategy(strategy)
-                .alignment(alignment)
-                .padding(padding)
-                .lowering(options);
-            let label = || format!("{strategy}, {options:?}");
-            planned += usize::from(assert_right(&sequence, &planner, label));
-            cases += 1;
-        }
-        Ok(())
-    })
-    .budget_ms(6_000);
-    eprintln!("{cases} cases, {planned} planned");
-    assert!(planned * 2 > cases, "{planned} planned of {cases}");
-}
 
 /// Moves a tensor, a workspace or two.
 fn disturb(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
@@ -122,7 +66,6 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
 }
 
 /// With `--nocapture` it tells how long each model took.
-#[cfg(feature = "onnx")]
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};

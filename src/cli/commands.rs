@@ -23,7 +23,7 @@ use crate::cli::{
         CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs,
         VerifyArgs,
     },
-    files,
+    files, say,
 };
 
 /// The built-in network at two batch sizes, with the map of the first.
@@ -69,17 +69,17 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         report::write_plan_csv(&mut out, &plan, labels)?;
     } else {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
-        writeln!(out, "{name}, planned in {}", report::seconds(took))?;
+        writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         write!(out, "{}", report::summary(&plan, step_names(&input)))?;
     }
     out.flush()?;
     match args.capacity {
         Some(capacity) if plan.pool_size > capacity => {
-            eprintln!(
-                "memplan: the pool, {}, does not fit the capacity, {}",
+            say(&format!(
+                "the pool, {}, does not fit the capacity, {}",
                 Size(plan.pool_size),
                 Size(capacity)
-            );
+            ));
             Ok(Verdict::Bad)
         }
         _ => Ok(Verdict::Good),
@@ -118,7 +118,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         )?;
     } else {
         for violation in &violations {
-            writeln!(out, "{violation}")?;
+            writeln!(out, "{}", report::printable(&violation.to_string()))?;
         }
         let count = violations.len();
         writeln!(out, "wrong: {count} violation{}", if count == 1 { "" } else { "s" })?;
@@ -196,10 +196,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         (_, Format::Csv) => {
             let problem = lowered(&input, &args.input, args.reading.lowering())?;
             if problem.has_links() {
-                eprintln!(
-                    "memplan: CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
+                say(&format!(
+                    "CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
                     problem.links_taken()
-                );
+                ));
             }
             files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
         }

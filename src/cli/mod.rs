@@ -7,11 +7,12 @@ mod commands;
 mod files;
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
 use clap::Parser;
+use memplan::report::printable;
 use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command, PlanArgs};
@@ -61,10 +62,15 @@ pub(crate) fn run() -> ExitCode {
         Ok(Verdict::Good) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(1),
         Err(Failure::Input(message)) => {
-            eprintln!("memplan: {message}");
+            say(&message);
             ExitCode::from(2)
         }
     }
+}
+
+/// Words for a person, on standard error. If they cannot be written there is nobody to tell.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }
 
 /// Events go to standard error, as `RUST_LOG` says; warnings without it.
@@ -75,6 +81,7 @@ fn trace() {
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(colour)
+        .log_internal_errors(false)
         .without_time()
         .init();
 }

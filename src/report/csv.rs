@@ -15,11 +15,11 @@ use crate::{
 /// If the writer fails.
 pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(["id", "lower", "upper", "size", "offset"])?;
+    writer.write_record(["id", "lower", "upper", "size", "offset"]).map_err(as_io)?;
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let id = labels.map_or_else(|| chunk.id.to_string(), |l| l.id(ChunkId::from_index(at)));
         let numbers = [chunk.begin, chunk.end, chunk.size, chunk.offset].map(|n| n.to_string());
-        writer.write_record(std::iter::once(id).chain(numbers))?;
+        writer.write_record(std::iter::once(id).chain(numbers)).map_err(as_io)?;
     }
     writer.flush()
 }
@@ -34,12 +34,21 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     let mut writer = csv::Writer::from_writer(out);
     let alignment = (problem.alignment() > 1).then(|| problem.alignment().to_string());
     let heading = alignment.as_ref().map(|_| "alignment");
-    writer.write_record(["id", "lower", "upper", "size"].into_iter().chain(heading))?;
+    let headings = ["id", "lower", "upper", "size"].into_iter().chain(heading);
+    writer.write_record(headings).map_err(as_io)?;
     for id in problem.ids() {
         let chunk = problem.chunk(id);
         let numbers = [chunk.begin, chunk.end, chunk.size].map(|n| n.to_string());
         let fields = std::iter::once(problem.labels().id(id)).chain(numbers);
-        writer.write_record(fields.chain(alignment.clone()))?;
+        writer.write_record(fields.chain(alignment.clone())).map_err(as_io)?;
     }
     writer.flush()
+}
+
+/// The error of the writer itself, which tells a closed pipe from a full disk.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
     Bytes, Plan, PlannedChunk,
-    report::{Size, StepNames},
+    report::{Size, StepNames, printable},
 };
 
 /// How many chunks a list shows.
@@ -46,7 +46,7 @@ fn explain_peak(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
             text,
             "  {share:5.1} %  {:>10}  {}, alive in steps {} to {}",
             format!("{:#}", Size(*bytes)),
-            chunk.name,
+            printable(&chunk.name),
             chunk.begin,
             chunk.end.saturating_sub(1),
         );
@@ -76,7 +76,7 @@ fn explain_top(text: &mut String, plan: &Plan) {
             at.offset,
             plan.end_of(at),
             format!("{:#}", Size(at.size)),
-            at.name,
+            printable(&at.name),
             at.begin,
             at.end.saturating_sub(1),
         );

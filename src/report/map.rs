@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
-    report::{Size, StepNames},
+    report::{Size, StepNames, printable},
 };
 
 /// How large a map may be.
@@ -93,7 +93,7 @@ impl Grid {
         // Lines that fall on every edge, if they are few enough.
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
         let unit = edges
-            .flat_map(|chunk| [chunk.offset, chunk.size + plan.padding])
+            .flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)])
             .fold(plan.pool_size, gcd);
         let row_bytes =
             if plan.pool_size / unit <= height { unit } else { plan.pool_size.div_ceil(height) };
@@ -133,12 +133,13 @@ impl Grid {
     fn step_axis(&self, plan: &Plan) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
-        for step in 0..plan.steps.min(self.columns as u64 * self.steps_per_column) {
-            if step % self.steps_per_column != 0 {
-                continue;
+        for mark in 0..self.columns / self.columns_per_step {
+            let step = self.steps_per_column.saturating_mul(mark as u64);
+            if step >= plan.steps {
+                break;
             }
             let label = step.to_string();
-            let at = AXIS + self.column(step);
+            let at = AXIS + mark * self.columns_per_step;
             if at >= free_from && at + label.len() <= line.len() {
                 line[at..at + label.len()].copy_from_slice(label.as_bytes());
                 free_from = at + label.len() + if self.columns_per_step > 1 { 1 } else { 7 };
@@ -178,12 +179,16 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
         );
     }
     let letters: BTreeSet<u8> = shown.iter().map(|&at| letter(at)).collect();
-    let width =
-        shown.iter().map(|&at| plan.chunks[at].name.chars().count()).max().unwrap_or(0).min(40);
+    let width = shown
+        .iter()
+        .map(|&at| printable(&plan.chunks[at].name).chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(40);
     for &at in &shown {
         let chunk = &plan.chunks[at];
         let over = chunk.overwrites.map_or_else(String::new, |(overwritten, offset)| {
-            let name = plan.chunks.get(overwritten).map_or("?", |old| &old.name);
+            let name = plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name));
             match offset {
                 0 => format!(", over {name}"),
                 _ => format!(", over {name} at {offset}"),
@@ -193,7 +198,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
             text,
             "  {} {:<width$}  {} at {}, steps {} to {}{over}",
             char::from(letter(at)),
-            chunk.name,
+            printable(&chunk.name),
             Size(chunk.size),
             chunk.offset,
             chunk.begin,

@@ -7,6 +7,7 @@ mod explain;
 #[cfg(feature = "files")]
 mod json;
 mod map;
+mod printable;
 mod size;
 mod summary;
 
@@ -19,6 +20,7 @@ pub use explain::explain;
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
+pub use printable::printable;
 pub use size::Size;
 pub use summary::summary;
 
@@ -37,7 +39,7 @@ impl StepNames<'_> {
             Some(sequence.operator_name(at))
         });
         match operator {
-            Some(operator) => format!("step {step} ({operator})"),
+            Some(operator) => format!("step {step} ({})", printable(&operator)),
             None => format!("step {step}"),
         }
     }

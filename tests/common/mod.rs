@@ -4,6 +4,8 @@
 
 pub mod graphs;
 pub mod problems;
+#[cfg(feature = "cli")]
+pub mod properties;
 pub mod random;
 
 use std::path::PathBuf;

@@ -175,7 +175,9 @@ impl fmt::Display for Shown<'_> {
             let comma = if index == 0 { "" } else { ", " };
             match block.content {
                 Content::Used(chunk) => {
-                    write!(f, "{comma}{} {}", self.order.name(chunk), block.size)?;
+                    let name = self.order.name(chunk);
+                    // A name may hold anything, such as a terminal's commands.
+                    write!(f, "{comma}{} {}", name.escape_debug(), block.size)?;
                 }
                 Content::Free(_) => write!(f, "{comma}free {}", block.size)?,
             }

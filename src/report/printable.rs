@@ -1,0 +1,43 @@
+//! Names as they may be shown: those of a file may hold anything, such as a terminal's commands.
+
+use std::borrow::Cow;
+
+/// A text with its control characters, and those that turn the direction of writing, spelled out.
+/// Line ends count as control characters.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_control(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_control(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::printable;
+
+    #[rstest]
+    #[case("conv1/ä", "conv1/ä")]
+    #[case("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}")]
+    #[case("two\nlines", "two\\nlines")]
+    #[case("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}")]
+    #[case("\u{202e}cod", "\\u{202e}cod")]
+    fn what_a_terminal_would_obey_is_spelled_out(#[case] name: &str, #[case] shown: &str) {
+        assert_eq!(printable(name), shown);
+    }
+}

@@ -1,0 +1,247 @@
+//! What must be true of every input: bodies for `cargo test` and for the fuzzers in `fuzz/`.
+
+#![allow(dead_code, reason = "each target uses its own part")]
+
+use arbitrary::{Result, Unstructured};
+use memplan::{
+    OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
+    import::{Format, ImportOptions, Input, read_input, read_plan},
+    lower::LoweringOptions,
+    problem::{ChunkId, Ids, Request},
+    report::{
+        MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
+        write_sequence_json,
+    },
+    verify::{execute_sequence, verify_problem, verify_sequence},
+};
+
+use super::random::{Wild, random_problem, random_sequence};
+
+/// All combinations of the options of lowering.
+pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
+    (0..16).map(|bits| LoweringOptions {
+        views: bits & 1 == 0,
+        inplace: bits & 2 == 0,
+        inputs_in_pool: bits & 4 != 0,
+        weights_in_pool: bits & 8 != 0,
+    })
+}
+
+/// What no plan can be made of, as its caller asks for the impossible.
+pub fn is_impossible(error: &PlanError) -> bool {
+    matches!(
+        error,
+        PlanError::Sequence(
+            SequenceError::RequiredOverwrite { .. } | SequenceError::OverwriteDoesNotFit { .. }
+        )
+    )
+}
+
+/// Plans, and asks both checkers; tells whether there is a plan.
+pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner) -> bool {
+    let plan = match planner.plan(sequence) {
+        Ok(plan) => plan,
+        Err(error) if is_impossible(&error) => return false,
+        Err(error) => panic!("{error}\n{planner:?}\n{sequence:#?}"),
+    };
+    assert_eq!(verify_sequence(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
+    assert_eq!(execute_sequence(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
+    assert!(plan.lower_bound <= plan.pool_size);
+    true
+}
+
+/// A random sequence runs as planned, with all options of lowering; tells how many plans there
+/// were, and how many were asked for.
+pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize, usize)> {
+    let Ok(sequence) = random_sequence(random, 12)? else { return Ok((0, 0)) };
+    let strategy = *random.choose(Strategy::ALL)?;
+    let alignment = 1 << random.int_in_range(0..=4)?;
+    let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
+    let planner = Planner::new().strategy(strategy).alignment(alignment).padding(padding);
+    let planned = all_options()
+        .filter(|&options| is_planned_rightly(&sequence, &planner.clone().lowering(options)))
+        .count();
+    Ok((planned, 16))
+}
+
+/// The same problem with other chunks, in the same order; requests of chunks that are gone go.
+pub fn rebuilt(
+    problem: &Problem,
+    alignment: u64,
+    keep: impl Fn(usize) -> bool,
+    size: impl Fn(u64) -> u64,
+) -> Problem {
+    let mut rebuilt = Problem::builder();
+    let mut ids: Vec<Option<ChunkId>> = Vec::new();
+    for (at, chunk) in problem.chunks().iter().enumerate() {
+        ids.push(keep(at).then(|| rebuilt.chunk(chunk.begin..chunk.end, size(chunk.size))));
+    }
+    for request in problem.requests() {
+        if let (Some(overwriter), Some(overwritten)) =
+            (ids[request.overwriter.index()], ids[request.overwritten.index()])
+        {
+            let offset = size(request.offset);
+            rebuilt.request(Request { overwriter, overwritten, offset, ..*request });
+        }
+    }
+    rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
+}
+
+fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
+    let plan = Planner::new().strategy(strategy).plan_problem(problem).unwrap();
+    assert_eq!(verify_problem(problem, &plan), [], "{strategy}: {problem:#?}");
+    plan
+}
+
+fn offsets(plan: &Plan) -> Vec<u64> {
+    plan.chunks.iter().map(|chunk| chunk.offset).collect()
+}
+
+/// A random problem is planned rightly, and plans change with the problem as they must.
+pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()> {
+    let wild = Wild { chunks: 16, steps: 12, size: 40, alignment: true };
+    let problem = random_problem(random, wild)?;
+    let strategy = *random.choose(Strategy::ALL)?;
+    let plan = plan_of(&problem, strategy);
+
+    // Ids are names: other ids, same offsets.
+    let mut ids: Vec<u64> = (0..problem.len() as u64).collect();
+    for at in 1..ids.len() {
+        ids.swap(at, random.choose_index(at + 1)?);
+    }
+    let mut named = Problem::builder();
+    for chunk in problem.chunks() {
+        named.chunk(chunk.begin..chunk.end, chunk.size);
+    }
+    for &request in problem.requests() {
+        named.request(request);
+    }
+    named.with_ids(Ids::Numbers(ids));
+    let (alignment, padding) = (problem.alignment(), problem.padding());
+    let named = named.alignment(alignment).padding(padding).build().unwrap();
+    assert_eq!(offsets(&plan_of(&named, strategy)), offsets(&plan), "{strategy}: {problem:#?}");
+
+    // All sizes times a number, alignment, too: all offsets times that number.
+    if padding == 0 && strategy != Strategy::Nnvm {
+        let factor = 1 << random.int_in_range(1..=4)?;
+        let scaled = rebuilt(&problem, alignment * factor, |_| true, |size| size * factor);
+        let scaled_plan = plan_of(&scaled, strategy);
+        assert_eq!(scaled_plan.lower_bound, plan.lower_bound * factor);
+        let expected: Vec<u64> = offsets(&plan).iter().map(|offset| offset * factor).collect();
+        assert_eq!(offsets(&scaled_plan), expected, "{strategy} x {factor}: {problem:#?}");
+    }
+
+    // A plan for twice the alignment is one for the alignment.
+    let coarse = rebuilt(&problem, alignment * 2, |_| true, |size| size);
+    let mut coarse_plan = plan_of(&coarse, strategy);
+    // What an overwriter counts, rounded inwards, may be less.
+    assert!(problem.has_links() || coarse_plan.lower_bound >= plan.lower_bound);
+    let ends = coarse_plan.chunks.iter().filter(|c| c.overwrites.is_none() && c.size > 0);
+    let top = ends.map(|chunk| coarse_plan.end_of(chunk)).max().unwrap_or(0);
+    coarse_plan.alignment = alignment;
+    coarse_plan.pool_size = top.next_multiple_of(alignment);
+    coarse_plan.lower_bound = plan.lower_bound;
+    assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
+
+    // Without a chunk that nobody asks to overwrite, and that overwrites none, no more is alive.
+    if !problem.is_empty() {
+        let gone = random.choose_index(problem.len())?;
+        let asked = |request: &Request| {
+            request.overwriter.index() == gone || request.overwritten.index() == gone
+        };
+        if !problem.requests().iter().any(asked) {
+            let less = rebuilt(&problem, alignment, |at| at != gone, |size| size);
+            assert!(plan_of(&less, strategy).lower_bound <= plan.lower_bound);
+        }
+    }
+    Ok(())
+}
+
+/// An operator more, which nobody reads, never lets less be alive.
+pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<()> {
+    use memplan::{Operator, Output, sequence::SequenceFile};
+    let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
+    let mut longer = OpSequence::builder();
+    let file = SequenceFile::from(sequence.clone());
+    for input in file.inputs {
+        longer.input(input.name, input.size);
+    }
+    for weight in file.weights {
+        longer.weight(weight.name, Some(weight.size));
+    }
+    for operator in file.operators {
+        let mut next = Operator::new(operator.name)
+            .kind(operator.kind)
+            .inputs(operator.inputs)
+            .workspace(operator.workspace);
+        for output in operator.outputs {
+            next = next.output(output.try_into().unwrap());
+        }
+        longer.operator(next);
+    }
+    let size = random.int_in_range(0..=100)?;
+    longer.operator(Operator::new("more").output(Output::new("more", size)));
+    for output in file.outputs {
+        longer.output(output);
+    }
+    let longer = longer.build().unwrap();
+    let strategy = *random.choose(Strategy::ALL)?;
+    for options in all_options() {
+        let planner = Planner::new().strategy(strategy).lowering(options);
+        let Ok(before) = planner.plan(&sequence) else { continue };
+        assert!(is_planned_rightly(&longer, &planner));
+        let after = planner.plan(&longer).unwrap();
+        assert!(after.lower_bound >= before.lower_bound.max(size));
+        assert!(after.naive_size == before.naive_size + size);
+    }
+    Ok(())
+}
+
+/// Inputs that are too large to be planned in a moment are only read.
+const LARGE: usize = 2_000;
+
+/// Bytes in some format are refused, or read, planned rightly, and written so that they are read
+/// again as they were. If they are a plan, that is judged and drawn.
+pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
+    let options = ImportOptions::default();
+    let mut empty = Problem::builder().build().unwrap();
+    match read_input(bytes, format, &options) {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(Input::Problem(problem)) => {
+            let mut written = Vec::new();
+            write_problem_json(&mut written, &problem).unwrap();
+            let again = read_input(&written, Format::Json, &options).ok();
+            assert_eq!(again, with_number_ids(&problem).then(|| Input::Problem(problem.clone())));
+            if problem.len() <= LARGE {
+                draw(&plan_of(&problem, Strategy::Pushdown));
+            }
+            empty = problem;
+        }
+        Ok(Input::Sequence(sequence)) => {
+            let mut written = Vec::new();
+            write_sequence_json(&mut written, &sequence).unwrap();
+            let again = read_input(&written, Format::Json, &options).unwrap();
+            assert_eq!(again, Input::Sequence(sequence.clone()));
+            if sequence.tensors().len() <= LARGE {
+                is_planned_rightly(&sequence, &Planner::new().strategy(Strategy::Pushdown));
+            }
+        }
+    }
+    if let Ok(plan) = read_plan(bytes, format, &empty) {
+        let _ = verify_problem(&empty, &plan);
+        let _ = verify_sequence(&OpSequence::default(), &plan);
+        let _ = execute_sequence(&OpSequence::default(), &plan);
+        draw(&plan);
+    }
+}
+
+/// JSON knows ids as numbers only; texts become names.
+fn with_number_ids(problem: &Problem) -> bool {
+    !matches!(problem.labels().ids, Ids::Texts(_))
+}
+
+fn draw(plan: &Plan) {
+    let steps = StepNames(None);
+    assert!(summary(plan, steps).len() + explain(plan, steps).len() > 0);
+    assert!(!memory_map(plan, steps, MapOptions::default()).is_empty());
+}

@@ -1,0 +1,37 @@
+//! Properties of lowering and planning on random inputs.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use common::properties;
+
+#[test]
+fn random_sequences_run_as_planned_by_all_with_all_options() {
+    let (mut planned, mut asked) = (0, 0);
+    arbtest::arbtest(|random| {
+        let (plans, of) = properties::sequences_run_as_planned(random)?;
+        planned += plans;
+        asked += of;
+        Ok(())
+    })
+    .budget_ms(5_000);
+    eprintln!("{planned} plans of {asked} asked for");
+    assert!(planned * 2 > asked, "{planned} plans of {asked} asked for");
+}
+
+#[test]
+fn plans_change_with_the_problem_as_they_must() {
+    let mut cases = 0;
+    arbtest::arbtest(|random| {
+        cases += 1;
+        properties::problems_are_planned_rightly(random)
+    })
+    .budget_ms(3_000);
+    eprintln!("{cases} problems");
+}
+
+#[test]
+fn an_operator_more_takes_no_less() {
+    arbtest::arbtest(properties::an_operator_more_takes_no_less).budget_ms(1_500);
+}
