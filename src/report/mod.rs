@@ -1,13 +1,17 @@
-//! Plans for people and other programs: text, a memory map, JSON, CSV. A plan in, text out.
+//! Plans for people and other programs: text, memory maps, JSON, CSV. A plan in, text out.
 
 #[cfg(feature = "files")]
 mod csv;
+mod describe;
 mod explain;
 #[cfg(feature = "files")]
 mod json;
 mod map;
+mod markup;
+mod profile;
 mod size;
 mod summary;
+mod svg;
 
 #[cfg(feature = "files")]
 pub use csv::{write_plan_csv, write_problem_csv};
@@ -17,6 +21,7 @@ pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
 pub use size::Size;
 pub use summary::summary;
+pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
 
 use crate::{OpSequence, Step};
 
