@@ -5,6 +5,8 @@ mod csv;
 mod describe;
 mod explain;
 #[cfg(feature = "files")]
+mod html;
+#[cfg(feature = "files")]
 mod json;
 mod map;
 mod markup;
@@ -12,16 +14,22 @@ mod profile;
 mod size;
 mod summary;
 mod svg;
+#[cfg(feature = "files")]
+mod trace;
 
 #[cfg(feature = "files")]
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;
+#[cfg(feature = "files")]
+pub use html::{PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
 pub use size::Size;
 pub use summary::summary;
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
+#[cfg(feature = "files")]
+pub use trace::trace;
 
 use crate::{OpSequence, Step};
 
