@@ -72,6 +72,13 @@ pub(crate) struct StrategyArgs {
     /// The planner.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
     pub(crate) strategy: Strategy,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
+}
+
+/// What offsets must keep to.
+#[derive(Debug, Args)]
+pub(crate) struct PlacingArgs {
     /// Alignment of offsets in bytes, a power of two [default: the problem's, else 1].
     #[arg(long, value_name = "BYTES")]
     pub(crate) alignment: Option<u64>,
@@ -121,17 +128,31 @@ pub(crate) struct ShowArgs {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    /// The planner; several, with commas between, for an .html file.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies())]
+    strategy: Vec<Strategy>,
     #[command(flatten)]
-    pub(crate) planning: StrategyArgs,
+    pub(crate) placing: PlacingArgs,
     /// Columns of text [default: the terminal's, else 80].
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) width: Option<usize>,
     /// Lines of the map.
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
-    /// Write the map to a file, .txt.
+    /// Draw both queues after each event of the simulation of pushdown, as .svg.
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) simulation: bool,
+    /// Write the map to a file: .svg, .html to explore it, .json for Perfetto, .txt.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl ShowArgs {
+    /// The strategies asked for, or the default one.
+    pub(crate) fn strategies(&self) -> &[Strategy] {
+        const DEFAULT: &[Strategy] = &[Strategy::Best];
+        if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -7,18 +7,19 @@ use std::{
 };
 
 use memplan::{
-    OpSequence, Plan, Planner, Problem,
+    OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, Input},
     lower::{LoweringOptions, lower},
     networks,
-    report::{self, MapOptions, Size, StepNames},
+    report::{self, Size, StepNames},
     verify,
 };
 
 use crate::cli::{
     Failure, Verdict,
-    args::{ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs, VerifyArgs},
+    args::{ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs, VerifyArgs},
     files,
+    show::map_options,
 };
 
 /// The built-in network at two batch sizes, with the map of the first.
@@ -40,7 +41,13 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let input = input(args.input.as_deref(), &args.reading)?;
     let start = Instant::now();
-    let plan = make_plan(&input, args.input.as_deref(), &args.reading, &args.planning)?;
+    let plan = make_plan(
+        &input,
+        args.input.as_deref(),
+        &args.reading,
+        args.planning.strategy,
+        &args.planning.placing,
+    )?;
     let took = start.elapsed();
     let labels = match &input {
         Input::Problem(problem) => Some(problem.labels()),
@@ -112,23 +119,6 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
-pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
-    let input = input(args.input.as_deref(), &args.reading)?;
-    let plan = given_or_made(
-        &input,
-        args.input.as_deref(),
-        args.plan.as_deref(),
-        &args.reading,
-        &args.planning,
-    )?;
-    let map = report::memory_map(&plan, step_names(&input), map_options(args.width, args.height));
-    match &args.output {
-        Some(path) => files::write(path, |out| out.write_all(map.as_bytes()))?,
-        None => io::stdout().lock().write_all(map.as_bytes())?,
-    }
-    Ok(Verdict::Good)
-}
-
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     let input = input(args.input.as_deref(), &args.reading)?;
     let plan = given_or_made(
@@ -175,7 +165,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
+pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
 
 fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
     Failure::Input(match path {
@@ -189,14 +179,14 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 }
 
 /// The input named, or the built-in network.
-fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
+pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
         None => Ok(Input::Sequence(built_in(1)?)),
     }
 }
 
-fn step_names(input: &Input) -> StepNames<'_> {
+pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
     match input {
         Input::Sequence(sequence) => StepNames(Some(sequence)),
         Input::Problem(_) => StepNames(None),
@@ -204,7 +194,11 @@ fn step_names(input: &Input) -> StepNames<'_> {
 }
 
 /// The chunks of an input.
-fn lowered(input: &Input, path: &Path, options: LoweringOptions) -> Result<Problem, Failure> {
+pub(crate) fn lowered(
+    input: &Input,
+    path: &Path,
+    options: LoweringOptions,
+) -> Result<Problem, Failure> {
     match input {
         Input::Problem(problem) => Ok(problem.clone()),
         Input::Sequence(sequence) => lower(sequence, options)
@@ -213,17 +207,18 @@ fn lowered(input: &Input, path: &Path, options: LoweringOptions) -> Result<Probl
     }
 }
 
-fn make_plan(
+pub(crate) fn make_plan(
     input: &Input,
     path: Option<&Path>,
     reading: &InputArgs,
-    planning: &StrategyArgs,
+    strategy: Strategy,
+    placing: &PlacingArgs,
 ) -> Result<Plan, Failure> {
-    let mut planner = Planner::new().strategy(planning.strategy).lowering(reading.lowering());
-    if let Some(alignment) = planning.alignment {
+    let mut planner = Planner::new().strategy(strategy).lowering(reading.lowering());
+    if let Some(alignment) = placing.alignment {
         planner = planner.alignment(alignment);
     }
-    if let Some(padding) = planning.padding {
+    if let Some(padding) = placing.padding {
         planner = planner.padding(padding);
     }
     let plan = match input {
@@ -245,14 +240,8 @@ fn given_or_made(
         (Some(plan), Some(path)) => {
             files::read_plan(plan, &lowered(input, path, reading.lowering())?)
         }
-        _ => make_plan(input, path, reading, planning),
+        _ => make_plan(input, path, reading, planning.strategy, &planning.placing),
     }
-}
-
-fn map_options(width: Option<usize>, height: usize) -> MapOptions {
-    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
-    MapOptions { width, height }
 }
 
 fn seconds(took: Duration) -> String {
