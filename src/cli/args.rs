@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memplan::{Strategy, import::Format, lower::LoweringOptions};
+use memplan::{Strategy, import::Format, lower::LoweringOptions, planner::search::Limits};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
 /// every tensor.
@@ -81,12 +81,20 @@ pub(crate) struct StrategyArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time_limit: Option<Duration>,
     #[command(flatten)]
-    pub(crate) layout: LayoutArgs,
+    pub(crate) placing: PlacingArgs,
 }
 
-/// What holds for all strategies.
+impl StrategyArgs {
+    /// With a time alone, the time is the limit.
+    pub(crate) fn limits(&self) -> Limits {
+        let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
+        Limits { nodes: self.effort.unwrap_or(unlimited), time: self.time_limit }
+    }
+}
+
+/// What offsets must keep to.
 #[derive(Debug, Args)]
-pub(crate) struct LayoutArgs {
+pub(crate) struct PlacingArgs {
     /// Alignment of offsets in bytes, a power of two [default: the problem's, else 1].
     #[arg(long, value_name = "BYTES")]
     pub(crate) alignment: Option<u64>,
@@ -140,7 +148,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     #[command(flatten)]
-    pub(crate) layout: LayoutArgs,
+    pub(crate) placing: PlacingArgs,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -154,17 +162,31 @@ pub(crate) struct ShowArgs {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    /// The planner; several, with commas between, for an .html file.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies())]
+    strategy: Vec<Strategy>,
     #[command(flatten)]
-    pub(crate) planning: StrategyArgs,
+    pub(crate) placing: PlacingArgs,
     /// Columns of text [default: the terminal's, else 80].
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) width: Option<usize>,
     /// Lines of the map.
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
-    /// Write the map to a file, .txt.
+    /// Draw both queues after each event of the simulation of pushdown, as .svg.
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) simulation: bool,
+    /// Write the map to a file: .svg, .html to explore it, .json for Perfetto, .txt.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl ShowArgs {
+    /// The strategies asked for, or the default one.
+    pub(crate) fn strategies(&self) -> &[Strategy] {
+        const DEFAULT: &[Strategy] = &[Strategy::Best];
+        if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
+    }
 }
 
 #[derive(Debug, Args)]

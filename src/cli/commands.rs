@@ -8,22 +8,23 @@ use std::{
 };
 
 use memplan::{
-    OpSequence, Plan, Planner, Problem,
+    OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, Input},
     lower::{LoweringOptions, lower},
     networks,
     planner::{self, search::Limits},
-    report::{self, MapOptions, Size, StepNames},
+    report::{self, Size, StepNames},
     verify,
 };
 
 use crate::cli::{
     Failure, Verdict,
     args::{
-        CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, ShowArgs, StrategyArgs,
+        CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs,
         VerifyArgs,
     },
     files, say,
+    show::map_options,
 };
 
 /// The built-in network at two batch sizes, with the map of the first.
@@ -45,7 +46,14 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let input = input(args.input.as_deref(), &args.reading)?;
     let start = Instant::now();
-    let plan = make_plan(&input, args.input.as_deref(), &args.reading, &args.planning)?;
+    let plan = make_plan(
+        &input,
+        args.input.as_deref(),
+        &args.reading,
+        args.planning.strategy,
+        &args.planning.placing,
+        args.planning.limits(),
+    )?;
     let took = start.elapsed();
     let labels = match &input {
         Input::Problem(problem) => Some(problem.labels()),
@@ -132,8 +140,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
     for path in &args.paths {
         let input = files::read_input(path, &args.reading)?;
         let problem = lowered(&input, path, args.reading.lowering())?;
-        let alignment = args.layout.alignment.unwrap_or(problem.alignment());
-        let padding = args.layout.padding.unwrap_or(problem.padding());
+        let alignment = args.placing.alignment.unwrap_or(problem.alignment());
+        let padding = args.placing.padding.unwrap_or(problem.padding());
         let problem =
             problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(path), error))?;
         comparisons.push((files::name(path), planner::compare(&problem)));
@@ -145,23 +153,6 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
         _ => write!(out, "{}", report::comparisons(&comparisons))?,
     }
     out.flush()?;
-    Ok(Verdict::Good)
-}
-
-pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
-    let input = input(args.input.as_deref(), &args.reading)?;
-    let plan = given_or_made(
-        &input,
-        args.input.as_deref(),
-        args.plan.as_deref(),
-        &args.reading,
-        &args.planning,
-    )?;
-    let map = report::memory_map(&plan, step_names(&input), map_options(args.width, args.height));
-    match &args.output {
-        Some(path) => files::write(path, |out| out.write_all(map.as_bytes()))?,
-        None => io::stdout().lock().write_all(map.as_bytes())?,
-    }
     Ok(Verdict::Good)
 }
 
@@ -211,7 +202,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
+pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
 
 fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
     Failure::Input(match path {
@@ -225,14 +216,14 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 }
 
 /// The input named, or the built-in network.
-fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
+pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
         None => Ok(Input::Sequence(built_in(1)?)),
     }
 }
 
-fn step_names(input: &Input) -> StepNames<'_> {
+pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
     match input {
         Input::Sequence(sequence) => StepNames(Some(sequence)),
         Input::Problem(_) => StepNames(None),
@@ -240,7 +231,11 @@ fn step_names(input: &Input) -> StepNames<'_> {
 }
 
 /// The chunks of an input.
-fn lowered(input: &Input, path: &Path, options: LoweringOptions) -> Result<Problem, Failure> {
+pub(crate) fn lowered(
+    input: &Input,
+    path: &Path,
+    options: LoweringOptions,
+) -> Result<Problem, Failure> {
     match input {
         Input::Problem(problem) => Ok(problem.clone()),
         Input::Sequence(sequence) => lower(sequence, options)
@@ -249,22 +244,19 @@ fn lowered(input: &Input, path: &Path, options: LoweringOptions) -> Result<Probl
     }
 }
 
-fn make_plan(
+pub(crate) fn make_plan(
     input: &Input,
     path: Option<&Path>,
     reading: &InputArgs,
-    planning: &StrategyArgs,
+    strategy: Strategy,
+    placing: &PlacingArgs,
+    limits: Limits,
 ) -> Result<Plan, Failure> {
-    let mut planner = Planner::new().strategy(planning.strategy).lowering(reading.lowering());
-    let default = Limits::default();
-    // With a time alone, the time is the limit.
-    let unlimited = planning.time_limit.map_or(default.nodes, |_| u64::MAX);
-    let nodes = planning.effort.unwrap_or(unlimited);
-    planner = planner.limits(Limits { nodes, time: planning.time_limit });
-    if let Some(alignment) = planning.layout.alignment {
+    let mut planner = Planner::new().strategy(strategy).lowering(reading.lowering()).limits(limits);
+    if let Some(alignment) = placing.alignment {
         planner = planner.alignment(alignment);
     }
-    if let Some(padding) = planning.layout.padding {
+    if let Some(padding) = placing.padding {
         planner = planner.padding(padding);
     }
     let plan = match input {
@@ -286,12 +278,8 @@ fn given_or_made(
         (Some(plan), Some(path)) => {
             files::read_plan(plan, &lowered(input, path, reading.lowering())?)
         }
-        _ => make_plan(input, path, reading, planning),
+        _ => {
+            make_plan(input, path, reading, planning.strategy, &planning.placing, planning.limits())
+        }
     }
-}
-
-fn map_options(width: Option<usize>, height: usize) -> MapOptions {
-    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
-    MapOptions { width, height }
 }

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod files;
+mod show;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -54,7 +55,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Plan(args)) => commands::plan(args),
         Some(Command::Verify(args)) => commands::verify(args),
         Some(Command::Compare(args)) => commands::compare(args),
-        Some(Command::Show(args)) => commands::show(args),
+        Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),
     };

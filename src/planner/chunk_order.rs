@@ -121,6 +121,10 @@ impl<'a> ChunkOrder<'a> {
         self.problem.align_up(bytes)
     }
 
+    pub(super) fn id(&self, rank: Rank) -> ChunkId {
+        self.ids[rank.index()]
+    }
+
     /// What to call a chunk in traces.
     pub(super) fn name(&self, rank: Rank) -> String {
         self.problem.labels().name(self.ids[rank.index()])

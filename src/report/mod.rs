@@ -1,15 +1,23 @@
-//! Plans for people and other programs: text, a memory map, JSON, CSV. A plan in, text out.
+//! Plans for people and other programs: text, memory maps, JSON, CSV. A plan in, text out.
 
 mod compare;
 #[cfg(feature = "files")]
 mod csv;
+mod describe;
 mod explain;
+#[cfg(feature = "files")]
+mod html;
 #[cfg(feature = "files")]
 mod json;
 mod map;
+mod markup;
 mod printable;
+mod profile;
 mod size;
 mod summary;
+mod svg;
+#[cfg(feature = "files")]
+mod trace;
 
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
@@ -18,11 +26,16 @@ pub use compare::{comparison, comparisons, seconds};
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;
 #[cfg(feature = "files")]
+pub use html::{PageError, memory_map_html};
+#[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
 pub use printable::printable;
 pub use size::Size;
 pub use summary::summary;
+pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
+#[cfg(feature = "files")]
+pub use trace::trace;
 
 use crate::{OpSequence, Step};
 

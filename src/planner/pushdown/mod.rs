@@ -14,12 +14,15 @@
 //! **Source.** `MegEngine`'s static memory allocator, `PUSHDOWN` (2020); spec 4 and 5. The offsets
 //! equal the original's, ties included.
 
+mod events;
 mod free_queue;
 mod memory_queue;
 mod offsets;
 mod simulate;
 
 use tracing::debug;
+
+pub use events::{Action, Block, Event, Holder, Queues, events};
 
 use crate::{
     Problem,

@@ -8,6 +8,7 @@ use crate::{
     planner::{
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
+            events::Action,
             free_queue::FreeQueue,
             memory_queue::{BlockKey, Content, MemoryQueue},
         },
@@ -30,10 +31,10 @@ pub(super) fn simulate(order: &ChunkOrder<'_>) -> Vec<Above> {
 }
 
 /// The state of the simulation.
-struct Simulator<'a> {
+pub(super) struct Simulator<'a> {
     order: &'a ChunkOrder<'a>,
-    step: Step,
-    memory: MemoryQueue,
+    pub(super) step: Step,
+    pub(super) memory: MemoryQueue,
     free: FreeQueue,
     /// The block of each chunk that is alive and not yet overwritten.
     blocks: Vec<Option<BlockKey>>,
@@ -41,7 +42,7 @@ struct Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    fn new(order: &'a ChunkOrder<'a>) -> Self {
+    pub(super) fn new(order: &'a ChunkOrder<'a>) -> Self {
         Self {
             order,
             step: 0,
@@ -50,6 +51,38 @@ impl<'a> Simulator<'a> {
             blocks: vec![None; order.len()],
             front_space: Vec::new(),
         }
+    }
+
+    /// The block of a chunk that is alive and not yet overwritten.
+    pub(super) fn block(&self, chunk: Rank) -> Option<BlockKey> {
+        self.blocks[chunk.index()]
+    }
+
+    /// Finds a block for a root chunk, and says how.
+    pub(super) fn place(&mut self, chunk: Rank) -> Option<(BlockKey, Action)> {
+        let size = self.order.get(chunk).size;
+        let content = Content::Used(chunk);
+        let (block, action) = if self.free.len() == 0 {
+            (self.memory.push(size, content), Action::Append)
+        } else if let Some(block) = self.free.take_at_least(size) {
+            let rest = self.memory.get(block).size - size;
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            if rest > 0 {
+                let rest_block = self.memory.insert_above(block, rest, content);
+                self.release(rest_block, self.order.get(chunk).end);
+            }
+            (block, if rest > 0 { Action::Split } else { Action::Fit })
+        } else {
+            // The queue is not empty, so it has a last block.
+            let block = self.free.take_last()?;
+            let stored = self.memory.get_mut(block);
+            (stored.size, stored.content) = (size, content);
+            (block, Action::Grow)
+        };
+        self.settle(chunk, block);
+        self.trace(action, chunk);
+        Some((block, action))
     }
 
     /// Makes a block free, merging it with free neighbours; the result takes the stamp.
@@ -84,7 +117,7 @@ impl<'a> Simulator<'a> {
 
     /// One line per event, with both queues.
     #[inline]
-    fn trace(&self, event: &str, chunk: Rank) {
+    fn trace(&self, action: Action, chunk: Rank) {
         trace!(
             target: "memplan::simulate",
             step = self.step,
@@ -92,7 +125,8 @@ impl<'a> Simulator<'a> {
             size = self.order.get(chunk).size,
             memory = %self.memory.show(self.order),
             free = %self.free,
-            "{event}",
+            "{}",
+            action.name(),
         );
     }
 }
@@ -107,35 +141,12 @@ impl Allocator for Simulator<'_> {
         if let Some(block) = self.blocks[chunk.index()].take() {
             // A chunk is freed in the step that is its end.
             self.release(block, self.step);
-            self.trace("free", chunk);
+            self.trace(Action::Free, chunk);
         }
     }
 
-    /// Finds a block for a root chunk.
     fn alloc(&mut self, chunk: Rank) {
-        let size = self.order.get(chunk).size;
-        let content = Content::Used(chunk);
-        let (block, how) = if self.free.len() == 0 {
-            (self.memory.push(size, content), "alloc (append)")
-        } else if let Some(block) = self.free.take_at_least(size) {
-            let rest = self.memory.get(block).size - size;
-            let stored = self.memory.get_mut(block);
-            (stored.size, stored.content) = (size, content);
-            if rest > 0 {
-                let rest_block = self.memory.insert_above(block, rest, content);
-                self.release(rest_block, self.order.get(chunk).end);
-            }
-            (block, if rest > 0 { "alloc (split)" } else { "alloc (fit)" })
-        } else if let Some(block) = self.free.take_last() {
-            let stored = self.memory.get_mut(block);
-            (stored.size, stored.content) = (size, content);
-            (block, "alloc (grow)")
-        } else {
-            // The queue is not empty, so it has a last block.
-            return;
-        };
-        self.settle(chunk, block);
-        self.trace(how, chunk);
+        self.place(chunk);
     }
 
     /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
@@ -159,6 +170,6 @@ impl Allocator for Simulator<'_> {
             self.release(tail, stamp);
         }
         self.settle(chunk, block);
-        self.trace("alloc_overwrite", chunk);
+        self.trace(Action::Overwrite, chunk);
     }
 }

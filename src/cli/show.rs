@@ -1,0 +1,131 @@
+//! The memory map in every form: on the terminal, and in files by the end of their name.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use memplan::{
+    Plan, Problem, Strategy,
+    import::Input,
+    planner::search::Limits,
+    report::{self, MapOptions, StepNames, SvgOptions},
+};
+
+use crate::cli::{
+    Failure, Verdict,
+    args::ShowArgs,
+    commands::{BUILT_IN, input, lowered, make_plan, step_names},
+    files,
+};
+
+/// What a map is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Svg,
+    Html,
+    /// For Perfetto and other trace viewers.
+    Trace,
+}
+
+impl Form {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("txt") => Ok(Self::Text),
+            Some("svg") => Ok(Self::Svg),
+            Some("html") => Ok(Self::Html),
+            Some("json") => Ok(Self::Trace),
+            // Such as /dev/stdout.
+            _ if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) => {
+                Ok(Self::Text)
+            }
+            _ => Err(Failure::Input(format!(
+                "{}: a map is .svg, .html, .txt, or .json for a trace viewer",
+                path.display()
+            ))),
+        }
+    }
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
+    let form = args.output.as_deref().map_or(Ok(Form::Text), Form::of)?;
+    if args.strategies().len() > 1 && (form != Form::Html || args.plan.is_some()) {
+        let words = "several strategies stand beside each other in an .html file only";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let input = input(args.input.as_deref(), &args.reading)?;
+    let text = match form {
+        _ if args.simulation && form != Form::Svg => {
+            return Err(Failure::Input("the simulation is drawn as .svg".to_owned()));
+        }
+        Form::Svg if args.simulation => report::simulation_svg(&problem(args, &input)?),
+        Form::Html => page(args, &input)?,
+        Form::Text | Form::Svg | Form::Trace => {
+            draw(args, form, &plan(args, &input, args.strategies()[0])?, step_names(&input))
+        }
+    };
+    match &args.output {
+        Some(path) => files::write(path, |out| out.write_all(text.as_bytes()))?,
+        None => io::stdout().lock().write_all(text.as_bytes())?,
+    }
+    Ok(Verdict::Good)
+}
+
+fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
+    match form {
+        Form::Svg => report::memory_map_svg(plan, steps, SvgOptions::fitting(plan)),
+        Form::Trace => report::trace(plan, steps),
+        Form::Text | Form::Html => {
+            report::memory_map(plan, steps, map_options(args.width, args.height))
+        }
+    }
+}
+
+fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
+    let plans = args
+        .strategies()
+        .iter()
+        .map(|&strategy| plan(args, input, strategy))
+        .collect::<Result<Vec<_>, _>>()?;
+    let name = match args.input.as_deref() {
+        Some(path) => {
+            path.file_name().map_or_else(|| files::name(path), |name| name.display().to_string())
+        }
+        None => BUILT_IN.to_owned(),
+    };
+    let problem = problem(args, input)?;
+    report::memory_map_html(&name, &plans, step_names(input), &problem)
+        .map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// The plan in the file named, else one made now.
+fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Failure> {
+    match (&args.plan, args.input.as_deref()) {
+        (Some(plan), Some(path)) => {
+            files::read_plan(plan, &lowered(input, path, args.reading.lowering())?)
+        }
+        (_, path) => {
+            make_plan(input, path, &args.reading, strategy, &args.placing, Limits::default())
+        }
+    }
+}
+
+/// What the simulation starts from.
+fn problem(args: &ShowArgs, input: &Input) -> Result<Problem, Failure> {
+    let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
+    let problem = lowered(input, path, args.reading.lowering())?;
+    let (alignment, padding) = (problem.alignment(), problem.padding());
+    problem
+        .with_alignment(
+            args.placing.alignment.unwrap_or(alignment),
+            args.placing.padding.unwrap_or(padding),
+        )
+        .map_err(|error| Failure::Input(format!("{}: {error}", files::name(path))))
+}
+
+pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
+    MapOptions { width, height }
+}

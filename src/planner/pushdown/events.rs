@@ -1,0 +1,200 @@
+//! The simulation as data: what each event did to the memory queue, for pictures and for those who
+//! want to look inside.
+//!
+//! An event changes one place of the memory queue only: what lies between two used blocks. So it is
+//! told as these two and the blocks that lie between them afterwards, and a walk over the events
+//! costs no more than the simulation did.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, Problem, Step,
+    planner::{
+        chunk_order::{ChunkOrder, Rank, RankLink},
+        pushdown::{
+            memory_queue::{BlockKey, Content, MemoryQueue},
+            simulate::Simulator,
+        },
+        replay::{Allocator, replay},
+    },
+    problem::ChunkId,
+};
+
+/// What an event does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The block of a chunk becomes free.
+    Free,
+    /// A chunk gets a new block at the top.
+    Append,
+    /// A chunk gets a free block of its size.
+    Fit,
+    /// A chunk gets the low end of a free block.
+    Split,
+    /// A chunk gets a free block that was too small, and grew.
+    Grow,
+    /// A chunk gets its part of the block of the chunk that it overwrites.
+    Overwrite,
+}
+
+impl Action {
+    /// As traces and pictures call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Append => "alloc (append)",
+            Self::Fit => "alloc (fit)",
+            Self::Split => "alloc (split)",
+            Self::Grow => "alloc (grow)",
+            Self::Overwrite => "alloc_overwrite",
+        }
+    }
+}
+
+/// Who has a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A chunk.
+    Chunk(ChunkId),
+    /// Nobody: the block stands in the free queue.
+    Free {
+        /// The end of the chunk that gave the block up or was placed beside it.
+        stamp: Step,
+        /// Counts insertions into the free queue.
+        age: u64,
+    },
+}
+
+/// A block of the memory queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// In bytes, padding included.
+    pub size: Bytes,
+    /// Who has it.
+    pub holder: Holder,
+}
+
+/// One event of the simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub step: Step,
+    /// What.
+    pub action: Action,
+    /// Whom it is done for.
+    pub chunk: ChunkId,
+    /// The nearest used block below; `None` for the floor. An alloc puts it into the chunk's front
+    /// space.
+    pub below: Option<ChunkId>,
+    /// The nearest used block above; `None` for the end of the queue. An alloc puts the chunk into
+    /// its front space.
+    pub above: Option<ChunkId>,
+    /// What lies between the two after the event, from the bottom up; at most three blocks.
+    pub blocks: Vec<Block>,
+}
+
+/// Simulates and tells every event, in order.
+#[must_use]
+pub fn events(problem: &Problem) -> Vec<Event> {
+    let order = ChunkOrder::new(problem);
+    let simulator = Simulator::new(&order);
+    let mut recorder = Recorder { order: &order, simulator, events: Vec::new() };
+    replay(&order, &mut recorder);
+    recorder.events
+}
+
+/// The two queues at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// The memory queue, from the bottom up.
+    pub memory: Vec<Block>,
+}
+
+impl Queues {
+    /// Makes the next event happen.
+    pub fn apply(&mut self, event: &Event) {
+        let find = |chunk: ChunkId| {
+            self.memory.iter().position(|block| block.holder == Holder::Chunk(chunk))
+        };
+        let first = event.below.and_then(find).map_or(0, |below| below + 1);
+        let end = event.above.and_then(find).unwrap_or(self.memory.len()).max(first);
+        self.memory.splice(first..end, event.blocks.iter().copied());
+    }
+
+    /// The free queue, in the order in which an alloc prefers its blocks.
+    #[must_use]
+    pub fn free(&self) -> Vec<Block> {
+        let rank = |block: &Block| match block.holder {
+            Holder::Free { stamp, age } => Some((block.size, Reverse(stamp), age)),
+            Holder::Chunk(_) => None,
+        };
+        let mut free: Vec<Block> =
+            self.memory.iter().copied().filter(|block| rank(block).is_some()).collect();
+        free.sort_by_key(rank);
+        free
+    }
+}
+
+/// Lets the simulator work and looks at the place where it did.
+struct Recorder<'a> {
+    order: &'a ChunkOrder<'a>,
+    simulator: Simulator<'a>,
+    events: Vec<Event>,
+}
+
+impl Recorder<'_> {
+    fn record(&mut self, action: Action, chunk: Rank, block: BlockKey) {
+        let queue = &self.simulator.memory;
+        let used = |side: fn(&MemoryQueue, BlockKey) -> Option<BlockKey>| {
+            queue.nearest_used(block, side).map(|rank| self.order.id(rank))
+        };
+        let free = |side: Option<BlockKey>| {
+            side.filter(|&side| matches!(queue.get(side).content, Content::Free(_)))
+        };
+        let around = [free(queue.below(block)), Some(block), free(queue.above(block))];
+        let told = |key: BlockKey| {
+            let block = queue.get(key);
+            let holder = match block.content {
+                Content::Used(rank) => Holder::Chunk(self.order.id(rank)),
+                Content::Free(rank) => Holder::Free { stamp: rank.stamp.0, age: rank.age },
+            };
+            Block { size: block.size, holder }
+        };
+        self.events.push(Event {
+            step: self.simulator.step,
+            action,
+            chunk: self.order.id(chunk),
+            below: used(MemoryQueue::below),
+            above: used(MemoryQueue::above),
+            blocks: around.into_iter().flatten().map(told).collect(),
+        });
+    }
+}
+
+impl Allocator for Recorder<'_> {
+    fn enter(&mut self, step: Step) {
+        self.simulator.enter(step);
+    }
+
+    fn free(&mut self, chunk: Rank) {
+        let block = self.simulator.block(chunk);
+        self.simulator.free(chunk);
+        if let Some(block) = block {
+            self.record(Action::Free, chunk, block);
+        }
+    }
+
+    fn alloc(&mut self, chunk: Rank) {
+        if let Some((block, action)) = self.simulator.place(chunk) {
+            self.record(action, chunk, block);
+        }
+    }
+
+    fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink) {
+        self.simulator.alloc_overwrite(chunk, link);
+        if let Some(block) = self.simulator.block(chunk) {
+            self.record(Action::Overwrite, chunk, block);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A chunk in words, for hovering and for traces.
+
+use std::fmt::Write;
+
+use crate::{
+    Plan,
+    report::{
+        Size, StepNames,
+        profile::{Chains, View},
+    },
+};
+
+/// How many views are named.
+const SHOWN: usize = 8;
+
+/// Name, size, place, life, and whom it shares its bytes with; a line each.
+pub(super) fn describe(
+    plan: &Plan,
+    at: usize,
+    steps: StepNames<'_>,
+    chains: &Chains,
+    views: &[View<'_>],
+) -> String {
+    let chunk = &plan.chunks[at];
+    let mut text = format!(
+        "{}\n{} at {}\nalive from {} to {}",
+        chunk.name,
+        Size(chunk.size),
+        chunk.offset,
+        steps.name(chunk.begin),
+        steps.name(chunk.end.saturating_sub(1)),
+    );
+    let name = |at: usize| plan.chunks.get(at).map_or("?", |chunk| &chunk.name);
+    if let Some((overwritten, offset)) = chunk.overwrites {
+        let _ = write!(text, "\nwritten over {} at {offset}", name(overwritten));
+    }
+    if let Some(overwriter) = chains.overwriter[at] {
+        let _ = write!(text, "\noverwritten by {}", name(overwriter));
+    }
+    if !views.is_empty() {
+        let names: Vec<&str> = views.iter().take(SHOWN).map(|view| view.name).collect();
+        let _ = write!(text, "\nviews: {}", names.join(", "));
+        if let Some(more) = views.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+            let _ = write!(text, " and {more} more");
+        }
+    }
+    if let Some(object) = chunk.object {
+        let _ = write!(text, "\nin shared object {object}");
+    }
+    text
+}

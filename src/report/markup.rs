@@ -1,0 +1,36 @@
+//! Text from files inside markup: a tensor may be called `<script>`.
+
+use std::fmt::{self, Write};
+
+/// Displays a text so that it is nothing but text in XML and HTML, between tags and in quoted
+/// attributes. Characters that XML cannot hold become U+FFFD.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                '\n' | '\t' => f.write_char(character)?,
+                '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                _ => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Escaped;
+
+    #[test]
+    fn nothing_that_a_name_holds_is_markup() {
+        let name = "<script>&\"'\0]]>";
+        assert_eq!(Escaped(name).to_string(), "&lt;script&gt;&amp;&quot;&#39;\u{fffd}]]&gt;");
+    }
+}

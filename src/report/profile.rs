@@ -1,0 +1,120 @@
+//! What a picture needs of a plan besides rectangles: the bytes alive at each step, the views in
+//! each chunk, and the chain that each chunk belongs to.
+
+use std::collections::BTreeMap;
+
+use crate::{Bytes, Plan, Step, plan::TensorPlace, report::StepNames, sequence::Origin};
+
+/// The bytes that any plan needs, at every step where they change: a chunk counts from its own
+/// beginning. The largest is the lower bound.
+pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
+    // Plain bytes and cells of the alignment, as `Problem::lower_bound` counts them: offsets of
+    // roots are multiples of the alignment. Plans from files may be wrong, so sums are wide.
+    let alignment = u128::from(plan.alignment.max(1));
+    let mut changes: BTreeMap<Step, (i128, i128)> = BTreeMap::new();
+    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
+        let begin = plan.own_begin(chunk);
+        if begin >= chunk.end {
+            continue;
+        }
+        let (low, high) = (u128::from(chunk.offset), u128::from(plan.end_of(chunk)));
+        let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+        let signed = |bytes: u128| i128::try_from(bytes).unwrap_or(0);
+        let (bytes, cells) = (signed(high - low), signed(cells));
+        let begun = changes.entry(begin).or_default();
+        *begun = (begun.0 + bytes, begun.1 + cells);
+        let ended = changes.entry(chunk.end).or_default();
+        *ended = (ended.0 - bytes, ended.1 - cells);
+    }
+    let (mut plain, mut celled) = (0_i128, 0_i128);
+    changes
+        .into_iter()
+        .map(|(step, (bytes, cells))| {
+            (plain, celled) = (plain + bytes, celled + cells);
+            let plain = u128::try_from(plain).unwrap_or(0).next_multiple_of(alignment);
+            let alive = plain.max(u128::try_from(celled).unwrap_or(0));
+            (step, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
+        })
+        .collect()
+}
+
+/// A tensor that is another view of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View<'a> {
+    pub(super) name: &'a str,
+    /// The step of its operator; the chunk's first if that is unknown.
+    pub(super) begin: Step,
+    /// Bytes from the start of the pool.
+    pub(super) offset: Bytes,
+    pub(super) size: Bytes,
+}
+
+/// The views in each chunk: all of its tensors but the first.
+pub(super) fn views<'a>(plan: &'a Plan, steps: StepNames<'_>) -> Vec<Vec<View<'a>>> {
+    let producers: BTreeMap<&str, usize> = steps
+        .0
+        .into_iter()
+        .flat_map(crate::OpSequence::tensors)
+        .filter_map(|tensor| match tensor.origin {
+            Origin::Output { step, .. } => Some((&*tensor.name, step)),
+            Origin::Input | Origin::Weight => None,
+        })
+        .collect();
+    let mut views: Vec<Vec<View<'_>>> = vec![Vec::new(); plan.chunks.len()];
+    let mut seen = vec![false; plan.chunks.len()];
+    for tensor in &plan.tensors {
+        let TensorPlace::Pool { chunk, offset } = tensor.place else { continue };
+        let (Some(list), Some(seen)) = (views.get_mut(chunk), seen.get_mut(chunk)) else {
+            continue;
+        };
+        if std::mem::replace(seen, true) {
+            let begin = producers.get(&*tensor.name).map(|&step| step as Step);
+            let begin = begin.unwrap_or(plan.chunks[chunk].begin);
+            list.push(View { name: &tensor.name, begin, offset, size: tensor.size });
+        }
+    }
+    views
+}
+
+/// The root of each chunk's chain and the chunk that overwrites it, by place in the plan.
+pub(super) struct Chains {
+    pub(super) root: Vec<usize>,
+    /// The place of each chunk's chain among the chains.
+    pub(super) number: Vec<usize>,
+    pub(super) overwriter: Vec<Option<usize>>,
+}
+
+impl Chains {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let count = plan.chunks.len();
+        let mut chains = Self {
+            root: (0..count).collect(),
+            number: vec![0; count],
+            overwriter: vec![None; count],
+        };
+        for (at, chunk) in plan.chunks.iter().enumerate() {
+            let overwritten = chunk.overwrites.map(|(overwritten, _)| overwritten);
+            if let Some(slot) = overwritten.and_then(|at| chains.overwriter.get_mut(at)) {
+                *slot = Some(at);
+            }
+        }
+        for (at, chunk) in plan.chunks.iter().enumerate() {
+            let mut next = chains.overwriter[at].filter(|_| chunk.overwrites.is_none());
+            // A wrong plan may hold a circle, but none that starts at a root.
+            while let Some(member) = next.filter(|&member| chains.root[member] == member) {
+                chains.root[member] = at;
+                next = chains.overwriter[member];
+            }
+        }
+        let mut numbers = 0..;
+        for at in 0..count {
+            if chains.root[at] == at {
+                chains.number[at] = numbers.next().unwrap_or(0);
+            }
+        }
+        for at in 0..count {
+            chains.number[at] = chains.number[chains.root[at]];
+        }
+        chains
+    }
+}

@@ -1,0 +1,355 @@
+//! The memory map as a picture: steps to the right, addresses up, a rectangle for each chunk.
+//!
+//! A chunk begins where it has its bytes for itself, so an overwrite chain is a staircase of one
+//! colour with dashed seams. What nobody holds is hatched. Over it lie the bytes alive at each step
+//! and the lower bound, which is their peak.
+
+mod frame;
+mod simulation;
+mod style;
+
+use std::fmt::Write;
+
+use crate::{
+    Bytes, Plan, Step,
+    report::{
+        Size, StepNames,
+        describe::describe,
+        markup::Escaped,
+        profile::{Chains, View, live_bytes, views},
+        svg::{
+            frame::{Frame, Px},
+            style::{COLOURS, PATTERN, STYLE, fitted, width},
+        },
+    },
+};
+pub use simulation::simulation_svg;
+
+/// How large a picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SvgOptions {
+    /// In pixels, at least 640.
+    pub width: u32,
+    /// In pixels, at least 320.
+    pub height: u32,
+}
+
+impl SvgOptions {
+    /// Room for a few pixels a step, between 960 x 560 and 2400 x 1200.
+    #[must_use]
+    pub fn fitting(plan: &Plan) -> Self {
+        let steps = u32::try_from(plan.steps.min(400)).unwrap_or(400);
+        let chunks = u32::try_from(plan.chunks.len().min(2000)).unwrap_or(2000);
+        let width = (120 + 6 * steps).clamp(960, 2400);
+        Self { width, height: (500 + chunks).clamp(560, 1200) }
+    }
+}
+
+/// Steps that get a strip of their own to hover over; more are put together.
+const STRIPS: Step = 4000;
+
+/// Draws a plan as one SVG that needs nothing else; it follows the reader's light or dark theme.
+#[must_use]
+pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+    let (width, height) = (f64::from(options.width.max(640)), f64::from(options.height.max(320)));
+    let mut svg = String::new();
+    open(&mut svg, width, height);
+    heading(&mut svg, plan);
+    if plan.steps == 0 || plan.pool_size == 0 {
+        svg.push_str("<text x=\"16\" y=\"80\">an empty pool</text>\n</svg>\n");
+        return svg;
+    }
+    let highest = plan.chunks.iter().map(|chunk| plan.end_of(chunk)).max().unwrap_or(0);
+    let frame = Frame {
+        left: 76.0,
+        top: 72.0,
+        width: width - 76.0 - 16.0,
+        height: height - 72.0 - 78.0,
+        steps: plan.steps,
+        bytes: highest.max(plan.pool_size),
+    };
+    ground(&mut svg, &frame, plan);
+    let (chains, views) = (Chains::new(plan), views(plan, steps));
+    let map = Map { plan, steps, frame, chains, views };
+    map.chunks(&mut svg);
+    map.seams(&mut svg);
+    map.profile(&mut svg);
+    map.names(&mut svg);
+    map.step_axis(&mut svg);
+    map.legend(&mut svg, height);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn open(svg: &mut String, width: f64, height: f64) {
+    let _ = write!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">\n\
+         <style>\n{STYLE}</style>\n{PATTERN}<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
+        Px(width),
+        Px(height),
+    );
+}
+
+fn heading(svg: &mut String, plan: &Plan) {
+    let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
+    let _ = write!(
+        svg,
+        "<text class=\"head\" x=\"16\" y=\"24\">{}{winner}: a pool of {}, {:.3} × the lower bound</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"42\">lower bound {}; one buffer each {}; {} chunks, {} steps</text>\n",
+        plan.strategy,
+        Size(plan.pool_size),
+        plan.ratio(),
+        Size(plan.lower_bound),
+        Size(plan.naive_size),
+        plan.chunks.len(),
+        plan.steps,
+    );
+}
+
+/// Free space, and the marks of addresses.
+fn ground(svg: &mut String, frame: &Frame, plan: &Plan) {
+    let (left, right) = (Px(frame.left), Px(frame.right()));
+    let pool = frame.y(plan.pool_size);
+    let _ = writeln!(
+        svg,
+        "<rect class=\"free\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>free</title></rect>",
+        Px(pool),
+        Px(frame.width),
+        Px(frame.bottom() - pool),
+    );
+    for address in frame.addresses() {
+        let y = frame.y(address);
+        let _ = writeln!(
+            svg,
+            "<path class=\"rule\" d=\"M{} {}H{right}\"/><text class=\"end soft\" x=\"{}\" y=\"{}\">{:#}</text>",
+            Px(frame.left - 4.0),
+            Px(y),
+            Px(frame.left - 8.0),
+            Px(y + 4.0),
+            Size(address),
+        );
+    }
+    let _ = writeln!(svg, "<path class=\"frame\" d=\"M{left} {}H{right}\"/>", Px(pool));
+}
+
+/// A plan on its way to paper.
+struct Map<'a> {
+    plan: &'a Plan,
+    steps: StepNames<'a>,
+    frame: Frame,
+    chains: Chains,
+    views: Vec<Vec<View<'a>>>,
+}
+
+/// A rectangle in pixels.
+struct Rectangle {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Map<'_> {
+    /// Where a run of bytes lies on the picture; `None` if it has no extent.
+    fn rectangle(&self, begin: Step, end: Step, low: Bytes, high: Bytes) -> Option<Rectangle> {
+        (begin < end && low < high).then(|| {
+            let (x, y) = (self.frame.x(begin), self.frame.y(high));
+            let (width, height) = (self.frame.x(end) - x, self.frame.y(low) - y);
+            Rectangle { x, y, width, height }
+        })
+    }
+
+    /// The chunks that have bytes, with the place of each on the picture.
+    fn placed(&self) -> impl Iterator<Item = (usize, Rectangle)> {
+        self.plan.chunks.iter().enumerate().filter_map(|(at, chunk)| {
+            let begin = self.plan.own_begin(chunk);
+            let high = self.plan.end_of(chunk);
+            Some((at, self.rectangle(begin, chunk.end, chunk.offset, high)?))
+        })
+    }
+
+    fn chunks(&self, svg: &mut String) {
+        for (at, Rectangle { x, y, width, height }) in self.placed() {
+            // A border would hide what is so small.
+            let class = if width < 3.0 || height < 3.0 { 't' } else { 'c' };
+            let text = describe(self.plan, at, self.steps, &self.chains, &self.views[at]);
+            let _ = writeln!(
+                svg,
+                "<rect class=\"{class} c{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+                self.chains.number[at] % COLOURS,
+                Px(x),
+                Px(y),
+                Px(width.max(0.4)),
+                Px(height.max(0.4)),
+                Escaped(&text),
+            );
+        }
+    }
+
+    /// Where an overwriter takes over, and the bytes and life of each view.
+    fn seams(&self, svg: &mut String) {
+        for (at, place) in self.placed() {
+            let chunk = &self.plan.chunks[at];
+            if chunk.overwrites.is_some() {
+                let _ = writeln!(
+                    svg,
+                    "<path class=\"over\" d=\"M{} {}v{}\"/>",
+                    Px(place.x),
+                    Px(place.y),
+                    Px(place.height),
+                );
+            }
+            for view in &self.views[at] {
+                let high = view.offset.saturating_add(view.size);
+                let Some(outline) = self.rectangle(view.begin, chunk.end, view.offset, high) else {
+                    continue;
+                };
+                if outline.width > 6.0 && outline.height > 6.0 {
+                    let _ = writeln!(
+                        svg,
+                        "<rect class=\"view\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                        Px(outline.x + 2.5),
+                        Px(outline.y + 2.5),
+                        Px(outline.width - 5.0),
+                        Px(outline.height - 5.0),
+                    );
+                }
+            }
+        }
+    }
+
+    /// The bytes alive at each step, the lower bound, the peak.
+    fn profile(&self, svg: &mut String) {
+        let Frame { left, top, .. } = self.frame;
+        let (plan, frame) = (self.plan, &self.frame);
+        let (x, width) = (frame.x(plan.peak_step), frame.x(plan.peak_step.saturating_add(1)));
+        let _ = writeln!(
+            svg,
+            "<rect class=\"peak\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            Px(x),
+            Px(top - 4.0),
+            Px((width - x).max(1.0)),
+            Px(frame.height + 4.0),
+        );
+        let label = format!("peak: {}", self.steps.name(plan.peak_step));
+        let (anchor, at) =
+            if x > frame.left + frame.width / 2.0 { ("end", width) } else { ("", x) };
+        let label = fitted(&label, frame.width / 2.0).unwrap_or_default();
+        let _ = writeln!(
+            svg,
+            "<text class=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
+            Px(at),
+            Px(top - 9.0),
+            Escaped(&label),
+        );
+        let mut path = format!("M{} {}", Px(left), Px(frame.bottom()));
+        for (step, bytes) in live_bytes(plan) {
+            let _ = write!(path, "H{}V{}", Px(frame.x(step)), Px(frame.y(bytes)));
+        }
+        let _ = write!(path, "H{}", Px(frame.right()));
+        let _ =
+            writeln!(svg, "<path class=\"halo\" d=\"{path}\"/><path class=\"live\" d=\"{path}\"/>");
+        let bound = frame.y(plan.lower_bound);
+        let _ = writeln!(
+            svg,
+            "<path class=\"bound\" d=\"M{} {}H{}\"/>",
+            Px(left),
+            Px(bound),
+            Px(frame.right()),
+        );
+    }
+
+    /// Names where there is room.
+    fn names(&self, svg: &mut String) {
+        for (at, place) in self.placed() {
+            if place.height < 14.0 {
+                continue;
+            }
+            let chunk = &self.plan.chunks[at];
+            let (x, middle) = (Px(place.x + 5.0), place.y + place.height / 2.0);
+            let size = format!("{:#}", Size(chunk.size));
+            let mut lines =
+                vec![fitted(&chunk.name, place.width - 8.0), fitted(&size, place.width - 8.0)];
+            lines.retain(Option::is_some);
+            if place.height < 32.0 {
+                lines.truncate(1);
+            }
+            let mut y = middle + if lines.len() == 2 { -3.0 } else { 4.0 };
+            for line in lines.into_iter().flatten() {
+                let text = Escaped(&line);
+                let _ =
+                    writeln!(svg, "<text class=\"name\" x=\"{x}\" y=\"{}\">{text}</text>", Px(y));
+                y += 14.0;
+            }
+        }
+    }
+
+    /// The numbers of steps, and under each step a strip that tells its operator.
+    fn step_axis(&self, svg: &mut String) {
+        let (frame, bottom) = (&self.frame, self.frame.bottom());
+        for step in frame.marked_steps() {
+            let _ = writeln!(
+                svg,
+                "<path class=\"rule\" d=\"M{} {}v5\"/><text class=\"soft\" x=\"{}\" y=\"{}\">{step}</text>",
+                Px(frame.x(step)),
+                Px(bottom),
+                Px(frame.x(step) + 2.0),
+                Px(bottom + 15.0),
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<path class=\"frame\" d=\"M{} {}H{}\"/><text class=\"end soft\" x=\"{}\" y=\"{}\">step</text>",
+            Px(frame.left),
+            Px(bottom),
+            Px(frame.right()),
+            Px(frame.left - 8.0),
+            Px(bottom + 15.0),
+        );
+        let each = self.plan.steps.div_ceil(STRIPS).max(1);
+        for strip in 0..self.plan.steps.div_ceil(each) {
+            let (first, next) =
+                (strip * each, (strip + 1).saturating_mul(each).min(self.plan.steps));
+            let mut text = self.steps.name(first);
+            if next - first > 1 {
+                let _ = write!(text, " to {}", self.steps.name(next - 1));
+            }
+            let _ = writeln!(
+                svg,
+                "<rect class=\"step\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"18\"><title>{}</title></rect>",
+                Px(frame.x(first)),
+                Px(bottom + 1.0),
+                Px(frame.x(next) - frame.x(first)),
+                Escaped(&text),
+            );
+        }
+    }
+
+    fn legend(&self, svg: &mut String, height: f64) {
+        let rect = |class: &str| format!("<rect class=\"{class}\" width=\"22\" height=\"12\"/>");
+        let line = |class: &str| format!("<path class=\"{class}\" d=\"M0 6H22\"/>");
+        let seam =
+            "<rect class=\"c0\" width=\"22\" height=\"12\"/><path class=\"over\" d=\"M11 0v12\"/>";
+        let view = "<rect class=\"c2\" width=\"22\" height=\"12\"/><rect class=\"view\" x=\"2\" y=\"2\" width=\"18\" height=\"8\"/>";
+        let entries = [
+            (rect("c1"), "memory chunk; a colour for each chain"),
+            (seam.to_owned(), "written over"),
+            (view.to_owned(), "view"),
+            (rect("free"), "free"),
+            (line("live"), "bytes alive"),
+            (line("bound"), "lower bound"),
+            (rect("peak"), "peak step"),
+        ];
+        let mut x = self.frame.left;
+        for (swatch, words) in entries {
+            let _ = writeln!(
+                svg,
+                "<g transform=\"translate({} {})\">{swatch}<text x=\"28\" y=\"10\">{words}</text></g>",
+                Px(x),
+                Px(height - 32.0),
+            );
+            x += 28.0 + width(words) + 18.0;
+        }
+    }
+}

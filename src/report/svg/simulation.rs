@@ -1,0 +1,178 @@
+//! The simulation of *pushdown* as a picture: a column for each event, in it the memory queue from
+//! the bottom up, under it the free queue, smallest first.
+
+use std::fmt::Write;
+
+use crate::{
+    Bytes, Problem,
+    planner::pushdown::{Block, Event, Holder, Queues, events},
+    report::{
+        Size,
+        markup::Escaped,
+        svg::{
+            frame::Px,
+            open,
+            style::{COLOURS, fitted},
+        },
+    },
+};
+
+/// Events that are drawn; the picture says how many it leaves out.
+const SHOWN: usize = 40;
+/// Pixels.
+const COLUMN: f64 = 104.0;
+const GAP: f64 = 12.0;
+const LEFT: f64 = 84.0;
+const TOP: f64 = 58.0;
+const TOWER: f64 = 300.0;
+/// The least height of a block, enough for its name.
+const LEAST: f64 = 16.0;
+
+/// What all columns share.
+struct Drawing<'a> {
+    problem: &'a Problem,
+    /// By chunk.
+    colours: Vec<usize>,
+}
+
+/// The colour of each chunk's chain, the same as on the map.
+fn colours(problem: &Problem) -> Vec<usize> {
+    let mut colours = vec![0; problem.len()];
+    let roots = problem.ids().filter(|&chunk| problem.link(chunk).is_none());
+    for (number, root) in roots.enumerate() {
+        colours[root.index()] = number % COLOURS;
+    }
+    problem.ids().map(|chunk| colours[problem.place_in_chain(chunk).0.index()]).collect()
+}
+
+/// Draws both queues after each event of the simulation, as one SVG that needs nothing else.
+#[must_use]
+pub fn simulation_svg(problem: &Problem) -> String {
+    let all = events(problem);
+    let shown = &all[..all.len().min(SHOWN)];
+    let (mut queues, mut moments) = (Queues::default(), Vec::new());
+    for event in shown {
+        queues.apply(event);
+        moments.push(queues.clone());
+    }
+    let drawing = Drawing { problem, colours: colours(problem) };
+    let total = |queues: &Queues| queues.memory.iter().map(|block| block.size).sum::<Bytes>();
+    let highest = moments.iter().map(total).max().unwrap_or(0).max(1);
+    let lowest_row = moments.iter().map(|queues| queues.free().len()).max().unwrap_or(0);
+    #[allow(clippy::cast_precision_loss, reason = "pixels")]
+    let (width, height) = (
+        (LEFT + shown.len() as f64 * (COLUMN + GAP) + 8.0).max(520.0),
+        TOP + TOWER + 80.0 + 18.0 * lowest_row as f64,
+    );
+    let mut svg = String::new();
+    open(&mut svg, width, height);
+    let left_out = match all.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; {more} more are not shown"),
+    };
+    let _ = write!(
+        svg,
+        "<text class=\"head\" x=\"16\" y=\"24\">The simulation: {} events{left_out}</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"42\">both queues after each event; a small block is drawn larger than it is</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"{1}\">memory</text><text class=\"soft\" x=\"16\" y=\"{2}\">queue</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"{3}\">free queue</text>\n",
+        all.len(),
+        Px(TOP + TOWER - 14.0),
+        Px(TOP + TOWER),
+        Px(TOP + TOWER + 64.0),
+    );
+    let mut x = LEFT;
+    for (event, queues) in shown.iter().zip(&moments) {
+        tower(&mut svg, &drawing, queues, event, x, highest);
+        under(&mut svg, &drawing, queues, event, x);
+        x += COLUMN + GAP;
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The memory queue.
+#[allow(clippy::cast_precision_loss, reason = "pixels")]
+fn tower(
+    svg: &mut String,
+    drawing: &Drawing<'_>,
+    queues: &Queues,
+    event: &Event,
+    x: f64,
+    highest: Bytes,
+) {
+    // Every block gets its least height; the rest of the tower is shared out by bytes.
+    let rest = (TOWER - LEAST * queues.memory.len() as f64).max(0.0);
+    let mut y = TOP + TOWER;
+    for block in &queues.memory {
+        let height = LEAST + rest * (block.size as f64 / highest as f64);
+        y -= height;
+        boxed(svg, drawing, block, x, y, height);
+        if block.holder == Holder::Chunk(event.chunk) {
+            let _ = writeln!(
+                svg,
+                "<rect class=\"live\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                Px(x + 1.0),
+                Px(y + 1.0),
+                Px(COLUMN - 2.0),
+                Px(height - 2.0),
+            );
+        }
+    }
+    let _ = writeln!(
+        svg,
+        "<path class=\"frame\" d=\"M{} {}h{}\"/>",
+        Px(x - 3.0),
+        Px(TOP + TOWER),
+        Px(COLUMN + 6.0),
+    );
+}
+
+/// What happened, and the free queue.
+fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
+    let name = drawing.problem.labels().name(event.chunk);
+    let name = fitted(&name, COLUMN).unwrap_or_default();
+    let (middle, mut y) = (Px(x + COLUMN / 2.0), TOP + TOWER);
+    let _ = writeln!(
+        svg,
+        "<text class=\"mid soft\" x=\"{middle}\" y=\"{}\">step {}: {}</text>\
+         <text class=\"mid\" x=\"{middle}\" y=\"{}\">{}</text>",
+        Px(y + 14.0),
+        event.step,
+        Escaped(&name),
+        Px(y + 28.0),
+        event.action.name(),
+    );
+    y += 52.0;
+    for block in queues.free() {
+        boxed(svg, drawing, &block, x, y, LEAST);
+        y += LEAST + 2.0;
+    }
+}
+
+/// A block with its name and size.
+fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, x: f64, y: f64, height: f64) {
+    let (class, name) = match block.holder {
+        Holder::Chunk(chunk) => {
+            let colour = drawing.colours[chunk.index()];
+            (format!("c c{colour}"), drawing.problem.labels().name(chunk))
+        }
+        Holder::Free { .. } => ("frame free".to_owned(), "free".to_owned()),
+    };
+    let whole = format!("{name} {:#}", Size(block.size));
+    let text = fitted(&whole, COLUMN - 8.0).unwrap_or_default();
+    let _ = writeln!(
+        svg,
+        "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}: {}</title></rect>\
+         <text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
+        Px(x),
+        Px(y),
+        Px(COLUMN),
+        Px(height),
+        Escaped(&name),
+        Size(block.size),
+        Px(x + 5.0),
+        Px(y + height / 2.0 + 4.0),
+        Escaped(&text),
+    );
+}

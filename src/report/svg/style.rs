@@ -1,0 +1,52 @@
+//! Colours and letters of the pictures.
+
+/// How many colours chains take in turn.
+pub(super) const COLOURS: usize = 7;
+
+/// The hues are Okabe and Ito's (2008), which colour-blind eyes tell apart; light ones under dark
+/// letters, dark ones under light letters.
+pub(super) const STYLE: &str = "\
+svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f3f5f7;--hatch:#d5dbe1;--mark:#c2185b;\
+--c0:#9ad0f0;--c1:#f6c667;--c2:#7fcdb4;--c3:#f2e985;--c4:#84b6dc;--c5:#eea27a;--c6:#e3b3cd}
+@media(prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#161b22;--hatch:#2b323b;--mark:#ff7eb6;\
+--c0:#2f7ca8;--c1:#9a6a00;--c2:#00724f;--c3:#7a721a;--c4:#1a5a94;--c5:#a24a10;--c6:#8f4d74}}
+text{font:11px system-ui,sans-serif;fill:var(--ink)}
+.head{font-size:15px;font-weight:600}.soft{fill:var(--soft)}.end{text-anchor:end}.mid{text-anchor:middle}
+.page{fill:var(--page)}.hatch{fill:var(--free)}.hatch+path{stroke:var(--hatch);stroke-width:1.5}
+.rule{stroke:var(--rule);fill:none}.frame{stroke:var(--soft);fill:none}.free{fill:url(#hatch)}
+.c{stroke:var(--page);stroke-width:1}.t{stroke:none}
+.c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:var(--c2)}.c3{fill:var(--c3)}.c4{fill:var(--c4)}.c5{fill:var(--c5)}.c6{fill:var(--c6)}
+.c:hover,.t:hover{stroke:var(--ink);stroke-width:2}
+.over{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:3 2;fill:none}
+.view{stroke:var(--ink);stroke-width:1;stroke-dasharray:1 2;fill:none;pointer-events:none}
+.halo{stroke:var(--page);stroke-width:3.5;stroke-opacity:.8;fill:none;pointer-events:none}.live{stroke:var(--ink);stroke-width:1.5;fill:none;pointer-events:none}
+.bound{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:7 4;fill:none;pointer-events:none}
+.peak{fill:var(--mark);fill-opacity:.16;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
+.step{fill:transparent}.step:hover{fill:var(--rule)}
+";
+
+/// The pattern of free space.
+pub(super) const PATTERN: &str = "<defs><pattern id=\"hatch\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
+<rect class=\"hatch\" width=\"8\" height=\"8\"/><path d=\"M-2 2l4-4M0 8l8-8M6 10l4-4\"/></pattern></defs>\n";
+
+/// The width of a letter in pixels, roughly.
+const LETTER: f64 = 6.1;
+
+/// The width of a text in pixels, roughly.
+#[allow(clippy::cast_precision_loss, reason = "pixels")]
+pub(super) fn width(text: &str) -> f64 {
+    LETTER * text.chars().count() as f64
+}
+
+/// A text if it fits a width in pixels; else its end, which tells more of a path than its
+/// beginning; nothing if that would be too little to tell anything.
+pub(super) fn fitted(text: &str, room: f64) -> Option<String> {
+    const LEAST: usize = 7;
+    if width(text) <= room {
+        return Some(text.to_owned());
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+    let letters = (room / LETTER).max(0.0) as usize;
+    let skipped = text.chars().count().saturating_sub(letters.saturating_sub(1));
+    (letters >= LEAST).then(|| ['…'].into_iter().chain(text.chars().skip(skipped)).collect())
+}

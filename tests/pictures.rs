@@ -1,0 +1,172 @@
+//! Pictures show the plan, all of it, and nothing that a name smuggles in.
+
+#![cfg(feature = "files")]
+
+mod common;
+
+use common::random::{Wild, random_problem};
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    report::{
+        PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace,
+    },
+};
+use serde_json::Value;
+
+const BAD: &str = "</script><script>alert('1')</script>&\"\u{2028}]]>";
+
+/// A chain of two, a view, and names that are markup.
+fn hostile() -> (OpSequence, Plan, Problem) {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .input("x", 64)
+        .operator(Operator::new(BAD).inputs(["x"]).output(Output::new("a", 4096)))
+        .operator(
+            Operator::new("crop").inputs(["a"]).output(Output::new(BAD, 1024).overwrites("a")),
+        )
+        .operator(Operator::new("view").inputs([BAD]).output(Output::new("<v>", 1024).reads(BAD)))
+        .operator(Operator::new("end").inputs(["<v>"]).output(Output::new("y", 512)))
+        .output("y");
+    let sequence = sequence.build().unwrap();
+    let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
+    let lowered = memplan::lower::lower(&sequence, memplan::lower::LoweringOptions::default());
+    (sequence, plan, lowered.unwrap().problem)
+}
+
+/// Panics if tags do not close in order, or an attribute holds a bare mark.
+fn check_markup(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = svg;
+    while let Some((text, tag)) = rest.split_once('<') {
+        assert!(!text.contains('>') || open.last() == Some(&"style"), "a bare '>' in {text}");
+        let (tag, after) = tag.split_once('>').expect("a tag ends");
+        rest = after;
+        let name = tag.trim_matches('/').split_whitespace().next().unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else {
+            assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+            if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are left open");
+}
+
+/// The data that a page carries.
+fn data(html: &str) -> Value {
+    let start = html.split_once("id=\"data\">").unwrap().1;
+    serde_json::from_str(start.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn names_are_text_everywhere() {
+    let (sequence, plan, problem) = hostile();
+    let steps = StepNames(Some(&sequence));
+    for svg in [memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)), simulation_svg(&problem)]
+    {
+        check_markup(&svg);
+        assert!(!svg.contains("<script"), "{svg}");
+        assert!(svg.contains("&lt;script&gt;alert"), "{svg}");
+    }
+    let html = memory_map_html(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
+    // Its own two: the data and the scripts.
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
+    let carried = html.split_once("id=\"data\">").unwrap().1;
+    assert!(!carried.contains('\u{2028}'));
+    let data = data(&html);
+    assert_eq!((&data["names"][1], &data["operators"][0]), (&BAD.into(), &BAD.into()));
+    let trace: Value = serde_json::from_str(&trace(&plan, steps)).unwrap();
+    assert_eq!(trace["traceEvents"][2]["name"], BAD);
+}
+
+#[test]
+fn a_map_has_a_rectangle_for_each_chunk_a_seam_for_each_overwriter_and_a_mark_for_each_view() {
+    let (sequence, plan, _) = hostile();
+    let svg = memory_map_svg(&plan, StepNames(Some(&sequence)), SvgOptions::fitting(&plan));
+    // The legend has one of each too.
+    assert_eq!(svg.matches("<rect class=\"c c").count(), 3);
+    assert_eq!(svg.matches("class=\"over\"").count(), 1 + 1);
+    assert_eq!(svg.matches("class=\"view\"").count(), 1 + 1);
+    assert_eq!(svg.matches("class=\"step\"").count(), 4);
+    assert!(svg.contains("written over a at 0"), "{svg}");
+    assert!(svg.contains("views: &lt;v&gt;"), "{svg}");
+}
+
+#[test]
+fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 30, steps: 20, size: 100, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let plan = Planner::new().plan_problem(&problem).unwrap();
+        let html =
+            memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
+        let data = data(&html);
+        let live = data["live"].as_array().unwrap();
+        let mut expected: Vec<(u64, u64)> = Vec::new();
+        problem.sweep_live_bytes(|step, bytes| expected.push((step, bytes)));
+        let shown: Vec<(u64, u64)> = live
+            .iter()
+            .map(|change| (change[0].as_u64().unwrap(), change[1].as_u64().unwrap()))
+            .collect();
+        assert_eq!(shown, expected);
+        check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
+        check_markup(&simulation_svg(&problem));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_page_holds_every_plan_and_every_event() {
+    let (sequence, pushdown, problem) = hostile();
+    let steps = StepNames(Some(&sequence));
+    let naive = Planner::new().strategy(Strategy::Naive).plan(&sequence).unwrap();
+    let html = memory_map_html("two", &[pushdown.clone(), naive], steps, &problem).unwrap();
+    let data = data(&html);
+    assert_eq!(data["plans"][0]["strategy"], "pushdown");
+    assert_eq!(data["plans"][1]["strategy"], "naive");
+    for (at, chunk) in pushdown.chunks.iter().enumerate() {
+        assert_eq!(data["plans"][0]["offsets"][at], chunk.offset);
+        assert_eq!(data["sizes"][at], chunk.size);
+    }
+    assert_eq!(data["events"].as_array().unwrap().len(), 5);
+    let other = Planner::new().plan_problem(&Problem::builder().build().unwrap()).unwrap();
+    let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
+    assert_eq!(mixed, Err(PageError::OtherChunks(1)));
+    assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
+}
+
+#[test]
+fn a_trace_begins_and_ends_every_chunk() {
+    let (sequence, plan, _) = hostile();
+    let trace: Value = serde_json::from_str(&trace(&plan, StepNames(Some(&sequence)))).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!((of("b"), of("e"), of("X")), (3, 3, 4));
+    let most = events.iter().filter_map(|event| event["args"]["bytes"].as_u64()).max();
+    assert_eq!(most, Some(plan.lower_bound));
+}
+
+#[test]
+fn extreme_plans_are_drawn_without_failing() {
+    let mut wide = Problem::builder();
+    wide.chunk(0..u64::MAX, 1);
+    wide.chunk(7..9, u64::MAX / 2);
+    let wide = wide.build().unwrap();
+    let mut plan = Planner::new().plan_problem(&wide).unwrap();
+    for offset in [0, u64::MAX - 3] {
+        plan.chunks[1].offset = offset;
+        plan.chunks[0].overwrites = Some((0, 3));
+        let svg = memory_map_svg(&plan, StepNames(None), SvgOptions { width: 0, height: 0 });
+        check_markup(&svg);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert!(serde_json::from_str::<Value>(&trace(&plan, StepNames(None))).is_ok());
+        memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &wide).unwrap();
+    }
+    let empty = Planner::new().plan_problem(&Problem::builder().build().unwrap()).unwrap();
+    assert!(
+        memory_map_svg(&empty, StepNames(None), SvgOptions::fitting(&empty))
+            .contains("an empty pool")
+    );
+}

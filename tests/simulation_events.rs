@@ -1,0 +1,85 @@
+//! The events of the simulation tell all of it: who replays them sees sound queues, and gets the
+//! planner's own offsets from the front space that they name.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::random::{Wild, random_problem};
+use memplan::{
+    Problem, Strategy,
+    planner::pushdown::{Action, Event, Holder, Queues, events},
+    problem::ChunkId,
+};
+
+/// What lies below whom when a chunk gets its block.
+fn front_space(events: &[Event]) -> BTreeMap<ChunkId, Vec<ChunkId>> {
+    let mut front: BTreeMap<ChunkId, Vec<ChunkId>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.action != Action::Free) {
+        if let Some(below) = event.below {
+            front.entry(event.chunk).or_default().push(below);
+        }
+        if let Some(above) = event.above {
+            front.entry(above).or_default().push(event.chunk);
+        }
+    }
+    front
+}
+
+/// Spec 5, as it stands there: small problems may recurse.
+fn base(problem: &Problem, front: &BTreeMap<ChunkId, Vec<ChunkId>>, root: ChunkId) -> u64 {
+    let mut base_of_root = 0;
+    for member in problem.chain(root) {
+        for &below in front.get(&member).into_iter().flatten() {
+            let (below_root, below_offset) = problem.place_in_chain(below);
+            let end = base(problem, front, below_root) + below_offset + problem.padded_size(below);
+            base_of_root = base_of_root.max(end.saturating_sub(problem.place_in_chain(member).1));
+        }
+    }
+    problem.align_up(base_of_root)
+}
+
+#[test]
+fn replayed_events_give_sound_queues_and_the_planners_offsets() {
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 9, steps: 7, size: 20, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let events = events(&problem);
+        let mut queues = Queues::default();
+        for event in &events {
+            queues.apply(event);
+            let free = |holder: Holder| matches!(holder, Holder::Free { .. });
+            let pairs = queues.memory.windows(2);
+            assert!(pairs.clone().all(|pair| !(free(pair[0].holder) && free(pair[1].holder))));
+            let holds = |chunk| queues.memory.iter().any(|b| b.holder == Holder::Chunk(chunk));
+            assert_eq!(holds(event.chunk), event.action != Action::Free, "{event:?}");
+            for block in &queues.memory {
+                if let Holder::Chunk(chunk) = block.holder {
+                    assert_eq!(block.size, problem.padded_size(chunk));
+                }
+            }
+            assert!(queues.free().is_sorted_by_key(|block| block.size));
+        }
+        assert!(queues.memory.len() <= 1, "everything is free in the end: {queues:?}");
+        let layout = Strategy::Pushdown.layout(&problem);
+        let front = front_space(&events);
+        for root in problem.roots() {
+            assert_eq!(layout.offset(root), base(&problem, &front, root), "{root:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_overwriter_leaves_a_free_head_and_a_free_tail() {
+    const MIB: u64 = 1 << 20;
+    let mut problem = Problem::builder();
+    let whole = problem.chunk(0..2, 20 * MIB);
+    let middle = problem.chunk(1..3, 10 * MIB);
+    problem.overwrite(middle, whole, 6 * MIB);
+    let events = events(&problem.build().unwrap());
+    let overwrite = &events[1];
+    assert_eq!((overwrite.action, overwrite.chunk, overwrite.step), (Action::Overwrite, middle, 1));
+    let sizes: Vec<u64> = overwrite.blocks.iter().map(|block| block.size / MIB).collect();
+    assert_eq!(sizes, [6, 10, 4]);
+}
