@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use command::memplan_with;
+use command::{memplan, memplan_with};
 use rstest::rstest;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
@@ -80,6 +80,42 @@ fn compare_figure(figure: &str, printed: &str) {
         .eq(printed, snapbox::Data::read_from(&path, Some(snapbox::data::DataFormat::Text)).raw());
 }
 
+/// Draws a figure and compares it with the one in the book.
+fn compare_drawn(figure: &str, args: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = folder.path().join(figure);
+    let run = memplan(&[&["show"], args, &["-o", drawn.to_str().unwrap()]].concat());
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let path = book().join("figures").join(figure);
+    snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(
+        fs::read_to_string(drawn).unwrap(),
+        snapbox::Data::read_from(&path, Some(snapbox::data::DataFormat::Text)).raw(),
+    );
+}
+
+#[rstest]
+#[case("lowering.before.svg", &[EXAMPLE, "--strategy", "naive", "--no-views", "--no-inplace"])]
+#[case("lowering.after.svg", &[EXAMPLE, "--strategy", "naive"])]
+#[case("example.map.svg", &[EXAMPLE, "--strategy", "pushdown"])]
+#[case("example.simulation.svg", &[EXAMPLE, "--simulation"])]
+#[case("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"])]
+#[case("overwrite.map.svg", &[OVERWRITE, "--strategy", "pushdown"])]
+#[case("overwrite.simulation.svg", &[OVERWRITE, "--simulation"])]
+fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
+    compare_drawn(figure, args);
+}
+
+/// The README's two pictures. Skipped where the model is not beside the project.
+#[rstest]
+#[case("resnet50.before.svg", &["--strategy", "naive", "--no-views", "--no-inplace"])]
+#[case("resnet50.after.svg", &["--strategy", "best"])]
+fn the_picture_of_resnet50_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
+    const MODEL: &str = "../shared/data/models/resnet50_b1.onnx";
+    if Path::new(env!("CARGO_MANIFEST_DIR")).join(MODEL).exists() {
+        compare_drawn(figure, &[&[MODEL], args].concat());
+    }
+}
+
 fn book() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src")
 }
@@ -103,7 +139,8 @@ fn every_link_and_every_figure_of_the_book_exists() {
         assert!(name == "SUMMARY.md" || listed.contains(name), "{name} is not in the summary");
         let text = fs::read_to_string(&path).unwrap();
         let links = between(&text, "](", ")").filter(|link| !link.contains("://"));
-        for link in links.chain(between(&text, "{{#include ", "}}")) {
+        let embedded = between(&text, " src=\"", "\"");
+        for link in links.chain(between(&text, "{{#include ", "}}")).chain(embedded) {
             let file = link.split('#').next().unwrap();
             assert!(book().join(file).exists(), "{name} leads to {link}, which does not exist");
         }

@@ -44,6 +44,10 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::no_folder(&["plan", EXAMPLE, "-o", "nowhere/plan.json"], "memplan: nowhere/plan.json: cannot write: No such file or directory")]
 #[case::plan_as_input(&["plan", "book/src/figures/wrong.plan.json"], "this is a plan, not an operator sequence or a problem")]
 #[case::input_as_plan(&["verify", EXAMPLE, EXAMPLE], "this is not a plan")]
+#[case::map_format(&["show", EXAMPLE, "-o", "map.pdf"], "memplan: map.pdf: a map is .svg, .html, .txt, or .json for a trace viewer")]
+#[case::strategies_on_one_picture(&["show", EXAMPLE, "--strategy", "best,naive", "-o", "map.svg"], "several strategies stand beside each other in an .html file only")]
+#[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
+#[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);

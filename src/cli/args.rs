@@ -174,7 +174,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
     /// Draw both queues after each event of the simulation of pushdown, as .svg.
-    #[arg(long, conflicts_with = "plan")]
+    #[arg(long, conflicts_with_all = ["plan", "strategy"])]
     pub(crate) simulation: bool,
     /// Write the map to a file: .svg, .html to explore it, .json for Perfetto, .txt.
     #[arg(short, long, value_name = "FILE")]

@@ -116,7 +116,45 @@ fn explain_waste(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
         100.0 * waste as f64 / plan.pool_size.max(1) as f64,
         steps.name(plan.peak_step),
     );
+    explain_gaps(text, plan);
     if plan.proven_optimal {
         text.push_str("No plan is smaller: this is proven.\n");
+    }
+}
+
+/// What lies free at the peak, the largest first.
+fn explain_gaps(text: &mut String, plan: &Plan) {
+    let mut alive: Vec<&PlannedChunk> = plan
+        .chunks
+        .iter()
+        .filter(|chunk| chunk.size > 0)
+        .filter(|chunk| plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end)
+        .collect();
+    alive.sort_by_key(|chunk| chunk.offset);
+    // Where a gap begins, its size, and who lies below and above it.
+    let mut gaps: Vec<(Bytes, Bytes, &str, &str)> = Vec::new();
+    let (mut floor, mut below) = (0, "the floor");
+    for chunk in alive {
+        if chunk.offset > floor {
+            gaps.push((floor, chunk.offset - floor, below, &chunk.name));
+        }
+        if plan.end_of(chunk) >= floor {
+            (floor, below) = (plan.end_of(chunk), &chunk.name);
+        }
+    }
+    if plan.pool_size > floor {
+        gaps.push((floor, plan.pool_size - floor, below, "the end of the pool"));
+    }
+    gaps.sort_by_key(|&(_, bytes, ..)| Reverse(bytes));
+    for (from, bytes, below, above) in gaps.iter().take(SHOWN) {
+        let _ = writeln!(
+            text,
+            "  {from:>12} .. {:<12}  {:>10}  free, between {below} and {above}",
+            from + bytes,
+            format!("{:#}", Size(*bytes)),
+        );
+    }
+    if let Some(more) = gaps.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+        let _ = writeln!(text, "  and {more} smaller ones");
     }
 }

@@ -191,7 +191,7 @@ function drawPieces(pieces, width) {
 function drawLines() {
   const peak = px(page.peak_step);
   pen.fillStyle = pen.strokeStyle = ink.mark;
-  pen.globalAlpha = 0.16;
+  pen.globalAlpha = 0.1;
   pen.fillRect(peak, plot.y, Math.max(1, px(page.peak_step + 1) - peak), plot.h);
   pen.globalAlpha = 1;
   pen.setLineDash([7, 4]);

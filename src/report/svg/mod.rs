@@ -269,14 +269,15 @@ impl Map<'_> {
             let chunk = &self.plan.chunks[at];
             let (x, middle) = (Px(place.x + 5.0), place.y + place.height / 2.0);
             let size = format!("{:#}", Size(chunk.size));
-            let mut lines =
-                vec![fitted(&chunk.name, place.width - 8.0), fitted(&size, place.width - 8.0)];
-            lines.retain(Option::is_some);
+            let room = place.width - 8.0;
+            // A part of a name tells something, a part of a size would lie.
+            let mut lines: Vec<String> = fitted(&chunk.name, room).into_iter().collect();
+            lines.extend(Some(size).filter(|size| width(size) <= room));
             if place.height < 32.0 {
                 lines.truncate(1);
             }
             let mut y = middle + if lines.len() == 2 { -3.0 } else { 4.0 };
-            for line in lines.into_iter().flatten() {
+            for line in lines {
                 let text = Escaped(&line);
                 let _ =
                     writeln!(svg, "<text class=\"name\" x=\"{x}\" y=\"{}\">{text}</text>", Px(y));

@@ -21,7 +21,7 @@ text{font:11px system-ui,sans-serif;fill:var(--ink)}
 .view{stroke:var(--ink);stroke-width:1;stroke-dasharray:1 2;fill:none;pointer-events:none}
 .halo{stroke:var(--page);stroke-width:3.5;stroke-opacity:.8;fill:none;pointer-events:none}.live{stroke:var(--ink);stroke-width:1.5;fill:none;pointer-events:none}
 .bound{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:7 4;fill:none;pointer-events:none}
-.peak{fill:var(--mark);fill-opacity:.16;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
+.peak{fill:var(--mark);fill-opacity:.08;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
 .step{fill:transparent}.step:hover{fill:var(--rule)}
 ";
 
