@@ -79,6 +79,35 @@ async function clicking_lights_up_the_chain(page, plan) {
   assert.deepEqual(names, chain.map(({ name }) => name));
 }
 
+// The list under "front space": from the chain down, the chunks below that end highest, and again
+// below their chains.
+async function clicking_shows_the_front_space(page, plan) {
+  const by_id = new Map(plan.chunks.map((chunk) => [chunk.id, chunk]));
+  const root = (chunk) => (chunk.overwrites ? root(by_id.get(chunk.overwrites.chunk)) : chunk);
+  const padded = (chunk) => chunk.offset + chunk.size + (plan.padding ?? 0);
+  const alive = plan.chunks.filter((chunk) => chunk.size > 0 && own_begin(plan, chunk) < chunk.end);
+  const top = alive.reduce((a, b) => (padded(b) > padded(a) ? b : a));
+  const expected = new Set();
+  const walk = (start, seen) => {
+    if (seen.has(start)) return;
+    seen.add(start);
+    const resting = [];
+    for (const member of alive.filter((each) => root(each) === start)) {
+      for (const other of alive.filter((each) => root(each) !== start && padded(each) <= member.offset)) {
+        const together = own_begin(plan, other) < member.end && own_begin(plan, member) < other.end;
+        if (together) resting.push([padded(other) - (member.offset - start.offset), other]);
+      }
+    }
+    const highest = Math.max(0, ...resting.map(([base]) => base));
+    for (const [base, other] of resting) if (base === highest && base > 0) { expected.add(other.name); walk(root(other), seen); }
+  };
+  walk(root(top), new Set());
+  await page.click(...(await middle(page, plan, top)));
+  const names = await page.texts("#panel h2:last-of-type + ul .chunk");
+  assert.deepEqual(new Set(names), expected);
+  assert(expected.size > 0);
+}
+
 async function a_step_lists_who_is_alive(page, plan, step) {
   const [x] = await place(page, step + 0.5, 0);
   const [, bottom] = await place(page, 0, 0);
@@ -167,6 +196,7 @@ async function a_real_model(browser) {
       await hovering_tells_the_chunk(page, plan, large.filter((_, place) => place % 5 === 0));
     }
     await clicking_lights_up_the_chain(page, plans[2]);
+    await clicking_shows_the_front_space(page, plans[2]);
     await a_step_lists_who_is_alive(page, plans[2], plans[2].peak_step);
     await searching_finds_by_name(page, plans[2]);
     await page.press("#whole");

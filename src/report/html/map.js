@@ -44,7 +44,7 @@ function fit() {
   canvas.height = Math.max(1, Math.round(box.height * ratio));
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   plot.w = Math.max(10, box.width - plot.x - 12);
-  plot.h = Math.max(10, box.height - plot.y - 34);
+  plot.h = Math.max(10, box.height - plot.y - 22);
   redraw();
 }
 
@@ -234,7 +234,6 @@ function drawAxes() {
     pen.fillText(String(step), px(step) + 2, bottom + 15);
   }
   pen.strokeRect(plot.x, plot.y, plot.w, plot.h);
-  pen.fillText("steps: click one to see who is alive; wheel zooms, with Shift in time, with Alt in addresses; drag pans", plot.x, bottom + 30);
   pen.fillStyle = ink.mark;
   const left = px(page.peak_step) > plot.x + plot.w / 2;
   pen.textAlign = left ? "right" : "left";

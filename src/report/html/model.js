@@ -26,9 +26,13 @@ const high = (at) => plan.offsets[at] + (page.sizes[at] > 0 ? page.sizes[at] + p
 const drawn = (at) => page.sizes[at] > 0 && page.own_begins[at] < page.ends[at];
 const colour = (at) => chainNumber[at] % 7;
 
+// From the root on; each member has its bytes for itself after the one before.
 function chainOf(at) {
-  const members = [root[at]];
-  for (let next = overwriter[root[at]]; next !== null && !members.includes(next); next = overwriter[next]) members.push(next);
+  const members = [root[at]], seen = new Set(members);
+  for (let next = overwriter[root[at]]; next !== null && !seen.has(next); next = overwriter[next]) {
+    members.push(next);
+    seen.add(next);
+  }
   return members;
 }
 
@@ -94,15 +98,19 @@ function downToFloor(at) {
     const start = next.pop();
     if (walked.has(start)) continue;
     walked.add(start);
-    const members = chainOf(start);
+    const members = chainOf(start).filter(drawn);
     let floor = 0, front = [];
-    for (const member of members) {
-      const inRoot = low(member) - low(start);
-      for (let other = 0; other < count; other++) {
-        if (root[other] === start || !drawn(other)) continue;
-        if (page.own_begins[other] >= page.ends[member] || page.own_begins[member] >= page.ends[other]) continue;
-        if (high(other) > low(member)) continue;
-        const base = high(other) - inRoot;
+    for (let other = 0; other < count; other++) {
+      if (root[other] === start || !drawn(other)) continue;
+      // The members come one after another in time: the first that ends after the other begins.
+      let from = 0, past = members.length;
+      while (from < past) {
+        const middle = (from + past) >> 1;
+        if (page.ends[members[middle]] <= page.own_begins[other]) from = middle + 1; else past = middle;
+      }
+      for (; from < members.length && page.own_begins[members[from]] < page.ends[other]; from++) {
+        if (high(other) > low(members[from])) continue;
+        const base = high(other) - (low(members[from]) - low(start));
         if (base > floor) { floor = base; front = [other]; } else if (base === floor && base > 0) front.push(other);
       }
     }

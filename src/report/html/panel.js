@@ -33,7 +33,8 @@ function clear() {
   const lines = [
     "Steps run to the right, addresses up. A rectangle is a memory chunk; chunks of one colour that touch at a dashed line are written over one another.",
     "A dotted outline is a view. What is hatched is free. The line shows the bytes alive at each step, the dashed one the lower bound.",
-    "Click a chunk for its chain, its views and what it rests on; click a step for who is alive.",
+    "Click a chunk for its chain, its views and what it rests on; click a step, below the map, for who is alive.",
+    "The wheel zooms, with Shift in time only, with Alt in addresses only; dragging pans. Keys: arrows, + and -, 0 to show all, Escape.",
   ];
   for (const text of lines) element("p", text, panel);
   list(`alive at the peak, ${stepName(page.peak_step)}`, aliveAt(page.peak_step), "ol");
