@@ -139,6 +139,24 @@ fn ten_thousand_nested_sub_graphs_are_refused() {
     assert_refused(&memplan(&["plan", &path]), &path, "nests deeper than");
 }
 
+/// An initializer with a packed list of numbers.
+#[rstest]
+#[case::eleven_bytes(&[0xff; 23], false)]
+#[case::sixty_five_bits(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], false)]
+#[case::cut(&[1, 0x80], false)]
+#[case::largest(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], true)]
+fn numbers_that_never_end_are_refused(#[case] numbers: &[u8], #[case] sound: bool) {
+    let initializer = [vec![8, 2], field(5, numbers), field(8, b"w")].concat();
+    let model = [small_model(), field(7, &field(5, &initializer))].concat();
+    let (_folder, path) = file("numbers.onnx", model);
+    let run = memplan(&["plan", &path]);
+    if sound {
+        assert!(!run.err.contains("the list of numbers"), "{}", run.err);
+    } else {
+        assert_refused(&run, &path, "ends in the middle of one, or holds one that is too long");
+    }
+}
+
 #[rstest]
 #[case::array("[", "]")]
 #[case::object("{\"a\":", "}")]
