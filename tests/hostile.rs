@@ -18,7 +18,10 @@ use std::{
 
 use command::{Run, memplan, memplan_with};
 use common::{properties, shared_path};
-use memplan::import::{Format, ImportOptions, read_input};
+use memplan::{
+    OpSequence, Operator, Output, Planner, Strategy,
+    import::{Format, ImportOptions, read_input},
+};
 use rstest::rstest;
 use tempfile::TempDir;
 
@@ -295,6 +298,27 @@ fn ten_million_lines_are_read() {
     let args = ["plan", "-", "--format", "csv", "--strategy", "pushdown"];
     let run = memplan_with(&args, None, &text);
     assert!(run.out.contains("10000000 chunks"), "{}{}", run.out, run.err);
+}
+
+/// An operator on 10^5 tensors: if something took the product of inputs and outputs, the suite would
+/// seem to hang here.
+#[test]
+fn an_operator_with_very_many_inputs_and_outputs_is_planned() {
+    let mut sequence = OpSequence::builder();
+    let mut all = Operator::new("all");
+    for at in 0..100_000 {
+        let (input, output) = (format!("x{at}"), format!("y{at}"));
+        sequence.operator(Operator::new("").output(Output::new(&*input, 8)));
+        let output = Output::new(output, 8);
+        all = all.inputs([&*input]).output(match at % 2 {
+            0 => output.overwrites(input),
+            _ => output.reads(input),
+        });
+    }
+    sequence.operator(all);
+    let sequence = sequence.build().unwrap();
+    let planner = Planner::new().strategy(Strategy::Pushdown);
+    assert!(properties::is_planned_rightly(&sequence, &planner));
 }
 
 #[rstest]
