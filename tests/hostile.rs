@@ -18,7 +18,10 @@ use std::{
 
 use command::{Run, memplan, memplan_with};
 use common::{properties, shared_path};
-use memplan::import::{Format, ImportOptions, read_input};
+use memplan::{
+    OpSequence, Operator, Output, Planner, Strategy,
+    import::{Format, ImportOptions, read_input},
+};
 use rstest::rstest;
 use tempfile::TempDir;
 
@@ -137,6 +140,24 @@ fn models_with_flipped_bits_are_refused_or_planned() {
 fn ten_thousand_nested_sub_graphs_are_refused() {
     let (_folder, path) = file("deep.onnx", nested_model(10_000));
     assert_refused(&memplan(&["plan", &path]), &path, "nests deeper than");
+}
+
+/// An initializer with a packed list of numbers.
+#[rstest]
+#[case::eleven_bytes(&[0xff; 23], false)]
+#[case::sixty_five_bits(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], false)]
+#[case::cut(&[1, 0x80], false)]
+#[case::largest(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], true)]
+fn numbers_that_never_end_are_refused(#[case] numbers: &[u8], #[case] sound: bool) {
+    let initializer = [vec![8, 2], field(5, numbers), field(8, b"w")].concat();
+    let model = [small_model(), field(7, &field(5, &initializer))].concat();
+    let (_folder, path) = file("numbers.onnx", model);
+    let run = memplan(&["plan", &path]);
+    if sound {
+        assert!(!run.err.contains("the list of numbers"), "{}", run.err);
+    } else {
+        assert_refused(&run, &path, "ends in the middle of one, or holds one that is too long");
+    }
 }
 
 #[rstest]
@@ -277,6 +298,27 @@ fn ten_million_lines_are_read() {
     let args = ["plan", "-", "--format", "csv", "--strategy", "pushdown"];
     let run = memplan_with(&args, None, &text);
     assert!(run.out.contains("10000000 chunks"), "{}{}", run.out, run.err);
+}
+
+/// An operator on 10^5 tensors: if something took the product of inputs and outputs, the suite would
+/// seem to hang here.
+#[test]
+fn an_operator_with_very_many_inputs_and_outputs_is_planned() {
+    let mut sequence = OpSequence::builder();
+    let mut all = Operator::new("all");
+    for at in 0..100_000 {
+        let (input, output) = (format!("x{at}"), format!("y{at}"));
+        sequence.operator(Operator::new("").output(Output::new(&*input, 8)));
+        let output = Output::new(output, 8);
+        all = all.inputs([&*input]).output(match at % 2 {
+            0 => output.overwrites(input),
+            _ => output.reads(input),
+        });
+    }
+    sequence.operator(all);
+    let sequence = sequence.build().unwrap();
+    let planner = Planner::new().strategy(Strategy::Pushdown);
+    assert!(properties::is_planned_rightly(&sequence, &planner));
 }
 
 #[rstest]

@@ -168,11 +168,17 @@ impl Names {
                 .iter()
                 .map(|name| self.find(name, user))
                 .collect::<Result<Vec<TensorId>, _>>()?;
+            // So that many outputs of many inputs are no product of the two.
+            let many: HashSet<TensorId> =
+                if inputs.len() > 16 { inputs.iter().copied().collect() } else { HashSet::new() };
+            let is_input = |id: &TensorId| {
+                if many.is_empty() { inputs.contains(id) } else { many.contains(id) }
+            };
             let mut outputs = Vec::with_capacity(declared.outputs.len());
             for output in &declared.outputs {
                 let id = self.find(&output.name, user)?;
                 let input = |name: &str| match self.ids.get(name) {
-                    Some(id) if inputs.contains(id) => Ok(*id),
+                    Some(id) if is_input(id) => Ok(*id),
                     _ => Err(SequenceError::NotAnInput {
                         operator: declared.display_name(step),
                         output: output.name.to_string(),

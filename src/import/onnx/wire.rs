@@ -149,14 +149,15 @@ impl Reader<'_> {
             return Ok(Some((*inner, content_end)));
         }
         let packed = PACKED.iter().find(|(n, _)| message == Message::Tensor && *n == number);
-        let sound = match (packed, self.bytes[start..content_end].last()) {
-            (Some((_, Packing::Fixed(width))), _) => (content_end - start).is_multiple_of(*width),
-            (Some((_, Packing::Varint)), Some(last)) => last & 0x80 == 0,
-            _ => true,
+        let numbers = &self.bytes[start..content_end];
+        let sound = match packed {
+            Some((_, Packing::Fixed(width))) => numbers.len().is_multiple_of(*width),
+            Some((_, Packing::Varint)) => are_varints(numbers),
+            None => true,
         };
         if !sound {
             return Err(not_onnx(format!(
-                "the list of numbers at byte {start} ends in the middle"
+                "the list of numbers at byte {start} ends in the middle of one, or holds one that is too long"
             )));
         }
         self.at = content_end;
@@ -188,6 +189,23 @@ impl Reader<'_> {
             Err(not_onnx(format!("it ends in the middle of a field, at byte {start}")))
         }
     }
+}
+
+/// Whether the bytes are whole numbers of at most 64 bits each, one after another. The parser never
+/// comes to an end with others.
+fn are_varints(bytes: &[u8]) -> bool {
+    let mut length = 0;
+    for &byte in bytes {
+        length += 1;
+        // Nine bytes of seven bits leave one bit for the tenth.
+        if length == 10 && byte > 1 {
+            return false;
+        }
+        if byte & 0x80 == 0 {
+            length = 0;
+        }
+    }
+    length == 0
 }
 
 fn sparse(message: Message, number: u64) -> Option<&'static str> {

@@ -1,0 +1,147 @@
+//! The same input gives the same plan, on every machine and in every build: the digests of plans of
+//! all models and problems, by every strategy, stand in a table. `SNAPSHOTS=overwrite cargo test
+//! --release --test same_plan` writes it anew.
+
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
+
+use common::shared_path;
+use memplan::{
+    Plan, PlanError, Planner, Problem, Strategy, TensorPlace,
+    import::{Format, ImportOptions, Input, read_input},
+    networks,
+};
+
+/// Fowler, Noll and Vo's hash, FNV-1a, of 64 bits.
+struct Digest(u64);
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+/// All that a framework takes from a plan.
+fn digest(plan: &Plan) -> u64 {
+    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    for number in [plan.pool_size, plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step] {
+        digest.add(&number.to_le_bytes());
+    }
+    for chunk in &plan.chunks {
+        for number in [chunk.id, chunk.size, chunk.begin, chunk.end, chunk.offset] {
+            digest.add(&number.to_le_bytes());
+        }
+    }
+    for tensor in &plan.tensors {
+        digest.add(tensor.name.as_bytes());
+        let offset = match &tensor.place {
+            TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset,
+            TensorPlace::Nowhere => u64::MAX,
+        };
+        digest.add(&offset.to_le_bytes());
+    }
+    digest.0
+}
+
+/// Chunks that begin and end everywhere, with overwriters of whole and half chunks.
+fn scattered(chunks: u32) -> Problem {
+    let mut state = u64::from(chunks);
+    let mut next = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut problem = Problem::builder().alignment(1 << (chunks % 7));
+    for at in 0..u64::from(chunks) {
+        let begin = at / 2 + next(4);
+        let (end, size) = (begin + 1 + next(12), 1 + next(1 << 16));
+        let chunk = problem.chunk(begin..end, size);
+        if next(3) == 0 {
+            let over = problem.chunk(end - 1..end + next(5), 1 + size / 2);
+            problem.overwrite(over, chunk, size - 1 - size / 2);
+        }
+    }
+    problem.build().unwrap()
+}
+
+/// Every input by name, the project's own first.
+fn inputs() -> Vec<(String, Input)> {
+    let mut inputs = Vec::new();
+    for batch in [1, 128] {
+        let network = Input::Sequence(networks::mobilenet_v2(batch).unwrap());
+        inputs.push((format!("mobilenet_v2:{batch}"), network));
+    }
+    for chunks in [5, 50, 500] {
+        inputs.push((format!("scattered:{chunks}"), Input::Problem(scattered(chunks))));
+    }
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("book/src/figures");
+    let shared = ["models", "problems", "problems/challenging", "problems/training"]
+        .into_iter()
+        .filter_map(|folder| shared_path(&format!("data/{folder}")));
+    for folder in std::iter::once(own).chain(shared) {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        for file in files {
+            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+            let Some(format) = Format::of_name(&name).filter(|_| !name.contains(".plan.")) else {
+                continue;
+            };
+            let bytes = fs::read(&file).unwrap();
+            inputs.push((name, read_input(&bytes, format, &ImportOptions::default()).unwrap()));
+        }
+    }
+    inputs
+}
+
+fn plan(input: &Input, strategy: Strategy) -> Result<Plan, PlanError> {
+    let planner = Planner::new().strategy(strategy);
+    match input {
+        Input::Sequence(sequence) => planner.plan(sequence),
+        Input::Problem(problem) => planner.plan_problem(problem),
+    }
+}
+
+#[test]
+fn every_plan_is_the_one_in_the_table() {
+    let table = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/same_plan.txt");
+    let mut digests = BTreeMap::new();
+    for (name, input) in inputs() {
+        let chunks = plan(&input, Strategy::Naive).unwrap().chunks.len();
+        for &strategy in Strategy::ALL {
+            // A flow between all pairs, and walks over all conflicts, take their time.
+            let most = match strategy {
+                Strategy::TfliteMinCostFlow if cfg!(debug_assertions) => 220,
+                Strategy::TfliteMinCostFlow => 500,
+                _ if strategy.limit().is_some() => 3_000,
+                _ => usize::MAX,
+            };
+            if chunks <= most {
+                let digest = digest(&plan(&input, strategy).unwrap());
+                digests.insert(format!("{name} {strategy}"), format!("{digest:016x}"));
+            }
+        }
+    }
+    if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
+        let mut text = String::new();
+        for (plan, digest) in &digests {
+            let _ = writeln!(text, "{plan} {digest}");
+        }
+        fs::write(&table, text).unwrap();
+    }
+    let text = fs::read_to_string(&table).unwrap();
+    let pinned: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    let changed: Vec<&String> = digests
+        .iter()
+        .filter(|(plan, digest)| pinned.get(plan.as_str()) != Some(&digest.as_str()))
+        .map(|(plan, _)| plan)
+        .collect();
+    assert_eq!(changed, Vec::<&String>::new(), "plans that are not those in {}", table.display());
+    eprintln!("{} plans of {} in the table", digests.len(), pinned.len());
+}
