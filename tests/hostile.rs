@@ -271,7 +271,7 @@ fn a_model_larger_than_memory_is_refused() {
     assert_refused(&memplan(&["plan", &path]), &path, "has more than 2^64 bytes");
 }
 
-fn lines(count: usize) -> String {
+fn lines(count: u64) -> String {
     let mut text = String::from("id,lower,upper,size\n");
     for line in 0..count {
         let _ = writeln!(text, "{line},{line},{},{}", line + 1 + line % 5, 1 + line * 7919 % 4096);

@@ -168,6 +168,7 @@ fn random_operator(
     Ok(operator)
 }
 
+#[allow(dead_code, reason = "the fuzzers use another part")]
 /// Whether a plan is right, by the definition and in O(n^2), without links: whatever shares a byte
 /// in a step must be joined by overwriting.
 pub fn is_right_slowly(plan: &Plan) -> bool {

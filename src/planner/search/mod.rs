@@ -2,7 +2,7 @@
 //!
 //! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
 //! whose steps are given and whose height is to be chosen. The search is anytime: it starts from a
-//! packing of the [greedy kind](greedy), and betters it until its effort, counted in nodes, is
+//! packing of the greedy kind, and betters it until its effort, counted in nodes, is
 //! spent or the best is proven the best. The same problem and effort give the same answer
 //! everywhere; only a time limit or a cancelled search depends on the machine.
 //!

@@ -1,0 +1,13 @@
+//! Random problems are planned rightly, and plans change with them as they must.
+
+#![no_main]
+
+#[path = "../../tests/common/bodies.rs"]
+mod bodies;
+
+use arbitrary::Unstructured;
+use bodies::properties::problems_are_planned_rightly;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let _ = problems_are_planned_rightly(&mut Unstructured::new(bytes));
+});
