@@ -1,8 +1,8 @@
 //! Lowering: from operators and tensors to chunks with lifetimes (spec 2 and 3).
 //!
-//! A list of passes over the [`OpSequence`]: [`place`] gives every tensor its place in a chunk,
-//! views sharing their input's; [`lifetimes`] walks the steps once, so that every view prolongs
-//! the chunk it shares; [`requests`] collects the write dependencies and drops those that must
+//! A list of passes over the [`OpSequence`]: `place` gives every tensor its place in a chunk,
+//! views sharing their input's; `lifetimes` walks the steps once, so that every view prolongs
+//! the chunk it shares; `requests` collects the write dependencies and drops those that must
 //! not be honoured. What remains is a [`Problem`], which no longer knows of operators.
 
 mod lifetimes;
