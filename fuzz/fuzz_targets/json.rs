@@ -7,5 +7,8 @@ mod bodies;
 
 use bodies::properties::bytes_are_read_or_refused;
 use memplan::import::Format;
+use memplan_fuzz::within_memory;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bytes_are_read_or_refused(bytes, Format::Json));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    within_memory(bytes, |bytes| bytes_are_read_or_refused(bytes, Format::Json));
+});

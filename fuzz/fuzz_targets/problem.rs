@@ -7,7 +7,10 @@ mod bodies;
 
 use arbitrary::Unstructured;
 use bodies::properties::problems_are_planned_rightly;
+use memplan_fuzz::within_memory;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = problems_are_planned_rightly(&mut Unstructured::new(bytes));
+    within_memory(bytes, |bytes| {
+        let _ = problems_are_planned_rightly(&mut Unstructured::new(bytes));
+    });
 });

@@ -7,7 +7,10 @@ mod bodies;
 
 use arbitrary::Unstructured;
 use bodies::properties::sequences_run_as_planned;
+use memplan_fuzz::within_memory;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = sequences_run_as_planned(&mut Unstructured::new(bytes));
+    within_memory(bytes, |bytes| {
+        let _ = sequences_run_as_planned(&mut Unstructured::new(bytes));
+    });
 });
