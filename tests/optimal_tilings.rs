@@ -34,7 +34,9 @@ impl Numbers {
 
 /// Cuts the largest tile again and again.
 fn cut(tiles: usize, mut split: impl FnMut(Tile) -> Vec<Tile>) -> Vec<Tile> {
-    let mut all = vec![Tile { begin: 0, end: 4096, low: 0, high: 1 << 20 }];
+    // Time enough for cuts that do not meet.
+    let end = 4096.max(tiles as u64 * 256);
+    let mut all = vec![Tile { begin: 0, end, low: 0, high: 1 << 20 }];
     while all.len() < tiles {
         let largest = (0..all.len()).max_by_key(|&t| all[t].area()).unwrap();
         let tile = all.swap_remove(largest);
@@ -88,7 +90,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
 
 #[test]
 fn guillotine_tilings_are_packed_perfectly() {
-    for (tiles, seed) in [(16, 1), (64, 2), (64, 3), (256, 4), (256, 5), (512, 6)] {
+    for (tiles, seed) in [(16, 1), (64, 2), (64, 3), (256, 4), (256, 5), (1024, 6), (4096, 7)] {
         is_solved(&guillotine(tiles, &mut Numbers(seed * 7919)), 300_000);
     }
 }

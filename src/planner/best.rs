@@ -6,8 +6,8 @@
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
 //! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
-//! pairs is known beforehand, so that no clock decides. The search is left out there, too, and
-//! beyond 30 000 chains.
+//! pairs is known beforehand, so that no clock decides. The search is left out beyond 100 000
+//! chains, where its first packings take seconds.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
 
@@ -37,8 +37,8 @@ pub const CANDIDATES: &[Strategy] = &[
 /// The most conflicting pairs over which candidates walk.
 const MOST_CONFLICTS: u64 = 100_000_000;
 
-/// The most chains of a problem that is searched: the first packings of a search look at every pair.
-const MOST_SEARCHED: usize = 30_000;
+/// The most chains of a problem that is searched.
+const MOST_SEARCHED: usize = 100_000;
 
 /// Plans with every candidate until the lower bound is met, then searches with the default effort.
 #[must_use]
@@ -64,8 +64,7 @@ pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
         }
     }
     let Some((pool, cheap)) = best else { return Layout::default() };
-    let searched = problem.roots().nth(MOST_SEARCHED).is_none() && !dense;
-    if pool <= bound || !searched {
+    if pool <= bound || problem.roots().nth(MOST_SEARCHED).is_some() {
         return cheap;
     }
     let found = search::optimize(problem, Some(&cheap), limits, Observer::default());

@@ -68,7 +68,7 @@ macro_rules! strategies {
 strategies! {
     #[default]
     Best "best", None => best::layout, "the smallest pool among the cheap planners";
-    Optimal "optimal", Some(30_000) => search::layout,
+    Optimal "optimal", Some(100_000) => search::layout,
         "an anytime search for the smallest pool, with a proof when it has one";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";

@@ -1,10 +1,10 @@
 //! The optimal planner: the smallest pool there is, with a proof when it has one.
 //!
 //! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
-//! whose steps are given and whose height is to be chosen. The search is anytime: it starts from a
-//! packing of the greedy kind, and betters it until its effort, counted in nodes, is
-//! spent or the best is proven the best. The same problem and effort give the same answer
-//! everywhere; only a time limit or a cancelled search depends on the machine.
+//! whose steps are given and whose height is to be chosen. The search is anytime: it starts from
+//! the pushdown planner's packing and from greedy ones, and betters the best until its effort,
+//! counted in nodes, is spent or the best is proven the best. The same problem and effort give the
+//! same answer everywhere; only a time limit or a cancelled search depends on the machine.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -17,6 +17,7 @@
 //! | `rounds` | restarts with other orders: does everything fit under a limit? |
 //! | `ladder` | limits in turn: the smallest |
 //! | `greedy` | first packings |
+//! | `taken` | the bytes that a first packing has taken, by time |
 
 mod greedy;
 mod instance;
@@ -25,6 +26,7 @@ mod refuted;
 mod rounds;
 mod skyline;
 mod survey;
+mod taken;
 mod tree;
 mod valley;
 
@@ -33,7 +35,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
+use crate::{
+    Bytes, Problem,
+    planner::{Layout, pushdown},
+    problem::ChunkId,
+};
 use greedy::Greedy;
 use instance::Instance;
 use rounds::Rounds;
@@ -89,6 +95,26 @@ pub struct Outcome {
     pub proven_optimal: bool,
     /// The nodes it took.
     pub nodes: u64,
+}
+
+impl Outcome {
+    fn of(problem: &Problem, layout: Layout) -> Self {
+        Self {
+            pool_size: layout.pool_size(problem),
+            layout,
+            lower_bound: problem.lower_bound().bytes,
+            proven_optimal: false,
+            nodes: 0,
+        }
+    }
+
+    /// Takes a layout if it is better.
+    fn better(&mut self, problem: &Problem, layout: Layout) {
+        let pool_size = layout.pool_size(problem);
+        if pool_size < self.pool_size {
+            (self.layout, self.pool_size) = (layout, pool_size);
+        }
+    }
 }
 
 /// The answer of [`fits`].
@@ -163,54 +189,64 @@ pub fn optimize(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Outcome {
-    let lower_bound = problem.lower_bound().bytes;
-    let mut layout = incumbent.cloned();
-    let mut pool_size = layout.as_ref().map_or(Bytes::MAX, |l| l.pool_size(problem));
-    if pool_size > lower_bound {
-        let first = Greedy::new(problem).best(lower_bound);
-        let size = first.pool_size(problem);
-        if layout.is_none() || size < pool_size {
-            (layout, pool_size) = (Some(first), size);
-        }
-    }
-    let mut outcome = Outcome {
-        layout: layout.unwrap_or_default(),
-        pool_size,
-        lower_bound,
-        proven_optimal: pool_size == lower_bound,
-        nodes: 0,
-    };
-    if !outcome.proven_optimal && limits.nodes > 0 {
-        search(problem, &mut outcome, limits, observer);
-    }
-    outcome
-}
-
-/// Searches the whole problem, or, if it is too large for that, its crowded core.
-fn search(problem: &Problem, outcome: &mut Outcome, limits: &Limits, observer: Observer<'_>) {
     let mut report = Report::new(limits, observer);
-    let roots: Vec<_> = problem.roots().collect();
-    if roots.len() <= LARGE {
-        let (found, bound) = climb(problem, &roots, outcome, limits.nodes, &mut report);
-        if let Some(bases) = found {
-            let layout = Greedy::new(problem).complete(&bases);
-            better(problem, outcome, layout);
-        }
-        outcome.lower_bound = outcome.lower_bound.max(bound).min(outcome.pool_size);
-    } else {
-        let greedy = Greedy::new(problem);
-        for crowd in CROWDS {
-            let core = greedy.crowded(outcome.lower_bound / 100 * crowd);
-            let nodes = limits.nodes.saturating_sub(outcome.nodes) / 3 * 2;
-            if let (Some(bases), _) = climb(problem, &core, outcome, nodes, &mut report) {
-                better(problem, outcome, greedy.complete(&bases));
-            }
-            if outcome.pool_size == outcome.lower_bound || report.stopped {
-                break;
-            }
+    let layout = incumbent.map_or_else(|| pushdown::layout(problem), Layout::clone);
+    let mut outcome = Outcome::of(problem, layout);
+    if outcome.pool_size > outcome.lower_bound {
+        let mut greedy = Greedy::new(problem);
+        let enough = outcome.lower_bound;
+        pack(problem, &mut greedy, &mut outcome, enough, &mut report);
+        if outcome.pool_size > enough && !report.stopped && limits.nodes > 0 {
+            search(problem, &mut greedy, &mut outcome, limits.nodes, &mut report);
         }
     }
     outcome.proven_optimal = outcome.lower_bound == outcome.pool_size;
+    outcome
+}
+
+/// Packs greedily in one order after the other, until a pool is small enough.
+fn pack(
+    problem: &Problem,
+    greedy: &mut Greedy<'_>,
+    outcome: &mut Outcome,
+    enough: Bytes,
+    report: &mut Report<'_>,
+) {
+    for &key in greedy.orders() {
+        if outcome.pool_size <= enough || report.stop(0, outcome.lower_bound, outcome.pool_size) {
+            break;
+        }
+        outcome.better(problem, greedy.pack(key));
+    }
+}
+
+/// Searches the whole problem, or, if it is too large for that, its crowded core.
+fn search(
+    problem: &Problem,
+    greedy: &mut Greedy<'_>,
+    outcome: &mut Outcome,
+    nodes: u64,
+    report: &mut Report<'_>,
+) {
+    let roots: Vec<_> = problem.roots().collect();
+    if roots.len() <= LARGE {
+        let (found, bound) = climb(problem, &roots, outcome, nodes, report);
+        if let Some(bases) = found {
+            outcome.better(problem, greedy.complete(&bases));
+        }
+        outcome.lower_bound = outcome.lower_bound.max(bound).min(outcome.pool_size);
+        return;
+    }
+    for crowd in CROWDS {
+        let core = greedy.crowded(outcome.lower_bound / 100 * crowd);
+        let nodes = nodes.saturating_sub(outcome.nodes) / 3 * 2;
+        if let (Some(bases), _) = climb(problem, &core, outcome, nodes, report) {
+            outcome.better(problem, greedy.complete(&bases));
+        }
+        if outcome.pool_size == outcome.lower_bound || report.stopped {
+            break;
+        }
+    }
 }
 
 /// Problems of more chains are not searched whole.
@@ -218,13 +254,6 @@ const LARGE: usize = 5000;
 
 /// How crowded a step of the core is, in percent of the lower bound.
 const CROWDS: [Bytes; 3] = [95, 90, 80];
-
-fn better(problem: &Problem, outcome: &mut Outcome, layout: Layout) {
-    let pool_size = layout.pool_size(problem);
-    if pool_size < outcome.pool_size {
-        (outcome.layout, outcome.pool_size) = (layout, pool_size);
-    }
-}
 
 /// Packs some of the roots better than the best pool; gives their offsets, if it can, and a lower
 /// bound of what they need.
@@ -255,13 +284,15 @@ pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Obser
     if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let greedy = Greedy::new(problem);
-    let first = greedy.best(capacity);
-    if first.pool_size(problem) <= capacity {
-        return Fit::Yes(first);
+    let mut report = Report::new(limits, observer);
+    let mut outcome = Outcome::of(problem, pushdown::layout(problem));
+    if outcome.pool_size > capacity {
+        pack(problem, &mut Greedy::new(problem), &mut outcome, capacity, &mut report);
+    }
+    if outcome.pool_size <= capacity {
+        return Fit::Yes(outcome.layout);
     }
     let roots: Vec<_> = problem.roots().collect();
-    let mut report = Report::new(limits, observer);
     decide(problem, &roots, capacity, limits.nodes, &mut report)
 }
 

@@ -1,0 +1,146 @@
+//! What is taken: which bytes over which steps, for first packings of 10^5 bodies and more.
+//!
+//! A tree over time, its leaves the runs of steps between two begins. A segment lies on the fewest
+//! nodes that make up its life; each node keeps the bytes of those segments, and the bytes of all
+//! that lie on it or below. So whether bytes are free over a life is asked of O(log n) nodes. In a
+//! good packing these bytes are few runs without holes, however many bodies they come from.
+
+use crate::{
+    Bytes, Step,
+    problem::{Problem, Segment},
+};
+
+/// Bytes, as runs that neither overlap nor touch, ascending.
+#[derive(Clone, Default)]
+struct Runs(Vec<(Bytes, Bytes)>);
+
+impl Runs {
+    fn add(&mut self, low: Bytes, high: Bytes) {
+        let first = self.0.partition_point(|run| run.1 < low);
+        let end = first + self.0[first..].partition_point(|run| run.0 <= high);
+        if first == end {
+            self.0.insert(first, (low, high));
+        } else {
+            self.0[first] = (low.min(self.0[first].0), high.max(self.0[end - 1].1));
+            self.0.drain(first + 1..end);
+        }
+    }
+}
+
+/// A node of the tree over time.
+#[derive(Clone, Default)]
+struct Node {
+    /// What is taken during all of its steps, by segments that lie on it.
+    whole: Runs,
+    /// What is taken in some of its steps, by segments that lie on it or below it.
+    some: Runs,
+}
+
+/// What is taken.
+pub(super) struct Taken {
+    /// The steps at which anything begins, ascending.
+    begins: Vec<Step>,
+    /// The children of node `i` are `2 * i` and `2 * i + 1`; the root is node 1.
+    nodes: Vec<Node>,
+}
+
+impl Taken {
+    /// Nothing is taken yet, by segments that begin at these steps.
+    pub(super) fn nothing(begins: impl Iterator<Item = Step>) -> Self {
+        let mut begins: Vec<Step> = begins.collect();
+        begins.sort_unstable();
+        begins.dedup();
+        let nodes = vec![Node::default(); 2 * begins.len().next_power_of_two()];
+        Self { begins, nodes }
+    }
+
+    pub(super) fn clear(&mut self) {
+        for node in &mut self.nodes {
+            node.whole.0.clear();
+            node.some.0.clear();
+        }
+    }
+
+    /// Takes the bytes of a body that lies at `base`.
+    pub(super) fn take(&mut self, segments: &[Segment], base: Bytes) {
+        for segment in segments {
+            let (low, high) = (base + segment.low, base + segment.high);
+            let (first, last) = self.leaves(segment);
+            for node in cover(first, last) {
+                self.nodes[node].whole.add(low, high);
+                self.nodes[node].some.add(low, high);
+            }
+            for node in above(first, last) {
+                self.nodes[node].some.add(low, high);
+            }
+        }
+    }
+
+    /// The lowest aligned offset at which a body is clear of all that is taken.
+    pub(super) fn lowest(&self, segments: &[Segment], problem: &Problem) -> Bytes {
+        let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
+        for segment in segments {
+            let (first, last) = self.leaves(segment);
+            around.extend(cover(first, last).map(|node| (segment, &self.nodes[node].some.0[..])));
+            around.extend(above(first, last).map(|node| (segment, &self.nodes[node].whole.0[..])));
+        }
+        around.retain(|(_, runs)| !runs.is_empty());
+        let mut base: Bytes = 0;
+        // Turn by turn each lifts the base over its next runs, until none has anything against it.
+        let (mut turn, mut content) = (0, 0);
+        while content < around.len() {
+            let (segment, runs) = &mut around[turn];
+            while let Some((&(low, high), above)) = runs.split_first() {
+                if base + segment.high <= low {
+                    break;
+                }
+                if base + segment.low < high {
+                    base = problem.align_up(high - segment.low);
+                    content = 0;
+                }
+                *runs = above;
+            }
+            content += 1;
+            turn = if turn + 1 < around.len() { turn + 1 } else { 0 };
+        }
+        base
+    }
+
+    /// The first and the last leaf of a segment's life.
+    fn leaves(&self, segment: &Segment) -> (usize, usize) {
+        let leaves = self.nodes.len() / 2;
+        let first = self.begins.partition_point(|&begin| begin < segment.begin);
+        let end = self.begins.partition_point(|&begin| begin < segment.end);
+        (leaves + first, leaves + end - 1)
+    }
+}
+
+/// The fewest nodes that make up the leaves from `first` to `last`.
+fn cover(mut first: usize, mut last: usize) -> impl Iterator<Item = usize> {
+    let mut nodes = [0; 2 * usize::BITS as usize];
+    let mut count = 0;
+    let mut add = |node| {
+        nodes[count] = node;
+        count += 1;
+    };
+    while first <= last {
+        if first % 2 == 1 {
+            add(first);
+            first += 1;
+        }
+        if last % 2 == 0 {
+            add(last);
+            last -= 1;
+        }
+        (first, last) = (first / 2, last / 2);
+    }
+    nodes.into_iter().take(count)
+}
+
+/// The nodes above the leaves `first` and `last`, each once.
+fn above(first: usize, last: usize) -> impl Iterator<Item = usize> {
+    let up = |leaf: usize| std::iter::successors(Some(leaf / 2), |node| Some(node / 2));
+    let left = up(first).take_while(|&node| node > 0);
+    let right = up(last).zip(up(first)).take_while(|(right, left)| right != left);
+    left.chain(right.map(|(right, _)| right))
+}
