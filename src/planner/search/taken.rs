@@ -128,7 +128,7 @@ fn cover(mut first: usize, mut last: usize) -> impl Iterator<Item = usize> {
             add(first);
             first += 1;
         }
-        if last % 2 == 0 {
+        if last.is_multiple_of(2) {
             add(last);
             last -= 1;
         }
