@@ -99,6 +99,9 @@ fn compare_drawn(figure: &str, args: &[&str]) {
 #[case("example.map.svg", &[EXAMPLE, "--strategy", "pushdown"])]
 #[case("example.simulation.svg", &[EXAMPLE, "--simulation"])]
 #[case("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"])]
+#[case("example.end.svg", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
+#[case("lowering.before.queues.svg", &[EXAMPLE, "--simulation", "--no-views", "--no-inplace"])]
+#[case("lifetimes.queues.svg", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
 #[case("overwrite.map.svg", &[OVERWRITE, "--strategy", "pushdown"])]
 #[case("overwrite.simulation.svg", &[OVERWRITE, "--simulation"])]
 fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {

@@ -64,7 +64,8 @@ fn data(html: &str) -> Value {
 fn names_are_text_everywhere() {
     let (sequence, plan, problem) = hostile();
     let steps = StepNames(Some(&sequence));
-    for svg in [memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)), simulation_svg(&problem)]
+    for svg in
+        [memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)), simulation_svg(&problem, 0..9)]
     {
         check_markup(&svg);
         assert!(!svg.contains("<script"), "{svg}");
@@ -112,7 +113,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
             .collect();
         assert_eq!(shown, expected);
         check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
-        check_markup(&simulation_svg(&problem));
+        check_markup(&simulation_svg(&problem, 0..u64::MAX));
         Ok(())
     });
 }

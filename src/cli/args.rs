@@ -1,9 +1,9 @@
 //! The words of the command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memplan::{Strategy, import::Format, lower::LoweringOptions, planner::search::Limits};
+use memplan::{Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
 /// every tensor.
@@ -176,6 +176,9 @@ pub(crate) struct ShowArgs {
     /// Draw both queues after each event of the simulation of pushdown, as .svg.
     #[arg(long, conflicts_with_all = ["plan", "strategy"])]
     pub(crate) simulation: bool,
+    /// Draw the events of these steps of the simulation only, such as 2..4.
+    #[arg(long, value_name = "FROM..TO", requires = "simulation", value_parser = steps)]
+    pub(crate) steps: Option<Range<Step>>,
     /// Write the map to a file: .svg, .html to explore it, .json for Perfetto, .txt.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -243,6 +246,12 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|number| Duration::try_from_secs_f64(number * scale).ok())
         .ok_or_else(|| "expected a time, such as 2s or 500ms".to_owned())
+}
+
+fn steps(text: &str) -> Result<Range<Step>, String> {
+    let (from, to) = text.split_once("..").ok_or("expected FROM..TO, such as 2..4")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a step"));
+    Ok(number(from)?..number(to)?)
 }
 
 fn dimension(text: &str) -> Result<(String, u64), String> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use memplan::{
-    Plan, Problem, Strategy,
+    Plan, Problem, Step, Strategy,
     import::Input,
     planner::search::Limits,
     report::{self, MapOptions, StepNames, SvgOptions},
@@ -59,7 +59,10 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation is drawn as .svg".to_owned()));
         }
-        Form::Svg if args.simulation => report::simulation_svg(&problem(args, &input)?),
+        Form::Svg if args.simulation => report::simulation_svg(
+            &problem(args, &input)?,
+            args.steps.clone().unwrap_or(0..Step::MAX),
+        ),
         Form::Html => page(args, &input)?,
         Form::Text | Form::Svg | Form::Trace => {
             draw(args, form, &plan(args, &input, args.strategies()[0])?, step_names(&input))

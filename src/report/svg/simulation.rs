@@ -1,10 +1,10 @@
 //! The simulation of *pushdown* as a picture: a column for each event, in it the memory queue from
 //! the bottom up, under it the free queue, smallest first.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
 
 use crate::{
-    Bytes, Problem,
+    Bytes, Problem, Step,
     planner::pushdown::{Block, Event, Holder, Queues, events},
     report::{
         Size,
@@ -45,12 +45,19 @@ fn colours(problem: &Problem) -> Vec<usize> {
     problem.ids().map(|chunk| colours[problem.place_in_chain(chunk).0.index()]).collect()
 }
 
-/// Draws both queues after each event of the simulation, as one SVG that needs nothing else.
+/// Draws both queues after each event of these steps of the simulation, as one SVG that needs
+/// nothing else.
 #[must_use]
-pub fn simulation_svg(problem: &Problem) -> String {
+pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let all = events(problem);
-    let shown = &all[..all.len().min(SHOWN)];
-    let (mut queues, mut moments) = (Queues::default(), Vec::new());
+    let before = all.partition_point(|event| event.step < steps.start);
+    let asked = all.partition_point(|event| event.step < steps.end).max(before) - before;
+    let mut queues = Queues::default();
+    for event in &all[..before] {
+        queues.apply(event);
+    }
+    let shown = &all[before..before + asked.min(SHOWN)];
+    let mut moments = Vec::new();
     for event in shown {
         queues.apply(event);
         moments.push(queues.clone());
@@ -66,17 +73,22 @@ pub fn simulation_svg(problem: &Problem) -> String {
     );
     let mut svg = String::new();
     open(&mut svg, width, height);
-    let left_out = match all.len() - shown.len() {
+    let left_out = match asked - shown.len() {
         0 => String::new(),
         more => format!("; {more} more are not shown"),
     };
+    let window = match (before, before + asked) {
+        (0, end) if end == all.len() => String::new(),
+        _ if steps.end == steps.start.saturating_add(1) => format!(", step {}", steps.start),
+        _ => format!(", steps {} to {}", steps.start, steps.end.saturating_sub(1)),
+    };
+    let plural = if asked == 1 { "" } else { "s" };
     let _ = write!(
         svg,
-        "<text class=\"head\" x=\"16\" y=\"24\">The simulation: {} events{left_out}</text>\n\
+        "<text class=\"head\" x=\"16\" y=\"24\">The simulation{window}: {asked} event{plural}{left_out}</text>\n\
          <text class=\"soft\" x=\"16\" y=\"42\">both queues after each event; a small block is drawn larger than it is</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"{1}\">memory</text><text class=\"soft\" x=\"16\" y=\"{2}\">queue</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"{3}\">free queue</text>\n",
-        all.len(),
+         <text class=\"soft\" x=\"16\" y=\"{}\">memory</text><text class=\"soft\" x=\"16\" y=\"{}\">queue</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"{}\">free queue</text>\n",
         Px(TOP + TOWER - 14.0),
         Px(TOP + TOWER),
         Px(TOP + TOWER + 64.0),
