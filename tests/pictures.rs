@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
@@ -145,6 +147,16 @@ fn a_trace_begins_and_ends_every_chunk() {
     let events = trace["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert_eq!((of("b"), of("e"), of("X")), (3, 3, 4));
+    let mut open: BTreeMap<&str, &Value> = BTreeMap::new();
+    for event in events {
+        let row = event["id2"]["local"].as_str().unwrap_or_default();
+        match event["ph"].as_str() {
+            Some("b") => assert_eq!(open.insert(row, &event["name"]), None, "two in a row"),
+            Some("e") => assert_eq!(open.remove(row), Some(&event["name"])),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty());
     let most = events.iter().filter_map(|event| event["args"]["bytes"].as_u64()).max();
     assert_eq!(most, Some(plan.lower_bound));
 }

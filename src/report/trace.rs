@@ -1,6 +1,6 @@
 //! A plan as a trace for Perfetto and `chrome://tracing`, in the Trace Event Format: operators one
-//! after another, chunks as lives that overlap, the bytes alive as a counter. A step takes a
-//! millisecond.
+//! after another, a row for the lives of each chain's chunks, the bytes alive as a counter. A step
+//! takes a millisecond.
 
 use serde_json::{Value, json};
 
@@ -25,22 +25,27 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         events.push(json!({"ph": "X", "pid": 1, "tid": 1, "cat": "operator", "name": name,
             "ts": time(step as Step), "dur": 1000, "args": {"step": step}}));
     }
+    let mut lives = Vec::new();
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let begin = plan.own_begin(chunk);
         if chunk.size == 0 || begin >= chunk.end {
             continue;
         }
         let name = |at: usize| plan.chunks.get(at).map(|chunk| &chunk.name);
+        let row = json!({"local": format!("{:#x}", chains.root[at])});
         let life = |phase: &str, step: Step, args: Value| {
-            json!({"ph": phase, "pid": 1, "tid": 2, "cat": "chunk", "id": at, "name": chunk.name,
+            json!({"ph": phase, "pid": 1, "tid": 2, "cat": "chunk", "id2": row, "name": chunk.name,
                 "ts": time(step), "args": args})
         };
         let args = json!({"size": chunk.size, "offset": chunk.offset,
             "overwrites": chunk.overwrites.and_then(|(overwritten, _)| name(overwritten)),
             "chain": name(chains.root[at])});
-        events.push(life("b", begin, args));
-        events.push(life("e", chunk.end, json!({})));
+        lives.push(((begin, 1), life("b", begin, args)));
+        lives.push(((chunk.end, 0), life("e", chunk.end, json!({}))));
     }
+    // In a row, one life ends before the next begins.
+    lives.sort_by_key(|&(order, _)| order);
+    events.extend(lives.into_iter().map(|(_, life)| life));
     for (step, bytes) in live_bytes(plan) {
         events.push(json!({"ph": "C", "pid": 1, "name": "bytes alive", "ts": time(step),
             "args": {"bytes": bytes}}));
