@@ -1,0 +1,34 @@
+//! The README tells the peaks that are measured here. A test of its own, so that nothing else runs in
+//! the process.
+
+use memplan_runtime::{MODELS, Peaks, model, peaks};
+
+/// How far another processor may be from the README, in MiB: scratch memory depends on the widths of
+/// its vectors.
+const TOLERANCE: f64 = 1.0;
+
+/// The column of the pool, which depends on nothing.
+const POOL: usize = 2;
+
+fn figures(row: &str) -> Vec<f64> {
+    row.split('|').filter_map(|cell| cell.trim().parse().ok()).collect()
+}
+
+#[test]
+fn the_readme_tells_the_peaks_measured() {
+    let readme = include_str!("../../../README.md");
+    assert!(readme.contains(Peaks::HEADER), "the README has no table\n{}", Peaks::HEADER);
+    for (title, name) in MODELS {
+        let Some(onnx) = model(name) else {
+            eprintln!("skipped: {name} is not there");
+            continue;
+        };
+        let row = peaks(&onnx).row(title);
+        let (measured, start) = (figures(&row), format!("| {title} | "));
+        let told = |line: &&str| line.starts_with(&start) && figures(line).len() == measured.len();
+        let told = figures(readme.lines().find(told).unwrap_or_else(|| panic!("no row\n{row}")));
+        let is_near = |(told, measured): (&f64, &f64)| (told - measured).abs() <= TOLERANCE;
+        assert!(told.iter().zip(&measured).all(is_near), "the README tells {told:?} for\n{row}");
+        assert!((told[POOL] - measured[POOL]).abs() < 0.005, "{told:?} for\n{row}");
+    }
+}
