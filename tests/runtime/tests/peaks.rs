@@ -3,9 +3,9 @@
 
 use memplan_runtime::{MODELS, Peaks, model, peaks};
 
-/// How far another processor may be from the README, in MiB: scratch memory depends on the widths of
-/// its vectors.
-const TOLERANCE: f64 = 1.0;
+/// How far another processor may be from the README, in MiB and in parts of the figure: scratch memory
+/// depends on the widths of its vectors.
+const TOLERANCE: (f64, f64) = (1.0, 0.1);
 
 /// The column of the pool, which depends on nothing.
 const POOL: usize = 2;
@@ -27,7 +27,9 @@ fn the_readme_tells_the_peaks_measured() {
         let (measured, start) = (figures(&row), format!("| {title} | "));
         let told = |line: &&str| line.starts_with(&start) && figures(line).len() == measured.len();
         let told = figures(readme.lines().find(told).unwrap_or_else(|| panic!("no row\n{row}")));
-        let is_near = |(told, measured): (&f64, &f64)| (told - measured).abs() <= TOLERANCE;
+        let is_near = |(told, measured): (&f64, &f64)| {
+            (told - measured).abs() <= TOLERANCE.0 + told * TOLERANCE.1
+        };
         assert!(told.iter().zip(&measured).all(is_near), "the README tells {told:?} for\n{row}");
         assert!((told[POOL] - measured[POOL]).abs() < 0.005, "{told:?} for\n{row}");
     }
