@@ -292,7 +292,7 @@ fn a_million_lines_are_read_and_a_bad_one_at_the_end_is_named() {
 }
 
 #[test]
-#[ignore = "half a minute and 2 GiB without optimization"]
+#[cfg_attr(debug_assertions, ignore = "half a minute without optimization")]
 fn ten_million_lines_are_read() {
     let text = lines(10_000_000);
     let args = ["plan", "-", "--format", "csv", "--strategy", "pushdown"];
