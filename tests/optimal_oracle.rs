@@ -120,7 +120,7 @@ fn check(problem: &Problem, offsets: &[u64], pool: u64) {
 fn compare(seed: u64, chains_at_most: u64) {
     let problem = random_problem(&mut Numbers(seed), chains_at_most);
     let chains = chains(&problem);
-    let limits = Limits { nodes: 400_000, time: None };
+    let limits = Limits { nodes: 400_000, ..Limits::default() };
     let outcome = optimize(&problem, None, &limits, Observer::default());
     check(&problem, &outcome.layout.offsets, outcome.pool_size);
     assert!(outcome.proven_optimal, "seed {seed}: not proven\n{problem:?}");
@@ -138,7 +138,9 @@ fn compare(seed: u64, chains_at_most: u64) {
     }
     if smallest > 0 {
         assert_eq!(fit(smallest - 1), Fit::No, "seed {seed}\n{problem:?}");
-        let set = conflict(&problem, smallest - 1, &limits, Observer::default()).unwrap();
+        let found = conflict(&problem, smallest - 1, &limits, Observer::default()).unwrap();
+        assert!(found.irreducible, "seed {seed}");
+        let set = found.roots;
         let of = |set: &[ChunkId]| {
             chains.iter().filter(|c| set.contains(&c.0)).cloned().collect::<Vec<_>>()
         };

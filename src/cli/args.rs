@@ -88,7 +88,8 @@ impl StrategyArgs {
     /// With a time alone, the time is the limit.
     pub(crate) fn limits(&self) -> Limits {
         let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
-        Limits { nodes: self.effort.unwrap_or(unlimited), time: self.time_limit }
+        let nodes = self.effort.unwrap_or(unlimited);
+        Limits { nodes, time: self.time_limit, ..Limits::default() }
     }
 }
 

@@ -43,12 +43,12 @@ const MOST_SEARCHED: usize = 30_000;
 /// Plans with every candidate until the lower bound is met, then searches with the default effort.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    layout_within(problem, &Limits::default())
+    layout_observed(problem, &Limits::default(), Observer::default())
 }
 
 /// Plans with every candidate until the lower bound is met, then searches within limits.
 #[must_use]
-pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
+pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -64,14 +64,18 @@ pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
         }
     }
     let Some((pool, cheap)) = best else { return Layout::default() };
-    let searched = problem.roots().nth(MOST_SEARCHED).is_none() && !dense;
-    if pool <= bound || !searched {
+    if pool <= bound || !is_searched(problem) {
         return cheap;
     }
-    let found = search::optimize(problem, Some(&cheap), limits, Observer::default());
+    let found = search::optimize(problem, Some(&cheap), limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
     Layout { winner, lower_bound: found.lower_bound, ..found.layout }
+}
+
+/// Whether a problem is small enough to be searched.
+pub(super) fn is_searched(problem: &Problem) -> bool {
+    problem.roots().nth(MOST_SEARCHED).is_none() && conflicts(problem) <= MOST_CONFLICTS
 }
 
 /// Whether a candidate compares every pair of chains that conflict.
