@@ -138,8 +138,8 @@ fn what_does_not_fit_is_explained() {
 #[cfg(unix)]
 #[rstest]
 #[case::plan(&["plan"])]
-#[case::show(&["show"])]
-#[case::explain(&["explain"])]
+#[case::show(&["show", "--threads", "2"])]
+#[case::explain(&["explain", "--threads", "2"])]
 fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let (input, plan) = (folder.path().join("hard.csv"), folder.path().join("plan.json"));

@@ -222,7 +222,11 @@ fn explain_capacity(
             writeln!(out, "It fits: a pool of {pool} is enough, of a capacity of {capacity}.")?;
             return Ok(Verdict::Good);
         }
-        PlanFit::No(plan) | PlanFit::Unknown(plan) => plan,
+        PlanFit::No(plan) => plan,
+        PlanFit::Unknown(plan) => {
+            say(&doubt(&plan, capacity));
+            return Ok(Verdict::Bad);
+        }
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
@@ -235,7 +239,8 @@ fn explain_capacity(
             let steps = step_names(input);
             write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
         }
-        None => say(&doubt(&plan, capacity)),
+        // With a clock or several threads the same question may go another way.
+        None => say(&refusal(&plan, capacity)),
     }
     Ok(Verdict::Bad)
 }
