@@ -83,7 +83,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
         problem.chunk(tile.begin..tile.end, tile.high - tile.low);
     }
     let problem = problem.build().unwrap();
-    let limits = Limits { nodes, time: None };
+    let limits = Limits { nodes, ..Limits::default() };
     let outcome = optimize(&problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (1 << 20, true), "{}", tiles.len());
 }

