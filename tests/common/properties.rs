@@ -58,7 +58,7 @@ pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize,
     let strategy = *random.choose(Strategy::ALL)?;
     let alignment = 1 << random.int_in_range(0..=4)?;
     let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-    let planner = Planner::new().strategy(strategy).alignment(alignment).padding(padding);
+    let planner = planner(strategy).alignment(alignment).padding(padding);
     let planned = all_options()
         .filter(|&options| is_planned_rightly(&sequence, &planner.clone().lowering(options)))
         .count();
@@ -88,10 +88,13 @@ pub fn rebuilt(
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
 }
 
+/// A planner that does not search for long: many cases say more.
+fn planner(strategy: Strategy) -> Planner {
+    Planner::new().strategy(strategy).limits(Limits { nodes: 200, ..Limits::default() })
+}
+
 fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
-    // Many cases say more than a long search.
-    let limits = Limits { nodes: 200, ..Limits::default() };
-    let plan = Planner::new().strategy(strategy).limits(limits).plan_problem(problem).unwrap();
+    let plan = planner(strategy).plan_problem(problem).unwrap();
     assert_eq!(verify_problem(problem, &plan), [], "{strategy}: {problem:#?}");
     plan
 }
@@ -222,7 +225,7 @@ pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<(
     let longer = longer.build().unwrap();
     let strategy = *random.choose(Strategy::ALL)?;
     for options in all_options() {
-        let planner = Planner::new().strategy(strategy).lowering(options);
+        let planner = planner(strategy).lowering(options);
         let Ok(before) = planner.plan(&sequence) else { continue };
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();
