@@ -5,7 +5,7 @@
 //! since none can be smaller. If none does, the search for the optimum goes on from the best.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
+//! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the number of
 //! pairs is known beforehand, so that no clock decides. The search is left out beyond 200 000
 //! chains, where its first packings take seconds.
 //!
@@ -35,7 +35,7 @@ pub const CANDIDATES: &[Strategy] = &[
 ];
 
 /// The most conflicting pairs over which candidates walk.
-const MOST_CONFLICTS: u64 = 100_000_000;
+const MOST_CONFLICTS: u64 = 10_000_000;
 
 /// The most chains of a problem that is searched.
 const MOST_SEARCHED: usize = 200_000;
