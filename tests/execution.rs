@@ -1,12 +1,12 @@
 //! Plans carried out on a shadow of the memory: what the planners and lowering did is checked from
 //! the operators and the offsets alone.
 
-#![cfg(feature = "cli")]
+#![cfg(feature = "files")]
 
 mod common;
 
 use arbitrary::{Result, Unstructured};
-use common::{properties::all_options, random::random_sequence, shared_path};
+use common::{properties::all_options, random::random_sequence};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Strategy, TensorPlace,
     verify::{execute_sequence, verify_sequence},
@@ -66,10 +66,11 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
 }
 
 /// With `--nocapture` it tells how long each model took.
+#[cfg(feature = "onnx")]
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};
-    let Some(folder) = shared_path("data/models") else { return };
+    let Some(folder) = common::shared_path("data/models") else { return };
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
     for file in files {
