@@ -118,6 +118,12 @@ fn id(at: usize) -> TensorId {
     TensorId(u32::try_from(at).unwrap_or(u32::MAX))
 }
 
+/// The first of so many bytes, if any, and the byte after the last: less if there is none after it.
+pub(super) fn bytes(low: Bytes, size: Bytes) -> Option<(Bytes, Bytes)> {
+    let low = low.min(Bytes::MAX - 1);
+    (size > 0).then_some((low, low.saturating_add(size)))
+}
+
 /// The scratch memory of an operator.
 pub(super) struct Workspace {
     pub(super) name: String,
@@ -157,14 +163,10 @@ pub(super) fn workspaces(
         }
         let name = format!("{}.workspace", sequence.operator_name(step));
         let planned = chunks.get(&(&*name, step as Step)).map(|&at| &plan.chunks[at]);
-        match planned.filter(|chunk| chunk.size >= operator.workspace) {
+        let planned = planned.filter(|chunk| chunk.size >= operator.workspace);
+        match planned.and_then(|chunk| bytes(chunk.offset, operator.workspace)) {
             None => violations.push(Violation::Missing { name }),
-            Some(chunk) => workspaces.push(Workspace {
-                name,
-                step,
-                low: chunk.offset,
-                high: chunk.offset.saturating_add(operator.workspace),
-            }),
+            Some((low, high)) => workspaces.push(Workspace { name, step, low, high }),
         }
     }
     workspaces
