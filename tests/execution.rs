@@ -179,6 +179,7 @@ fn plan_in_pool(sequence: &OpSequence) -> Plan {
     let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
     let plan = Planner::new().lowering(options).plan(sequence).unwrap();
     assert_eq!(execute_sequence(sequence, &plan), [], "{plan:#?}");
+    assert_eq!(verify_sequence(sequence, &plan), [], "{plan:#?}");
     plan
 }
 
@@ -203,6 +204,12 @@ fn the_last_state_of_a_variable_is_kept() {
         state + 8
     );
     assert_eq!(violations.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+    let message = format!(
+        "'w2' and 'u' are both alive in step 3 and share the bytes [{state}, {})",
+        state + 8
+    );
+    let verified = verify_sequence(&sequence, &plan);
+    assert!(verified.iter().any(|violation| violation.to_string() == message), "{verified:#?}");
 }
 
 /// What is required to be overwritten need not be a variable: then nothing is kept.
@@ -217,6 +224,25 @@ fn an_update_of_no_variable_is_not_kept() {
     let sequence = sequence.build().unwrap();
     let plan = plan_in_pool(&sequence);
     assert_eq!(plan.offset("u"), plan.offset("y"));
+}
+
+/// No plan is made of such a sequence, but one may be written by hand.
+#[test]
+fn an_update_beyond_the_end_of_its_variable_is_told() {
+    let build = |size: u64| {
+        let mut sequence = OpSequence::builder();
+        sequence.weight("w", Some(8)).operator(
+            Operator::new("step").inputs(["w"]).output(Output::new("w2", size).updates("w", 4)),
+        );
+        sequence.build().unwrap()
+    };
+    let mut plan = Planner::new().plan(&build(4)).unwrap();
+    assert_eq!(execute_sequence(&build(4), &plan), []);
+    plan.tensors[0].size = 5;
+    for violations in [execute_sequence(&build(5), &plan), verify_sequence(&build(5), &plan)] {
+        let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        assert_eq!(violations, ["tensor 'w2' may not lie at 4 in 'w'"]);
+    }
 }
 
 /// Wherever a plan puts them.
@@ -235,6 +261,9 @@ fn tensors_without_bytes_destroy_nothing() {
         put(&mut plan, "empty", TensorPlace::Pool { chunk: 0, offset });
         assert_eq!(execute_sequence(&sequence, &plan), []);
     }
+    plan.tensors.retain(|tensor| &*tensor.name != "empty");
+    assert_eq!(execute_sequence(&sequence, &plan), []);
+    assert_eq!(verify_sequence(&sequence, &plan), []);
 }
 
 /// The bug of a planner that counts only readers of the tensor itself: a view of it is still read.

@@ -292,20 +292,8 @@ impl Machine<'_> {
 
     fn write(&mut self, tensor: usize) {
         let Some(interval) = self.interval(tensor) else { return };
-        match interval.memory {
-            Memory::Pool if interval.high > self.plan.pool_size => {
-                self.outside(self.name(tensor), interval);
-            }
-            Memory::Supplied(supplied)
-                if self.sequence.tensor(supplied).size.is_some_and(|end| interval.high > end) =>
-            {
-                self.violations.push(Violation::NotSupplied {
-                    tensor: self.name(tensor),
-                    supplied: self.name(supplied.index()),
-                    offset: interval.low,
-                });
-            }
-            Memory::Pool | Memory::Supplied(_) => {}
+        if interval.memory == Memory::Pool && interval.high > self.plan.pool_size {
+            self.outside(self.name(tensor), interval);
         }
         self.shadow.write(interval, Stamp::Tensor(tensor));
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, Step, TensorPlace,
-    sequence::{Origin, TensorId},
+    sequence::{Origin, Tensor, TensorId},
     verify::{Field, Violation},
 };
 
@@ -99,19 +99,30 @@ pub(super) fn of_tensors(
             None => Place::Supplied(id(at), 0),
             // Supplied, and outside the pool: in its own memory, wherever that is.
             Some(Place::Supplied(supplied, offset))
-                if !produced && (supplied, offset) != (id(at), 0) =>
+                if !produced && (supplied, offset) != (id(at), 0)
+                    || reaches_beyond(sequence.tensor(supplied), offset, tensor) =>
             {
                 violations.push(Violation::NotSupplied {
                     tensor: tensor.name.to_string(),
                     supplied: sequence.tensor(supplied).name.to_string(),
                     offset,
                 });
-                Place::Supplied(id(at), 0)
+                if produced {
+                    Place::Supplied(supplied, offset)
+                } else {
+                    Place::Supplied(id(at), 0)
+                }
             }
             Some(place) => place,
         });
     }
     result
+}
+
+/// Whether a tensor at this offset in a supplied one would end after it.
+fn reaches_beyond(supplied: &Tensor, offset: Bytes, tensor: &Tensor) -> bool {
+    let end = tensor.size.and_then(|size| offset.checked_add(size));
+    supplied.size.is_some_and(|room| end.is_none_or(|end| end > room))
 }
 
 fn id(at: usize) -> TensorId {
