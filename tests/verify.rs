@@ -106,6 +106,8 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 #[case::repeated(|p: &mut Plan| p.tensors.push(p.tensors[0].clone()), "'y' is in the plan twice")]
 #[case::size(|p: &mut Plan| tensor(p, "v").size = 4, "the size of 'v' is 8, but the plan says 4")]
 #[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing in the plan")]
+#[case::over_workspace(|p: &mut Plan| move_to(p, "y", 2),
+    "'conv.workspace' and 'y' are both alive in step 0 and share the bytes [2, 4)")]
 #[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', and does not")]
 #[case::not_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "x".into(), offset: 0 },
     "tensor 'u' may not lie at 0 in 'x'")]
@@ -205,6 +207,19 @@ fn an_update_without_bytes_need_not_overwrite_anything() {
     let updating = build(Output::new("y", 0).updates("x", 0));
     assert_eq!(verify_sequence(&updating, &plan), []);
     assert_eq!(execute_sequence(&updating, &plan), []);
+}
+
+#[test]
+fn a_chunk_without_bytes_may_lie_anywhere() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..4, 8);
+    problem.chunk(1..3, 0);
+    let problem = problem.build().unwrap();
+    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    for offset in [0, 3, 8, 99] {
+        plan.chunks[1].offset = offset;
+        assert_eq!(verify_problem(&problem, &plan), []);
+    }
 }
 
 #[test]
