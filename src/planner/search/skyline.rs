@@ -364,7 +364,7 @@ pub(super) fn scramble(mut x: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
@@ -372,13 +372,13 @@ mod tests {
 
     /// A change of the sky.
     #[derive(Clone, Copy, Debug)]
-    enum Change {
+    pub(in crate::planner::search) enum Change {
         Place(u32),
         Hang(u32, u64),
         Raise(usize, u64),
     }
 
-    fn apply(sky: &mut Skyline<'_>, change: Change) {
+    pub(in crate::planner::search) fn apply(sky: &mut Skyline<'_>, change: Change) {
         match change {
             Change::Place(item) => sky.place(item),
             Change::Hang(body, offset) => sky.hang(body, offset),
@@ -391,7 +391,10 @@ mod tests {
     }
 
     /// Some change that is allowed, if the first choice is.
-    fn random_change(random: &mut Unstructured<'_>, sky: &Skyline<'_>) -> Result<Option<Change>> {
+    pub(in crate::planner::search) fn random_change(
+        random: &mut Unstructured<'_>,
+        sky: &Skyline<'_>,
+    ) -> Result<Option<Change>> {
         let inst = sky.inst;
         if random.ratio(1, 4)? {
             let x = random.choose_index(inst.sections)?;
