@@ -29,6 +29,10 @@ type Spoil = fn(&mut Plan);
 #[rstest]
 #[case::overlap(|p: &mut Plan| p.chunks[2].offset = 14,
     "'b' and 'c' are both alive in step 2 and share the bytes [14, 16)")]
+#[case::overwriter_beyond_the_overwritten(|p: &mut Plan| p.chunks[1].offset = 14,
+    "'a' and 'b' are both alive in step 1 and share the bytes [14, 20)")]
+#[case::overwriter_before_the_last_step(|p: &mut Plan| p.chunks[1].begin = 0,
+    "'a' and 'b' are both alive in step 0 and share the bytes [6, 16)")]
 #[case::misplaced(|p: &mut Plan| p.chunks[1].offset = 8,
     "'b' lies at 8; it overwrites 'a' and must lie at 6")]
 #[case::misaligned(|p: &mut Plan| p.chunks[2].offset = 1, "'c' lies at 1, which is not a multiple of the alignment 2")]
