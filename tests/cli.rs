@@ -5,8 +5,10 @@
 
 #[path = "common/command.rs"]
 mod command;
+#[path = "common/hard.rs"]
+mod hard;
 
-use std::{fs, process::Stdio};
+use std::{fmt::Write, fs, process::Stdio};
 
 use command::{memplan, memplan_with};
 use rstest::rstest;
@@ -40,6 +42,16 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
 #[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to more than 2^64 bytes")]
 #[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
+#[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
+#[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
+#[case::capacity_too_large(&["explain", EXAMPLE, "--capacity", "16777216TiB"], "invalid value '16777216TiB' for '--capacity <SIZE>'")]
+#[case::capacity_in_no_unit(&["explain", EXAMPLE, "--capacity", "1 apple"], "such as 1048576, 64KiB or 1.5MiB")]
+#[case::capacity_of_a_plan(&["explain", EXAMPLE, "plan.json", "--capacity", "1"], "cannot be used with")]
+#[case::no_effort(&["plan", EXAMPLE, "--effort", "0"], "invalid value '0' for '--effort <NODES>'")]
+#[case::endless_effort(&["compare", EXAMPLE, "--effort", "18446744073709551616"], "for '--effort <NODES>'")]
+#[case::no_thread(&["plan", EXAMPLE, "--threads", "0"], "invalid value '0' for '--threads <N>': 0 is not in 1..=1024")]
+#[case::threads_without_number(&["show", EXAMPLE, "--threads", "1000000"], "1000000 is not in 1..=1024")]
+#[case::time_backwards(&["plan", EXAMPLE, "--time-limit=-1s"], "expected a time, such as 2s or 500ms")]
 #[case::plan_format(&["plan", EXAMPLE, "-o", "plan.txt"], "memplan: plan.txt: the name does not end in")]
 #[case::no_folder(&["plan", EXAMPLE, "-o", "nowhere/plan.json"], "memplan: nowhere/plan.json: cannot write: No such file or directory")]
 #[case::plan_as_input(&["plan", "book/src/figures/wrong.plan.json"], "this is a plan, not an operator sequence or a problem")]
@@ -58,12 +70,117 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
+/// Three answers: yes with a plan, no with a proof, and not known. Without a plan that fits nothing
+/// is written.
+#[rstest]
+#[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "it fits the capacity, 24.0 KiB (24 576 B)\n")]
+#[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "it fits the capacity, 15.0 KiB (15 360 B)\n")]
+#[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
+    "no: it does not fit the capacity, 14.0 KiB (14 335 B); that no pool is smaller than 14.0 KiB (14 336 B) is proven\n")]
+#[case::no_by_search(&["--capacity", "15359"], 1,
+    "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) is proven\n")]
+#[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
+    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); the lower bound is 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+fn a_capacity_is_a_question_with_three_answers(
+    #[case] words: &[&str],
+    #[case] code: i32,
+    #[case] answer: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let run = memplan(&[&["plan", EXAMPLE, "-o", plan.to_str().unwrap()], words].concat());
+    assert_eq!(run.code, code);
+    if code == 0 {
+        assert!(run.out.ends_with(answer), "{}", run.out);
+        assert_eq!(memplan(&["verify", EXAMPLE, plan.to_str().unwrap()]).code, 0);
+    } else {
+        assert_eq!((run.out.as_str(), run.err), ("", format!("memplan: {answer}")));
+        assert!(!plan.exists());
+    }
+}
+
+/// A tiling of 2^20 bytes by pinwheels, which no first packing finds.
+const PINWHEEL: &str = "id,lower,upper,size\n\
+    0,3631,4096,460231\n1,0,1001,250121\n2,1001,2004,68005\n3,1134,3019,168374\n\
+    4,3019,4096,230278\n5,0,1134,626257\n6,3400,3631,183536\n7,0,2004,172198\n\
+    8,2369,3019,61904\n9,1134,2369,249994\n10,1001,2947,182116\n11,2004,2947,240203\n\
+    12,1134,2947,207889\n13,2947,3631,276695\n14,2947,3400,353513\n15,3400,4096,169977\n\
+    16,2369,4096,188090\n";
+
+/// Nor can a search that ends after a node tell.
 #[test]
-fn a_pool_that_does_not_fit_ends_with_1() {
-    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "naive", "--capacity", "24576"]).code, 0);
-    let run = memplan(&["plan", EXAMPLE, "--strategy", "naive", "--capacity", "14335"]);
+fn a_capacity_may_take_more_effort_than_there_is() {
+    let fits = |effort| {
+        let words = ["plan", "-", "--format", "csv", "--strategy", "optimal"];
+        let args = [&words[..], &["--capacity", "1MiB", "--effort", effort]].concat();
+        memplan_with(&args, None, PINWHEEL)
+    };
+    let run = fits("1");
+    assert_eq!((run.code, &run.err[..20]), (1, "memplan: not known: "));
+    assert!(run.err.ends_with("; --effort and --time-limit say how far to search\n"));
+    assert_eq!(fits("50000").code, 0);
+}
+
+#[test]
+fn what_does_not_fit_is_explained() {
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "15359"]);
+    assert_eq!((run.code, run.err.as_str()), (1, ""));
+    for text in [
+        "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
+        "  6.00 KiB  b, alive in steps 1 to 5, with what is written over it",
+        "  17.0 KiB  together",
+        "Never more than 14.0 KiB (14 336 B) of them are alive at once, in step 5 (concat);",
+        "without any one of them, the\nothers fit.",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "14335"]);
     assert_eq!(run.code, 1);
-    assert!(run.err.contains("does not fit the capacity, 14.0 KiB (14 335 B)"), "{}", run.err);
+    let text = "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than there are.";
+    assert!(run.out.contains(text), "{}", run.out);
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let text =
+        "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n";
+    assert_eq!(run.out, text);
+}
+
+/// The first Ctrl-C ends the search, not the process.
+#[cfg(unix)]
+#[rstest]
+#[case::plan(&["plan"])]
+#[case::show(&["show", "--threads", "2"])]
+#[case::explain(&["explain", "--threads", "2"])]
+fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, plan) = (folder.path().join("hard.csv"), folder.path().join("plan.json"));
+    let mut text = String::from("id,lower,upper,size\n");
+    for (id, (begin, end, size)) in hard::flat().into_iter().enumerate() {
+        writeln!(text, "{id},{begin},{end},{size}").unwrap();
+    }
+    fs::write(&input, text).unwrap();
+    let (input, plan) = (input.to_str().unwrap(), plan.to_str().unwrap());
+    let mut args = [command, &[input, "--strategy", "optimal", "--time-limit", "600s"]].concat();
+    if command == ["plan"] {
+        args.extend(["-o", plan]);
+    }
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
+    child.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let pid = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!output.stdout.is_empty());
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "memplan: interrupted: this is the best plan so far; that none is smaller is not proven\n"
+    );
+    if command == ["plan"] {
+        assert_eq!(memplan(&["verify", input, plan]).code, 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 }
 
 #[test]

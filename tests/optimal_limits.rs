@@ -1,16 +1,28 @@
 //! The optimal planner keeps to its limits, says how far it is, and answers the same each time.
 
+#[path = "common/hard.rs"]
+mod hard;
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use memplan::{
-    Bytes, Problem, Strategy,
-    planner::search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
+    Bytes, Planner, Problem, Strategy,
+    planner::search::{Conflict, Fit, Limits, Observer, Progress, conflict, fits, optimize},
+    verify::verify_problem,
 };
 
-/// Too hard to be solved on the way: many chunks whose sizes have nothing in common.
+fn flat() -> Problem {
+    let mut problem = Problem::builder();
+    for (begin, end, size) in hard::flat() {
+        problem.chunk(begin..end, size);
+    }
+    problem.build().unwrap()
+}
+
+/// Many chunks whose sizes have nothing in common.
 fn hard() -> Problem {
     let mut problem = Problem::builder();
     for i in 0..300u64 {
@@ -24,7 +36,7 @@ fn hard() -> Problem {
 fn the_same_effort_gives_the_same_answer() {
     let problem = hard();
     for nodes in [0, 1, 1000, 20_000] {
-        let limits = Limits { nodes, time: None };
+        let limits = Limits { nodes, ..Limits::default() };
         let answer = || optimize(&problem, None, &limits, Observer::default());
         assert_eq!(answer(), answer());
     }
@@ -35,7 +47,7 @@ fn more_effort_is_never_worse() {
     let problem = hard();
     let mut last = Bytes::MAX;
     for nodes in [0, 1000, 5000, 30_000] {
-        let limits = Limits { nodes, time: None };
+        let limits = Limits { nodes, ..Limits::default() };
         let outcome = optimize(&problem, None, &limits, Observer::default());
         assert!(outcome.pool_size <= last);
         assert!(outcome.lower_bound <= outcome.pool_size);
@@ -53,7 +65,8 @@ fn a_cancelled_search_gives_the_best_so_far() {
         calls += 1;
         cancel.store(true, Ordering::Relaxed);
     };
-    let limits = Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)) };
+    let limits =
+        Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)), ..Limits::default() };
     let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
     let outcome = optimize(&problem, None, &limits, observer);
     assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
@@ -65,7 +78,7 @@ fn a_cancelled_search_gives_the_best_so_far() {
 fn the_effort_is_spent_and_not_more() {
     let problem = hard();
     for nodes in [0, 1, 100, 5000] {
-        let limits = Limits { nodes, time: None };
+        let limits = Limits { nodes, ..Limits::default() };
         let outcome = optimize(&problem, None, &limits, Observer::default());
         assert!(!outcome.proven_optimal);
         assert!((nodes..=nodes + 100).contains(&outcome.nodes), "{} of {nodes}", outcome.nodes);
@@ -77,8 +90,8 @@ fn no_time_and_a_cancelled_search_search_nothing() {
     let problem = hard();
     let layout = Strategy::Pushdown.layout(&problem);
     let cancelled = AtomicBool::new(true);
-    let no_time = Limits { nodes: u64::MAX, time: Some(Duration::ZERO) };
-    let unlimited = Limits { nodes: u64::MAX, time: None };
+    let unlimited = Limits { nodes: u64::MAX, ..Limits::default() };
+    let no_time = Limits { time: Some(Duration::ZERO), ..unlimited };
     for (limits, cancel) in [(no_time, None), (unlimited, Some(&cancelled))] {
         let outcome = optimize(&problem, None, &limits, Observer { cancel, progress: None });
         assert_eq!((&outcome.layout.offsets, outcome.nodes), (&layout.offsets, 0));
@@ -93,7 +106,7 @@ fn progress_goes_one_way() {
     let problem = hard();
     let mut told: Vec<Progress> = Vec::new();
     let mut progress = |p: &Progress| told.push(*p);
-    let limits = Limits { nodes: 20_000, time: None };
+    let limits = Limits { nodes: 20_000, ..Limits::default() };
     let observer = Observer { cancel: None, progress: Some(&mut progress) };
     let outcome = optimize(&problem, None, &limits, observer);
     assert!(told.len() > 20, "{} calls", told.len());
@@ -112,7 +125,7 @@ fn without_effort_only_what_is_plain_is_told() {
     let problem = hard();
     let bound = problem.lower_bound().bytes;
     let pushdown = Strategy::Pushdown.layout(&problem).pool_size(&problem);
-    let none = Limits { nodes: 0, time: None };
+    let none = Limits { nodes: 0, ..Limits::default() };
     let fit = |capacity| fits(&problem, capacity, &none, Observer::default());
     assert_eq!(fit(bound - 1), Fit::No);
     assert_eq!(fit(bound), Fit::Unknown);
@@ -123,9 +136,9 @@ fn without_effort_only_what_is_plain_is_told() {
 #[test]
 fn an_incumbent_is_never_made_worse() {
     let problem = hard();
-    let limits = Limits { nodes: 20_000, time: None };
+    let limits = Limits { nodes: 20_000, ..Limits::default() };
     let first = optimize(&problem, None, &limits, Observer::default());
-    let few = Limits { nodes: 10, time: None };
+    let few = Limits { nodes: 10, ..Limits::default() };
     let second = optimize(&problem, Some(&first.layout), &few, Observer::default());
     assert!(second.pool_size <= first.pool_size);
 }
@@ -141,7 +154,7 @@ fn what_is_alive_together_and_too_large_is_a_conflict() {
     let limits = Limits::default();
     assert_eq!(fits(&problem, 10, &limits, Observer::default()), Fit::No);
     let set = conflict(&problem, 10, &limits, Observer::default());
-    assert_eq!(set, Some(vec![first, second]));
+    assert_eq!(set, Some(Conflict { roots: vec![first, second], irreducible: true }));
     assert!(matches!(fits(&problem, 11, &limits, Observer::default()), Fit::Yes(_)));
     assert_eq!(conflict(&problem, 11, &limits, Observer::default()), None);
 }
@@ -152,4 +165,56 @@ fn nothing_to_place_needs_nothing() {
     let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (0, true));
     assert!(matches!(fits(&problem, 0, &Limits::default(), Observer::default()), Fit::Yes(_)));
+}
+
+/// Each thread has all the nodes, and the first does what it would do alone.
+#[test]
+fn more_threads_are_never_worse() {
+    let problem = flat();
+    for nodes in [1, 1000, 30_000] {
+        let [one, two, many] = [1, 2, 1_000_000].map(|threads| {
+            let limits = Limits { nodes, time: None, threads };
+            let outcome = optimize(&problem, None, &limits, Observer::default());
+            assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
+            outcome
+        });
+        for more in [two, many] {
+            assert!(more.pool_size <= one.pool_size && more.lower_bound >= one.lower_bound);
+        }
+    }
+}
+
+#[test]
+fn a_capacity_that_is_known_for_one_thread_is_known_for_two() {
+    let mut problem = Problem::builder();
+    let chunk = |at: u64| (at * 7919 % 31, 1 + at * 104_729 % 7, 1 + at * 15_485_863 % 23);
+    for (begin, life, size) in (0..24).map(chunk) {
+        problem.chunk(begin..begin + life, size);
+    }
+    let problem = problem.build().unwrap();
+    let optimum = optimize(&problem, None, &Limits::default(), Observer::default());
+    assert!(optimum.proven_optimal);
+    let limits = Limits { threads: 2, ..Limits::default() };
+    let fit = |capacity| fits(&problem, capacity, &limits, Observer::default());
+    assert!(matches!(fit(optimum.pool_size), Fit::Yes(_)));
+    assert_eq!(fit(optimum.pool_size - 1), Fit::No);
+}
+
+#[test]
+fn a_planner_tells_how_far_it_is_and_can_be_cancelled() {
+    let problem = flat();
+    for strategy in [Strategy::Optimal, Strategy::Best] {
+        let cancel = AtomicBool::new(false);
+        let mut calls = 0;
+        let mut progress = |_: &Progress| {
+            calls += 1;
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
+        let limits = Limits { nodes: u64::MAX, ..Limits::default() };
+        let planner = Planner::new().strategy(strategy).limits(limits);
+        let plan = planner.plan_problem_observed(&problem, observer).unwrap();
+        assert!(verify_problem(&problem, &plan).is_empty());
+        assert_eq!((calls, plan.proven_optimal), (1, false));
+    }
 }

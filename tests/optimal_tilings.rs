@@ -83,7 +83,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
         problem.chunk(tile.begin..tile.end, tile.high - tile.low);
     }
     let problem = problem.build().unwrap();
-    let limits = Limits { nodes, time: None };
+    let limits = Limits { nodes, ..Limits::default() };
     let outcome = optimize(&problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (1 << 20, true), "{}", tiles.len());
 }
@@ -116,7 +116,7 @@ fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     }
     let problem = problem.build().unwrap();
     let start = |nodes| {
-        let limits = Limits { nodes, time: None };
+        let limits = Limits { nodes, ..Limits::default() };
         optimize(&problem, None, &limits, Observer::default())
     };
     assert!(start(0).pool_size > 1 << 20, "there is something to search for");

@@ -3,7 +3,9 @@
 use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memplan::{Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits};
+use memplan::{
+    Planner, Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits,
+};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
 /// every tensor.
@@ -74,21 +76,61 @@ pub(crate) struct StrategyArgs {
     /// The planner.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
     pub(crate) strategy: Strategy,
-    /// How far best and optimal search, in nodes; a million takes a second or so [default: 50000].
-    #[arg(long, value_name = "NODES")]
-    pub(crate) effort: Option<u64>,
-    /// How long they search at most, such as 2s or 500ms; the plan then depends on the machine.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) time_limit: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
 }
 
 impl StrategyArgs {
+    pub(crate) fn planner(&self, reading: &InputArgs) -> Planner {
+        planner(self.strategy, reading, &self.searching, &self.placing)
+    }
+}
+
+/// The library's planner with all options.
+fn planner(
+    strategy: Strategy,
+    reading: &InputArgs,
+    searching: &SearchArgs,
+    placing: &PlacingArgs,
+) -> Planner {
+    let mut planner =
+        Planner::new().strategy(strategy).lowering(reading.lowering()).limits(searching.limits());
+    if let Some(alignment) = placing.alignment {
+        planner = planner.alignment(alignment);
+    }
+    if let Some(padding) = placing.padding {
+        planner = planner.padding(padding);
+    }
+    planner
+}
+
+/// How far to search.
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// How far best and optimal search, in nodes; a million takes a second or so [default: 50000].
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    effort: Option<u64>,
+    /// How long they search at most, such as 2s or 500ms; the plan then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+    /// How many threads they search with, never more than there are cores; with several, the plan
+    /// depends on the machine, and is as small as that of one, or smaller.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+}
+
+impl SearchArgs {
     /// With a time alone, the time is the limit.
     pub(crate) fn limits(&self) -> Limits {
         let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
-        Limits { nodes: self.effort.unwrap_or(unlimited), time: self.time_limit }
+        Limits {
+            nodes: self.effort.unwrap_or(unlimited),
+            time: self.time_limit,
+            threads: self.threads.into(),
+        }
     }
 }
 
@@ -115,8 +157,10 @@ pub(crate) struct PlanArgs {
     /// Write the plan to a file, .json or .csv.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
-    /// Exit with 1 if the pool is larger than this many bytes.
-    #[arg(long, value_name = "BYTES")]
+    /// Does it fit into a pool of this size, such as 1048576 or 1MiB? Best and optimal search for a
+    /// plan that does, or a proof that none does. Without such a plan nothing is written, and the
+    /// exit code is 1.
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
     /// Print the plan as JSON.
     #[arg(long, conflicts_with = "csv")]
@@ -148,6 +192,8 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     #[command(flatten)]
+    pub(crate) searching: SearchArgs,
+    #[command(flatten)]
     pub(crate) placing: PlacingArgs,
     /// Print JSON.
     #[arg(long)]
@@ -165,6 +211,8 @@ pub(crate) struct ShowArgs {
     /// The planner; several, with commas between, for an .html file.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies())]
     strategy: Vec<Strategy>,
+    #[command(flatten)]
+    pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
     /// Columns of text [default: the terminal's, else 80].
@@ -190,6 +238,10 @@ impl ShowArgs {
         const DEFAULT: &[Strategy] = &[Strategy::Best];
         if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
     }
+
+    pub(crate) fn planner(&self, strategy: Strategy) -> Planner {
+        planner(strategy, &self.reading, &self.searching, &self.placing)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -202,6 +254,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
+    /// Say which chunks cannot fit together into a pool of this size, such as 1048576 or 1MiB.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]
+    pub(crate) capacity: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +309,39 @@ fn steps(text: &str) -> Result<Range<Step>, String> {
     Ok(number(from)?..number(to)?)
 }
 
+fn capacity(text: &str) -> Result<u64, String> {
+    let words = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB";
+    size(text).filter(|&bytes| bytes > 0).ok_or_else(|| words.to_owned())
+}
+
+/// A number of bytes, alone or in a unit; part of a byte counts as none.
+fn size(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u128); 10] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let unit = UNITS.iter().find_map(|&(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = unit.unwrap_or((text, 1));
+    let number = number.trim_end_matches(' ');
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 18 {
+        return None;
+    }
+    let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
+    let bytes = u128::from(whole.parse::<u64>().ok()?) * unit
+        + u128::from(part.parse::<u64>().ok()?) * unit / scale;
+    u64::try_from(bytes).ok()
+}
+
 fn dimension(text: &str) -> Result<(String, u64), String> {
     let (name, size) = text.split_once('=').ok_or("expected NAME=N, such as batch=8")?;
     let size = size.parse().map_err(|_| format!("'{size}' is not a whole number"))?;
@@ -265,4 +353,33 @@ fn strategies() -> impl clap::builder::TypedValueParser<Value = Strategy> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values = Strategy::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.summary()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Strategy>())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::size;
+
+    #[rstest]
+    #[case("0", Some(0))]
+    #[case("1048576", Some(1 << 20))]
+    #[case("1MiB", Some(1 << 20))]
+    #[case("1.5 KiB", Some(1536))]
+    #[case("2MB", Some(2_000_000))]
+    #[case("7 B", Some(7))]
+    #[case("18446744073709551615", Some(u64::MAX))]
+    #[case("18446744073709551616", None)]
+    #[case("16777216TiB", None)]
+    #[case("-1", None)]
+    #[case("1e6", None)]
+    #[case("1.", None)]
+    #[case(".5MiB", None)]
+    #[case("1.0000000000000000001MiB", None)]
+    #[case("1mib", None)]
+    #[case("MiB", None)]
+    #[case("", None)]
+    fn sizes_are_read(#[case] text: &str, #[case] bytes: Option<u64>) {
+        assert_eq!(size(text), bytes);
+    }
 }

@@ -8,11 +8,14 @@ use std::{
 };
 
 use memplan::{
-    OpSequence, Plan, Planner, Problem, Strategy,
+    Bytes, OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, Input},
     lower::{LoweringOptions, lower},
     networks,
-    planner::{self, search::Limits},
+    planner::{
+        self, PlanFit,
+        search::{self, Observer},
+    },
     report::{self, Size, StepNames},
     verify,
 };
@@ -23,7 +26,9 @@ use crate::cli::{
         CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs,
         VerifyArgs,
     },
-    files, say,
+    files,
+    progress::{is_interrupted, searching},
+    say,
     show::map_options,
 };
 
@@ -46,14 +51,22 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let input = input(args.input.as_deref(), &args.reading)?;
     let start = Instant::now();
-    let plan = make_plan(
-        &input,
-        args.input.as_deref(),
-        &args.reading,
-        args.planning.strategy,
-        &args.planning.placing,
-        args.planning.limits(),
-    )?;
+    let path = args.input.as_deref();
+    let (reading, planning) = (&args.reading, &args.planning);
+    let plan = match args.capacity {
+        None => make_plan(&input, path, planning.strategy, &planning.planner(reading))?,
+        Some(capacity) => match fit(&input, path, reading, planning, capacity)? {
+            PlanFit::Yes(plan) => plan,
+            PlanFit::No(plan) => {
+                say(&refusal(&plan, capacity));
+                return Ok(Verdict::Bad);
+            }
+            PlanFit::Unknown(plan) => {
+                say(&doubt(&plan, capacity));
+                return Ok(Verdict::Bad);
+            }
+        },
+    };
     let took = start.elapsed();
     let labels = match &input {
         Input::Problem(problem) => Some(problem.labels()),
@@ -79,19 +92,35 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         write!(out, "{}", report::summary(&plan, step_names(&input)))?;
+        if let Some(capacity) = args.capacity {
+            writeln!(out, "it fits the capacity, {}", Size(capacity))?;
+        }
     }
     out.flush()?;
-    match args.capacity {
-        Some(capacity) if plan.pool_size > capacity => {
-            say(&format!(
-                "the pool, {}, does not fit the capacity, {}",
-                Size(plan.pool_size),
-                Size(capacity)
-            ));
-            Ok(Verdict::Bad)
-        }
-        _ => Ok(Verdict::Good),
-    }
+    Ok(Verdict::Good)
+}
+
+/// That no plan fits.
+fn refusal(plan: &Plan, capacity: Bytes) -> String {
+    format!(
+        "no: it does not fit the capacity, {}; that no pool is smaller than {} is proven",
+        Size(capacity),
+        Size(plan.lower_bound)
+    )
+}
+
+/// That nobody knows whether some plan fits.
+fn doubt(plan: &Plan, capacity: Bytes) -> String {
+    let remedy = match plan.strategy {
+        Strategy::Best | Strategy::Optimal => "--effort and --time-limit say how far to search",
+        _ => "--strategy optimal searches for a plan that fits",
+    };
+    format!(
+        "not known: the pool found so far, {}, does not fit the capacity, {}; the lower bound is {}; {remedy}",
+        Size(plan.pool_size),
+        Size(capacity),
+        Size(plan.lower_bound)
+    )
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
@@ -139,12 +168,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
     let mut comparisons = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
         let input = files::read_input(path, &args.reading)?;
-        let problem = lowered(&input, path, args.reading.lowering())?;
-        let alignment = args.placing.alignment.unwrap_or(problem.alignment());
-        let padding = args.placing.padding.unwrap_or(problem.padding());
-        let problem =
-            problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(path), error))?;
-        comparisons.push((files::name(path), planner::compare(&problem)));
+        let problem = placed(&input, path, &args.reading, &args.placing)?;
+        let limits = args.searching.limits();
+        let comparison =
+            searching(None, |observer| planner::compare_observed(&problem, &limits, observer));
+        if is_interrupted() {
+            say("interrupted: best and optimal searched no further");
+        }
+        comparisons.push((files::name(path), comparison));
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     match &comparisons[..] {
@@ -158,17 +189,60 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     let input = input(args.input.as_deref(), &args.reading)?;
-    let plan = given_or_made(
-        &input,
-        args.input.as_deref(),
-        args.plan.as_deref(),
-        &args.reading,
-        &args.planning,
-    )?;
+    if let Some(capacity) = args.capacity {
+        return explain_capacity(args, &input, capacity);
+    }
+    let path = args.input.as_deref();
+    let plan = match (args.plan.as_deref(), path) {
+        (Some(plan), Some(path)) => {
+            files::read_plan(plan, &lowered(&input, path, args.reading.lowering())?)?
+        }
+        _ => {
+            make_plan(&input, path, args.planning.strategy, &args.planning.planner(&args.reading))?
+        }
+    };
     let steps = step_names(&input);
     let mut out = io::stdout().lock();
     write!(out, "{}\n{}", report::summary(&plan, steps), report::explain(&plan, steps))?;
     Ok(Verdict::Good)
+}
+
+/// Which chunks keep it from fitting, if it does not.
+fn explain_capacity(
+    args: &ExplainArgs,
+    input: &Input,
+    capacity: Bytes,
+) -> Result<Verdict, Failure> {
+    let path = args.input.as_deref();
+    let fit = fit(input, path, &args.reading, &args.planning, capacity)?;
+    let mut out = io::stdout().lock();
+    let plan = match fit {
+        PlanFit::Yes(plan) => {
+            let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
+            writeln!(out, "It fits: a pool of {pool} is enough, of a capacity of {capacity}.")?;
+            return Ok(Verdict::Good);
+        }
+        PlanFit::No(plan) => plan,
+        PlanFit::Unknown(plan) => {
+            say(&doubt(&plan, capacity));
+            return Ok(Verdict::Bad);
+        }
+    };
+    let problem =
+        placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
+    let limits = args.planning.searching.limits();
+    let found = searching(Some(capacity), |observer| {
+        search::conflict(&problem, capacity, &limits, observer)
+    });
+    match found {
+        Some(conflict) => {
+            let steps = step_names(input);
+            write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
+        }
+        // With a clock or several threads the same question may go another way.
+        None => say(&refusal(&plan, capacity)),
+    }
+    Ok(Verdict::Bad)
 }
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
@@ -244,42 +318,52 @@ pub(crate) fn lowered(
     }
 }
 
+/// The problem of an input with the alignment and padding asked for.
+pub(crate) fn placed(
+    input: &Input,
+    path: &Path,
+    reading: &InputArgs,
+    placing: &PlacingArgs,
+) -> Result<Problem, Failure> {
+    let problem = lowered(input, path, reading.lowering())?;
+    let alignment = placing.alignment.unwrap_or(problem.alignment());
+    let padding = placing.padding.unwrap_or(problem.padding());
+    problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(path), error))
+}
+
+/// A plan; after Ctrl-C, what the search has found till then.
 pub(crate) fn make_plan(
     input: &Input,
     path: Option<&Path>,
-    reading: &InputArgs,
     strategy: Strategy,
-    placing: &PlacingArgs,
-    limits: Limits,
+    planner: &Planner,
 ) -> Result<Plan, Failure> {
-    let mut planner = Planner::new().strategy(strategy).lowering(reading.lowering()).limits(limits);
-    if let Some(alignment) = placing.alignment {
-        planner = planner.alignment(alignment);
-    }
-    if let Some(padding) = placing.padding {
-        planner = planner.padding(padding);
-    }
-    let plan = match input {
-        Input::Sequence(sequence) => planner.plan(sequence),
-        Input::Problem(problem) => planner.plan_problem(problem),
+    let plan = |observer: Observer<'_>| match input {
+        Input::Sequence(sequence) => planner.plan_observed(sequence, observer),
+        Input::Problem(problem) => planner.plan_problem_observed(problem, observer),
     };
-    plan.map_err(|error| wrong(path, error))
+    let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
+    let plan = plan.map_err(|error| wrong(path, error))?;
+    if is_interrupted() && !plan.proven_optimal {
+        say("interrupted: this is the best plan so far; that none is smaller is not proven");
+    }
+    Ok(plan)
 }
 
-/// The plan in the file named, else one made now.
-fn given_or_made(
+/// Whether a plan fits.
+fn fit(
     input: &Input,
     path: Option<&Path>,
-    plan: Option<&Path>,
     reading: &InputArgs,
     planning: &StrategyArgs,
-) -> Result<Plan, Failure> {
-    match (plan, path) {
-        (Some(plan), Some(path)) => {
-            files::read_plan(plan, &lowered(input, path, reading.lowering())?)
-        }
-        _ => {
-            make_plan(input, path, reading, planning.strategy, &planning.placing, planning.limits())
-        }
-    }
+    capacity: Bytes,
+) -> Result<PlanFit, Failure> {
+    let planner = planning.planner(reading);
+    let fit = |observer: Observer<'_>| match input {
+        Input::Sequence(sequence) => planner.fit(sequence, capacity, observer),
+        Input::Problem(problem) => planner.fit_problem(problem, capacity, observer),
+    };
+    let searches = planning.strategy.searches();
+    let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };
+    fit.map_err(|error| wrong(path, error))
 }

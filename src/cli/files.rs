@@ -8,7 +8,7 @@ use std::{
 
 use memplan::import::{self, Format, ImportOptions, Input};
 
-use crate::cli::{Failure, args::InputArgs};
+use crate::cli::{Failure, args::InputArgs, interrupt};
 
 /// What a file is called in messages.
 pub(crate) fn name(path: &Path) -> String {
@@ -53,8 +53,15 @@ pub(crate) fn read_plan(path: &Path, problem: &memplan::Problem) -> Result<mempl
     import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed.
+/// Writes a file whole or not at all: beside it first, then renamed. Ctrl-C waits for it.
 pub(crate) fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    interrupt::finishing(|| write_beside(path, fill))
+}
+
+fn write_beside(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {

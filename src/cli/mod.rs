@@ -5,6 +5,8 @@
 mod args;
 mod commands;
 mod files;
+mod interrupt;
+mod progress;
 mod show;
 
 use std::{
@@ -47,6 +49,7 @@ impl From<io::Error> for Failure {
 pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     trace();
+    interrupt::listen();
     let result = match &arguments.command {
         None => commands::demo(),
         Some(Command::Plan(PlanArgs { input: None, .. })) if std::env::args_os().len() == 2 => {

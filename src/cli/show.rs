@@ -8,14 +8,13 @@ use std::{
 use memplan::{
     Plan, Problem, Step, Strategy,
     import::Input,
-    planner::search::Limits,
     report::{self, MapOptions, StepNames, SvgOptions},
 };
 
 use crate::cli::{
     Failure, Verdict,
     args::ShowArgs,
-    commands::{BUILT_IN, input, lowered, make_plan, step_names},
+    commands::{BUILT_IN, input, lowered, make_plan, placed, step_names},
     files,
 };
 
@@ -108,23 +107,14 @@ fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Fail
         (Some(plan), Some(path)) => {
             files::read_plan(plan, &lowered(input, path, args.reading.lowering())?)
         }
-        (_, path) => {
-            make_plan(input, path, &args.reading, strategy, &args.placing, Limits::default())
-        }
+        (_, path) => make_plan(input, path, strategy, &args.planner(strategy)),
     }
 }
 
 /// What the simulation starts from.
 fn problem(args: &ShowArgs, input: &Input) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
-    let problem = lowered(input, path, args.reading.lowering())?;
-    let (alignment, padding) = (problem.alignment(), problem.padding());
-    problem
-        .with_alignment(
-            args.placing.alignment.unwrap_or(alignment),
-            args.placing.padding.unwrap_or(padding),
-        )
-        .map_err(|error| Failure::Input(format!("{}: {error}", files::name(path))))
+    placed(input, path, &args.reading, &args.placing)
 }
 
 pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {

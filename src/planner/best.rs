@@ -5,8 +5,8 @@
 //! since none can be smaller. If none does, the search for the optimum goes on from the best.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! are left out if more than 10^8 pairs of chains conflict, a second or so for each; the number of
-//! pairs is known beforehand, so that no clock decides. The search is left out beyond 100 000
+//! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the number of
+//! pairs is known beforehand, so that no clock decides. The search is left out beyond 200 000
 //! chains, where its first packings take seconds.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
@@ -35,20 +35,20 @@ pub const CANDIDATES: &[Strategy] = &[
 ];
 
 /// The most conflicting pairs over which candidates walk.
-const MOST_CONFLICTS: u64 = 100_000_000;
+const MOST_CONFLICTS: u64 = 10_000_000;
 
 /// The most chains of a problem that is searched.
-const MOST_SEARCHED: usize = 100_000;
+const MOST_SEARCHED: usize = 200_000;
 
 /// Plans with every candidate until the lower bound is met, then searches with the default effort.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    layout_within(problem, &Limits::default())
+    layout_observed(problem, &Limits::default(), Observer::default())
 }
 
 /// Plans with every candidate until the lower bound is met, then searches within limits.
 #[must_use]
-pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
+pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -64,13 +64,18 @@ pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
         }
     }
     let Some((pool, cheap)) = best else { return Layout::default() };
-    if pool <= bound || problem.roots().nth(MOST_SEARCHED).is_some() {
+    if pool <= bound || !is_searched(problem) {
         return cheap;
     }
-    let found = search::optimize(problem, Some(&cheap), limits, Observer::default());
+    let found = search::optimize(problem, Some(&cheap), limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
     Layout { winner, lower_bound: found.lower_bound, ..found.layout }
+}
+
+/// Whether a problem is small enough to be searched.
+pub(super) fn is_searched(problem: &Problem) -> bool {
+    problem.roots().nth(MOST_SEARCHED).is_none()
 }
 
 /// Whether a candidate compares every pair of chains that conflict.

@@ -4,7 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Bytes, Problem, Strategy,
-    planner::{best, records::Boxes, tflite},
+    planner::{
+        best,
+        records::Boxes,
+        search::{Limits, Observer},
+        tflite,
+    },
 };
 
 /// What the strategies make of a problem.
@@ -48,6 +53,17 @@ const MOST_CONFLICTS: u64 = 200_000_000;
 /// Plans a problem with every strategy that takes it in reasonable time.
 #[must_use]
 pub fn compare(problem: &Problem) -> Comparison {
+    compare_observed(problem, &Limits::default(), Observer::default())
+}
+
+/// Like [`compare`]; strategies that search go as far as the limits say, tell how far they are, and
+/// can be cancelled.
+#[must_use]
+pub fn compare_observed(
+    problem: &Problem,
+    limits: &Limits,
+    mut observer: Observer<'_>,
+) -> Comparison {
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
@@ -55,7 +71,8 @@ pub fn compare(problem: &Problem) -> Comparison {
         .iter()
         .map(|&strategy| {
             let skipped = strategy.limit().is_some_and(too_large);
-            Entry { strategy, outcome: (!skipped).then(|| plan(problem, strategy)) }
+            let plan = || plan(problem, strategy, limits, observer.reborrow());
+            Entry { strategy, outcome: (!skipped).then(plan) }
         })
         .collect();
     Comparison {
@@ -66,9 +83,9 @@ pub fn compare(problem: &Problem) -> Comparison {
     }
 }
 
-fn plan(problem: &Problem, strategy: Strategy) -> Outcome {
+fn plan(problem: &Problem, strategy: Strategy, limits: &Limits, observer: Observer<'_>) -> Outcome {
     let start = Instant::now();
-    let layout = strategy.layout(problem);
+    let layout = strategy.layout_observed(problem, limits, observer);
     let took = start.elapsed();
     Outcome {
         pool_size: layout.pool_size(problem),

@@ -7,6 +7,7 @@ pub mod best_fit;
 mod chunk_order;
 mod compare;
 mod error;
+mod fit;
 pub mod free_list;
 pub mod interval_move;
 mod layout;
@@ -21,8 +22,9 @@ pub mod tflite;
 
 use tracing::{debug, info};
 
-pub use compare::{Comparison, Entry, Outcome, compare};
+pub use compare::{Comparison, Entry, Outcome, compare, compare_observed};
 pub use error::PlanError;
+pub use fit::PlanFit;
 pub use layout::{Layout, ObjectTable};
 pub use objects::{Objects, Offsets};
 pub use records::{Record, RecordError, Records, Size};
@@ -31,6 +33,7 @@ pub use strategy::{Strategy, UnknownStrategy};
 use crate::{
     Bytes, OpSequence, Plan, Problem,
     lower::{LoweringOptions, lower},
+    planner::search::Observer,
 };
 
 /// How to plan. Every option has a default; a planner holds no state and can be used again.
@@ -105,9 +108,40 @@ impl Planner {
     /// If the sequence cannot be lowered, or the alignment is not a power of two, or sizes do not
     /// add up in 64 bits.
     pub fn plan(&self, sequence: &OpSequence) -> Result<Plan, PlanError> {
+        self.plan_observed(sequence, Observer::default())
+    }
+
+    /// Plans an operator sequence; a strategy that searches tells how far it is, and ends early,
+    /// with the best so far, when it is cancelled.
+    ///
+    /// ```
+    /// use std::{sync::atomic::AtomicBool, time::Duration};
+    ///
+    /// use memplan::{Planner, Strategy, networks, planner::search::{Limits, Observer}};
+    ///
+    /// // For another thread, or a signal handler, to set.
+    /// let cancel = AtomicBool::new(false);
+    /// let mut progress = |progress: &_| println!("{progress:?}");
+    /// let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
+    /// let limits =
+    ///     Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)), ..Limits::default() };
+    /// let planner = Planner::new().strategy(Strategy::Optimal).limits(limits);
+    /// let plan = planner.plan_observed(&networks::mobilenet_v2(1)?, observer)?;
+    /// assert!(plan.proven_optimal);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn plan_observed(
+        &self,
+        sequence: &OpSequence,
+        observer: Observer<'_>,
+    ) -> Result<Plan, PlanError> {
         let lowered = lower(sequence, self.lowering)?;
         let problem = self.adjust(lowered.problem)?;
-        let layout = self.layout(&problem);
+        let layout = self.layout(&problem, observer);
         Ok(Plan::of_sequence(sequence, &lowered.homes, &problem, self.strategy, &layout))
     }
 
@@ -117,9 +151,68 @@ impl Planner {
     ///
     /// If the alignment is not a power of two, or sizes do not add up in 64 bits.
     pub fn plan_problem(&self, problem: &Problem) -> Result<Plan, PlanError> {
+        self.plan_problem_observed(problem, Observer::default())
+    }
+
+    /// Plans chunks whose lifetimes are known, like [`plan_observed`](Self::plan_observed).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan_problem`](Self::plan_problem).
+    pub fn plan_problem_observed(
+        &self,
+        problem: &Problem,
+        observer: Observer<'_>,
+    ) -> Result<Plan, PlanError> {
         let problem = self.adjust(problem.clone())?;
-        let layout = self.layout(&problem);
+        let layout = self.layout(&problem, observer);
         Ok(Plan::of_problem(&problem, self.strategy, &layout))
+    }
+
+    /// Says whether an operator sequence fits into a pool of `capacity` bytes. [`Strategy::Best`] and
+    /// [`Strategy::Optimal`] search for a plan that fits, or a proof that there is none, within the
+    /// limits; the others plan as always.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks, planner::{PlanFit, search::Observer}};
+    ///
+    /// let sequence = networks::mobilenet_v2(1)?;
+    /// let fit = |capacity| Planner::new().fit(&sequence, capacity, Observer::default());
+    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size <= 6 << 20));
+    /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn fit(
+        &self,
+        sequence: &OpSequence,
+        capacity: Bytes,
+        observer: Observer<'_>,
+    ) -> Result<PlanFit, PlanError> {
+        let lowered = lower(sequence, self.lowering)?;
+        let problem = self.adjust(lowered.problem)?;
+        let (answer, layout) = self.fit_layout(&problem, capacity, observer);
+        let homes = &lowered.homes;
+        Ok(answer(Plan::of_sequence(sequence, homes, &problem, self.strategy, &layout)))
+    }
+
+    /// Says whether chunks whose lifetimes are known fit, like [`fit`](Self::fit).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan_problem`](Self::plan_problem).
+    pub fn fit_problem(
+        &self,
+        problem: &Problem,
+        capacity: Bytes,
+        observer: Observer<'_>,
+    ) -> Result<PlanFit, PlanError> {
+        let problem = self.adjust(problem.clone())?;
+        let (answer, layout) = self.fit_layout(&problem, capacity, observer);
+        Ok(answer(Plan::of_problem(&problem, self.strategy, &layout)))
     }
 
     fn adjust(&self, problem: Problem) -> Result<Problem, PlanError> {
@@ -128,8 +221,8 @@ impl Planner {
         Ok(problem.with_alignment(alignment, padding)?)
     }
 
-    fn layout(&self, problem: &Problem) -> Layout {
-        let layout = self.strategy.layout_within(problem, &self.limits);
+    fn layout(&self, problem: &Problem, observer: Observer<'_>) -> Layout {
+        let layout = self.strategy.layout_observed(problem, &self.limits, observer);
         debug!(target: "memplan::plan", strategy = %self.strategy, chunks = problem.len(), "laid out");
         info!(
             target: "memplan::plan",

@@ -6,7 +6,7 @@ use crate::{
     Problem,
     planner::{
         Layout, best, best_fit, free_list, interval_move, nnvm, pushdown,
-        search::{self, Limits},
+        search::{self, Limits, Observer},
         tflite,
     },
 };
@@ -47,11 +47,29 @@ macro_rules! strategies {
             /// Like [`layout`](Self::layout); strategies that search go as far as the limits say.
             #[must_use]
             pub fn layout_within(self, problem: &Problem, limits: &Limits) -> Layout {
+                self.layout_observed(problem, limits, Observer::default())
+            }
+
+            /// Like [`layout_within`](Self::layout_within); strategies that search tell how far they
+            /// are, and can be cancelled.
+            #[must_use]
+            pub fn layout_observed(
+                self,
+                problem: &Problem,
+                limits: &Limits,
+                observer: Observer<'_>,
+            ) -> Layout {
                 match self {
-                    Self::Best => best::layout_within(problem, limits),
-                    Self::Optimal => search::layout_within(problem, limits),
+                    Self::Best => best::layout_observed(problem, limits, observer),
+                    Self::Optimal => search::layout_observed(problem, limits, observer),
                     _ => self.layout(problem),
                 }
+            }
+
+            /// Whether the strategy searches: only then limits and an observer make a difference.
+            #[must_use]
+            pub const fn searches(self) -> bool {
+                matches!(self, Self::Best | Self::Optimal)
             }
 
             /// The largest number of chains that the strategy plans in reasonable time: ten seconds
@@ -68,7 +86,7 @@ macro_rules! strategies {
 strategies! {
     #[default]
     Best "best", None => best::layout, "the smallest pool among the cheap planners";
-    Optimal "optimal", Some(100_000) => search::layout,
+    Optimal "optimal", None => search::layout,
         "an anytime search for the smallest pool, with a proof when it has one";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";

@@ -1,6 +1,7 @@
 //! Plans for people and other programs: text, memory maps, JSON, CSV. A plan in, text out.
 
 mod compare;
+mod conflict;
 #[cfg(feature = "files")]
 mod csv;
 mod describe;
@@ -22,6 +23,7 @@ mod trace;
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
 pub use compare::{comparison, comparisons, seconds};
+pub use conflict::conflict;
 #[cfg(feature = "files")]
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;

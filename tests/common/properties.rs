@@ -7,6 +7,7 @@ use memplan::{
     OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
     import::{Format, ImportOptions, Input, read_input, read_plan},
     lower::{LoweringOptions, lower},
+    planner::search::Limits,
     problem::{ChunkId, Ids, Request},
     report::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
@@ -57,7 +58,7 @@ pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize,
     let strategy = *random.choose(Strategy::ALL)?;
     let alignment = 1 << random.int_in_range(0..=4)?;
     let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-    let planner = Planner::new().strategy(strategy).alignment(alignment).padding(padding);
+    let planner = planner(strategy).alignment(alignment).padding(padding);
     let planned = all_options()
         .filter(|&options| is_planned_rightly(&sequence, &planner.clone().lowering(options)))
         .count();
@@ -87,14 +88,37 @@ pub fn rebuilt(
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
 }
 
+/// A planner that does not search for long: many cases say more.
+fn planner(strategy: Strategy) -> Planner {
+    Planner::new().strategy(strategy).limits(Limits { nodes: 200, ..Limits::default() })
+}
+
 fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
-    let plan = Planner::new().strategy(strategy).plan_problem(problem).unwrap();
+    let plan = planner(strategy).plan_problem(problem).unwrap();
     assert_eq!(verify_problem(problem, &plan), [], "{strategy}: {problem:#?}");
     plan
 }
 
 fn offsets(plan: &Plan) -> Vec<u64> {
     plan.chunks.iter().map(|chunk| chunk.offset).collect()
+}
+
+/// The same problem with its chunks in another order: each at the place given for it.
+fn shuffled(problem: &Problem, places: &[usize]) -> Problem {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|&at| places[at]);
+    let mut shuffled = Problem::builder();
+    let mut ids = vec![None; places.len()];
+    for at in order {
+        let chunk = problem.chunks()[at];
+        ids[at] = Some(shuffled.chunk(chunk.begin..chunk.end, chunk.size));
+    }
+    let id = |old: ChunkId| ids[old.index()].unwrap();
+    for &request in problem.requests() {
+        let (overwriter, overwritten) = (id(request.overwriter), id(request.overwritten));
+        shuffled.request(Request { overwriter, overwritten, ..request });
+    }
+    shuffled.alignment(problem.alignment()).padding(problem.padding()).build().unwrap()
 }
 
 /// A random problem is planned rightly, and plans change with the problem as they must.
@@ -104,11 +128,16 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let strategy = *random.choose(Strategy::ALL)?;
     let plan = plan_of(&problem, strategy);
 
-    // Ids are names: other ids, same offsets.
-    let mut ids: Vec<u64> = (0..problem.len() as u64).collect();
-    for at in 1..ids.len() {
-        ids.swap(at, random.choose_index(at + 1)?);
+    // The live bytes; a search may raise the bound of one problem further than of another.
+    let live = |problem: &Problem| problem.lower_bound().bytes;
+
+    let mut places: Vec<usize> = (0..problem.len()).collect();
+    for at in 1..places.len() {
+        places.swap(at, random.choose_index(at + 1)?);
     }
+
+    // Ids are names: other ids, same offsets.
+    let ids = places.iter().map(|&place| place as u64).collect();
     let mut named = Problem::builder();
     for chunk in problem.chunks() {
         named.chunk(chunk.begin..chunk.end, chunk.size);
@@ -121,8 +150,14 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let named = named.alignment(alignment).padding(padding).build().unwrap();
     assert_eq!(offsets(&plan_of(&named, strategy)), offsets(&plan), "{strategy}: {problem:#?}");
 
-    // The live bytes; a search may raise the bound of one problem further than of another.
-    let live = |problem: &Problem| problem.lower_bound().bytes;
+    // The same chunks in another order: ties may fall otherwise, but no less is needed.
+    let shuffled = shuffled(&problem, &places);
+    let shuffled_plan = plan_of(&shuffled, strategy);
+    assert_eq!(verify_problem(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
+    if problem.requests().is_empty() {
+        assert_eq!(live(&shuffled), live(&problem));
+        assert!(shuffled_plan.pool_size >= plan.lower_bound, "{strategy}: {shuffled:#?}");
+    }
 
     // All sizes times a number, alignment, too: all offsets times that number.
     if padding == 0 && strategy != Strategy::Nnvm {
@@ -190,7 +225,7 @@ pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<(
     let longer = longer.build().unwrap();
     let strategy = *random.choose(Strategy::ALL)?;
     for options in all_options() {
-        let planner = Planner::new().strategy(strategy).lowering(options);
+        let planner = planner(strategy).lowering(options);
         let Ok(before) = planner.plan(&sequence) else { continue };
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();

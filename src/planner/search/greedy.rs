@@ -41,6 +41,10 @@ const KEYS: [Key; 7] = [
 /// Of more bodies than this, only the first orders are tried.
 const MANY: usize = 5000;
 
+/// A packing that looks at more runs of taken bytes is given up: seconds of work. Networks stay far
+/// below, random lives of 10^5 chunks do not.
+const MOST_WORK: u64 = 300_000_000;
+
 impl Body {
     fn life(&self) -> u128 {
         (self.end - self.begin).into()
@@ -78,8 +82,8 @@ impl<'a> Greedy<'a> {
         if self.bodies.len() > MANY { &KEYS[..2] } else { &KEYS }
     }
 
-    /// Packs all bodies in an order.
-    pub(super) fn pack(&mut self, key: Key) -> Layout {
+    /// Packs all bodies in an order, unless that takes too much work.
+    pub(super) fn pack(&mut self, key: Key) -> Option<Layout> {
         self.place(&self.order(key), None)
     }
 
@@ -88,8 +92,9 @@ impl<'a> Greedy<'a> {
         self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
     }
 
-    /// Keeps the offsets of some roots and places the others around them.
-    pub(super) fn complete(&mut self, kept: &[(ChunkId, Bytes)]) -> Layout {
+    /// Keeps the offsets of some roots and places the others around them, unless that takes too much
+    /// work.
+    pub(super) fn complete(&mut self, kept: &[(ChunkId, Bytes)]) -> Option<Layout> {
         let mut bases = vec![None; self.problem.len()];
         for &(root, base) in kept {
             bases[root.index()] = Some(base);
@@ -104,7 +109,7 @@ impl<'a> Greedy<'a> {
     }
 
     /// Each body at its lowest free offset, or, before all others, where it is kept.
-    fn place(&mut self, order: &[usize], kept: Option<&[Option<Bytes>]>) -> Layout {
+    fn place(&mut self, order: &[usize], kept: Option<&[Option<Bytes>]>) -> Option<Layout> {
         let mut bases = vec![0; self.problem.len()];
         let kept = |b: usize| kept.and_then(|kept| kept[self.bodies[b].root.index()]);
         let first = order.iter().filter(|&&b| kept(b).is_some());
@@ -115,8 +120,11 @@ impl<'a> Greedy<'a> {
             let base = kept(b).unwrap_or_else(|| self.taken.lowest(segments, self.problem));
             bases[root.index()] = base;
             self.taken.take(segments, base);
+            if self.taken.work > MOST_WORK {
+                return None;
+            }
         }
-        Layout::from_roots(self.problem, |root| bases[root.index()])
+        Some(Layout::from_roots(self.problem, |root| bases[root.index()]))
     }
 }
 
@@ -220,7 +228,7 @@ mod tests {
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
                 let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
-                let layout = greedy.pack(key);
+                let layout = greedy.pack(key).unwrap();
                 for (at, &root) in order.iter().enumerate() {
                     let stands = |base| {
                         let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
@@ -232,7 +240,7 @@ mod tests {
                 // Kept where they are, a few of them are stood around by the others.
                 let some: Vec<(ChunkId, Bytes)> =
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
-                let completed = greedy.complete(&some);
+                let completed = greedy.complete(&some).unwrap();
                 assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
                 let all: Vec<(ChunkId, Bytes)> =
                     order.iter().map(|&root| (root, completed.offset(root))).collect();

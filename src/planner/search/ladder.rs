@@ -3,62 +3,88 @@
 //! The lower bound comes first: tight limits are often easier than loose ones, for waste is refuted
 //! at once, and a packing at the bound is its own proof. Then limits a little above it, and more, until
 //! something packs, and lower again. Every sweep has twice the rounds of the one before. A refuted
-//! limit raises the bound.
+//! limit raises the bound. Several threads climb ladders of their own, and share what they find.
 
-use super::{Report, instance::Instance, rounds::Rounds, tree::End};
+use super::{
+    instance::Instance,
+    rounds::Rounds,
+    threads::{Board, Stop},
+    tree::End,
+};
 
 /// The limits of a sweep, in 64ths of the way from the bound to the best packing.
 const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 
-/// What the ladder found, in units.
-pub(super) struct Climb {
-    /// No pool is smaller.
-    pub bound: u64,
-    /// The size of the best packing known.
-    pub best: u64,
-    /// Its offsets, by body, if it is better than what was known before.
-    pub offsets: Option<Vec<u64>>,
-    pub nodes: u64,
-}
+/// The limits of threads other than the first: half the rounds at the bound, where a packing is its
+/// own proof, and larger steps down.
+const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
-/// Searches from a bound and the size of a packing that is known, both multiples of the alignment.
+/// Searches from what stands on the board, and writes there what it finds, until the two meet or
+/// until `stop`, or until there are `last` nodes; gives how many there were. Threads other than the
+/// first, 0, go on from what others find.
 pub(super) fn climb(
     inst: &Instance,
-    (bound, best): (u64, u64),
-    nodes: u64,
-    report: &mut Report<'_>,
-) -> Climb {
-    let mut found = Climb { bound, best, offsets: None, nodes: 0 };
-    let mut rounds = Rounds::new(inst);
+    thread: u64,
+    last: u64,
+    board: &Board,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let (mut bound, mut best) = board.standing();
+    let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
+    let mut rounds = Rounds::new(inst, thread);
     let mut share = 6;
     let mut stopped = false;
     let mut rung = 0;
-    while !stopped && found.bound < found.best && rounds.nodes() < nodes {
-        let gap = u128::from(found.best - found.bound) * RUNGS[rung] / 64;
+    while !stopped && bound < best && rounds.nodes() < last {
+        let gap = u128::from(best - bound) * rungs[rung] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.align * inst.align;
-        let limit = found.bound + step;
-        let (bound, best) = (found.bound * inst.unit, found.best * inst.unit);
+        let limit = bound + step;
         let rounds_now = if rung == 0 { 2 * share } else { share };
-        let end = rounds.decide(limit, rounds_now, nodes, &mut |nodes| {
-            stopped = stopped || report.stop(nodes, bound, best);
+        let end = rounds.decide(limit, rounds_now, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, (bound, best)) || board.is_over();
             stopped
         });
         match end {
             // The same rung is lower now.
             End::Packed => {
-                found.offsets = Some(rounds.offsets().to_vec());
-                found.best = height(inst, rounds.offsets()).max(found.bound);
+                best = height(inst, rounds.offsets()).max(bound);
+                board.packed(best, rounds.offsets());
             }
-            End::Refuted => found.bound = limit + inst.align,
-            End::Spent if rung + 1 < RUNGS.len() => rung += 1,
+            End::Refuted => {
+                bound = limit + inst.align;
+                board.refuted(bound);
+            }
+            End::Spent if rung + 1 < rungs.len() => rung += 1,
             End::Spent => {
                 rung = 0;
                 share = share.saturating_mul(2);
             }
         }
+        if thread > 0 {
+            (bound, best) = board.standing();
+        }
     }
-    found.nodes = rounds.nodes();
-    found
+    rounds.nodes()
+}
+
+/// Asks whether everything fits under one limit; the answer goes to the board.
+pub(super) fn ask(
+    inst: &Instance,
+    limit: u64,
+    thread: u64,
+    last: u64,
+    board: &Board,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let mut rounds = Rounds::new(inst, thread);
+    let standing = board.standing();
+    let mut stop = |nodes| stop(nodes, standing) || board.is_over();
+    match rounds.decide(limit, u64::MAX, last, &mut stop) {
+        End::Packed => board.packed(limit, rounds.offsets()),
+        End::Refuted => board.refuted(limit + inst.align),
+        End::Spent => {}
+    }
+    rounds.nodes()
 }
 
 /// The height of a packing, a multiple of the alignment.

@@ -16,6 +16,7 @@
 //! | `refuted` | what failed once, remembered |
 //! | `rounds` | restarts with other orders: does everything fit under a limit? |
 //! | `ladder` | limits in turn: the smallest |
+//! | `threads` | several searches of one problem |
 //! | `greedy` | first packings |
 //! | `taken` | the bytes that a first packing has taken, by time |
 
@@ -27,6 +28,7 @@ mod rounds;
 mod skyline;
 mod survey;
 mod taken;
+mod threads;
 mod tree;
 mod valley;
 
@@ -38,12 +40,11 @@ use std::{
 use crate::{
     Bytes, Problem,
     planner::{Layout, pushdown},
-    problem::ChunkId,
+    problem::{ChunkId, Segment},
 };
 use greedy::Greedy;
 use instance::Instance;
-use rounds::Rounds;
-use tree::End;
+use threads::Board;
 
 /// How far to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,16 @@ pub struct Limits {
     pub nodes: u64,
     /// The longest time, if any. With it, the answer depends on the machine.
     pub time: Option<Duration>,
+    /// The threads that search at once, at least one, and no more than there are cores. Each has all
+    /// the nodes, and all end with the first. The answer of several is as good as that of one for
+    /// the same nodes, or better; which of several good ones it is depends on the machine.
+    pub threads: usize,
 }
 
 impl Default for Limits {
-    /// 50 000 nodes, some hundredths of a second; no time limit.
+    /// 50 000 nodes, some hundredths of a second; no time limit; one thread.
     fn default() -> Self {
-        Self { nodes: 50_000, time: None }
+        Self { nodes: 50_000, time: None, threads: 1 }
     }
 }
 
@@ -69,7 +74,7 @@ pub struct Progress {
     pub lower_bound: Bytes,
     /// The best pool so far, in bytes.
     pub best: Bytes,
-    /// Nodes so far.
+    /// Nodes so far, of all threads.
     pub nodes: u64,
 }
 
@@ -80,6 +85,15 @@ pub struct Observer<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Called every few hundred nodes.
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+}
+
+impl Observer<'_> {
+    /// The same hooks, for one of several searches.
+    pub fn reborrow(&mut self) -> Observer<'_> {
+        let hook = |hook| -> &mut dyn FnMut(&Progress) { hook };
+        let progress = self.progress.as_deref_mut().map(hook);
+        Observer { cancel: self.cancel, progress }
+    }
 }
 
 /// The answer of [`optimize`].
@@ -93,7 +107,7 @@ pub struct Outcome {
     pub lower_bound: Bytes,
     /// Whether the pool is proven the smallest.
     pub proven_optimal: bool,
-    /// The nodes it took.
+    /// The nodes it took, of all threads.
     pub nodes: u64,
 }
 
@@ -132,19 +146,21 @@ pub enum Fit {
 struct Report<'a> {
     until: Option<Instant>,
     observer: Observer<'a>,
+    /// The nodes of what was searched before.
+    before: u64,
     stopped: bool,
 }
 
 impl<'a> Report<'a> {
     fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
-        Self { until, observer, stopped: false }
+        Self { until, observer, before: 0, stopped: false }
     }
 
     /// Tells how far the search is, and asks whether it is to stop.
     fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
         if let Some(progress) = &mut self.observer.progress {
-            progress(&Progress { lower_bound, best, nodes });
+            progress(&Progress { lower_bound, best, nodes: self.before + nodes });
         }
         self.stopped = self.stopped
             || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
@@ -156,13 +172,13 @@ impl<'a> Report<'a> {
 /// Looks for the smallest pool with the default effort.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    layout_within(problem, &Limits::default())
+    layout_observed(problem, &Limits::default(), Observer::default())
 }
 
-/// Looks for the smallest pool within limits.
+/// Looks for the smallest pool within limits; see [`optimize`], which tells more.
 #[must_use]
-pub fn layout_within(problem: &Problem, limits: &Limits) -> Layout {
-    let outcome = optimize(problem, None, limits, Observer::default());
+pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
+    let outcome = optimize(problem, None, limits, observer);
     Layout { lower_bound: outcome.lower_bound, ..outcome.layout }
 }
 
@@ -197,7 +213,7 @@ pub fn optimize(
         let enough = outcome.lower_bound;
         pack(problem, &mut greedy, &mut outcome, enough, &mut report);
         if outcome.pool_size > enough && !report.stopped && limits.nodes > 0 {
-            search(problem, &mut greedy, &mut outcome, limits.nodes, &mut report);
+            search(problem, &mut greedy, &mut outcome, limits, &mut report);
         }
     }
     outcome.proven_optimal = outcome.lower_bound == outcome.pool_size;
@@ -216,7 +232,9 @@ fn pack(
         if outcome.pool_size <= enough || report.stop(0, outcome.lower_bound, outcome.pool_size) {
             break;
         }
-        outcome.better(problem, greedy.pack(key));
+        if let Some(packing) = greedy.pack(key) {
+            outcome.better(problem, packing);
+        }
     }
 }
 
@@ -225,28 +243,43 @@ fn search(
     problem: &Problem,
     greedy: &mut Greedy<'_>,
     outcome: &mut Outcome,
-    nodes: u64,
+    limits: &Limits,
     report: &mut Report<'_>,
 ) {
     let roots: Vec<_> = problem.roots().collect();
     if roots.len() <= LARGE {
-        let (found, bound) = climb(problem, &roots, outcome, nodes, report);
-        if let Some(bases) = found {
-            outcome.better(problem, greedy.complete(&bases));
-        }
-        outcome.lower_bound = outcome.lower_bound.max(bound).min(outcome.pool_size);
+        climb_and_complete(problem, &roots, greedy, outcome, limits, report);
         return;
     }
+    let mut left = limits.nodes;
     for crowd in CROWDS {
         let core = greedy.crowded(outcome.lower_bound / 100 * crowd);
-        let nodes = nodes.saturating_sub(outcome.nodes) / 3 * 2;
-        if let (Some(bases), _) = climb(problem, &core, outcome, nodes, report) {
-            outcome.better(problem, greedy.complete(&bases));
-        }
+        let limits = Limits { nodes: left / 3 * 2, ..*limits };
+        let nodes = climb_and_complete(problem, &core, greedy, outcome, &limits, report);
+        left = left.saturating_sub(nodes);
         if outcome.pool_size == outcome.lower_bound || report.stopped {
             break;
         }
     }
+}
+
+/// Packs some of the roots better than the best pool, and all others around them; tells the nodes of
+/// the first thread.
+fn climb_and_complete(
+    problem: &Problem,
+    roots: &[ChunkId],
+    greedy: &mut Greedy<'_>,
+    outcome: &mut Outcome,
+    limits: &Limits,
+    report: &mut Report<'_>,
+) -> u64 {
+    let climb = climb(problem, roots, outcome, limits, report);
+    if let Some(packing) = climb.bases.and_then(|bases| greedy.complete(&bases)) {
+        outcome.better(problem, packing);
+    }
+    // What some of the chains need at least, all need.
+    outcome.lower_bound = outcome.lower_bound.max(climb.bound).min(outcome.pool_size);
+    climb.nodes
 }
 
 /// Problems of more chains are not searched whole.
@@ -255,82 +288,127 @@ const LARGE: usize = 5000;
 /// How crowded a step of the core is, in percent of the lower bound.
 const CROWDS: [Bytes; 3] = [95, 90, 80];
 
-/// Packs some of the roots better than the best pool; gives their offsets, if it can, and a lower
-/// bound of what they need.
+/// What came of packing some of the roots.
+struct Climb {
+    /// Their offsets, if that is better than the best pool.
+    bases: Option<Vec<(ChunkId, Bytes)>>,
+    /// They need no less.
+    bound: Bytes,
+    /// The nodes of the first thread.
+    nodes: u64,
+}
+
+/// Packs some of the roots better than the best pool.
 fn climb(
     problem: &Problem,
     roots: &[ChunkId],
     outcome: &mut Outcome,
-    nodes: u64,
+    limits: &Limits,
     report: &mut Report<'_>,
-) -> (Option<Vec<(ChunkId, Bytes)>>, Bytes) {
+) -> Climb {
     let inst = Instance::new(problem, roots);
     let step = inst.unit * inst.align;
     // Every pool that the search makes is a multiple of the step, and some smallest one is.
     let bound = outcome.lower_bound.div_ceil(step) * inst.align;
     let best = outcome.pool_size.div_ceil(step) * inst.align;
-    let climb = ladder::climb(&inst, (bound.max(inst.bound()), best), nodes, report);
-    outcome.nodes += climb.nodes;
-    let bases = climb.offsets.map(|offsets| {
+    let board = Board::new(bound.max(inst.bound()), best);
+    let whole = roots.len() == problem.roots().count();
+    let mut stop = |nodes, _| {
+        let (bound, best) = board.standing();
+        let best = if whole { best * inst.unit } else { outcome.pool_size };
+        report.stop(nodes + board.helped(), bound * inst.unit, best)
+    };
+    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
+        ladder::climb(&inst, thread, limits.nodes, &board, stop)
+    });
+    report.before += nodes + board.helped();
+    outcome.nodes = report.before;
+    let bound = board.standing().0 * inst.unit;
+    let bases = board.into_offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
     });
-    (bases, climb.bound * inst.unit)
+    Climb { bases, bound, nodes }
 }
 
 /// Asks whether a problem fits into a pool of `capacity` bytes.
 #[must_use]
 pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Observer<'_>) -> Fit {
+    fits_reporting(problem, capacity, limits, &mut Report::new(limits, observer))
+}
+
+fn fits_reporting(
+    problem: &Problem,
+    capacity: Bytes,
+    limits: &Limits,
+    report: &mut Report<'_>,
+) -> Fit {
     if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let mut report = Report::new(limits, observer);
     let mut outcome = Outcome::of(problem, pushdown::layout(problem));
     if outcome.pool_size > capacity {
-        pack(problem, &mut Greedy::new(problem), &mut outcome, capacity, &mut report);
+        pack(problem, &mut Greedy::new(problem), &mut outcome, capacity, report);
     }
     if outcome.pool_size <= capacity {
         return Fit::Yes(outcome.layout);
     }
     let roots: Vec<_> = problem.roots().collect();
-    decide(problem, &roots, capacity, limits.nodes, &mut report)
+    decide(problem, &roots, capacity, limits, report)
 }
 
-/// An irreducible set of chunks that cannot fit together into `capacity` bytes: roots of chains,
-/// which all fit once any one is left out. `None` if the problem fits, or if the limits are not
-/// enough to tell. Each question that the reduction asks may take the nodes of `limits`; where one
-/// is not answered, the root stays, and the set may be larger than it has to be.
+/// Chunks that cannot fit together, the answer of [`conflict`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The roots of their chains.
+    pub roots: Vec<ChunkId>,
+    /// Whether all others fit once any one root is left out. If not, the limits were not enough to
+    /// tell of some root, and it stayed.
+    pub irreducible: bool,
+}
+
+/// Looks for an irreducible set of chains that cannot fit together into `capacity` bytes. `None` if
+/// the problem fits, or if the limits are not enough to tell. Each question that the reduction asks
+/// may take the nodes of `limits`, and all together the time.
 #[must_use]
 pub fn conflict(
     problem: &Problem,
     capacity: Bytes,
     limits: &Limits,
     observer: Observer<'_>,
-) -> Option<Vec<ChunkId>> {
+) -> Option<Conflict> {
     let mut report = Report::new(limits, observer);
-    let mut set: Vec<ChunkId> = problem.roots().collect();
-    let mut refuted =
-        |set: &[ChunkId]| decide(problem, set, capacity, limits.nodes, &mut report) == Fit::No;
-    if !refuted(&set) {
+    if fits_reporting(problem, capacity, limits, &mut report) != Fit::No {
         return None;
     }
+    let bound = problem.lower_bound();
+    let mut roots: Vec<ChunkId> = problem.roots().collect();
+    if bound.bytes > capacity {
+        let alive = |segment: Segment| (segment.begin..segment.end).contains(&bound.peak_step);
+        roots.retain(|&root| problem.segments(root).any(alive));
+    }
+    // What is small goes first, so that few remain.
+    roots.sort_by_key(|&root| problem.padded_size(root));
     // Leave out runs of half the set, of a quarter, and so on down to single roots.
-    let mut run = set.len().div_ceil(2);
+    let mut run = roots.len().div_ceil(2);
     loop {
-        let mut at = 0;
-        while at < set.len() {
-            let end = (at + run).min(set.len());
-            let rest: Vec<ChunkId> = [&set[..at], &set[end..]].concat();
-            if refuted(&rest) {
-                set = rest;
-            } else {
-                at = end;
+        let (mut at, mut irreducible) = (0, true);
+        while at < roots.len() && !report.stopped {
+            let end = (at + run).min(roots.len());
+            let rest: Vec<ChunkId> = [&roots[..at], &roots[end..]].concat();
+            match decide(problem, &rest, capacity, limits, &mut report) {
+                Fit::No => roots = rest,
+                answer => {
+                    irreducible &= answer != Fit::Unknown;
+                    at = end;
+                }
             }
         }
-        if run <= 1 {
-            return Some(set);
+        if run <= 1 || report.stopped {
+            roots.sort_unstable();
+            return Some(Conflict { roots, irreducible: irreducible && !report.stopped });
         }
-        run = run.div_ceil(2).min(set.len());
+        run = run.div_ceil(2).min(roots.len());
     }
 }
 
@@ -338,7 +416,7 @@ fn decide(
     problem: &Problem,
     roots: &[ChunkId],
     capacity: Bytes,
-    nodes: u64,
+    limits: &Limits,
     report: &mut Report<'_>,
 ) -> Fit {
     let inst = Instance::new(problem, roots);
@@ -346,19 +424,21 @@ fn decide(
     if limit < inst.bound() {
         return Fit::No;
     }
-    let mut rounds = Rounds::new(&inst);
-    let end = rounds.decide(limit, u64::MAX, nodes, &mut |nodes| {
-        report.stop(nodes, inst.bound() * inst.unit, capacity)
+    // As if a packing were known that is one step too large.
+    let board = Board::new(limit, limit + inst.align);
+    let mut stop =
+        |nodes, _| report.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);
+    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
+        ladder::ask(&inst, limit, thread, limits.nodes, &board, stop)
     });
-    match end {
-        End::Packed => {
-            let mut bases = vec![0; problem.len()];
-            for (root, offset) in inst.roots.iter().zip(rounds.offsets()) {
-                bases[root.index()] = offset * inst.unit;
-            }
-            Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
-        }
-        End::Refuted => Fit::No,
-        End::Spent => Fit::Unknown,
+    report.before += nodes + board.helped();
+    if board.standing().0 > limit {
+        return Fit::No;
     }
+    let Some(offsets) = board.into_offsets() else { return Fit::Unknown };
+    let mut bases = vec![0; problem.len()];
+    for (root, offset) in inst.roots.iter().zip(offsets) {
+        bases[root.index()] = offset * inst.unit;
+    }
+    Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
 }

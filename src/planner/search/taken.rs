@@ -42,6 +42,8 @@ pub(super) struct Taken {
     begins: Vec<Step>,
     /// The children of node `i` are `2 * i` and `2 * i + 1`; the root is node 1.
     nodes: Vec<Node>,
+    /// Runs looked at.
+    pub(super) work: u64,
 }
 
 impl Taken {
@@ -51,10 +53,11 @@ impl Taken {
         begins.sort_unstable();
         begins.dedup();
         let nodes = vec![Node::default(); 2 * begins.len().next_power_of_two()];
-        Self { begins, nodes }
+        Self { begins, nodes, work: 0 }
     }
 
     pub(super) fn clear(&mut self) {
+        self.work = 0;
         for node in &mut self.nodes {
             node.whole.0.clear();
             node.some.0.clear();
@@ -77,7 +80,7 @@ impl Taken {
     }
 
     /// The lowest aligned offset at which a body is clear of all that is taken.
-    pub(super) fn lowest(&self, segments: &[Segment], problem: &Problem) -> Bytes {
+    pub(super) fn lowest(&mut self, segments: &[Segment], problem: &Problem) -> Bytes {
         let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
         for segment in segments {
             let (first, last) = self.leaves(segment);
@@ -86,6 +89,7 @@ impl Taken {
         }
         around.retain(|(_, runs)| !runs.is_empty());
         let mut base: Bytes = 0;
+        let mut work = 0;
         // Turn by turn each lifts the base over its next runs, until none has anything against it.
         let (mut turn, mut content) = (0, 0);
         while content < around.len() {
@@ -99,10 +103,13 @@ impl Taken {
                     content = 0;
                 }
                 *runs = above;
+                work += 1;
             }
+            work += 1;
             content += 1;
             turn = if turn + 1 < around.len() { turn + 1 } else { 0 };
         }
+        self.work += work;
         base
     }
 

@@ -1,0 +1,91 @@
+//! How far a search is: one line on the terminal, written over and over, and wiped at the end.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use memplan::{
+    Bytes,
+    planner::search::{Observer, Progress},
+    report::Size,
+};
+
+use crate::cli::interrupt;
+
+/// Short searches show nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs a search that Ctrl-C ends early and that shows its progress, if there is a terminal to show
+/// it on. With a capacity, the question is whether it fits.
+pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer<'_>) -> T) -> T {
+    let start = Instant::now();
+    let mut last: Option<Instant> = None;
+    let mut show = |progress: &Progress| {
+        let now = Instant::now();
+        if now - start >= PATIENCE && last.is_none_or(|last| now - last >= PAUSE) {
+            last = Some(now);
+            let line = line(progress, now - start, capacity);
+            let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        }
+    };
+    let mut observer = Observer { cancel: Some(interrupt::asked()), progress: None };
+    if io::stderr().is_terminal() {
+        observer.progress = Some(&mut show);
+    }
+    let found = interrupt::finishing(|| search(observer));
+    if last.is_some() {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    found
+}
+
+/// Whether a search was ended early.
+pub(crate) fn is_interrupted() -> bool {
+    interrupt::asked().load(Ordering::SeqCst)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String {
+    let Progress { lower_bound, best, nodes } = *progress;
+    let pace = nodes as f64 / took.as_secs_f64().max(1e-3);
+    let nodes = format!("{} nodes, {}/s", short(nodes as f64), short(pace));
+    if let Some(capacity) = capacity {
+        return format!("does it fit into {:#}?  {nodes}", Size(capacity));
+    }
+    let gap = 100.0 * (best as f64 / lower_bound.max(1) as f64 - 1.0);
+    let (bound, best) = (Size(lower_bound), Size(best));
+    format!("bound {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
+}
+
+/// A number in thousands, millions, ...
+fn short(number: f64) -> String {
+    match number {
+        n if n >= 1e9 => format!("{:.1} G", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} M", n / 1e6),
+        n if n >= 1e3 => format!("{:.1} k", n / 1e3),
+        n => format!("{n:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_the_search_is() {
+        let progress = Progress { lower_bound: 1000 << 10, best: 1010 << 10, nodes: 3_000_000 };
+        let took = Duration::from_secs(2);
+        assert_eq!(
+            line(&progress, took, None),
+            "bound 1000 KiB  best 1010 KiB  gap 1.00 %  3.0 M nodes, 1.5 M/s"
+        );
+        assert_eq!(
+            line(&progress, took, Some(1005 << 10)),
+            "does it fit into 1005 KiB?  3.0 M nodes, 1.5 M/s"
+        );
+    }
+}

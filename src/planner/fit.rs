@@ -1,0 +1,74 @@
+//! Does it fit? Asking for one capacity is often much easier than asking for the smallest pool.
+
+use tracing::info;
+
+use crate::{
+    Bytes, Plan, Problem,
+    planner::{
+        Layout, Planner, Strategy, best,
+        search::{self, Fit, Limits, Observer},
+    },
+};
+
+/// Whether a plan fits into a capacity; the answer of [`Planner::fit`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanFit {
+    /// It fits, like this. The pool need not be the smallest.
+    Yes(Plan),
+    /// No plan fits: that is proven. This one is too large; its lower bound is above the capacity.
+    No(Plan),
+    /// Not known. This plan is too large; another strategy, or more effort, may find one that fits.
+    Unknown(Plan),
+}
+
+/// What became of the question.
+type Answer = fn(Plan) -> PlanFit;
+
+impl Planner {
+    /// The strategy's layout if it fits; if not, and the strategy is one that searches, the search
+    /// is asked for one that does.
+    pub(super) fn fit_layout(
+        &self,
+        problem: &Problem,
+        capacity: Bytes,
+        observer: Observer<'_>,
+    ) -> (Answer, Layout) {
+        let searches = match self.strategy {
+            Strategy::Best => best::is_searched(problem),
+            strategy => strategy.searches(),
+        };
+        let limits = Limits { nodes: 0, ..self.limits };
+        let mut layout = self.strategy.layout_within(problem, &limits);
+        let lower_bound = problem.lower_bound().bytes;
+        let mut answer: Answer = PlanFit::Yes;
+        if layout.pool_size(problem) > capacity {
+            let fit = match () {
+                () if lower_bound > capacity => Fit::No,
+                () if searches => search::fits(problem, capacity, &self.limits, observer),
+                () => Fit::Unknown,
+            };
+            match fit {
+                Fit::Yes(found) => {
+                    let winner = layout.winner.map(|_| Strategy::Optimal);
+                    layout = Layout { winner, ..found };
+                }
+                Fit::No => {
+                    // What does not fit takes at least a step more.
+                    let refuted = capacity - capacity % problem.alignment() + problem.alignment();
+                    layout.lower_bound = refuted.max(lower_bound);
+                    answer = PlanFit::No;
+                }
+                Fit::Unknown => answer = PlanFit::Unknown,
+            }
+        }
+        info!(
+            target: "memplan::plan",
+            strategy = %self.strategy,
+            pool = layout.pool_size(problem),
+            capacity,
+            chunks = problem.len(),
+            "asked whether it fits",
+        );
+        (answer, layout)
+    }
+}
