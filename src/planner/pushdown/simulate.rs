@@ -193,8 +193,12 @@ mod tests {
             (simulator.memory.show(&order).to_string(), simulator.free.to_string())
         };
         assert_eq!(shown(&simulator), ("[]".to_owned(), "[]".to_owned()));
-        [a, b, c, d].into_iter().for_each(|chunk| simulator.alloc(chunk));
-        [a, c].into_iter().for_each(|chunk| simulator.free(chunk));
+        for chunk in [a, b, c, d] {
+            simulator.alloc(chunk);
+        }
+        for chunk in [a, c] {
+            simulator.free(chunk);
+        }
         let memory = "[free 6, b 2, free 4, d\\n 1]".to_owned();
         assert_eq!(shown(&simulator), (memory, "[4, 6]".to_owned()));
     }

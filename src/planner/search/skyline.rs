@@ -511,10 +511,14 @@ pub(super) mod tests {
             // Whatever came and went between, and under another limit before.
             let mut fresh = Skyline::new(&inst, limit + 1);
             let start = state(&mut fresh);
-            changes.iter().for_each(|&change| apply(&mut fresh, change));
+            for &change in &changes {
+                apply(&mut fresh, change);
+            }
             fresh.reset(limit);
             assert_ne!(state(&mut fresh), start);
-            changes.iter().for_each(|&change| apply(&mut fresh, change));
+            for &change in &changes {
+                apply(&mut fresh, change);
+            }
             assert_eq!(state(&mut fresh), state(&mut sky));
             let (left, right) = (random.choose_index(inst.sections)?, inst.sections);
             assert_eq!(fresh.hash(left, right), sky.hash(left, right));
