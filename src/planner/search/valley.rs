@@ -378,7 +378,7 @@ impl<'a> Valleys<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use arbitrary::{Result, Unstructured};
 
     use super::*;
@@ -391,7 +391,10 @@ mod tests {
     };
 
     /// A sky on which something was placed here and there.
-    fn random_sky<'a>(random: &mut Unstructured<'_>, inst: &'a Instance) -> Result<Skyline<'a>> {
+    pub(in crate::planner::search) fn random_sky<'a>(
+        random: &mut Unstructured<'_>,
+        inst: &'a Instance,
+    ) -> Result<Skyline<'a>> {
         let mut sky = Skyline::new(inst, inst.bound() + random.int_in_range(0..=20)?);
         for _ in 0..random.int_in_range(0..=12)? {
             let limit = sky.limit;
@@ -450,6 +453,48 @@ mod tests {
                     check(&mut valleys, v);
                 }
                 x = right;
+            }
+            Ok(())
+        })
+        .budget_ms(400);
+    }
+
+    /// What was seen before counts only while nothing has changed there.
+    #[test]
+    fn the_section_to_branch_on_does_not_depend_on_the_past() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let limit = inst.bound() + random.int_in_range(0..=20)?;
+            let mut valleys = Valleys::new(Skyline::new(&inst, limit));
+            let mut changes = Vec::new();
+            for _ in 0..random.int_in_range(0..=20)? {
+                let back =
+                    if changes.is_empty() { 0 } else { random.choose_index(changes.len())? };
+                if random.ratio(1, 4)? && !changes.is_empty() {
+                    let (mark, _) = changes[back];
+                    valleys.sky.undo(mark);
+                    changes.truncate(back);
+                } else if let Some(change) = random_change(random, &valleys.sky)? {
+                    let mark = valleys.sky.mark();
+                    apply(&mut valleys.sky, change);
+                    let sky = &valleys.sky;
+                    let fits = |x| sky.floor[x] + sky.rem[x] + sky.above[x] <= limit;
+                    if !(0..inst.sections).all(fits) {
+                        valleys.sky.undo(mark);
+                        continue;
+                    }
+                    changes.push((mark, change));
+                }
+                let mut fresh = Valleys::new(Skyline::new(&inst, limit));
+                for &(_, change) in &changes {
+                    apply(&mut fresh.sky, change);
+                }
+                let told = |pivot: Option<Pivot>| pivot.map(|p| (p.section, p.waste, p.key));
+                let pivot = told(fresh.pivot(0, inst.sections));
+                assert_eq!(told(valleys.pivot(0, inst.sections)), pivot, "{changes:?} of {inst:?}");
+                let live = (0..inst.sections).any(|x| fresh.sky.live(x));
+                assert!(live || pivot.is_none());
             }
             Ok(())
         })
