@@ -1,14 +1,15 @@
 //! Plans carried out on a shadow of the memory: what the planners and lowering did is checked from
 //! the operators and the offsets alone.
 
-#![cfg(feature = "cli")]
+#![cfg(feature = "files")]
 
 mod common;
 
 use arbitrary::{Result, Unstructured};
-use common::{properties::all_options, random::random_sequence, shared_path};
+use common::{properties::all_options, random::random_sequence};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Strategy, TensorPlace,
+    lower::LoweringOptions,
     verify::{execute_sequence, verify_sequence},
 };
 use rstest::rstest;
@@ -66,10 +67,11 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
 }
 
 /// With `--nocapture` it tells how long each model took.
+#[cfg(feature = "onnx")]
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};
-    let Some(folder) = shared_path("data/models") else { return };
+    let Some(folder) = common::shared_path("data/models") else { return };
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
     for file in files {
@@ -156,6 +158,10 @@ type Spoil = fn(&mut Plan);
     "'w2' must overwrite 'w', and does not")]
 #[case::in_memory_of_others(|p: &mut Plan| put(p, "z", in_image(0)), "tensor 'z' may not lie at 0 in 'image'")]
 #[case::outside_the_pool(|p: &mut Plan| at(p, "u", 13), "'u' lies at 13 with 8 B, outside the pool of 20 B")]
+#[case::at_the_end_of_all_numbers(|p: &mut Plan| at(p, "u", u64::MAX),
+    "'u' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
+#[case::workspace_at_the_end_of_all_numbers(|p: &mut Plan| p.chunks[1].offset = u64::MAX,
+    "'conv.workspace' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
 #[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing in the plan")]
 fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
@@ -167,6 +173,97 @@ fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
     let violations: Vec<String> =
         execute_sequence(&sequence, &plan).iter().map(ToString::to_string).collect();
     assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
+}
+
+fn plan_in_pool(sequence: &OpSequence) -> Plan {
+    let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
+    let plan = Planner::new().lowering(options).plan(sequence).unwrap();
+    assert_eq!(execute_sequence(sequence, &plan), [], "{plan:#?}");
+    assert_eq!(verify_sequence(sequence, &plan), [], "{plan:#?}");
+    plan
+}
+
+/// An update of a variable in the pool must be whole in the end, what it took the place of need not.
+#[test]
+fn the_last_state_of_a_variable_is_kept() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .weight("w", Some(8))
+        .operator(Operator::new("flat").inputs(["w"]).output(Output::new("v", 8).reads("w")))
+        .operator(Operator::new("step").inputs(["v"]).output(Output::new("w2", 8).updates("v", 0)))
+        .operator(Operator::new("late").inputs(["w2"]).output(Output::new("z", 8)))
+        .operator(Operator::new("last").output(Output::new("u", 8)));
+    let sequence = sequence.build().unwrap();
+    let mut plan = plan_in_pool(&sequence);
+    let state = plan.offset("w2").unwrap();
+    assert_eq!(plan.offset("w"), Some(state));
+    at(&mut plan, "u", state);
+    let violations = execute_sequence(&sequence, &plan);
+    let message = format!(
+        "'w2' is not whole after the last step: the bytes [{state}, {}) of the pool hold 'u'",
+        state + 8
+    );
+    assert_eq!(violations.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+    let message = format!(
+        "'w2' and 'u' are both alive in step 3 and share the bytes [{state}, {})",
+        state + 8
+    );
+    let verified = verify_sequence(&sequence, &plan);
+    assert!(verified.iter().any(|violation| violation.to_string() == message), "{verified:#?}");
+}
+
+/// What is required to be overwritten need not be a variable: then nothing is kept.
+#[test]
+fn an_update_of_no_variable_is_not_kept() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("step").inputs(["x"]).output(Output::new("y", 8).updates("x", 0)))
+        .operator(Operator::new("late").inputs(["y"]).output(Output::new("z", 1)))
+        .operator(Operator::new("last").output(Output::new("u", 8)));
+    let sequence = sequence.build().unwrap();
+    let plan = plan_in_pool(&sequence);
+    assert_eq!(plan.offset("u"), plan.offset("y"));
+}
+
+/// No plan is made of such a sequence, but one may be written by hand.
+#[test]
+fn an_update_beyond_the_end_of_its_variable_is_told() {
+    let build = |size: u64| {
+        let mut sequence = OpSequence::builder();
+        sequence.weight("w", Some(8)).operator(
+            Operator::new("step").inputs(["w"]).output(Output::new("w2", size).updates("w", 4)),
+        );
+        sequence.build().unwrap()
+    };
+    let mut plan = Planner::new().plan(&build(4)).unwrap();
+    assert_eq!(execute_sequence(&build(4), &plan), []);
+    plan.tensors[0].size = 5;
+    for violations in [execute_sequence(&build(5), &plan), verify_sequence(&build(5), &plan)] {
+        let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        assert_eq!(violations, ["tensor 'w2' may not lie at 4 in 'w'"]);
+    }
+}
+
+/// Wherever a plan puts them.
+#[test]
+fn tensors_without_bytes_destroy_nothing() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("b").output(Output::new("empty", 0)))
+        .operator(
+            Operator::new("c").inputs(["x", "empty"]).output(Output::new("z", 8)).workspace(4),
+        );
+    let sequence = sequence.build().unwrap();
+    let mut plan = plan_in_pool(&sequence);
+    for offset in [0, 4, plan.pool_size, u64::MAX] {
+        put(&mut plan, "empty", TensorPlace::Pool { chunk: 0, offset });
+        assert_eq!(execute_sequence(&sequence, &plan), []);
+    }
+    plan.tensors.retain(|tensor| &*tensor.name != "empty");
+    assert_eq!(execute_sequence(&sequence, &plan), []);
+    assert_eq!(verify_sequence(&sequence, &plan), []);
 }
 
 /// The bug of a planner that counts only readers of the tensor itself: a view of it is still read.

@@ -218,6 +218,36 @@ fn what_views_or_updates_an_outside_tensor_lies_there() {
     assert_eq!(chunks(&plan), [("y", 1, 3, None), ("z", 3, 4, None)]);
 }
 
+/// What lies outside takes no number away from the chunks of the pool.
+#[test]
+fn in_place_operators_work_beside_tensors_outside_the_pool() {
+    let plan = plan(|s| {
+        s.input("image", 8)
+            .weight("w", Some(8))
+            .operator(operator("a", &["image"], [Output::new("x", 8)]))
+            .operator(operator("b", &["w"], [Output::new("y", 6)]))
+            .operator(operator("c", &["y"], [Output::new("z", 4).overwrites_at("y", 2)]))
+            .operator(operator("d", &["x", "z"], [Output::new("u", 2)]));
+    });
+    assert_eq!(
+        chunks(&plan),
+        [("x", 0, 4, None), ("y", 1, 3, None), ("z", 2, 4, Some("y")), ("u", 3, 4, None)]
+    );
+    assert_eq!(plan.offset("z"), plan.offset("y").map(|offset| offset + 2));
+}
+
+#[test]
+fn a_weight_of_unknown_size_lies_outside_with_whatever_views_it() {
+    let plan = plan(|s| {
+        s.weight("w", None)
+            .operator(operator("slice", &["w"], [Output::new("v", 4).reads_at("w", 1000)]))
+            .operator(operator("a", &["v"], [Output::new("x", 4)]));
+    });
+    let place = TensorPlace::Supplied { tensor: "w".into(), offset: 1000 };
+    assert_eq!(plan.tensor("v").unwrap().place, place);
+    assert_eq!(chunks(&plan), [("x", 1, 2, None)]);
+}
+
 #[test]
 fn inputs_and_weights_may_lie_in_the_pool() {
     let options =

@@ -73,6 +73,66 @@ fn a_cancelled_search_gives_the_best_so_far() {
     assert!(outcome.proven_optimal || calls > 0);
 }
 
+/// A node may count for several, so the last one may exceed the limit a little.
+#[test]
+fn the_effort_is_spent_and_not_more() {
+    let problem = hard();
+    for nodes in [0, 1, 100, 5000] {
+        let limits = Limits { nodes, ..Limits::default() };
+        let outcome = optimize(&problem, None, &limits, Observer::default());
+        assert!(!outcome.proven_optimal);
+        assert!((nodes..=nodes + 100).contains(&outcome.nodes), "{} of {nodes}", outcome.nodes);
+    }
+}
+
+#[test]
+fn no_time_and_a_cancelled_search_search_nothing() {
+    let problem = hard();
+    let layout = Strategy::Pushdown.layout(&problem);
+    let cancelled = AtomicBool::new(true);
+    let unlimited = Limits { nodes: u64::MAX, ..Limits::default() };
+    let no_time = Limits { time: Some(Duration::ZERO), ..unlimited };
+    for (limits, cancel) in [(no_time, None), (unlimited, Some(&cancelled))] {
+        let outcome = optimize(&problem, None, &limits, Observer { cancel, progress: None });
+        assert_eq!((&outcome.layout.offsets, outcome.nodes), (&layout.offsets, 0));
+        let capacity = problem.lower_bound().bytes;
+        let fit = fits(&problem, capacity, &limits, Observer { cancel, progress: None });
+        assert_eq!(fit, Fit::Unknown);
+    }
+}
+
+#[test]
+fn progress_goes_one_way() {
+    let problem = hard();
+    let mut told: Vec<Progress> = Vec::new();
+    let mut progress = |p: &Progress| told.push(*p);
+    let limits = Limits { nodes: 20_000, ..Limits::default() };
+    let observer = Observer { cancel: None, progress: Some(&mut progress) };
+    let outcome = optimize(&problem, None, &limits, observer);
+    assert!(told.len() > 20, "{} calls", told.len());
+    assert!(told.is_sorted_by_key(|p| p.nodes) && told.is_sorted_by_key(|p| p.lower_bound));
+    assert!(told.is_sorted_by(|a, b| a.best >= b.best));
+    let last = told[told.len() - 1];
+    assert!(0 < last.nodes && last.nodes <= outcome.nodes);
+    assert!(last.best >= outcome.pool_size && last.lower_bound <= outcome.lower_bound);
+    let pushdown = Strategy::Pushdown.layout(&problem).pool_size(&problem);
+    assert_eq!((told[0].best, told[0].nodes), (pushdown, 0));
+}
+
+/// What is less than the live bytes needs no search, and what is enough for the fast planners either.
+#[test]
+fn without_effort_only_what_is_plain_is_told() {
+    let problem = hard();
+    let bound = problem.lower_bound().bytes;
+    let pushdown = Strategy::Pushdown.layout(&problem).pool_size(&problem);
+    let none = Limits { nodes: 0, ..Limits::default() };
+    let fit = |capacity| fits(&problem, capacity, &none, Observer::default());
+    assert_eq!(fit(bound - 1), Fit::No);
+    assert_eq!(fit(bound), Fit::Unknown);
+    assert!(matches!(fit(pushdown), Fit::Yes(layout) if layout.pool_size(&problem) <= pushdown));
+    assert_eq!(conflict(&problem, bound, &none, Observer::default()), None);
+}
+
 #[test]
 fn an_incumbent_is_never_made_worse() {
     let problem = hard();

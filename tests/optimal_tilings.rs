@@ -101,3 +101,26 @@ fn pinwheel_tilings_are_packed_perfectly() {
         is_solved(&pinwheel(tiles, &mut Numbers(seed * 7919)), 300_000);
     }
 }
+
+/// Of a problem too large to be searched whole, the crowded part is.
+#[test]
+fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
+    let tiles = pinwheel(17, &mut Numbers(2 * 7919));
+    let mut problem = Problem::builder();
+    let end = tiles.iter().map(|tile| tile.end).max().unwrap();
+    for tile in tiles {
+        problem.chunk(tile.begin..tile.end, tile.high - tile.low);
+    }
+    for at in 0..5000 {
+        problem.chunk(end + at..end + at + 2, 1000);
+    }
+    let problem = problem.build().unwrap();
+    let start = |nodes| {
+        let limits = Limits { nodes, ..Limits::default() };
+        optimize(&problem, None, &limits, Observer::default())
+    };
+    assert!(start(0).pool_size > 1 << 20, "there is something to search for");
+    let outcome = start(300_000);
+    assert_eq!((outcome.pool_size, outcome.proven_optimal), (1 << 20, true));
+    assert!(outcome.nodes > 0);
+}

@@ -1,6 +1,6 @@
 //! Properties of lowering and planning on random inputs.
 
-#![cfg(feature = "cli")]
+#![cfg(feature = "files")]
 
 mod common;
 

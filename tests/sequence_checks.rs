@@ -54,6 +54,11 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 3).overwrites_at("x", 2))); },
     "operator 'b': 'y' (3 B at offset 2) does not fit over 'x' (4 B)")]
+#[case::overwriter_of_a_view_too_large_for_the_rest_of_its_chunk(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 8)))
+           .operator(operator("v", &["x"], Output::new("w", 4).reads_at("x", 2)))
+           .operator(operator("b", &["w"], Output::new("y", 7).overwrites("w"))); },
+    "operator 'b': 'y' (7 B at offset 0) does not fit over 'w' (6 B)")]
 #[case::required_but_read_later(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
@@ -73,6 +78,9 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0))).output("x"); },
     "operator 'b': 'y' must overwrite 'x', but that chunk must be kept to the end")]
+#[case::a_tensor_of_all_there_is(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", u64::MAX))); },
+    "the sizes of all tensors add up to more than 2^64 bytes (at 'x' of 18446744073709551615 B)")]
 fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
     let mut sequence = OpSequence::builder();
     declare(&mut sequence);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use common::random::{Wild, random_problem};
 use memplan::{
     Problem, Strategy,
-    planner::pushdown::{Action, Event, Holder, Queues, events},
+    planner::pushdown::{Action, Block, Event, Holder, Queues, events},
     problem::ChunkId,
 };
 
@@ -65,6 +65,37 @@ fn replayed_events_give_sound_queues_and_the_planners_offsets() {
         let front = front_space(&events);
         for root in problem.roots() {
             assert_eq!(layout.offset(root), base(&problem, &front, root), "{root:?}");
+        }
+        Ok(())
+    });
+}
+
+/// The first free block that is large enough, or, if none is, the last, which then grows.
+#[test]
+fn an_alloc_takes_the_block_that_the_free_queue_prefers() {
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 20, steps: 12, size: 20, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let mut queues = Queues::default();
+        for event in &events(&problem) {
+            let free = queues.free();
+            queues.apply(event);
+            let size = problem.padded_size(event.chunk);
+            let large = free.iter().find(|block| block.size >= size);
+            let (action, taken) = match (large, free.last()) {
+                _ if matches!(event.action, Action::Free | Action::Overwrite) => continue,
+                (Some(block), _) if block.size == size => (Action::Fit, block),
+                (Some(block), _) => (Action::Split, block),
+                (None, Some(last)) => (Action::Grow, last),
+                (None, None) => {
+                    assert_eq!((event.action, event.above), (Action::Append, None));
+                    continue;
+                }
+            };
+            assert_eq!(event.action, action, "{event:?} of {free:?}");
+            let others: Vec<&Block> = free.iter().filter(|&block| block != taken).collect();
+            assert!(!queues.memory.contains(taken), "{event:?} of {free:?}");
+            assert!(others.iter().all(|&block| queues.memory.contains(block)), "{event:?}");
         }
         Ok(())
     });

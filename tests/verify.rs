@@ -9,7 +9,7 @@ use memplan::{
     lower::LoweringOptions,
     problem::{ChunkId, Request},
     sequence::SequenceBuilder,
-    verify::{verify_problem, verify_sequence},
+    verify::{execute_sequence, verify_problem, verify_sequence},
 };
 use rstest::rstest;
 
@@ -29,6 +29,10 @@ type Spoil = fn(&mut Plan);
 #[rstest]
 #[case::overlap(|p: &mut Plan| p.chunks[2].offset = 14,
     "'b' and 'c' are both alive in step 2 and share the bytes [14, 16)")]
+#[case::overwriter_beyond_the_overwritten(|p: &mut Plan| p.chunks[1].offset = 14,
+    "'a' and 'b' are both alive in step 1 and share the bytes [14, 20)")]
+#[case::overwriter_before_the_last_step(|p: &mut Plan| p.chunks[1].begin = 0,
+    "'a' and 'b' are both alive in step 0 and share the bytes [6, 16)")]
 #[case::misplaced(|p: &mut Plan| p.chunks[1].offset = 8,
     "'b' lies at 8; it overwrites 'a' and must lie at 6")]
 #[case::misaligned(|p: &mut Plan| p.chunks[2].offset = 1, "'c' lies at 1, which is not a multiple of the alignment 2")]
@@ -37,6 +41,7 @@ type Spoil = fn(&mut Plan);
     "'c' lies at 18446744073709551614 with 4 B, outside the pool of 20 B")]
 #[case::missing(|p: &mut Plan| { p.chunks.remove(2); }, "'c' is missing in the plan")]
 #[case::unknown(|p: &mut Plan| p.chunks[2].id = 9, "'c' is in the plan, but not in the input")]
+#[case::unknown_by_one(|p: &mut Plan| p.chunks[2].id = 4, "'c' is in the plan, but not in the input")]
 #[case::repeated(|p: &mut Plan| p.chunks.push(p.chunks[3].clone()), "'d' is in the plan twice")]
 #[case::size(|p: &mut Plan| p.chunks[2].size = 3, "the size of 'c' is 4, but the plan says 3")]
 #[case::begin(|p: &mut Plan| p.chunks[2].begin = 3, "the begin of 'c' is 2, but the plan says 3")]
@@ -105,6 +110,8 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 #[case::repeated(|p: &mut Plan| p.tensors.push(p.tensors[0].clone()), "'y' is in the plan twice")]
 #[case::size(|p: &mut Plan| tensor(p, "v").size = 4, "the size of 'v' is 8, but the plan says 4")]
 #[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing in the plan")]
+#[case::over_workspace(|p: &mut Plan| move_to(p, "y", 2),
+    "'conv.workspace' and 'y' are both alive in step 0 and share the bytes [2, 4)")]
 #[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', and does not")]
 #[case::not_supplied(|p: &mut Plan| tensor(p, "u").place = TensorPlace::Supplied { tensor: "x".into(), offset: 0 },
     "tensor 'u' may not lie at 0 in 'x'")]
@@ -131,6 +138,92 @@ fn writing_over_what_is_still_read_is_found_from_the_operators() {
     let violations = verify_sequence(&reading_late, &plan);
     let expected = "'y' and 'z' are both alive in step 3 and share the bytes [12, 20)";
     assert!(violations.iter().any(|v| v.to_string() == expected), "{violations:#?}");
+}
+
+fn told(sequence: &OpSequence, plan: &Plan, message: &str) {
+    let violations = verify_sequence(sequence, plan);
+    assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
+}
+
+#[test]
+fn what_nobody_reads_still_has_its_bytes_for_a_step() {
+    let mut sequence = OpSequence::builder();
+    let operator = Operator::new("a").output(Output::new("x", 8)).output(Output::new("y", 8));
+    sequence.operator(operator);
+    let sequence = sequence.build().unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    move_to(&mut plan, "x", 0);
+    move_to(&mut plan, "y", 7);
+    told(&sequence, &plan, "'x' and 'y' are both alive in step 0 and share the bytes [7, 8)");
+}
+
+#[test]
+fn a_graph_output_must_last() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(Operator::new("a").output(Output::new("x", 8)))
+        .operator(Operator::new("b").output(Output::new("y", 8)))
+        .operator(Operator::new("c").output(Output::new("z", 8)))
+        .output("x");
+    let sequence = sequence.build().unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    move_to(&mut plan, "x", 0);
+    move_to(&mut plan, "z", 4);
+    told(&sequence, &plan, "'x' and 'z' are both alive in step 2 and share the bytes [4, 8)");
+}
+
+/// Only inside what it overwrites does an overwriter share bytes.
+#[test]
+fn an_overwriter_that_reaches_beyond_shares_nothing() {
+    let build = |size: u64| {
+        let mut sequence = OpSequence::builder();
+        sequence.operator(Operator::new("a").output(Output::new("x", 8))).operator(
+            Operator::new("b").inputs(["x"]).output(Output::new("y", size).overwrites_at("x", 4)),
+        );
+        sequence.build().unwrap()
+    };
+    let plan = Planner::new().plan(&build(4)).unwrap();
+    assert_eq!((plan.offset("y"), verify_sequence(&build(4), &plan)), (Some(4), vec![]));
+    told(&build(8), &plan, "'x' and 'y' are both alive in step 1 and share the bytes [4, 8)");
+}
+
+/// The chunk may lie right and the tensor in it not.
+#[test]
+fn what_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
+    let sequence = sequence();
+    let mut plan = Planner::new().alignment(4).plan(&sequence).unwrap();
+    assert_eq!(verify_sequence(&sequence, &plan), []);
+    tensor(&mut plan, "u").place = TensorPlace::Pool { chunk: 0, offset: 5 };
+    told(&sequence, &plan, "'u' lies at 5, which is not a multiple of the alignment 4");
+}
+
+/// No plan is made of such a sequence, but one may be written by hand.
+#[test]
+fn an_update_without_bytes_need_not_overwrite_anything() {
+    let build = |output: Output| {
+        let mut sequence = OpSequence::builder();
+        sequence
+            .operator(Operator::new("a").output(Output::new("x", 8)))
+            .operator(Operator::new("b").inputs(["x"]).output(output));
+        sequence.build().unwrap()
+    };
+    let plan = Planner::new().plan(&build(Output::new("y", 0))).unwrap();
+    let updating = build(Output::new("y", 0).updates("x", 0));
+    assert_eq!(verify_sequence(&updating, &plan), []);
+    assert_eq!(execute_sequence(&updating, &plan), []);
+}
+
+#[test]
+fn a_chunk_without_bytes_may_lie_anywhere() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..4, 8);
+    problem.chunk(1..3, 0);
+    let problem = problem.build().unwrap();
+    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    for offset in [0, 3, 8, 99] {
+        plan.chunks[1].offset = offset;
+        assert_eq!(verify_problem(&problem, &plan), []);
+    }
 }
 
 #[test]

@@ -182,13 +182,13 @@ impl Machine<'_> {
             Place::Nowhere => return None,
         };
         let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
-        let high = low.saturating_add(size);
-        (low < high).then_some(Interval { memory, low, high })
+        let (low, high) = places::bytes(low, size)?;
+        Some(Interval { memory, low, high })
     }
 
-    fn workspace_interval(&self, workspace: usize) -> Option<Interval> {
+    fn workspace_interval(&self, workspace: usize) -> Interval {
         let Workspace { low, high, .. } = self.workspaces[workspace];
-        (low < high).then_some(Interval { memory: Memory::Pool, low, high })
+        Interval { memory: Memory::Pool, low, high }
     }
 
     /// Inputs and weights are there before the first step.
@@ -206,9 +206,8 @@ impl Machine<'_> {
         inputs.dedup();
         // Who is lost already says so once.
         inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
-        if let Some((workspace, interval)) =
-            workspace.and_then(|at| Some((at, self.workspace_interval(at)?)))
-        {
+        if let Some(workspace) = workspace {
+            let interval = self.workspace_interval(workspace);
             if interval.high > self.plan.pool_size {
                 self.outside(self.workspaces[workspace].name.clone(), interval);
             }
@@ -226,9 +225,8 @@ impl Machine<'_> {
         for output in written {
             self.is_whole(output, When::Ends(step));
         }
-        if let Some(workspace) = workspace
-            && let Some(interval) = self.workspace_interval(workspace)
-        {
+        if let Some(workspace) = workspace {
+            let interval = self.workspace_interval(workspace);
             let name = self.workspaces[workspace].name.clone();
             self.holds(interval, Stamp::Workspace(workspace), || name, When::Ends(step));
         }
@@ -294,20 +292,8 @@ impl Machine<'_> {
 
     fn write(&mut self, tensor: usize) {
         let Some(interval) = self.interval(tensor) else { return };
-        match interval.memory {
-            Memory::Pool if interval.high > self.plan.pool_size => {
-                self.outside(self.name(tensor), interval);
-            }
-            Memory::Supplied(supplied)
-                if self.sequence.tensor(supplied).size.is_some_and(|end| interval.high > end) =>
-            {
-                self.violations.push(Violation::NotSupplied {
-                    tensor: self.name(tensor),
-                    supplied: self.name(supplied.index()),
-                    offset: interval.low,
-                });
-            }
-            Memory::Pool | Memory::Supplied(_) => {}
+        if interval.memory == Memory::Pool && interval.high > self.plan.pool_size {
+            self.outside(self.name(tensor), interval);
         }
         self.shadow.write(interval, Stamp::Tensor(tensor));
     }
@@ -393,5 +379,47 @@ impl Machine<'_> {
         for tensor in kept.into_iter().chain(outputs) {
             self.is_whole(tensor, When::AfterTheLastStep);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same writes to a shadow and to a list of bytes.
+    #[test]
+    fn a_shadow_knows_of_every_byte_who_wrote_it_last() {
+        const BYTES: u64 = 24;
+        let memories = [Memory::Pool, Memory::Supplied(TensorId(0)), Memory::Supplied(TensorId(1))];
+        let shadow_of = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut shadow = Shadow::default();
+            let mut model: BTreeMap<(Memory, Bytes), Stamp> = BTreeMap::new();
+            for turn in 0..random.int_in_range(1..=20)? {
+                let memory = *random.choose(&memories)?;
+                let low = random.int_in_range(0..=BYTES - 1)?;
+                let high = random.int_in_range(low + 1..=BYTES)?;
+                let interval = Interval { memory, low, high };
+                let stamp = Stamp::Tensor(random.int_in_range(0..=3)?);
+                if turn % 2 == 0 {
+                    shadow.write(interval, stamp);
+                    model.extend((low..high).map(|byte| ((memory, byte), stamp)));
+                }
+                let mut end = None;
+                for (&(memory, low), &(high, _)) in &shadow.runs {
+                    assert!(low < high && end.is_none_or(|end| end <= (memory, low)));
+                    end = Some((memory, high));
+                }
+                let of = |byte| model.get(&(memory, byte)).copied();
+                let wrong = (low..high).find(|&byte| of(byte) != Some(stamp));
+                let found = shadow.first(interval, |found| found != Some(stamp));
+                assert_eq!(found.map(|(found, _)| found.low), wrong, "{shadow:?}");
+                if let Some((found, holder)) = found {
+                    assert!(found.memory == memory && found.low < found.high && found.high <= high);
+                    assert!((found.low..found.high).all(|byte| of(byte) == holder), "{shadow:?}");
+                }
+            }
+            Ok(())
+        };
+        arbtest::arbtest(|random| shadow_of(random)).budget_ms(200);
     }
 }

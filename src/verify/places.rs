@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, Step, TensorPlace,
-    sequence::{Origin, TensorId},
+    sequence::{Origin, Tensor, TensorId},
     verify::{Field, Violation},
 };
 
@@ -99,14 +99,19 @@ pub(super) fn of_tensors(
             None => Place::Supplied(id(at), 0),
             // Supplied, and outside the pool: in its own memory, wherever that is.
             Some(Place::Supplied(supplied, offset))
-                if !produced && (supplied, offset) != (id(at), 0) =>
+                if !produced && (supplied, offset) != (id(at), 0)
+                    || reaches_beyond(sequence.tensor(supplied), offset, tensor) =>
             {
                 violations.push(Violation::NotSupplied {
                     tensor: tensor.name.to_string(),
                     supplied: sequence.tensor(supplied).name.to_string(),
                     offset,
                 });
-                Place::Supplied(id(at), 0)
+                if produced {
+                    Place::Supplied(supplied, offset)
+                } else {
+                    Place::Supplied(id(at), 0)
+                }
             }
             Some(place) => place,
         });
@@ -114,8 +119,20 @@ pub(super) fn of_tensors(
     result
 }
 
+/// Whether a tensor at this offset in a supplied one would end after it.
+fn reaches_beyond(supplied: &Tensor, offset: Bytes, tensor: &Tensor) -> bool {
+    let end = tensor.size.and_then(|size| offset.checked_add(size));
+    supplied.size.is_some_and(|room| end.is_none_or(|end| end > room))
+}
+
 fn id(at: usize) -> TensorId {
     TensorId(u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+/// The first of so many bytes, if any, and the byte after the last: less if there is none after it.
+pub(super) fn bytes(low: Bytes, size: Bytes) -> Option<(Bytes, Bytes)> {
+    let low = low.min(Bytes::MAX - 1);
+    (size > 0).then_some((low, low.saturating_add(size)))
 }
 
 /// The scratch memory of an operator.
@@ -157,14 +174,10 @@ pub(super) fn workspaces(
         }
         let name = format!("{}.workspace", sequence.operator_name(step));
         let planned = chunks.get(&(&*name, step as Step)).map(|&at| &plan.chunks[at]);
-        match planned.filter(|chunk| chunk.size >= operator.workspace) {
+        let planned = planned.filter(|chunk| chunk.size >= operator.workspace);
+        match planned.and_then(|chunk| bytes(chunk.offset, operator.workspace)) {
             None => violations.push(Violation::Missing { name }),
-            Some(chunk) => workspaces.push(Workspace {
-                name,
-                step,
-                low: chunk.offset,
-                high: chunk.offset.saturating_add(operator.workspace),
-            }),
+            Some((low, high)) => workspaces.push(Workspace { name, step, low, high }),
         }
     }
     workspaces

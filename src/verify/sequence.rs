@@ -60,10 +60,7 @@ impl Checker<'_> {
     }
 
     fn size(&self, tensor: usize) -> Bytes {
-        match self.sequence.tensors()[tensor].size {
-            Some(size) if size > 0 => size,
-            _ => 0,
-        }
+        self.sequence.tensors()[tensor].size.unwrap_or(0)
     }
 
     /// Walks the operators: reads prolong contents, outputs begin them.

@@ -4,7 +4,7 @@
 
 pub mod graphs;
 pub mod problems;
-#[cfg(feature = "cli")]
+#[cfg(feature = "files")]
 pub mod properties;
 pub mod random;
 

@@ -189,3 +189,51 @@ impl fmt::Display for Shown<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    const FREE: Content = Content::Free(FreeRank { size: 2, stamp: Reverse(0), age: 0 });
+
+    /// A used block, a free one, and a used one, from the bottom up.
+    fn queue() -> (MemoryQueue, [BlockKey; 3]) {
+        let mut queue = MemoryQueue::default();
+        let middle = queue.push(2, FREE);
+        let above = queue.insert_above(middle, 3, Content::Used(Rank(1)));
+        let below = queue.insert_below(middle, 1, Content::Used(Rank(0)));
+        (queue, [below, middle, above])
+    }
+
+    #[test]
+    fn a_queue_is_sound_after_each_operation() {
+        let (mut queue, [below, middle, above]) = queue();
+        let sound = |queue: &MemoryQueue| queue.blocks.keys().all(|block| queue.is_sound_at(block));
+        assert!(sound(&queue));
+        assert_eq!((queue.above(below), queue.below(above)), (Some(middle), Some(middle)));
+        queue.remove(middle);
+        assert!(sound(&queue));
+        assert_eq!((queue.above(below), queue.below(above)), (Some(above), Some(below)));
+    }
+
+    type Spoil = fn(&mut MemoryQueue, BlockKey, BlockKey, BlockKey);
+
+    #[rstest]
+    #[case::a_block_without_bytes(1, |q: &mut MemoryQueue, _, middle, _| q.blocks[middle].size = 0)]
+    #[case::unknown_to_the_block_below(1, |q: &mut MemoryQueue, below, _, _| q.blocks[below].above = None)]
+    #[case::unknown_to_the_block_above(1, |q: &mut MemoryQueue, _, _, above| q.blocks[above].below = None)]
+    #[case::another_bottom(0, |q: &mut MemoryQueue, _, middle, _| q.bottom = Some(middle))]
+    #[case::another_top(2, |q: &mut MemoryQueue, _, middle, _| q.top = Some(middle))]
+    #[case::two_free_blocks_the_lower_one(1, |q: &mut MemoryQueue, below, _, _| q.blocks[below].content = FREE)]
+    #[case::two_free_blocks_the_upper_one(1, |q: &mut MemoryQueue, _, _, above| q.blocks[above].content = FREE)]
+    fn what_is_unsound_is_seen(#[case] at: usize, #[case] spoil: Spoil) {
+        let (mut queue, blocks @ [below, middle, above]) = queue();
+        assert!(queue.is_sound_at(blocks[at]));
+        spoil(&mut queue, below, middle, above);
+        assert!(!queue.is_sound_at(blocks[at]));
+    }
+}

@@ -173,3 +173,33 @@ impl Allocator for Simulator<'_> {
         self.trace(Action::Overwrite, chunk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Problem;
+
+    #[test]
+    fn traces_show_the_memory_from_the_bottom_up_and_free_blocks_by_size() {
+        let mut problem = Problem::builder();
+        for (name, size) in [("a", 6), ("b", 2), ("c", 4), ("d\n", 1)] {
+            problem.named_chunk(name, 0..1, size);
+        }
+        let problem = problem.build().unwrap();
+        let order = ChunkOrder::new(&problem);
+        let mut simulator = Simulator::new(&order);
+        let [a, b, c, d] = [0, 1, 2, 3].map(Rank);
+        let shown = |simulator: &Simulator<'_>| {
+            (simulator.memory.show(&order).to_string(), simulator.free.to_string())
+        };
+        assert_eq!(shown(&simulator), ("[]".to_owned(), "[]".to_owned()));
+        for chunk in [a, b, c, d] {
+            simulator.alloc(chunk);
+        }
+        for chunk in [a, c] {
+            simulator.free(chunk);
+        }
+        let memory = "[free 6, b 2, free 4, d\\n 1]".to_owned();
+        assert_eq!(shown(&simulator), (memory, "[4, 6]".to_owned()));
+    }
+}

@@ -171,3 +171,85 @@ impl Crowds {
         most
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::instance::tests::random_problem;
+
+    /// The bytes alive in a step.
+    fn live(problem: &Problem, step: Step) -> Bytes {
+        let segments = problem.roots().flat_map(|root| problem.segments(root));
+        let live = segments.filter(|s| (s.begin..s.end).contains(&step));
+        live.map(|s| s.high - s.low).sum()
+    }
+
+    #[test]
+    fn a_body_knows_its_life_its_size_and_its_crowd() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let greedy = Greedy::new(&problem);
+            assert!(greedy.orders().len() == KEYS.len());
+            for body in &greedy.bodies {
+                let steps = body.begin..body.end;
+                assert_eq!(body.life(), (body.end - body.begin).into());
+                assert_eq!(body.area(), body.life() * u128::from(body.size));
+                if problem.alignment() == 1 {
+                    let crowd = steps.map(|step| live(&problem, step)).max();
+                    assert_eq!(Some(body.crowd), crowd, "{problem:#?}");
+                }
+            }
+            let most = greedy.bodies.iter().map(|body| body.crowd).max().unwrap_or(0);
+            let lows: Vec<ChunkId> =
+                greedy.bodies.iter().filter(|b| b.crowd == most).map(|b| b.root).collect();
+            assert_eq!(greedy.crowded(most), lows);
+            assert_eq!(greedy.crowded(0).len(), greedy.bodies.len());
+            assert_eq!(greedy.crowded(most + 1), []);
+            Ok(())
+        });
+    }
+
+    /// Where two layouts of some roots share bytes.
+    fn shares(problem: &Problem, (a, at): (ChunkId, Bytes), (b, other): (ChunkId, Bytes)) -> bool {
+        problem.segments(a).any(|s| {
+            problem.segments(b).any(|o| {
+                let in_time = s.begin < o.end && o.begin < s.end;
+                in_time && at + s.low < other + o.high && other + o.low < at + s.high
+            })
+        })
+    }
+
+    #[test]
+    fn every_body_lies_as_low_as_those_before_it_allow() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let mut greedy = Greedy::new(&problem);
+            for &key in greedy.orders() {
+                let mut order: Vec<&Body> = greedy.bodies.iter().collect();
+                order.sort_by_key(|body| std::cmp::Reverse(key(body)));
+                let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
+                let layout = greedy.pack(key).unwrap();
+                for (at, &root) in order.iter().enumerate() {
+                    let stands = |base| {
+                        let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
+                        !before.into_iter().any(|old| shares(&problem, (root, base), old))
+                    };
+                    let mut bases = (0..).map(|turn| turn * problem.alignment());
+                    assert_eq!(bases.find(|&base| stands(base)), Some(layout.offset(root)));
+                }
+                // Kept where they are, a few of them are stood around by the others.
+                let some: Vec<(ChunkId, Bytes)> =
+                    order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
+                let completed = greedy.complete(&some).unwrap();
+                assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
+                let all: Vec<(ChunkId, Bytes)> =
+                    order.iter().map(|&root| (root, completed.offset(root))).collect();
+                for (at, &body) in all.iter().enumerate() {
+                    assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+}

@@ -60,3 +60,43 @@ impl Refuted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::skyline::scramble;
+
+    fn key(number: u64) -> (u64, u64) {
+        (scramble(number), scramble(!number))
+    }
+
+    #[test]
+    fn nearly_all_that_was_refuted_is_remembered_and_nothing_else() {
+        let mut refuted = Refuted::new();
+        for number in 0..50_000 {
+            refuted.insert(key(number));
+            // The newest is there, whoever had to go for it.
+            assert!(refuted.contains(key(number)));
+        }
+        let known = (0..50_000).filter(|&number| refuted.contains(key(number))).count();
+        assert!(known > 47_500, "{known} of 50000");
+        assert_eq!(refuted.slots.iter().filter(|&&slot| slot != (0, 0)).count(), known);
+        assert!(!(50_000..100_000).any(|number| refuted.contains(key(number))));
+    }
+
+    #[test]
+    fn the_table_grows_with_what_it_holds() {
+        let mut refuted = Refuted::new();
+        let least = refuted.slots.len();
+        for number in 0..50_000 {
+            refuted.insert(key(number));
+            let (slots, used) = (refuted.slots.len(), refuted.used);
+            assert!(
+                2 * used <= slots + 2 && (slots == least || slots <= 8 * used + 8),
+                "{slots} slots, {used} used"
+            );
+        }
+        let used = refuted.slots.iter().filter(|&&slot| slot != (0, 0)).count();
+        assert_eq!(refuted.used, used);
+    }
+}

@@ -149,3 +149,86 @@ fn luby(mut i: u64) -> u64 {
         i -= power / 2 - 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::instance::tests::{instance, random_problem};
+
+    #[test]
+    fn rounds_have_the_lengths_of_lubys_sequence() {
+        let lengths: Vec<u64> = (1..=31).map(luby).collect();
+        let half = [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8];
+        assert_eq!(lengths, [&half[..], &half[..], &[16]].concat());
+    }
+
+    #[test]
+    fn sixty_four_bodies_looked_at_are_a_node_more() {
+        assert_eq!([weigh(5, 0), weigh(5, 63), weigh(5, 64), weigh(5, 640)], [5, 5, 6, 15]);
+    }
+
+    /// The bodies in the order of the present round.
+    fn order_of(rounds: &mut Rounds<'_>) -> Vec<u32> {
+        rounds.order();
+        let mut bodies: Vec<u32> = (0u32..).take(rounds.inst.bodies()).collect();
+        bodies.sort_by_key(|&body| rounds.rank[body as usize]);
+        let ranks: Vec<u32> = bodies.iter().map(|&body| rounds.rank[body as usize]).collect();
+        assert_eq!(ranks, (0u32..).take(bodies.len()).collect::<Vec<_>>());
+        bodies
+    }
+
+    #[test]
+    fn the_first_rounds_try_the_large_the_long_or_the_short_first_and_odd_bodies_before_all() {
+        type Value = fn(&Item) -> f64;
+        let values: [Value; 6] = [
+            |i| i.size as f64,
+            |i| f64::from(i.end - i.first),
+            |i| -f64::from(i.end - i.first),
+            |i| f64::from(i.end - i.first) * i.size as f64,
+            |i| f64::from(i.end - i.first).sqrt() * i.size as f64,
+            |i| i.size as f64 / f64::from(i.end - i.first),
+        ];
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let mut rounds = Rounds::new(&inst, 0);
+            for value in values {
+                let order = order_of(&mut rounds);
+                let (odds, items) = order.split_at(inst.odds.len());
+                assert!(odds.iter().all(|&body| inst.is_odd(body)));
+                let items = items.iter().map(|&body| value(&inst.items[body as usize]));
+                assert!(items.is_sorted_by(|a, b| a >= b), "{order:?} of {inst:?}");
+                rounds.round += 1;
+            }
+            Ok(())
+        });
+    }
+
+    /// Later ones differ, from each other too, but never much.
+    #[test]
+    fn later_rounds_try_large_bodies_first_with_some_noise() {
+        let mut problem = crate::Problem::builder();
+        for size in 0..40 {
+            problem.chunk(0..1, 100 + size);
+        }
+        problem.chunk(0..1, 10_000);
+        problem.chunk(0..1, 1);
+        let problem = problem.build().unwrap();
+        let inst = instance(&problem);
+        let orders = || {
+            let mut rounds = Rounds::new(&inst, 0);
+            let mut orders = Vec::new();
+            for round in (0..30).step_by(KEYS.len()) {
+                rounds.round = round;
+                orders.push(order_of(&mut rounds));
+            }
+            orders
+        };
+        let (first, again) = (orders(), orders());
+        assert_eq!(first, again);
+        for (at, order) in first.iter().enumerate() {
+            assert!(!first[..at].contains(order));
+            assert_eq!((order[0], order[41]), (41, 0));
+        }
+    }
+}

@@ -362,3 +362,225 @@ pub(super) fn scramble(mut x: u64) -> u64 {
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use arbitrary::{Result, Unstructured};
+
+    use super::*;
+    use crate::planner::search::instance::tests::{instance, random_problem};
+
+    /// A change of the sky.
+    #[derive(Clone, Copy, Debug)]
+    pub(in crate::planner::search) enum Change {
+        Place(u32),
+        Hang(u32, u64),
+        Raise(usize, u64),
+    }
+
+    pub(in crate::planner::search) fn apply(sky: &mut Skyline<'_>, change: Change) {
+        match change {
+            Change::Place(item) => sky.place(item),
+            Change::Hang(body, offset) => sky.hang(body, offset),
+            Change::Raise(x, to) => sky.raise(x, to),
+        }
+    }
+
+    fn top(sky: &Skyline<'_>, x: usize) -> u64 {
+        sky.reserved[x].last().map_or(u64::MAX, |reserved| reserved.0)
+    }
+
+    /// Some change that is allowed, if the first choice is.
+    pub(in crate::planner::search) fn random_change(
+        random: &mut Unstructured<'_>,
+        sky: &Skyline<'_>,
+    ) -> Result<Option<Change>> {
+        let inst = sky.inst;
+        if random.ratio(1, 4)? {
+            let x = random.choose_index(inst.sections)?;
+            let to = sky.floor[x] + random.int_in_range(1..=3)?;
+            return Ok(
+                (sky.live(x) && to <= sky.floor[x] + sky.slack(x)).then_some(Change::Raise(x, to))
+            );
+        }
+        let body = random.choose_index(inst.bodies())?;
+        let id = u32::try_from(body).unwrap();
+        if sky.is_placed(id) {
+            return Ok(None);
+        }
+        if let Some(item) = inst.items.get(body) {
+            let mut over = item.first as usize..item.end as usize;
+            let floor = sky.floor[over.start];
+            let rests = over.all(|x| sky.floor[x] == floor && floor + item.size <= top(sky, x));
+            return Ok(rests.then_some(Change::Place(id)));
+        }
+        let offset = random.int_in_range(0..=20)?;
+        let is_free = inst.odd(id).parts.iter().all(|part| {
+            let (low, high) = (offset + part.low, offset + part.high);
+            (part.first as usize..part.end as usize).all(|x| {
+                sky.floor[x] <= low && sky.reserved[x].iter().all(|r| high <= r.0 || r.1 <= low)
+            })
+        });
+        Ok(is_free.then_some(Change::Hang(id, offset)))
+    }
+
+    /// What is counted is what is there to count.
+    fn check(sky: &Skyline<'_>) {
+        let inst = sky.inst;
+        let coming = |body: &usize| sky.offset[*body] == u64::MAX;
+        let items = || (0..inst.items.len()).filter(coming).map(|i| (i, inst.items[i]));
+        let odds = || (0..inst.odds.len()).map(|odd| (odd + inst.items.len(), &inst.odds[odd]));
+        for x in 0..inst.sections {
+            let covers = |first: u32, end: u32| (first as usize..end as usize).contains(&x);
+            let parts = || {
+                odds()
+                    .flat_map(|(body, odd)| odd.parts.iter().map(move |part| (body, part)))
+                    .filter(|(_, part)| covers(part.first, part.end))
+            };
+            let rem: u64 =
+                items().filter(|(_, i)| covers(i.first, i.end)).map(|(_, i)| i.size).sum();
+            assert_eq!(sky.rem[x], rem);
+            assert_eq!(sky.odd_rem[x] as usize, parts().filter(|(body, _)| coming(body)).count());
+            assert_eq!(sky.live(x), rem > 0 || sky.odd_rem[x] > 0);
+            let mut reserved: Vec<(u64, u64)> = parts()
+                .filter(|(body, _)| !coming(body))
+                .map(|(body, part)| (sky.offset[body] + part.low, sky.offset[body] + part.high))
+                .filter(|part| part.0 >= sky.floor[x])
+                .collect();
+            reserved.sort_unstable_by(|a, b| b.cmp(a));
+            assert_eq!(sky.reserved[x], reserved);
+            assert!(top(sky, x) > sky.floor[x] && sky.base[x] <= sky.floor[x]);
+            let above: u64 =
+                parts().filter(|(body, _)| coming(body)).map(|(_, p)| p.high - p.low).sum();
+            let above = above + reserved.iter().map(|part| part.1 - part.0).sum::<u64>();
+            assert_eq!(sky.above[x], above);
+            assert_eq!(sky.slack(x), sky.limit - sky.floor[x] - rem - above);
+            let mut listed = Vec::new();
+            let mut id = sky.head[x];
+            while id != NONE {
+                listed.push(id as usize);
+                id = sky.next[id as usize];
+            }
+            let begins = items().filter(|(_, i)| i.first as usize == x).map(|(id, _)| id);
+            assert_eq!(listed, begins.collect::<Vec<_>>());
+        }
+        for x in 0..=inst.sections {
+            let crosses = |first: usize, end: usize| first < x && x < end;
+            let items = items().filter(|(_, i)| crosses(i.first as usize, i.end as usize)).count();
+            let odds =
+                odds().filter(|(b, odd)| coming(b) && crosses(odd.first(), odd.end())).count();
+            assert_eq!((sky.cross[x] as usize, sky.odd_cross[x] as usize), (items, odds));
+        }
+    }
+
+    /// All that a search may look at.
+    fn state(sky: &mut Skyline<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
+        let hashes: Vec<(u64, u64)> = (0..sky.inst.sections).map(|x| sky.hash(x, x + 1)).collect();
+        (sky.floor.clone(), sky.base.clone(), sky.reserved.clone(), sky.offset.clone(), hashes)
+    }
+
+    #[test]
+    fn the_sky_counts_right_and_goes_back_to_what_it_was() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            if inst.sections == 0 {
+                return Ok(());
+            }
+            let limit = 100;
+            let mut sky = Skyline::new(&inst, limit);
+            check(&sky);
+            let mut past = Vec::new();
+            let mut changes: Vec<Change> = Vec::new();
+            for _ in 0..random.int_in_range(0..=30)? {
+                if random.ratio(1, 8)? && !past.is_empty() {
+                    let back = random.choose_index(past.len())?;
+                    let (mark, was) = past.swap_remove(back);
+                    past.truncate(back);
+                    changes.truncate(back);
+                    sky.undo(mark);
+                    assert_eq!(state(&mut sky), was);
+                } else if let Some(change) = random_change(random, &sky)? {
+                    past.push((sky.mark(), state(&mut sky)));
+                    changes.push(change);
+                    apply(&mut sky, change);
+                    assert_ne!(state(&mut sky), past.last().unwrap().1);
+                }
+                check(&sky);
+            }
+            // Whatever came and went between, and under another limit before.
+            let mut fresh = Skyline::new(&inst, limit + 1);
+            let start = state(&mut fresh);
+            for &change in &changes {
+                apply(&mut fresh, change);
+            }
+            fresh.reset(limit);
+            assert_ne!(state(&mut fresh), start);
+            for &change in &changes {
+                apply(&mut fresh, change);
+            }
+            assert_eq!(state(&mut fresh), state(&mut sky));
+            let (left, right) = (random.choose_index(inst.sections)?, inst.sections);
+            assert_eq!(fresh.hash(left, right), sky.hash(left, right));
+            assert!(left == 0 || fresh.hash(left, right) != fresh.hash(0, right));
+            Ok(())
+        })
+        .budget_ms(300);
+    }
+
+    #[test]
+    fn a_floor_is_raised_no_higher_than_to_what_hangs_above_it() {
+        let mut problem = crate::Problem::builder();
+        let whole = problem.chunk(0..2, 6);
+        let part = problem.chunk(1..3, 2);
+        problem.overwrite(part, whole, 4);
+        problem.chunk(0..1, 1);
+        problem.chunk(2..3, 1);
+        let problem = problem.build().unwrap();
+        let inst = instance(&problem);
+        let mut sky = Skyline::new(&inst, 8);
+        assert_eq!((inst.sections, inst.items.len(), inst.odds.len()), (2, 2, 1));
+        assert!(sky.loads_fit());
+        sky.hang(2, 0);
+        assert_eq!((&sky.floor[..], &sky.reserved[1][..]), (&[6, 0][..], &[(4, 6)][..]));
+        sky.raise(1, 3);
+        assert_eq!((sky.floor[1], sky.base[1]), (3, 0));
+        // Beyond the part that hangs there: the floor meets it and stands on it.
+        sky.raise(1, 5);
+        assert_eq!((sky.floor[1], sky.base[1], sky.above[1]), (6, 6, 0));
+        assert!(sky.reserved[1].is_empty());
+        sky.reset(7);
+        assert!(sky.loads_fit());
+        sky.reset(6);
+        assert!(!sky.loads_fit());
+    }
+
+    /// The hash of a component is that of its own room and bodies.
+    #[test]
+    fn a_hash_does_not_see_what_is_outside() {
+        let mut problem = crate::Problem::builder();
+        problem.chunk(0..1, 2);
+        problem.chunk(0..1, 3);
+        problem.chunk(1..2, 5);
+        let problem = problem.build().unwrap();
+        let inst = instance(&problem);
+        let mut sky = Skyline::new(&inst, 9);
+        let (left, right) = (sky.hash(0, 1), sky.hash(1, 2));
+        sky.place(0);
+        assert_eq!(sky.hash(1, 2), right);
+        assert_ne!(sky.hash(0, 1), left);
+        // The same room under another limit.
+        sky.reset(7);
+        let room_of_seven = sky.hash(0, 1);
+        sky.reset(9);
+        assert_ne!(sky.hash(0, 1), room_of_seven);
+    }
+
+    /// The outputs of the generator splitmix64 (Steele, Lea, Flood 2014) for the seed 0.
+    #[test]
+    fn scrambling_is_a_step_of_splitmix64() {
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        let outputs = [0, 1, 2].map(|at| scramble(step.wrapping_mul(at)));
+        assert_eq!(outputs, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
+    }
+}

@@ -238,3 +238,66 @@ fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool
     let high = sky.floor[first..end].iter().min().map_or(0, |&high| high);
     low.next_multiple_of(sky.inst.align) + size <= high
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::{
+        instance::tests::{instance, random_problem},
+        valley::tests::random_sky,
+    };
+
+    #[test]
+    fn an_odd_body_lies_as_low_as_it_can() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let valleys = Valleys::new(random_sky(random, &inst)?);
+            let sky = &valleys.sky;
+            for body in (0u32..).take(inst.bodies()).skip(inst.items.len()) {
+                let parts = &inst.odd(body).parts;
+                let is_free = |&offset: &u64| {
+                    parts.iter().all(|part| {
+                        (part.first as usize..part.end as usize).all(|x| {
+                            let (low, high) = (offset + part.low, offset + part.high);
+                            let clear = |r: &(u64, u64)| high <= r.0 || r.1 <= low;
+                            sky.floor[x] <= low && sky.reserved[x].iter().all(clear)
+                        })
+                    })
+                };
+                let from = random.int_in_range(0..=20)?;
+                let aligned = |offset: &u64| offset.is_multiple_of(inst.align);
+                let earliest = |from: u64| (from..).filter(aligned).find(is_free).unwrap();
+                assert_eq!(valleys.earliest(body, from), earliest(from), "{inst:?}");
+                for part in parts {
+                    let x = part.first as usize;
+                    let floor = sky.floor[x];
+                    let above = (!sky.is_placed(body))
+                        .then(|| earliest((floor + 1).saturating_sub(part.low)) + part.low);
+                    assert_eq!(valleys.next_height(body, x, floor), above);
+                    assert!(above.is_none_or(|above| above > floor));
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    /// A floor stops at what hangs above it, wherever it was to rise to.
+    #[test]
+    fn waste_ends_where_something_hangs() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let valleys = Valleys::new(random_sky(random, &inst)?);
+            let sky = &valleys.sky;
+            for x in 0..inst.sections {
+                let to = sky.floor[x] + random.int_in_range(0..=9)?;
+                let is_taken = |at: &u64| sky.reserved[x].iter().any(|r| (r.0..r.1).contains(at));
+                let waste = (sky.floor[x]..to).take_while(|at| !is_taken(at)).count();
+                assert_eq!(valleys.waste(x, to), waste as u64);
+            }
+            Ok(())
+        });
+    }
+}

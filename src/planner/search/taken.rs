@@ -151,3 +151,79 @@ fn above(first: usize, last: usize) -> impl Iterator<Item = usize> {
     let right = up(last).zip(up(first)).take_while(|(right, left)| right != left);
     left.chain(right.map(|(right, _)| right))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::instance::tests::random_problem;
+
+    #[test]
+    fn the_lowest_free_offset_is_found() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let bodies: Vec<Vec<Segment>> =
+                problem.roots().map(|root| problem.segments(root).collect()).collect();
+            let mut taken = Taken::nothing(bodies.iter().flatten().map(|segment| segment.begin));
+            // The second time, nothing is left of the first.
+            for _ in 0..2 {
+                let mut laid: Vec<(&Segment, Bytes)> = Vec::new();
+                for segments in &bodies {
+                    let is_free = |&base: &Bytes| {
+                        segments.iter().all(|new| {
+                            laid.iter().all(|&(old, at)| {
+                                new.end <= old.begin
+                                    || old.end <= new.begin
+                                    || base + new.high <= at + old.low
+                                    || at + old.high <= base + new.low
+                            })
+                        })
+                    };
+                    let mut bases = (0..).map(|turn| turn * problem.alignment());
+                    let base = bases.find(is_free).unwrap();
+                    assert_eq!(taken.lowest(segments, &problem), base, "{problem:#?}");
+                    taken.take(segments, base);
+                    laid.extend(segments.iter().map(|segment| (segment, base)));
+                }
+                taken.clear();
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    /// However many bodies they come from, bytes without holes are one run.
+    #[test]
+    fn runs_that_touch_are_one() {
+        let mut runs = Runs::default();
+        for (low, high) in [(4, 6), (10, 12), (0, 2), (6, 7), (8, 9), (12, 14), (3, 4)] {
+            runs.add(low, high);
+        }
+        assert_eq!(runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
+        runs.add(1, 10);
+        assert_eq!(runs.0, [(0, 14)]);
+    }
+
+    /// Of a tree with eight leaves, 8 to 15.
+    #[test]
+    fn a_range_of_leaves_has_few_nodes_and_each_of_those_above_once() {
+        for first in 8..16usize {
+            for last in first..16 {
+                let nodes: Vec<usize> = cover(first, last).collect();
+                let leaves = |node: usize| {
+                    let level = node.ilog2();
+                    (node << (3 - level))..((node + 1) << (3 - level))
+                };
+                let mut covered: Vec<usize> = nodes.iter().flat_map(|&node| leaves(node)).collect();
+                covered.sort_unstable();
+                assert_eq!(covered, (first..=last).collect::<Vec<_>>());
+                assert!(!nodes.iter().any(|node| nodes.contains(&(node ^ 1))), "{nodes:?}");
+                let mut parents: Vec<usize> = above(first, last).collect();
+                parents.sort_unstable();
+                let is_above = |&node: &usize| {
+                    [first, last].iter().any(|&leaf| leaf != node && leaves(node).contains(&leaf))
+                };
+                assert_eq!(parents, (1..8).filter(is_above).collect::<Vec<_>>());
+            }
+        }
+    }
+}

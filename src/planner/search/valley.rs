@@ -376,3 +376,180 @@ impl<'a> Valleys<'a> {
         best
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use arbitrary::{Result, Unstructured};
+
+    use super::*;
+    use crate::planner::search::{
+        instance::{
+            Instance,
+            tests::{instance, random_problem},
+        },
+        skyline::tests::{apply, random_change},
+    };
+
+    /// A sky on which something was placed here and there.
+    pub(in crate::planner::search) fn random_sky<'a>(
+        random: &mut Unstructured<'_>,
+        inst: &'a Instance,
+    ) -> Result<Skyline<'a>> {
+        let mut sky = Skyline::new(inst, inst.bound() + random.int_in_range(0..=20)?);
+        for _ in 0..random.int_in_range(0..=12)? {
+            let limit = sky.limit;
+            if let Some(change) = random_change(random, &sky)? {
+                let mark = sky.mark();
+                apply(&mut sky, change);
+                let fits = |x| sky.floor[x] + sky.rem[x] + sky.above[x] <= limit;
+                if !(0..inst.sections).all(fits) {
+                    sky.undo(mark);
+                }
+            }
+        }
+        Ok(sky)
+    }
+
+    /// Where a body may lie so that it rests on the floor of a section, found by trying.
+    fn rests(sky: &Skyline<'_>, v: Valley, body: u32, x: usize) -> Option<u64> {
+        let inst = sky.inst;
+        let (parts, low) = if inst.is_odd(body) {
+            let odd = inst.odd(body);
+            let parts: Vec<_> = odd.parts.iter().map(|p| (p.first, p.end, p.low, p.high)).collect();
+            (parts, odd.part(x)?.low)
+        } else {
+            let item = inst.items[body as usize];
+            let inside = v.left <= item.first as usize && item.end as usize <= v.right;
+            let covers = (item.first as usize..item.end as usize).contains(&x);
+            (vec![(item.first, item.end, 0, item.size)], (inside && covers).then_some(0)?)
+        };
+        let offset = v.floor.checked_sub(low)?;
+        let is_free = parts.iter().all(|&(first, end, low, high)| {
+            (first as usize..end as usize).all(|x| {
+                let clear = |r: &(u64, u64)| offset + high <= r.0 || r.1 <= offset + low;
+                sky.floor[x] <= offset + low && sky.reserved[x].iter().all(clear)
+            }) && (!inst.is_odd(body) || offset + high <= sky.limit)
+        });
+        let stands = is_free && offset.is_multiple_of(inst.align) && !sky.is_placed(body);
+        stands.then_some(offset)
+    }
+
+    #[test]
+    fn a_survey_tells_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let mut valleys = Valleys::new(random_sky(random, &inst)?);
+            let mut x = 0;
+            while x < inst.sections {
+                let right = valleys.run_end(x);
+                assert!((x..right).all(|at| valleys.run_start(at) == x || at > x));
+                let v = valleys.basin(x, right);
+                assert!(v.left <= x && right <= v.right);
+                let sky = &valleys.sky;
+                assert!((v.left..v.right).all(|at| sky.floor[at] <= v.floor));
+                if (v.left, v.right) == (x, right) && sky.live(x) {
+                    valleys.survey(v, true);
+                    check(&mut valleys, v);
+                }
+                x = right;
+            }
+            Ok(())
+        })
+        .budget_ms(400);
+    }
+
+    /// What was seen before counts only while nothing has changed there.
+    #[test]
+    fn the_section_to_branch_on_does_not_depend_on_the_past() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let limit = inst.bound() + random.int_in_range(0..=20)?;
+            let mut valleys = Valleys::new(Skyline::new(&inst, limit));
+            let mut changes = Vec::new();
+            for _ in 0..random.int_in_range(0..=20)? {
+                let back =
+                    if changes.is_empty() { 0 } else { random.choose_index(changes.len())? };
+                if random.ratio(1, 4)? && !changes.is_empty() {
+                    let (mark, _) = changes[back];
+                    valleys.sky.undo(mark);
+                    changes.truncate(back);
+                } else if let Some(change) = random_change(random, &valleys.sky)? {
+                    let mark = valleys.sky.mark();
+                    apply(&mut valleys.sky, change);
+                    let sky = &valleys.sky;
+                    let fits = |x| sky.floor[x] + sky.rem[x] + sky.above[x] <= limit;
+                    if !(0..inst.sections).all(fits) {
+                        valleys.sky.undo(mark);
+                        continue;
+                    }
+                    changes.push((mark, change));
+                }
+                let mut fresh = Valleys::new(Skyline::new(&inst, limit));
+                for &(_, change) in &changes {
+                    apply(&mut fresh.sky, change);
+                }
+                let told = |pivot: Option<Pivot>| pivot.map(|p| (p.section, p.waste, p.key));
+                let pivot = told(fresh.pivot(0, inst.sections));
+                assert_eq!(told(valleys.pivot(0, inst.sections)), pivot, "{changes:?} of {inst:?}");
+                let live = (0..inst.sections).any(|x| fresh.sky.live(x));
+                assert!(live || pivot.is_none());
+            }
+            Ok(())
+        })
+        .budget_ms(400);
+    }
+
+    fn check(valleys: &mut Valleys<'_>, v: Valley) {
+        let inst = valleys.sky.inst;
+        let bodies = || (0u32..).take(inst.bodies());
+        let is_first_twin = |body: u32| {
+            inst.is_odd(body)
+                || !bodies().take(body as usize).any(|other| {
+                    !valleys.sky.is_placed(other)
+                        && inst.items[other as usize] == inst.items[body as usize]
+                })
+        };
+        for x in v.left..v.right {
+            let sky = &valleys.sky;
+            let covers = |first: u32, end: u32| (first as usize..end as usize).contains(&x);
+            let inside = |body: &u32| {
+                inst.items.get(*body as usize).is_some_and(|i| {
+                    covers(i.first, i.end)
+                        && v.left <= i.first as usize
+                        && i.end as usize <= v.right
+                        && !sky.is_placed(*body)
+                })
+            };
+            let sizes: u64 = bodies().filter(inside).map(|b| inst.items[b as usize].size).sum();
+            let mut resting: Vec<(u32, u64)> = bodies()
+                .filter(|&body| is_first_twin(body))
+                .filter_map(|body| Some((body, rests(sky, v, body, x)?)))
+                .collect();
+            let cell = valleys.survey.cells[x];
+            assert_eq!((cell.inside, cell.count as usize), (sizes, resting.len()), "{inst:?}");
+            assert!(resting.len() != 1 || cell.which == resting[0].0);
+            let pivot = Pivot { valley: v, section: x, waste: None, key: (0, 0) };
+            let mut candidates = Vec::new();
+            valleys.candidates(&pivot, &mut candidates);
+            candidates.sort_unstable();
+            resting.sort_unstable();
+            assert_eq!(candidates, resting);
+        }
+        let sky = &valleys.sky;
+        let in_waste = |body: u32| {
+            let item = inst.items[body as usize];
+            let over = item.first as usize..item.end as usize;
+            let low = sky.base[over.clone()].iter().max().unwrap().next_multiple_of(inst.align);
+            let inside = v.left <= over.start && over.end <= v.right;
+            inside
+                && !sky.is_placed(body)
+                && low + item.size <= *sky.floor[over].iter().min().unwrap()
+        };
+        let dominated = bodies().take(inst.items.len()).any(in_waste);
+        assert_eq!(valleys.survey.dominated, dominated);
+        valleys.wipe(v);
+        assert!(valleys.survey.cells.iter().all(|cell| (cell.inside, cell.count) == (0, 0)));
+    }
+}
