@@ -226,7 +226,7 @@ pub fn optimize(
 /// What planners that walk over time once make of it; on some large graphs nothing greedy is better.
 fn simulated(problem: &Problem) -> Outcome {
     let mut outcome = Outcome::of(problem, pushdown::layout(problem));
-    if outcome.pool_size > outcome.lower_bound {
+    if outcome.pool_size > outcome.lower_bound && free_list::is_quick(problem) {
         outcome.better(problem, free_list::layout(problem));
     }
     outcome
