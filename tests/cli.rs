@@ -52,7 +52,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::no_thread(&["plan", EXAMPLE, "--threads", "0"], "invalid value '0' for '--threads <N>': 0 is not in 1..=1024")]
 #[case::threads_without_number(&["show", EXAMPLE, "--threads", "1000000"], "1000000 is not in 1..=1024")]
 #[case::time_backwards(&["plan", EXAMPLE, "--time-limit=-1s"], "expected a time, such as 2s or 500ms")]
-#[case::plan_format(&["plan", EXAMPLE, "-o", "plan.txt"], "memplan: plan.txt: the name does not end in")]
+#[case::plan_format(&["plan", EXAMPLE, "-o", "plan.txt"], "memplan: plan.txt: a plan is .json or .csv")]
 #[case::no_folder(&["plan", EXAMPLE, "-o", "nowhere/plan.json"], "memplan: nowhere/plan.json: cannot write: No such file or directory")]
 #[case::plan_as_input(&["plan", "book/src/figures/wrong.plan.json"], "this is a plan, not an operator sequence or a problem")]
 #[case::input_as_plan(&["verify", EXAMPLE, EXAMPLE], "this is not a plan")]
@@ -60,6 +60,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::strategies_on_one_picture(&["show", EXAMPLE, "--strategy", "best,naive", "-o", "map.svg"], "several strategies stand beside each other in an .html file only")]
 #[case::steps_of_no_simulation(&["show", EXAMPLE, "--steps", "1..2"], "--simulation")]
 #[case::steps_without_an_end(&["show", EXAMPLE, "--simulation", "--steps", "3"], "expected FROM..TO, such as 2..4")]
+#[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "from step 5 on there is none before step 2")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
@@ -119,6 +120,20 @@ fn a_capacity_may_take_more_effort_than_there_is() {
     assert_eq!((run.code, &run.err[..20]), (1, "memplan: not known: "));
     assert!(run.err.ends_with("; --effort and --time-limit say how far to search\n"));
     assert_eq!(fits("50000").code, 0);
+}
+
+/// A bound that the search raised is not called the bytes alive.
+#[test]
+fn what_is_proven_and_what_is_alive_are_told_apart() {
+    let run = memplan(&["explain", EXAMPLE]);
+    for text in [
+        "proven by search; 14.0 KiB (14 336 B) alive in step 5 (concat)\n",
+        "Most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
+        "1.00 KiB (1 024 B) of the pool (6.7 %) are free even in step 5 (concat).\n",
+        "No plan is smaller: this is proven.\n",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
 }
 
 #[test]

@@ -441,7 +441,8 @@ fn a_folder_is_no_file() {
     fs::create_dir(&path).unwrap();
     let path = path.display().to_string();
     assert_refused(&memplan(&["plan", &path]), &path, "Is a directory");
-    assert_refused(&memplan(&["verify", EXAMPLE, &path]), &path, "Is a directory");
+    assert_refused(&memplan(&["verify", &path, EXAMPLE]), &path, "Is a directory");
+    assert_refused(&memplan(&["verify", EXAMPLE, &path]), &path, "a plan is .json or .csv");
     let run = memplan(&["plan", EXAMPLE, "-o", &folder.path().display().to_string()]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
@@ -490,10 +491,7 @@ fn a_full_disk_is_told(#[case] args: &[&str]) {
 fn a_full_disk_is_told_for_files_and_for_words() {
     let run = memplan(&["plan", EXAMPLE, "-o", "/dev/full", "--json"]);
     assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
-    assert_eq!(
-        run.err,
-        "memplan: /dev/full: the name does not end in .onnx, .json or .csv; say what it is with --format\n"
-    );
+    assert_eq!(run.err, "memplan: /dev/full: a plan is .json or .csv\n");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full.json");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();

@@ -159,6 +159,20 @@ fn what_is_alive_together_and_too_large_is_a_conflict() {
     assert_eq!(conflict(&problem, 11, &limits, Observer::default()), None);
 }
 
+/// However many are alive together, the fewest that are too large are named at once.
+#[test]
+fn of_very_many_that_are_too_large_the_largest_are_a_conflict() {
+    let mut problem = Problem::builder().alignment(4);
+    for size in 1..=20_000 {
+        problem.chunk(0..2, size);
+    }
+    let problem = problem.build().unwrap();
+    // Sizes of 20 000 downwards, four of each when rounded up.
+    let conflict = conflict(&problem, 160_000, &Limits::default(), Observer::default()).unwrap();
+    assert_eq!((conflict.roots.len(), conflict.irreducible), (9, true));
+    assert!(conflict.roots.iter().all(|root| problem.chunk(*root).size > 19_991));
+}
+
 #[test]
 fn nothing_to_place_needs_nothing() {
     let problem = Problem::builder().build().unwrap();

@@ -2,7 +2,7 @@
 
 use memplan::{
     Problem,
-    planner::search::{Limits, Observer, optimize},
+    planner::search::{Fit, Limits, Observer, fits, optimize},
 };
 
 /// A rectangle of steps and bytes.
@@ -123,4 +123,21 @@ fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     let outcome = start(300_000);
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (1 << 20, true));
     assert!(outcome.nodes > 0);
+}
+
+/// A problem too large to be searched whole fits if its crowded part does.
+#[test]
+fn a_hard_part_of_a_large_problem_is_found() {
+    let mut problem = Problem::builder();
+    for tile in pinwheel(65, &mut Numbers(3 * 7919)) {
+        problem.chunk(tile.begin..tile.end, tile.high - tile.low);
+    }
+    for at in 0..6_000 {
+        problem.chunk(16_640 + at..16_642 + at, 1 + at % 7);
+    }
+    let problem = problem.build().unwrap();
+    let fit = fits(&problem, 1 << 20, &Limits::default(), Observer::default());
+    let Fit::Yes(layout) = fit else { panic!("{fit:?}") };
+    assert_eq!(layout.pool_size(&problem), 1 << 20);
+    assert_eq!(fits(&problem, (1 << 20) - 1, &Limits::default(), Observer::default()), Fit::No);
 }

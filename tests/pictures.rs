@@ -183,3 +183,17 @@ fn extreme_plans_are_drawn_without_failing() {
             .contains("an empty pool")
     );
 }
+
+/// However many blocks there are, a picture of the queues keeps to its frame and to a few kilobytes.
+#[test]
+fn a_picture_of_many_blocks_keeps_to_its_frame() {
+    let mut many = Problem::builder();
+    for at in 0..2_000 {
+        many.chunk(at % 3..4 + at % 5, 1 + at);
+    }
+    let svg = simulation_svg(&many.build().unwrap(), 1..6);
+    check_markup(&svg);
+    assert!(svg.len() < 1_000_000 && svg.contains(" more</text>"), "{}", svg.len());
+    let places = svg.split(" y=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+    assert!(places.map(|y| y.parse::<f64>().unwrap()).all(|y| y >= 0.0));
+}

@@ -306,7 +306,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn steps(text: &str) -> Result<Range<Step>, String> {
     let (from, to) = text.split_once("..").ok_or("expected FROM..TO, such as 2..4")?;
     let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a step"));
-    Ok(number(from)?..number(to)?)
+    let steps = number(from)?..number(to)?;
+    if steps.is_empty() {
+        return Err(format!(
+            "from step {} on there is none before step {}",
+            steps.start, steps.end
+        ));
+    }
+    Ok(steps)
 }
 
 fn capacity(text: &str) -> Result<u64, String> {

@@ -49,6 +49,10 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 }
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
+    let output = match args.output.as_deref() {
+        Some(path) => Some((path, files::plan_to_write(path)?)),
+        None => None,
+    };
     let input = input(args.input.as_deref(), &args.reading)?;
     let start = Instant::now();
     let path = args.input.as_deref();
@@ -72,16 +76,14 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Input::Problem(problem) => Some(problem.labels()),
         Input::Sequence(_) => None,
     };
-    if let Some(path) = &args.output {
-        match files::format(path, None)? {
-            Format::Json => {
-                files::write(path, |out| report::write_plan_json(out, &plan, Some(took)))?;
-            }
-            Format::Csv => files::write(path, |out| report::write_plan_csv(out, &plan, labels))?,
-            _ => {
-                return Err(Failure::Input(format!("{}: a plan is .json or .csv", path.display())));
-            }
+    match output {
+        Some((path, Format::Csv)) => {
+            files::write(path, |out| report::write_plan_csv(out, &plan, labels))?;
         }
+        Some((path, _)) => {
+            files::write(path, |out| report::write_plan_json(out, &plan, Some(took)))?;
+        }
+        None => {}
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
@@ -112,6 +114,7 @@ fn refusal(plan: &Plan, capacity: Bytes) -> String {
 /// That nobody knows whether some plan fits.
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
+        _ if is_interrupted() => "the search was interrupted",
         Strategy::Best | Strategy::Optimal => "--effort and --time-limit say how far to search",
         _ => "--strategy optimal searches for a plan that fits",
     };

@@ -29,6 +29,27 @@ pub(crate) fn format(path: &Path, given: Option<Format>) -> Result<Format, Failu
     })
 }
 
+/// The format of a plan, by the end of its name.
+pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
+    match Format::of_name(&path.display().to_string()) {
+        Some(format @ (Format::Json | Format::Csv)) => Ok(format),
+        _ => Err(about(path, "a plan is .json or .csv")),
+    }
+}
+
+/// The format of a plan that is to be written, once it is made: so that no search is in vain, the
+/// name and the folder are looked at before.
+pub(crate) fn plan_to_write(path: &Path) -> Result<Format, Failure> {
+    let format = plan_format(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(cannot_write(path))?;
+    Ok(format)
+}
+
+fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::Input(format!("{}: cannot write: {error}", path.display()))
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if is_standard(path) {
@@ -49,7 +70,7 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
 
 /// Reads a plan for a problem.
 pub(crate) fn read_plan(path: &Path, problem: &memplan::Problem) -> Result<memplan::Plan, Failure> {
-    let format = format(path, None)?;
+    let format = plan_format(path)?;
     import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
 }
 
@@ -65,11 +86,10 @@ fn write_beside(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed =
-        |error: io::Error| Failure::Input(format!("{}: cannot write: {error}", path.display()));
+    let failed = cannot_write(path);
     // A device, such as /dev/stdout, cannot be renamed to.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let mut file = fs::OpenOptions::new().write(true).open(path).map_err(&failed)?;
         return fill(&mut file).map_err(failed);
     }
     let beside = beside(path);

@@ -85,7 +85,7 @@ macro_rules! strategies {
 
 strategies! {
     #[default]
-    Best "best", None => best::layout, "the smallest pool among the cheap planners";
+    Best "best", None => best::layout, "the smallest pool of the cheap planners, and then of a short search";
     Optimal "optimal", None => search::layout,
         "an anytime search for the smallest pool, with a proof when it has one";
     Pushdown "pushdown", None => pushdown::layout,

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
     Bytes, Plan, PlannedChunk,
-    report::{Size, StepNames, printable},
+    report::{Size, StepNames, printable, profile::most_alive},
 };
 
 /// How many chunks a list shows.
@@ -33,15 +33,17 @@ fn explain_peak(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
         .map(|chunk| (chunk, chunk.size.saturating_add(plan.padding)))
         .collect();
     alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
+    let most = most_alive(plan);
+    let is_bound = if most == plan.lower_bound { "the lower bound, " } else { "" };
     let _ = writeln!(
         text,
-        "Most bytes are alive in {}: the lower bound, {}, in {} chunks.",
+        "Most bytes are alive in {}: {is_bound}{}, in {} chunks.",
         steps.name(plan.peak_step),
-        Size(plan.lower_bound),
+        Size(most),
         alive.len(),
     );
     for (chunk, bytes) in alive.iter().take(SHOWN) {
-        let share = 100.0 * *bytes as f64 / plan.lower_bound.max(1) as f64;
+        let share = 100.0 * *bytes as f64 / most.max(1) as f64;
         let _ = writeln!(
             text,
             "  {share:5.1} %  {:>10}  {}, alive in steps {} to {}",
@@ -104,11 +106,12 @@ fn explain_top(text: &mut String, plan: &Plan) {
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
 fn explain_waste(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
-    if plan.pool_size == plan.lower_bound {
+    let most = most_alive(plan);
+    if plan.pool_size == most {
         text.push_str("Nothing is wasted: the pool is as large as the lower bound.\n");
         return;
     }
-    let waste = plan.pool_size.saturating_sub(plan.lower_bound);
+    let waste = plan.pool_size.saturating_sub(most);
     let _ = writeln!(
         text,
         "{} of the pool ({:.1} %) are free even in {}.",
@@ -149,9 +152,11 @@ fn explain_gaps(text: &mut String, plan: &Plan) {
     for (from, bytes, below, above) in gaps.iter().take(SHOWN) {
         let _ = writeln!(
             text,
-            "  {from:>12} .. {:<12}  {:>10}  free, between {below} and {above}",
+            "  {from:>12} .. {:<12}  {:>10}  free, between {} and {}",
             from + bytes,
             format!("{:#}", Size(*bytes)),
+            printable(below),
+            printable(above),
         );
     }
     if let Some(more) = gaps.len().checked_sub(SHOWN).filter(|&more| more > 0) {

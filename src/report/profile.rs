@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::{Bytes, Plan, Step, plan::TensorPlace, report::StepNames, sequence::Origin};
 
+/// The most bytes alive at one step: the lower bound, unless a search has proven more.
+pub(super) fn most_alive(plan: &Plan) -> Bytes {
+    if !plan.strategy.searches() {
+        return plan.lower_bound;
+    }
+    live_bytes(plan).into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0)
+}
+
 /// The bytes that any plan needs, at every step where they change: a chunk counts from its own
 /// beginning. The largest is the lower bound.
 pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     Plan,
-    report::{Size, StepNames},
+    report::{Size, StepNames, profile::most_alive},
 };
 
 /// Pool size, lower bound and what the plan saves.
@@ -20,7 +20,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
     };
     let rows = [
         ("pool", Size(plan.pool_size), judgement),
-        ("lower bound", Size(plan.lower_bound), format!("alive in {}", steps.name(plan.peak_step))),
+        ("lower bound", Size(plan.lower_bound), bound(plan, steps)),
         ("one buffer each", Size(plan.naive_size), saving(plan)),
     ];
     let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
@@ -43,6 +43,17 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
         },
     );
     text
+}
+
+/// Why nothing is smaller.
+fn bound(plan: &Plan, steps: StepNames<'_>) -> String {
+    let peak = steps.name(plan.peak_step);
+    match most_alive(plan) {
+        alive if alive < plan.lower_bound => {
+            format!("proven by search; {} alive in {peak}", Size(alive))
+        }
+        _ => format!("alive in {peak}"),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]

@@ -359,14 +359,24 @@ fn fits_reporting(
         return Fit::No;
     }
     let mut outcome = simulated(problem);
+    let roots: Vec<_> = problem.roots().collect();
     if outcome.pool_size > capacity {
-        pack(problem, &mut Greedy::new(problem), &mut outcome, capacity, report);
+        let mut greedy = Greedy::new(problem);
+        pack(problem, &mut greedy, &mut outcome, capacity, report);
+        // What is too large to be searched whole fits if the best that is found of it does.
+        if roots.len() > LARGE && outcome.pool_size > capacity && !report.stopped {
+            search(problem, &mut greedy, &mut outcome, limits, report);
+        }
     }
     if outcome.pool_size <= capacity {
-        return Fit::Yes(outcome.layout);
+        Fit::Yes(outcome.layout)
+    } else if outcome.lower_bound > capacity {
+        Fit::No
+    } else if roots.len() > LARGE {
+        Fit::Unknown
+    } else {
+        decide(problem, &roots, capacity, limits, report)
     }
-    let roots: Vec<_> = problem.roots().collect();
-    decide(problem, &roots, capacity, limits, report)
 }
 
 /// Chunks that cannot fit together, the answer of [`conflict`].
@@ -401,11 +411,14 @@ pub fn conflict(
     }
     // What is small goes first, so that few remain.
     roots.sort_by_key(|&root| problem.padded_size(root));
+    if bound.bytes > capacity && !problem.has_links() {
+        return Some(Conflict { roots: largest(problem, roots, capacity), irreducible: true });
+    }
     // Leave out runs of half the set, of a quarter, and so on down to single roots.
     let mut run = roots.len().div_ceil(2);
     loop {
         let (mut at, mut irreducible) = (0, true);
-        while at < roots.len() && !report.stopped {
+        while at < roots.len() && !report.stop(0, bound.bytes, capacity) {
             let end = (at + run).min(roots.len());
             let rest: Vec<ChunkId> = [&roots[..at], &roots[end..]].concat();
             match decide(problem, &rest, capacity, limits, &mut report) {
@@ -422,6 +435,19 @@ pub fn conflict(
         }
         run = run.div_ceil(2).min(roots.len());
     }
+}
+
+/// Of chunks that are alive together, smallest first, the fewest that are too large together.
+fn largest(problem: &Problem, mut roots: Vec<ChunkId>, capacity: Bytes) -> Vec<ChunkId> {
+    let mut together: Bytes = 0;
+    let mut first = roots.len();
+    while first > 0 && together <= capacity {
+        first -= 1;
+        together += problem.align_up(problem.padded_size(roots[first]));
+    }
+    roots.drain(..first);
+    roots.sort_unstable();
+    roots
 }
 
 fn decide(

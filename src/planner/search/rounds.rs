@@ -69,6 +69,9 @@ impl<'a> Rounds<'a> {
         last: u64,
         stop: &mut impl FnMut(u64) -> bool,
     ) -> End {
+        if stop(self.nodes()) {
+            return End::Spent;
+        }
         let unit = UNIT + 2 * self.inst.bodies() as u64;
         for round in 0..rounds {
             let budget = unit.saturating_mul(luby(round / KEYS.len() as u64 + 1));

@@ -27,6 +27,8 @@ const TOP: f64 = 58.0;
 const TOWER: f64 = 300.0;
 /// The least height of a block, enough for its name.
 const LEAST: f64 = 16.0;
+/// The most blocks that are drawn of a queue, those around the event's; the others are counted.
+const MOST: usize = 16;
 
 /// What all columns share.
 struct Drawing<'a> {
@@ -65,11 +67,11 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let drawing = Drawing { problem, colours: colours(problem) };
     let total = |queues: &Queues| queues.memory.iter().map(|block| block.size).sum::<Bytes>();
     let highest = moments.iter().map(total).max().unwrap_or(0).max(1);
-    let lowest_row = moments.iter().map(|queues| queues.free().len()).max().unwrap_or(0);
+    let lowest_row = moments.iter().map(|queues| queues.free().len().min(MOST + 1)).max();
     #[allow(clippy::cast_precision_loss, reason = "pixels")]
     let (width, height) = (
         (LEFT + shown.len() as f64 * (COLUMN + GAP) + 8.0).max(520.0),
-        TOP + TOWER + 80.0 + 18.0 * lowest_row as f64,
+        TOP + TOWER + 80.0 + 18.0 * lowest_row.unwrap_or(0) as f64,
     );
     let mut svg = String::new();
     open(&mut svg, width, height);
@@ -77,10 +79,14 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
         0 => String::new(),
         more => format!("; {more} more are not shown"),
     };
-    let window = match (before, before + asked) {
-        (0, end) if end == all.len() => String::new(),
-        _ if steps.end == steps.start.saturating_add(1) => format!(", step {}", steps.start),
-        _ => format!(", steps {} to {}", steps.start, steps.end.saturating_sub(1)),
+    let after_all = all.last().map_or(0, |event| event.step.saturating_add(1));
+    let last = steps.end.min(after_all.max(steps.start.saturating_add(1))).saturating_sub(1);
+    let window = if asked == all.len() {
+        String::new()
+    } else if last == steps.start {
+        format!(", step {last}")
+    } else {
+        format!(", steps {} to {last}", steps.start)
     };
     let plural = if asked == 1 { "" } else { "s" };
     let _ = write!(
@@ -113,10 +119,28 @@ fn tower(
     x: f64,
     highest: Bytes,
 ) {
+    // The blocks around the event's, or around those that it left free.
+    let all = &queues.memory;
+    let is_near = |block: &Block| match block.holder {
+        Holder::Chunk(chunk) => chunk == event.chunk || Some(chunk) == event.below,
+        Holder::Free { .. } => false,
+    };
+    let near = all.iter().rposition(is_near).unwrap_or(0);
+    let first = near.saturating_sub(MOST / 2).min(all.len().saturating_sub(MOST));
+    let drawn = &all[first..all.len().min(first + MOST)];
+    let (below, above) = (first, all.len() - first - drawn.len());
     // Every block gets its least height; the rest of the tower is shared out by bytes.
-    let rest = (TOWER - LEAST * queues.memory.len() as f64).max(0.0);
+    let boxes = drawn.len() + usize::from(below > 0) + usize::from(above > 0);
+    let rest = (TOWER - LEAST * boxes as f64).max(0.0);
     let mut y = TOP + TOWER;
-    for block in &queues.memory {
+    if below > 0 {
+        y -= LEAST;
+        counted(svg, below, x, y);
+    }
+    if above > 0 {
+        counted(svg, above, x, TOP);
+    }
+    for block in drawn {
         let height = LEAST + rest * (block.size as f64 / highest as f64);
         y -= height;
         boxed(svg, drawing, block, x, y, height);
@@ -156,10 +180,20 @@ fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event
         event.action.name(),
     );
     y += 52.0;
-    for block in queues.free() {
-        boxed(svg, drawing, &block, x, y, LEAST);
+    let free = queues.free();
+    for block in free.iter().take(MOST) {
+        boxed(svg, drawing, block, x, y, LEAST);
         y += LEAST + 2.0;
     }
+    if free.len() > MOST {
+        counted(svg, free.len() - MOST, x, y);
+    }
+}
+
+/// Blocks that are not drawn.
+fn counted(svg: &mut String, blocks: usize, x: f64, y: f64) {
+    let (x, y) = (Px(x + 5.0), Px(y + LEAST / 2.0 + 4.0));
+    let _ = writeln!(svg, "<text class=\"soft\" x=\"{x}\" y=\"{y}\">{blocks} more</text>");
 }
 
 /// A block with its name and size.
