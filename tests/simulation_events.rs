@@ -5,6 +5,7 @@ mod common;
 
 use std::{
     collections::BTreeMap,
+    fmt::Write,
     sync::{Arc, Mutex},
 };
 
@@ -144,7 +145,7 @@ impl Subscriber for Traces {
         impl Visit for Words {
             fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
                 if ["message", "chunk"].contains(&field.name()) {
-                    self.0 += &format!("{value:?} ");
+                    let _ = write!(self.0, "{value:?} ");
                 }
             }
         }
