@@ -73,7 +73,7 @@ fn a_cancelled_search_gives_the_best_so_far() {
         cancel.store(true, Ordering::Relaxed);
     };
     let limits =
-        Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)), ..Limits::default() };
+        Limits { nodes: u64::MAX, time: Some(Duration::from_mins(1)), ..Limits::default() };
     let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
     let outcome = optimize(&problem, None, &limits, observer);
     assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));

@@ -13,6 +13,7 @@ use memplan::{
     Plan, PlanError, Planner, Problem, Strategy, TensorPlace,
     import::{Format, ImportOptions, Input, read_input},
     networks,
+    planner::search::Limits,
 };
 
 /// Fowler, Noll and Vo's hash, FNV-1a, of 64 bits.
@@ -100,7 +101,10 @@ fn inputs() -> Vec<(String, Input)> {
 }
 
 fn plan(input: &Input, strategy: Strategy) -> Result<Plan, PlanError> {
-    let planner = Planner::new().strategy(strategy);
+    plan_by(&Planner::new().strategy(strategy), input)
+}
+
+fn plan_by(planner: &Planner, input: &Input) -> Result<Plan, PlanError> {
     match input {
         Input::Sequence(sequence) => planner.plan(sequence),
         Input::Problem(problem) => planner.plan_problem(problem),
@@ -144,4 +148,20 @@ fn every_plan_is_the_one_in_the_table() {
         .collect();
     assert_eq!(changed, Vec::<&String>::new(), "plans that are not those in {}", table.display());
     eprintln!("{} plans of {} in the table", digests.len(), pinned.len());
+}
+
+/// Which of several threads is first is not the same everywhere; how much is needed at most is.
+#[test]
+fn two_threads_find_the_same_pool_or_a_smaller_one() {
+    let two = Limits { threads: 2, ..Limits::default() };
+    for (name, input) in inputs() {
+        for strategy in [Strategy::Best, Strategy::Optimal] {
+            let one = plan(&input, strategy).unwrap();
+            let two = plan_by(&Planner::new().strategy(strategy).limits(two), &input).unwrap();
+            assert!(two.pool_size <= one.pool_size, "{name}, {strategy}");
+            if one.proven_optimal {
+                assert_eq!(two.pool_size, one.pool_size, "{name}, {strategy}");
+            }
+        }
+    }
 }

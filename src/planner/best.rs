@@ -6,8 +6,8 @@
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
 //! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the number of
-//! pairs is known beforehand, so that no clock decides. The search is left out beyond 200 000
-//! chains, where its first packings take seconds.
+//! pairs is known beforehand, so that no clock decides. The free list is left out beyond
+//! 100 000 chains, the search beyond 200 000, where they may take many seconds.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
 
@@ -16,7 +16,7 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, Strategy,
+        Layout, Strategy, free_list,
         search::{self, Limits, Observer},
     },
 };
@@ -52,7 +52,10 @@ pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
-    for &strategy in CANDIDATES.iter().filter(|strategy| !(dense && walks(**strategy))) {
+    let left_out = |strategy| {
+        dense && walks(strategy) || strategy == Strategy::FreeList && !free_list::is_quick(problem)
+    };
+    for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
         let layout = strategy.layout(problem);
         let pool = layout.pool_size(problem);
         debug!(target: "memplan::best", %strategy, pool, bound, "tried");

@@ -121,6 +121,11 @@ impl Pool {
     }
 }
 
+/// Whether a problem has so few chains that even many available blocks cost no more than a second.
+pub(super) fn is_quick(problem: &Problem) -> bool {
+    problem.roots().nth(100_000).is_none()
+}
+
 /// Plans a problem, every chain a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {

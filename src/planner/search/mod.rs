@@ -2,9 +2,10 @@
 //!
 //! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
 //! whose steps are given and whose height is to be chosen. The search is anytime: it starts from
-//! the pushdown planner's packing and from greedy ones, and betters the best until its effort,
-//! counted in nodes, is spent or the best is proven the best. The same problem and effort give the
-//! same answer everywhere; only a time limit or a cancelled search depends on the machine.
+//! the packings of pushdown and of the free list and from greedy ones, and betters the best until
+//! its effort, counted in nodes, is spent or the best is proven the best. The same problem and
+//! effort give the same answer everywhere; only a time limit or a cancelled search depends on the
+//! machine.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -39,7 +40,7 @@ use std::{
 
 use crate::{
     Bytes, Problem,
-    planner::{Layout, pushdown},
+    planner::{Layout, free_list, pushdown},
     problem::{ChunkId, Segment},
 };
 use greedy::Greedy;
@@ -206,8 +207,10 @@ pub fn optimize(
     observer: Observer<'_>,
 ) -> Outcome {
     let mut report = Report::new(limits, observer);
-    let layout = incumbent.map_or_else(|| pushdown::layout(problem), Layout::clone);
-    let mut outcome = Outcome::of(problem, layout);
+    let mut outcome = match incumbent {
+        Some(incumbent) => Outcome::of(problem, incumbent.clone()),
+        None => simulated(problem),
+    };
     if outcome.pool_size > outcome.lower_bound {
         let mut greedy = Greedy::new(problem);
         let enough = outcome.lower_bound;
@@ -217,6 +220,15 @@ pub fn optimize(
         }
     }
     outcome.proven_optimal = outcome.lower_bound == outcome.pool_size;
+    outcome
+}
+
+/// What planners that walk over time once make of it; on some large graphs nothing greedy is better.
+fn simulated(problem: &Problem) -> Outcome {
+    let mut outcome = Outcome::of(problem, pushdown::layout(problem));
+    if outcome.pool_size > outcome.lower_bound && free_list::is_quick(problem) {
+        outcome.better(problem, free_list::layout(problem));
+    }
     outcome
 }
 
@@ -346,7 +358,7 @@ fn fits_reporting(
     if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let mut outcome = Outcome::of(problem, pushdown::layout(problem));
+    let mut outcome = simulated(problem);
     if outcome.pool_size > capacity {
         pack(problem, &mut Greedy::new(problem), &mut outcome, capacity, report);
     }
