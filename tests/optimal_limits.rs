@@ -10,7 +10,10 @@ use std::{
 
 use memplan::{
     Bytes, Planner, Problem, Strategy,
-    planner::search::{Conflict, Fit, Limits, Observer, Progress, conflict, fits, optimize},
+    planner::{
+        compare_observed,
+        search::{Conflict, Fit, Limits, Observer, Progress, conflict, fits, optimize},
+    },
     verify::verify_problem,
 };
 
@@ -24,8 +27,12 @@ fn flat() -> Problem {
 
 /// Many chunks whose sizes have nothing in common.
 fn hard() -> Problem {
+    hard_of(300)
+}
+
+fn hard_of(chunks: u64) -> Problem {
     let mut problem = Problem::builder();
-    for i in 0..300u64 {
+    for i in 0..chunks {
         let begin = i * 7919 % 211;
         problem.chunk(begin..begin + 1 + i * 104_729 % 23, 1 + i * 15_485_863 % 10_007);
     }
@@ -119,6 +126,48 @@ fn progress_goes_one_way() {
     assert_eq!((told[0].best, told[0].nodes), (pushdown, 0));
 }
 
+#[test]
+fn a_question_of_a_capacity_tells_its_own_bounds() {
+    let problem = hard();
+    let capacity = problem.lower_bound().bytes;
+    let mut searched = 0;
+    let mut progress = |p: &Progress| {
+        assert!(p.nodes == 0 || (p.lower_bound, p.best) == (capacity, capacity), "{p:?}");
+        searched += u64::from(p.nodes > 0);
+    };
+    let limits = Limits { nodes: 5000, ..Limits::default() };
+    let observer = Observer { cancel: None, progress: Some(&mut progress) };
+    assert_eq!(fits(&problem, capacity, &limits, observer), Fit::Unknown);
+    assert!(searched > 0);
+}
+
+/// Too many bytes alive are a conflict at once; that none can be left out must be searched for.
+#[test]
+fn a_conflict_says_whether_anything_of_it_could_be_left_out() {
+    let problem = hard();
+    let capacity = problem.lower_bound().bytes - 1;
+    for (nodes, irreducible) in [(0, false), (50_000, true)] {
+        let limits = Limits { nodes, ..Limits::default() };
+        let conflict = conflict(&problem, capacity, &limits, Observer::default()).unwrap();
+        assert_eq!(conflict.irreducible, irreducible);
+        let bytes: Bytes = conflict.roots.iter().map(|&root| problem.padded_size(root)).sum();
+        let least = conflict.roots.iter().map(|&root| problem.padded_size(root)).min().unwrap();
+        assert!(bytes > capacity && (!irreducible || bytes - least <= capacity));
+    }
+}
+
+#[test]
+fn a_comparison_lets_its_caller_watch_all_searches() {
+    let problem = hard_of(100);
+    let cancel = AtomicBool::new(true);
+    let mut calls = 0;
+    let mut progress = |_: &Progress| calls += 1;
+    let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
+    let limits = Limits { nodes: u64::MAX, ..Limits::default() };
+    assert!(!compare_observed(&problem, &limits, observer).entries.is_empty());
+    assert!(calls > 1, "{calls}");
+}
+
 /// What is less than the live bytes needs no search, and what is enough for the fast planners either.
 #[test]
 fn without_effort_only_what_is_plain_is_told() {
@@ -194,6 +243,7 @@ fn more_threads_are_never_worse() {
         });
         for more in [two, many] {
             assert!(more.pool_size <= one.pool_size && more.lower_bound >= one.lower_bound);
+            assert!(more.proven_optimal || more.nodes >= nodes, "{} of {nodes}", more.nodes);
         }
     }
 }
