@@ -6,6 +6,8 @@
 #[path = "common/command.rs"]
 mod command;
 mod common;
+#[path = "common/wire.rs"]
+mod wire;
 
 use std::{
     fmt::Write as _,
@@ -24,6 +26,7 @@ use memplan::{
 };
 use rstest::rstest;
 use tempfile::TempDir;
+use wire::field;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
 
@@ -48,19 +51,6 @@ fn assert_refused(run: &Run, path: &str, message: &str) {
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
-}
-
-/// A field of a protocol buffer that holds bytes.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![number << 3 | 2];
-    let mut length = content.len();
-    while length >= 0x80 {
-        bytes.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
-        length >>= 7;
-    }
-    bytes.push(u8::try_from(length).unwrap());
-    bytes.extend(content);
-    bytes
 }
 
 /// A model with an operator whose sub-graph has an operator whose sub-graph has ...

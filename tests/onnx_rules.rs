@@ -2,6 +2,9 @@
 
 #![cfg(feature = "onnx")]
 
+#[path = "common/wire.rs"]
+mod wire;
+
 use std::{cell::RefCell, fmt::Write as _};
 
 use memplan::{
@@ -18,6 +21,7 @@ use rten_onnx::onnx::{
     OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoSequence,
     TypeProtoTensor, ValueInfoProto,
 };
+use wire::field;
 
 // Graphs as text.
 
@@ -695,19 +699,6 @@ fn a_scan_takes_slices() {
         describe(&import_graph(outer).unwrap()),
         "y:64, all:320 = Scan(x, seq) workspace 256"
     );
-}
-
-/// A field of a message: number, then content with its length in front.
-fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![number << 3 | 2];
-    let mut length = content.len();
-    while length >= 0x80 {
-        bytes.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
-        length >>= 7;
-    }
-    bytes.push(u8::try_from(length).unwrap());
-    bytes.extend_from_slice(content);
-    bytes
 }
 
 /// `If` in `If` in `If`, each with one branch; no encoder recurses so deep.
