@@ -60,6 +60,8 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::strategies_on_one_picture(&["show", EXAMPLE, "--strategy", "best,naive", "-o", "map.svg"], "several strategies stand beside each other in an .html file only")]
 #[case::steps_of_no_simulation(&["show", EXAMPLE, "--steps", "1..2"], "--simulation")]
 #[case::steps_without_an_end(&["show", EXAMPLE, "--simulation", "--steps", "3"], "expected FROM..TO, such as 2..4")]
+#[case::explain_a_plan_by_a_strategy(&["explain", EXAMPLE, "p.json", "--strategy", "naive"], "--strategy")]
+#[case::show_a_plan_with_an_alignment(&["show", EXAMPLE, "p.json", "--alignment", "64"], "--alignment")]
 #[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "from step 5 on there is none before step 2")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]

@@ -205,6 +205,7 @@ pub(crate) struct ShowArgs {
     /// What to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     /// Show this plan instead of making one.
+    #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
@@ -249,6 +250,7 @@ pub(crate) struct ExplainArgs {
     /// What to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     /// Explain this plan instead of making one.
+    #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
