@@ -323,7 +323,8 @@ fn climb(
     // Every pool that the search makes is a multiple of the step, and some smallest one is.
     let bound = outcome.lower_bound.div_ceil(step) * inst.align;
     let best = outcome.pool_size.div_ceil(step) * inst.align;
-    let board = Board::new(bound.max(inst.bound()), best);
+    let bound = bound.max(inst.bound());
+    let board = Board::new(bound, best);
     let whole = roots.len() == problem.roots().count();
     let mut stop = |nodes, _| {
         let (bound, best) = board.standing();
@@ -335,7 +336,10 @@ fn climb(
     });
     report.before += nodes + board.helped();
     outcome.nodes = report.before;
-    let bound = board.standing().0 * inst.unit;
+    // A part of the chains may have larger steps than all: of it only a refuted limit says more than
+    // was known, not the rounding.
+    let proven = board.standing().0;
+    let bound = if whole || proven > bound { proven * inst.unit } else { outcome.lower_bound };
     let bases = board.into_offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
