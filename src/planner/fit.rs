@@ -31,14 +31,14 @@ impl Planner {
         &self,
         problem: &Problem,
         capacity: Bytes,
-        observer: Observer<'_>,
+        mut observer: Observer<'_>,
     ) -> (Answer, Layout) {
         let searches = match self.strategy {
             Strategy::Best => best::is_searched(problem),
             strategy => strategy.searches(),
         };
         let limits = Limits { nodes: 0, ..self.limits };
-        let mut layout = self.strategy.layout_within(problem, &limits);
+        let mut layout = self.strategy.layout_observed(problem, &limits, observer.reborrow());
         let lower_bound = problem.lower_bound().bytes;
         let mut answer: Answer = PlanFit::Yes;
         if layout.pool_size(problem) > capacity {

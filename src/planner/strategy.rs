@@ -44,14 +44,8 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $layout(problem),)* }
             }
 
-            /// Like [`layout`](Self::layout); strategies that search go as far as the limits say.
-            #[must_use]
-            pub fn layout_within(self, problem: &Problem, limits: &Limits) -> Layout {
-                self.layout_observed(problem, limits, Observer::default())
-            }
-
-            /// Like [`layout_within`](Self::layout_within); strategies that search tell how far they
-            /// are, and can be cancelled.
+            /// Like [`layout`](Self::layout); strategies that search go as far as the limits say, tell
+            /// how far they are, and can be cancelled.
             #[must_use]
             pub fn layout_observed(
                 self,
