@@ -5,8 +5,8 @@
 //! since none can be smaller. If none does, the search for the optimum goes on from the best.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the number of
-//! pairs is known beforehand, so that no clock decides. The free list is left out beyond
+//! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the
+//! number of pairs is known beforehand, so that no clock decides. The free list is left out beyond
 //! 100 000 chains, the search beyond 200 000, where they may take many seconds.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
