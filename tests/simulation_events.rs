@@ -3,22 +3,13 @@
 
 mod common;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    sync::{Arc, Mutex},
-};
+use std::collections::BTreeMap;
 
 use common::random::{Wild, random_problem};
 use memplan::{
     Problem, Strategy,
     planner::pushdown::{Action, Block, Event, Holder, Queues, events},
     problem::ChunkId,
-};
-use tracing::{
-    Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
 };
 
 /// What lies below whom when a chunk gets its block.
@@ -122,68 +113,4 @@ fn an_overwriter_leaves_a_free_head_and_a_free_tail() {
     assert_eq!((overwrite.action, overwrite.chunk, overwrite.step), (Action::Overwrite, middle, 1));
     let sizes: Vec<u64> = overwrite.blocks.iter().map(|block| block.size / MIB).collect();
     assert_eq!(sizes, [6, 10, 4]);
-}
-
-/// The messages of all traces, with their chunks.
-struct Traces(Mutex<Vec<String>>);
-
-impl Subscriber for Traces {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "memplan::simulate" && *metadata.level() == Level::TRACE
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Words(String);
-        impl Visit for Words {
-            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-                if ["message", "chunk"].contains(&field.name()) {
-                    let _ = write!(self.0, "{value:?} ");
-                }
-            }
-        }
-        let mut words = Words(String::new());
-        event.record(&mut words);
-        self.0.lock().unwrap().push(words.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-#[test]
-fn every_event_is_traced_with_its_chunk() {
-    let mut problem = Problem::builder();
-    let a = problem.named_chunk("a", 0..2, 8);
-    let b = problem.named_chunk("b", 1..3, 4);
-    problem.named_chunk("c", 3..4, 9);
-    problem.named_chunk("d", 4..5, 2);
-    problem.named_chunk("e", 5..6, 9);
-    problem.overwrite(b, a, 0);
-    let problem = problem.build().unwrap();
-    let traces = Arc::new(Traces(Mutex::default()));
-    let layout = || Strategy::Pushdown.layout(&problem);
-    tracing::subscriber::with_default(Arc::clone(&traces), layout);
-    let traced = traces.0.lock().unwrap();
-    let events = traced.iter().map(|line| line.trim_end()).filter(|&line| line != "merge");
-    let expected = [
-        "alloc (append) \"a\"",
-        "alloc_overwrite \"b\"",
-        "free \"b\"",
-        "alloc (grow) \"c\"",
-        "free \"c\"",
-        "alloc (split) \"d\"",
-        "free \"d\"",
-        "alloc (fit) \"e\"",
-        "free \"e\"",
-    ];
-    assert_eq!(events.collect::<Vec<_>>(), expected);
 }
