@@ -499,6 +499,22 @@ fn a_full_disk_is_told_for_files_and_for_words() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_behind_a_link_is_written_and_keeps_who_may_read_it() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let (folder, plan) = file("plan.json", "the old plan");
+    fs::set_permissions(&plan, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = folder.path().join("link.json");
+    symlink("plan.json", &link).unwrap();
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &link.display().to_string()]).code, 0);
+    assert!(link.is_symlink());
+    assert!(fs::read_to_string(&plan).unwrap().contains("pool_size"));
+    assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
 /// Ctrl-C at any moment leaves the old file, or the new one, whole, and nothing beside it.
 #[cfg(unix)]
 #[test]

@@ -92,13 +92,18 @@ fn write_beside(
         let mut file = fs::OpenOptions::new().write(true).open(path).map_err(&failed)?;
         return fill(&mut file).map_err(failed);
     }
-    let beside = beside(path);
-    let written = fs::File::create(&beside).and_then(|file| {
-        let mut file = io::BufWriter::new(file);
-        fill(&mut file)?;
-        file.into_inner()?.sync_all()
+    // Behind a link, the file is what is written anew, and it keeps who may read it.
+    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let beside = beside(&file);
+    let written = fs::File::create(&beside).and_then(|new| {
+        if let Ok(old) = fs::metadata(&file) {
+            new.set_permissions(old.permissions())?;
+        }
+        let mut new = io::BufWriter::new(new);
+        fill(&mut new)?;
+        new.into_inner()?.sync_all()
     });
-    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+    written.and_then(|()| fs::rename(&beside, &file)).map_err(|error| {
         // What is half written goes; if it cannot, there is nothing more to do.
         let _ = fs::remove_file(&beside);
         failed(error)
