@@ -138,7 +138,7 @@ fn the_largest_alignment_is_honoured() {
 #[case::duplicate("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "two chunks have the id 'a'")]
 #[case::sum(
     "id,lower,upper,size\na,0,3,9223372036854775808\nb,0,3,9223372036854775808\n",
-    "the sizes of all chunks add up to more than 2^64 bytes (at chunk 'b'"
+    "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk 'b'"
 )]
 fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = read(text, Format::Csv).unwrap_err();

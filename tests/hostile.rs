@@ -207,11 +207,11 @@ fn sums_that_wrap_are_refused_wherever_they_arise() {
     let workspaces = r#"{"format": "memplan-sequence/1", "operators": [
         {"name": "a", "workspace": 9223372036854775808}, {"name": "b", "workspace": 9223372036854775808}]}"#;
     for (name, text, message) in [
-        ("sum.json", two.as_str(), "add up to more than 2^64 bytes (at chunk '1'"),
-        ("sum.csv", &csv, "add up to more than 2^64 bytes (at chunk '1'"),
+        ("sum.json", two.as_str(), "add up to 2^64 bytes or more (at chunk '1'"),
+        ("sum.csv", &csv, "add up to 2^64 bytes or more (at chunk '1'"),
         ("view.json", &views, "does not fit in 'x' (8 B)"),
         ("update.json", &updates, "does not fit over 'x' (8 B)"),
-        ("workspace.json", workspaces, "add up to more than 2^64 bytes (at 'b'"),
+        ("workspace.json", workspaces, "add up to 2^64 bytes or more (at 'b'"),
     ] {
         let (_folder, path) = file(name, text);
         assert_refused(&memplan(&["plan", &path]), &path, message);
@@ -224,9 +224,9 @@ fn sums_that_wrap_are_refused_wherever_they_arise() {
         assert!(run.out.contains("8.00 EiB"), "{}", run.out);
     }
     let run = memplan(&["plan", &path, "--padding", &u64::MAX.to_string()]);
-    assert_refused(&run, &path, "add up to more than 2^64 bytes");
+    assert_refused(&run, &path, "add up to 2^64 bytes or more");
     let run = memplan(&["plan", &path, "--alignment", &HALF.to_string()]);
-    assert_refused(&run, &path, "add up to more than 2^64 bytes");
+    assert_refused(&run, &path, "add up to 2^64 bytes or more");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_model_larger_than_memory_is_refused() {
     let graph = [field(1, &relu), field(11, &value(b"x")), field(12, &value(b"y"))].concat();
     let model = [vec![8, 8], field(8, &[16, 13]), field(7, &graph)].concat();
     let (_folder, path) = file("large.onnx", model);
-    assert_refused(&memplan(&["plan", &path]), &path, "has more than 2^64 bytes");
+    assert_refused(&memplan(&["plan", &path]), &path, "has 2^64 bytes or more");
 }
 
 fn lines(count: u64) -> String {

@@ -39,7 +39,7 @@ fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
     "operator 'a': view 'y' (3 B at offset 18446744073709551615) does not fit in 'x' (4 B)")]
 #[case::sizes_overflow(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", u64::MAX))).operator(operator("b", &[], Output::new("y", 1))); },
-    "the sizes of all tensors add up to more than 2^64 bytes (at 'y' of 1 B)")]
+    "the sizes of all tensors add up to 2^64 bytes or more (at 'y' of 1 B)")]
 #[case::unnamed_operator(
     |s: &mut SequenceBuilder| { s.operator(operator("", &["x"], Output::new("y", 1)).kind("Conv")); },
     "operator 'Conv (operator 0)' names tensor 'x', which no operator produces and which is not declared as input or weight")]
@@ -80,7 +80,7 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
     "operator 'b': 'y' must overwrite 'x', but that chunk must be kept to the end")]
 #[case::a_tensor_of_all_there_is(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", u64::MAX))); },
-    "the sizes of all tensors add up to more than 2^64 bytes (at 'x' of 18446744073709551615 B)")]
+    "the sizes of all tensors add up to 2^64 bytes or more (at 'x' of 18446744073709551615 B)")]
 fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
     let mut sequence = OpSequence::builder();
     declare(&mut sequence);

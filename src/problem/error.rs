@@ -74,9 +74,10 @@ pub enum ProblemError {
         /// The alignment in bytes.
         alignment: Bytes,
     },
-    /// The sizes of all chunks, padded and aligned, do not add up in 64 bits.
+    /// The sizes of all chunks, padded and aligned, and an alignment more do not add up in 64 bits.
     #[error(
-        "the sizes of all chunks add up to more than 2^64 bytes (at chunk '{chunk}' of {size} B)"
+        "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk '{chunk}' \
+         of {size} B)"
     )]
     SizeOverflow {
         /// The chunk at which the sum no longer fits.

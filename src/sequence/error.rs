@@ -99,7 +99,7 @@ pub enum SequenceError {
         reason: Refusal,
     },
     /// Sizes that do not add up in 64 bits.
-    #[error("the sizes of all tensors add up to more than 2^64 bytes (at '{tensor}' of {size} B)")]
+    #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
     SizeOverflow {
         /// The tensor at which the sum no longer fits.
         tensor: String,

@@ -73,7 +73,7 @@ pub enum OnnxError {
         what: String,
     },
     /// A tensor with more bytes than 64 bits can count.
-    #[error("tensor '{tensor}' of shape {shape} has more than 2^64 bytes")]
+    #[error("tensor '{tensor}' of shape {shape} has 2^64 bytes or more")]
     TooLarge {
         /// The tensor.
         tensor: String,

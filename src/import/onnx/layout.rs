@@ -69,7 +69,7 @@ fn product(dims: &[Option<u64>]) -> Result<Option<u64>, Reason> {
     let Some(sizes) = dims.iter().copied().collect::<Option<Vec<u64>>>() else {
         return Ok(None);
     };
-    count(&sizes).map(Some).ok_or_else(|| "it has more than 2^64 elements".to_owned())
+    count(&sizes).map(Some).ok_or_else(|| "it has 2^64 elements or more".to_owned())
 }
 
 pub(super) fn reshape(op: &Op) -> Shapes {
@@ -182,7 +182,7 @@ pub(super) fn concat(op: &Op) -> Shapes {
         for (here, (known, &dim)) in result.iter_mut().zip(dims).enumerate() {
             *known = match (*known, dim) {
                 (Some(a), Some(b)) if here == at => {
-                    Some(a.checked_add(b).ok_or("it has more than 2^64 elements")?)
+                    Some(a.checked_add(b).ok_or("it has 2^64 elements or more")?)
                 }
                 _ if here == at => None,
                 (known, dim) => known.or(dim),
