@@ -63,6 +63,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::explain_a_plan_by_a_strategy(&["explain", EXAMPLE, "p.json", "--strategy", "naive"], "--strategy")]
 #[case::show_a_plan_with_an_alignment(&["show", EXAMPLE, "p.json", "--alignment", "64"], "--alignment")]
 #[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "from step 5 on there is none before step 2")]
+#[case::steps_after_the_last(&["show", EXAMPLE, "--simulation", "--steps", "7..9", "-o", "nowhere.svg"], "book/src/figures/example.json: there are 6 steps, and --steps begins with step 7")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]

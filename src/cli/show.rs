@@ -58,10 +58,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation is drawn as .svg".to_owned()));
         }
-        Form::Svg if args.simulation => report::simulation_svg(
-            &problem(args, &input)?,
-            args.steps.clone().unwrap_or(0..Step::MAX),
-        ),
+        Form::Svg if args.simulation => simulation(args, &input)?,
         Form::Html => page(args, &input)?,
         Form::Text | Form::Svg | Form::Trace => {
             draw(args, form, &plan(args, &input, args.strategies()[0])?, step_names(&input))
@@ -82,6 +79,22 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
             report::memory_map(plan, steps, map_options(args.width, args.height))
         }
     }
+}
+
+fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
+    let problem = problem(args, input)?;
+    let steps = args.steps.clone().unwrap_or(0..Step::MAX);
+    // The last chunks are freed after the last step.
+    if args.steps.is_some() && steps.start > problem.steps() {
+        let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
+        return Err(Failure::Input(format!(
+            "{}: there are {} steps, and --steps begins with step {}",
+            files::name(path),
+            problem.steps(),
+            steps.start
+        )));
+    }
+    Ok(report::simulation_svg(&problem, steps))
 }
 
 fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
