@@ -23,12 +23,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// it on. With a capacity, the question is whether it fits.
 pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer<'_>) -> T) -> T {
     let start = Instant::now();
+    // Where several strategies search, each counts its own nodes.
+    let (mut began, mut nodes) = (start, 0);
     let mut last: Option<Instant> = None;
     let mut show = |progress: &Progress| {
         let now = Instant::now();
+        if progress.nodes < nodes {
+            began = now;
+        }
+        nodes = progress.nodes;
         if now - start >= PATIENCE && last.is_none_or(|last| now - last >= PAUSE) {
             last = Some(now);
-            let line = line(progress, now - start, capacity);
+            let line = line(progress, now - began, capacity);
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
     };
