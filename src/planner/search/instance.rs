@@ -50,7 +50,8 @@ impl Odd {
 
     /// The part that covers a section.
     pub(super) fn part(&self, section: usize) -> Option<&Part> {
-        self.parts.iter().find(|p| (p.first as usize..p.end as usize).contains(&section))
+        let at = self.parts.partition_point(|part| part.end as usize <= section);
+        self.parts.get(at).filter(|part| part.first as usize <= section)
     }
 }
 

@@ -3,7 +3,8 @@
 //! The lower bound comes first: tight limits are often easier than loose ones, for waste is refuted
 //! at once, and a packing at the bound is its own proof. Then limits a little above it, and more, until
 //! something packs, and lower again. Every sweep has twice the rounds of the one before. A refuted
-//! limit raises the bound. Several threads climb ladders of their own, and share what they find.
+//! limit raises the bound, and the next step up from it is larger, so that it need not be refuted
+//! byte by byte. Several threads climb ladders of their own, and share what they find.
 
 use super::{
     instance::Instance,
@@ -19,6 +20,9 @@ const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 /// own proof, and larger steps down.
 const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
+/// The rounds of a rung of the first sweep.
+const SHARE: u64 = 6;
+
 /// Searches from what stands on the board, and writes there what it finds, until the two meet or
 /// until `stop`, or until there are `last` nodes; gives how many there were. Threads other than the
 /// first, 0, go on from what others find.
@@ -32,7 +36,7 @@ pub(super) fn climb(
     let (mut bound, mut best) = board.standing();
     let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
     let mut rounds = Rounds::new(inst, thread);
-    let mut share = 6;
+    let mut share = SHARE;
     let mut stopped = false;
     let mut rung = 0;
     while !stopped && bound < best && rounds.nodes() < last {
@@ -53,6 +57,7 @@ pub(super) fn climb(
             End::Refuted => {
                 bound = limit + inst.align;
                 board.refuted(bound);
+                rung = (rung + 1).min(rungs.len() - 1);
             }
             End::Spent if rung + 1 < rungs.len() => rung += 1,
             End::Spent => {
@@ -78,11 +83,21 @@ pub(super) fn ask(
 ) -> u64 {
     let mut rounds = Rounds::new(inst, thread);
     let standing = board.standing();
-    let mut stop = |nodes| stop(nodes, standing) || board.is_over();
-    match rounds.decide(limit, u64::MAX, last, &mut stop) {
-        End::Packed => board.packed(limit, rounds.offsets()),
-        End::Refuted => board.refuted(limit + inst.align),
-        End::Spent => {}
+    let (mut share, mut stopped) = (SHARE, false);
+    while !stopped && rounds.nodes() < last {
+        let end = rounds.decide(limit, share, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, standing) || board.is_over();
+            stopped
+        });
+        match end {
+            End::Packed => board.packed(limit, rounds.offsets()),
+            End::Refuted => board.refuted(limit + inst.align),
+            End::Spent => {
+                share = share.saturating_mul(2);
+                continue;
+            }
+        }
+        break;
     }
     rounds.nodes()
 }

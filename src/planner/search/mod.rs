@@ -15,7 +15,8 @@
 //! | `survey` | one valley, section by section |
 //! | `tree` | the search tree, over components that know nothing of each other |
 //! | `refuted` | what failed once, remembered |
-//! | `rounds` | restarts with other orders: does everything fit under a limit? |
+//! | `orders` | another way for staircases: which body lies below which |
+//! | `rounds` | both ways by turns, with other orders: does everything fit under a limit? |
 //! | `ladder` | limits in turn: the smallest |
 //! | `threads` | several searches of one problem |
 //! | `greedy` | first packings |
@@ -24,6 +25,7 @@
 mod greedy;
 mod instance;
 mod ladder;
+mod orders;
 mod refuted;
 mod rounds;
 mod skyline;

@@ -9,6 +9,7 @@
 
 use super::{
     instance::{Instance, Item},
+    orders::Orders,
     refuted::Refuted,
     skyline::{Skyline, scramble},
     tree::{End, Tree},
@@ -16,13 +17,20 @@ use super::{
 };
 
 /// The nodes of the shortest round.
-const UNIT: u64 = 1000;
+pub(super) const UNIT: u64 = 1000;
+
+/// After so many nodes it is asked whether to stop.
+const PAUSE: u64 = 256;
 
 pub(super) struct Rounds<'a> {
     inst: &'a Instance,
     valleys: Valleys<'a>,
     tree: Tree,
     refuted: Refuted,
+    /// The other way, if there are staircases.
+    pub(super) orders: Option<Orders>,
+    /// Whether it found the last packing.
+    in_order: bool,
     round: u64,
     rank: Vec<u32>,
 }
@@ -51,6 +59,8 @@ impl<'a> Rounds<'a> {
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
             refuted: Refuted::new(),
+            orders: Orders::new(inst),
+            in_order: false,
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
         }
@@ -58,7 +68,8 @@ impl<'a> Rounds<'a> {
 
     /// Nodes so far. A node that looks at many bodies counts for several.
     pub(super) fn nodes(&self) -> u64 {
-        weigh(self.tree.nodes, self.valleys.work)
+        let orders = self.orders.as_ref().map_or(0, |orders| weigh(orders.nodes, orders.work));
+        orders + weigh(self.tree.nodes, self.valleys.work())
     }
 
     /// Searches under a limit for so many rounds, until there are `last` nodes, or until `stop`.
@@ -72,26 +83,42 @@ impl<'a> Rounds<'a> {
         if stop(self.nodes()) {
             return End::Spent;
         }
+        let (mut asked, mut stopped) = (self.nodes(), false);
+        let mut stop = |nodes: u64| {
+            if nodes >= asked + PAUSE {
+                asked = nodes;
+                stopped = stop(nodes);
+            }
+            stopped = stopped || nodes >= last;
+            stopped
+        };
+        let in_valleys = weigh(self.tree.nodes, self.valleys.work());
+        if let Some(orders) = &mut self.orders {
+            let end = orders
+                .decide(limit, rounds, &mut |nodes, work| stop(in_valleys + weigh(nodes, work)));
+            self.in_order = end == End::Packed;
+            if end != End::Spent {
+                return end;
+            }
+        }
+        let in_order = self.nodes() - in_valleys;
         let unit = UNIT + 2 * self.inst.bodies() as u64;
         for round in 0..rounds {
+            if stop(self.nodes()) {
+                break;
+            }
             let budget = unit.saturating_mul(luby(round / KEYS.len() as u64 + 1));
             let budget = self.tree.nodes.saturating_add(budget);
             self.order();
             self.valleys.sky.reset(limit);
-            let (mut asked, mut stopped) = (0u64, false);
             let end = self.tree.run(
                 self.inst,
                 &mut self.valleys,
                 &self.rank,
                 &mut self.refuted,
-                |nodes, work| {
-                    asked += 1;
-                    let weight = weigh(nodes, work);
-                    stopped = weight >= last || asked % 256 == 0 && stop(weight);
-                    stopped || nodes >= budget
-                },
+                |nodes, work| stop(in_order + weigh(nodes, work)) || nodes >= budget,
             );
-            if end != End::Spent || stopped {
+            if end != End::Spent {
                 return end;
             }
             self.round += 1;
@@ -101,7 +128,10 @@ impl<'a> Rounds<'a> {
 
     /// The offsets, in units by body, of the last packing.
     pub(super) fn offsets(&self) -> &[u64] {
-        &self.valleys.sky.offset
+        match &self.orders {
+            Some(orders) if self.in_order => orders.offsets(),
+            _ => &self.valleys.sky.offset,
+        }
     }
 
     /// Chooses order and taste of a round.
@@ -143,7 +173,7 @@ fn weigh(nodes: u64, work: u64) -> u64 {
 }
 
 /// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).
-fn luby(mut i: u64) -> u64 {
+pub(super) fn luby(mut i: u64) -> u64 {
     loop {
         let power = (i + 1).next_power_of_two();
         if power == i + 1 {

@@ -174,13 +174,22 @@ impl Valleys<'_> {
 
     /// The offset at which an odd body lies on the floor of a section, if it can lie there.
     pub(super) fn rests_at(&self, body: u32, x: usize, floor: u64) -> Option<u64> {
-        let odd = self.sky.inst.odd(body);
+        let (sky, odd) = (&self.sky, self.sky.inst.odd(body));
         let offset = floor.checked_sub(odd.part(x)?.low)?;
-        if self.sky.is_placed(body) || self.earliest(body, offset) != offset {
+        if sky.is_placed(body) || !offset.is_multiple_of(sky.inst.align) {
             return None;
         }
-        let top = odd.parts.iter().map(|p| p.high).max().unwrap_or(0);
-        (offset + top <= self.sky.limit).then_some(offset)
+        let mut looked = 0;
+        let is_free = odd.parts.iter().all(|part| {
+            let (low, high) = (offset + part.low, offset + part.high);
+            high <= sky.limit
+                && (part.first as usize..part.end as usize).all(|x| {
+                    looked += 1;
+                    low >= sky.floor[x] && sky.reserved[x].iter().all(|r| high <= r.0 || r.1 <= low)
+                })
+        });
+        self.odd_work.update(|work| work + looked);
+        is_free.then_some(offset)
     }
 
     /// The lowest height above `floor` at which an odd body's part over a section may lie.
@@ -206,13 +215,16 @@ impl Valleys<'_> {
         }
         loop {
             let before = offset;
+            let mut looked = 0;
             for (part, x) in sections() {
+                looked += 1;
                 for &(low, high) in sky.reserved[x].iter().rev() {
                     if low < offset + part.high && offset + part.low < high {
                         offset = (high - part.low).next_multiple_of(align);
                     }
                 }
             }
+            self.odd_work.update(|work| work + looked);
             if offset == before {
                 return offset;
             }

@@ -141,7 +141,7 @@ impl Tree {
             let frame = &mut self.frames[at];
             valleys.sky.undo(frame.mark);
             self.candidates.truncate(frame.end);
-            if stop(self.nodes, valleys.work) {
+            if stop(self.nodes, valleys.work()) {
                 return Err(End::Spent);
             }
             self.nodes += 1;

@@ -16,6 +16,8 @@
 //!
 //! 1 and 2 hold for a *basin* too, the widest range around a run that is nowhere higher.
 
+use std::cell::Cell;
+
 use super::{
     skyline::{NONE, Skyline},
     survey::Survey,
@@ -84,6 +86,8 @@ pub(super) struct Valleys<'a> {
     pub faults: Vec<u64>,
     /// Items looked at.
     pub work: u64,
+    /// Sections of odd bodies looked at.
+    pub odd_work: Cell<u64>,
     seen: Vec<Seen>,
     pub(super) survey: Survey,
 }
@@ -97,9 +101,15 @@ impl<'a> Valleys<'a> {
             taste: Taste::Few,
             faults: vec![0; sections],
             work: 0,
+            odd_work: Cell::new(0),
             seen: vec![seen; sections],
             survey: Survey::new(sections),
         }
+    }
+
+    /// Bodies looked at so far, a few sections of an odd one as one.
+    pub(super) fn work(&self) -> u64 {
+        self.work + self.odd_work.get() / 4
     }
 
     /// Draws all conclusions from changes in the sections `a..b`. False: all is lost.
