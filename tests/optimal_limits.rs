@@ -17,26 +17,20 @@ use memplan::{
     verify::verify_problem,
 };
 
-fn flat() -> Problem {
+fn problem(chunks: Vec<(u64, u64, u64)>) -> Problem {
     let mut problem = Problem::builder();
-    for (begin, end, size) in hard::flat() {
+    for (begin, end, size) in chunks {
         problem.chunk(begin..end, size);
     }
     problem.build().unwrap()
 }
 
-/// Many chunks whose sizes have nothing in common.
-fn hard() -> Problem {
-    hard_of(300)
+fn flat() -> Problem {
+    problem(hard::flat())
 }
 
-fn hard_of(chunks: u64) -> Problem {
-    let mut problem = Problem::builder();
-    for i in 0..chunks {
-        let begin = i * 7919 % 211;
-        problem.chunk(begin..begin + 1 + i * 104_729 % 23, 1 + i * 15_485_863 % 10_007);
-    }
-    problem.build().unwrap()
+fn hard() -> Problem {
+    problem(hard::uneven(300))
 }
 
 #[test]
@@ -156,7 +150,7 @@ fn of_too_many_bytes_alive_none_can_be_left_out() {
 
 #[test]
 fn a_comparison_lets_its_caller_watch_all_searches() {
-    let problem = hard_of(100);
+    let problem = problem(hard::uneven(100));
     let cancel = AtomicBool::new(true);
     let mut calls = 0;
     let mut progress = |_: &Progress| calls += 1;

@@ -5,12 +5,14 @@
 #![cfg(feature = "cli")]
 
 mod common;
+#[path = "common/hard.rs"]
+mod hard;
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
 use common::shared_path;
 use memplan::{
-    Plan, PlanError, Planner, Problem, Strategy, TensorPlace,
+    Plan, PlanError, Planner, Strategy, TensorPlace,
     import::{Format, ImportOptions, Input, read_input},
     networks,
     planner::search::Limits,
@@ -49,27 +51,6 @@ fn digest(plan: &Plan) -> u64 {
     digest.0
 }
 
-/// Chunks that begin and end everywhere, with overwriters of whole and half chunks.
-fn scattered(chunks: u32) -> Problem {
-    let mut state = u64::from(chunks);
-    let mut next = |below: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
-    let mut problem = Problem::builder().alignment(1 << (chunks % 7));
-    for at in 0..u64::from(chunks) {
-        let begin = at / 2 + next(4);
-        let (end, size) = (begin + 1 + next(12), 1 + next(1 << 16));
-        let chunk = problem.chunk(begin..end, size);
-        if next(3) == 0 {
-            let over = problem.chunk(end - 1..end + next(5), 1 + size / 2);
-            problem.overwrite(over, chunk, size - 1 - size / 2);
-        }
-    }
-    problem.build().unwrap()
-}
-
 /// Every input by name, the project's own first.
 fn inputs() -> Vec<(String, Input)> {
     let mut inputs = Vec::new();
@@ -78,7 +59,7 @@ fn inputs() -> Vec<(String, Input)> {
         inputs.push((format!("mobilenet_v2:{batch}"), network));
     }
     for chunks in [5, 50, 500] {
-        inputs.push((format!("scattered:{chunks}"), Input::Problem(scattered(chunks))));
+        inputs.push((format!("scattered:{chunks}"), Input::Problem(hard::scattered(chunks))));
     }
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("book/src/figures");
     let shared = ["models", "problems", "problems/challenging", "problems/training"]

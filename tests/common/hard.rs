@@ -1,4 +1,8 @@
-//! A problem too hard to be solved on the way.
+//! Problems too hard to be solved on the way.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use memplan::Problem;
 
 /// Begin, end and size of chunks that fill every step to the same height: whatever ends, others of
 /// random size and life take its bytes. Nothing may be wasted, and most likely something must.
@@ -22,4 +26,34 @@ pub fn flat() -> Vec<(u64, u64, u64)> {
         }
     }
     chunks
+}
+
+/// Begin, end and size of chunks whose sizes have nothing in common.
+pub fn uneven(chunks: u64) -> Vec<(u64, u64, u64)> {
+    let chunk = |i| {
+        let begin = i * 7919 % 211;
+        (begin, begin + 1 + i * 104_729 % 23, 1 + i * 15_485_863 % 10_007)
+    };
+    (0..chunks).map(chunk).collect()
+}
+
+/// Chunks that begin and end everywhere, with overwriters of whole and half chunks.
+pub fn scattered(chunks: u32) -> Problem {
+    let mut state = u64::from(chunks);
+    let mut next = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut problem = Problem::builder().alignment(1 << (chunks % 7));
+    for at in 0..u64::from(chunks) {
+        let begin = at / 2 + next(4);
+        let (end, size) = (begin + 1 + next(12), 1 + next(1 << 16));
+        let chunk = problem.chunk(begin..end, size);
+        if next(3) == 0 {
+            let over = problem.chunk(end - 1..end + next(5), 1 + size / 2);
+            problem.overwrite(over, chunk, size - 1 - size / 2);
+        }
+    }
+    problem.build().unwrap()
 }

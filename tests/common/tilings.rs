@@ -1,0 +1,91 @@
+//! Perfect packings: a rectangle of steps and bytes, cut into tiles.
+
+use memplan::problem::ProblemBuilder;
+
+/// The height of what is cut, and so the smallest pool.
+pub const POOL: u64 = 1 << 20;
+
+/// A rectangle of steps and bytes.
+#[derive(Clone, Copy)]
+pub struct Tile {
+    pub begin: u64,
+    pub end: u64,
+    pub low: u64,
+    pub high: u64,
+}
+
+impl Tile {
+    fn area(&self) -> u64 {
+        (self.end - self.begin) * (self.high - self.low)
+    }
+}
+
+/// Numbers that look random (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn new(seed: u64) -> Self {
+        Self(seed * 7919)
+    }
+
+    /// A number in `low..high`.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        low + self.0 % (high - low).max(1)
+    }
+}
+
+/// Cuts the largest tile again and again.
+fn cut(tiles: usize, mut split: impl FnMut(Tile) -> Vec<Tile>) -> Vec<Tile> {
+    // Time enough for cuts that do not meet.
+    let end = 4096.max(tiles as u64 * 256);
+    let mut all = vec![Tile { begin: 0, end, low: 0, high: POOL }];
+    while all.len() < tiles {
+        let largest = (0..all.len()).max_by_key(|&t| all[t].area()).unwrap();
+        let tile = all.swap_remove(largest);
+        all.extend(split(tile));
+    }
+    all
+}
+
+/// Straight cuts.
+pub fn guillotine(tiles: usize, seed: u64) -> Vec<Tile> {
+    let mut numbers = Numbers::new(seed);
+    cut(tiles, |tile| {
+        let (w, h) = (tile.end - tile.begin, tile.high - tile.low);
+        if (numbers.between(0, 2) == 0 && w > 4) || h < 5 {
+            let at = tile.begin + numbers.between(w / 5 + 1, w - w / 5);
+            vec![Tile { end: at, ..tile }, Tile { begin: at, ..tile }]
+        } else {
+            let at = tile.low + numbers.between(h / 5 + 1, h - h / 5);
+            vec![Tile { high: at, ..tile }, Tile { low: at, ..tile }]
+        }
+    })
+}
+
+/// Four arms around a middle, which no straight cuts make.
+pub fn pinwheel(tiles: usize, seed: u64) -> Vec<Tile> {
+    let mut numbers = Numbers::new(seed);
+    cut(tiles, |t| {
+        let (w, h) = (t.end - t.begin, t.high - t.low);
+        let x1 = t.begin + numbers.between(w / 4, w * 9 / 20);
+        let x2 = t.begin + numbers.between(w * 11 / 20 + 1, w * 3 / 4 + 2);
+        let y1 = t.low + numbers.between(h / 4, h * 9 / 20);
+        let y2 = t.low + numbers.between(h * 11 / 20 + 1, h * 3 / 4 + 2);
+        vec![
+            Tile { end: x2, high: y1, ..t },
+            Tile { begin: x2, high: y2, ..t },
+            Tile { begin: x1, low: y2, ..t },
+            Tile { end: x1, low: y1, ..t },
+            Tile { begin: x1, end: x2, low: y1, high: y2 },
+        ]
+    })
+}
+
+pub fn declare(problem: &mut ProblemBuilder, tiles: &[Tile]) {
+    for tile in tiles {
+        problem.chunk(tile.begin..tile.end, tile.high - tile.low);
+    }
+}

@@ -1,0 +1,144 @@
+//! How far a given effort leads the optimal planner: pool, lower bound and nodes of problems of many
+//! kinds stand in a table, so that no change of the search goes unnoticed that makes it slower, or a
+//! pool larger. `SNAPSHOTS=overwrite cargo test --test optimal_effort` writes it anew; then look at
+//! what has become worse.
+
+#[path = "common/chains.rs"]
+mod chains;
+#[path = "common/hard.rs"]
+mod hard;
+#[path = "common/tilings.rs"]
+mod tilings;
+
+use std::{fmt::Write, fs, ops::Range, path::Path};
+
+use chains::{Numbers, random_chains};
+use memplan::{
+    Bytes, Problem,
+    planner::search::{Fit, Limits, Observer, conflict, fits, optimize},
+};
+use tilings::{Tile, guillotine, pinwheel};
+
+/// A problem of plain chunks.
+fn plain(chunks: impl IntoIterator<Item = (u64, u64, Bytes)>) -> Problem {
+    let mut problem = Problem::builder();
+    for (begin, end, size) in chunks {
+        problem.chunk(begin..end, size);
+    }
+    problem.build().unwrap()
+}
+
+fn tiled(tiles: &[Tile]) -> Problem {
+    let mut problem = Problem::builder();
+    tilings::declare(&mut problem, tiles);
+    problem.build().unwrap()
+}
+
+/// Chains whose chunks overwrite the upper or the lower part of the one before.
+fn staircases(chains: u64) -> Problem {
+    let mut problem = Problem::builder().alignment(8).padding(3);
+    for at in 0..chains {
+        let (mut end, mut size) = (at % 17 + 3 + at % 4, 200 + at * 7919 % 900);
+        let mut chunk = problem.chunk(at % 17..end, size);
+        for down in 0..at % 5 {
+            let (over, offset) = if down % 2 == at % 2 { (0, size / 3) } else { (size / 3, 0) };
+            let begin = end - 1;
+            (end, size) = (end + 1 + down, size - over - offset);
+            let next = problem.chunk(begin..end, size);
+            problem.overwrite(next, chunk, offset);
+            chunk = next;
+        }
+    }
+    problem.build().unwrap()
+}
+
+/// Two problems that share no step.
+fn two_parts() -> Problem {
+    let second = hard::uneven(60).into_iter().map(|(b, e, size)| (b + 300, e + 300, size / 3 + 1));
+    plain(hard::uneven(80).into_iter().chain(second))
+}
+
+/// A tiling among more small chunks than are searched.
+fn crowd() -> Problem {
+    let tiles = pinwheel(65, 3);
+    let small = (0..5200).map(|at| (at * 3, at * 3 + 5, 1 + at * 7919 % 50_000));
+    plain(tiles.iter().map(|t| (t.begin, t.end, t.high - t.low)).chain(small))
+}
+
+/// Problems by kind, and the nodes for each.
+fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
+    let chains = |seeds: Range<u64>, most| {
+        seeds.map(|seed| random_chains(&mut Numbers(seed << 16), most)).collect()
+    };
+    vec![
+        ("up to 12 chains", 2000, chains(0..300, 12)),
+        ("up to 30 chains", 2000, chains(300..400, 30)),
+        ("uneven", 4000, (4..11).map(|tens| plain(hard::uneven(tens * 10))).collect()),
+        ("scattered", 4000, (6..16).map(hard::scattered).collect()),
+        ("flat", 3000, vec![plain(hard::flat())]),
+        ("pinwheels", 1000, (1..13).map(|seed| tiled(&pinwheel(40, seed))).collect()),
+        ("guillotine", 1000, (1..7).map(|seed| tiled(&guillotine(100, seed))).collect()),
+        ("staircases", 4000, (5..16).map(staircases).collect()),
+        ("two parts", 2000, vec![two_parts()]),
+        ("a crowd", 3000, vec![crowd()]),
+    ]
+}
+
+/// What came of problems of a kind, added up.
+#[derive(Debug, Default)]
+struct Sum {
+    pools: Bytes,
+    bounds: Bytes,
+    proven: usize,
+    nodes: u64,
+    /// Of questions whether they fit.
+    yes: usize,
+    no: usize,
+    /// Chunks that do not fit together.
+    roots: usize,
+}
+
+impl Sum {
+    fn add(&mut self, problem: &Problem, limits: &Limits) {
+        let outcome = optimize(problem, None, limits, Observer::default());
+        self.pools += outcome.pool_size;
+        self.bounds += outcome.lower_bound;
+        self.proven += usize::from(outcome.proven_optimal);
+        self.nodes += outcome.nodes;
+        let (low, high) = (outcome.lower_bound, outcome.pool_size);
+        for capacity in [low.saturating_sub(1), low, u64::midpoint(low, high), high] {
+            match fits(problem, capacity, limits, Observer::default()) {
+                Fit::Yes(_) => self.yes += 1,
+                Fit::No => {
+                    let set = conflict(problem, capacity, limits, Observer::default()).unwrap();
+                    self.no += 1;
+                    self.roots += set.roots.len();
+                }
+                Fit::Unknown => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn every_effort_leads_as_far_as_the_table_says() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/optimal_effort.txt");
+    let mut lines = String::new();
+    for (kind, nodes, problems) in problems() {
+        for nodes in [0, nodes / 10, nodes] {
+            let mut sum = Sum::default();
+            for problem in &problems {
+                sum.add(problem, &Limits { nodes, ..Limits::default() });
+            }
+            writeln!(lines, "{kind}, {nodes} nodes: {sum:?}").unwrap();
+        }
+    }
+    if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
+        fs::write(&table, &lines).unwrap();
+    }
+    let pinned = fs::read_to_string(&table).unwrap();
+    let changed: Vec<(&str, &str)> =
+        pinned.lines().zip(lines.lines()).filter(|(old, new)| old != new).collect();
+    assert!(changed.is_empty(), "other than {}: {changed:#?}", table.display());
+    assert_eq!(pinned, lines);
+}
