@@ -220,6 +220,25 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
+/// Nothing is called proven that is not, and chunks keep their names.
+#[test]
+fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("plan.csv").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "naive", "-o", &csv]).code, 0);
+    let run = memplan(&["explain", EXAMPLE, &csv]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for text in [
+        "1.500 x the lower bound\n",
+        "14.0 KiB (14 336 B)   alive in step 5 (concat)\n",
+        "; strategy unknown\n",
+        "  8.00 KiB  e, alive in steps",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    assert!(!run.out.contains("proven"), "{}", run.out);
+}
+
 #[test]
 fn a_plan_is_executed_where_there_are_operators_to_run() {
     let folder = tempfile::tempdir().unwrap();

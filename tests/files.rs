@@ -50,6 +50,8 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
         assert_eq!(verify_problem(&problem, &read), []);
         assert_eq!(read.pool_size, plan.pool_size);
+        let figures = |plan: &Plan| (plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step);
+        assert_eq!(figures(&read), figures(&plan));
         Ok(())
     });
 }
@@ -196,6 +198,46 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
     let problem = read_csv("id,lower,upper,size\n0,0,3,4\n");
     let error = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap_err().to_string();
     assert!(error.starts_with(message), "{error}");
+}
+
+/// A CSV plan tells offsets alone: all else is the problem's, and who planned is not known.
+#[test]
+fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
+    let mut problem = Problem::builder();
+    let act = problem.named_chunk("act", 0..2, 100);
+    let relu = problem.named_chunk("relu", 1..3, 100);
+    problem.overwrite(relu, act, 0);
+    let problem = problem.build().unwrap();
+    let read = |offset: u64| {
+        let text = format!("id,lower,upper,size,offset\n0,0,2,100,0\n1,1,3,100,{offset}\n");
+        read_plan(text.as_bytes(), Format::Csv, &problem).unwrap()
+    };
+    let apart = read(100);
+    assert_eq!(verify_problem(&problem, &apart), []);
+    assert_eq!((apart.pool_size, apart.lower_bound, apart.peak_step), (200, 100, 0));
+    assert_eq!((apart.proven_optimal, apart.strategy), (false, None));
+    assert_eq!(&*apart.chunks[1].name, "relu");
+    let over = read(0);
+    assert_eq!((over.pool_size, over.proven_optimal), (100, true));
+    assert_eq!(over.chunks[1].overwrites, Some((0, 0)));
+}
+
+/// What is wrong in a plan's lines is for `verify` to say, all at once.
+#[test]
+fn a_wrong_csv_plan_is_read() {
+    let problem = read_csv("id,lower,upper,size\n0,0,3,4\n1,0,3,4\n");
+    let text = "id,lower,upper,size,offset\n0,3,3,4,0\n0,0,3,4,0\n7,0,3,4,4\n";
+    let plan = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap();
+    let violations: Vec<String> =
+        verify_problem(&problem, &plan).iter().map(ToString::to_string).collect();
+    for expected in [
+        "the begin of '0' is 0, but the plan says 3",
+        "'0' is in the plan twice",
+        "'7' is in the plan, but not in the input",
+        "'1' is missing in the plan",
+    ] {
+        assert!(violations.iter().any(|violation| violation == expected), "{violations:#?}");
+    }
 }
 
 #[test]

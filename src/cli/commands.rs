@@ -115,7 +115,7 @@ fn refusal(plan: &Plan, capacity: Bytes) -> String {
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
         _ if is_interrupted() => "the search was interrupted",
-        Strategy::Best | Strategy::Optimal => "--effort and --time-limit say how far to search",
+        Some(strategy) if strategy.searches() => "--effort and --time-limit say how far to search",
         _ => "--strategy optimal searches for a plan that fits",
     };
     format!(

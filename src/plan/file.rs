@@ -14,8 +14,9 @@ const FORMAT: &str = "memplan-plan/1";
 pub struct PlanFile {
     /// Always `memplan-plan/1`.
     pub format: String,
-    /// Name of the strategy.
-    pub strategy: String,
+    /// Name of the strategy; `null`, or left out, if it is not known.
+    #[serde(default)]
+    pub strategy: Option<String>,
     /// Name of the strategy that was chosen; left out if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
@@ -118,7 +119,7 @@ impl From<Plan> for PlanFile {
         let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
         Self {
             format: FORMAT.to_owned(),
-            strategy: plan.strategy.to_string(),
+            strategy: plan.strategy.map(|strategy| strategy.to_string()),
             winner: plan.winner.map(|winner| winner.to_string()),
             pool_size: plan.pool_size,
             lower_bound: plan.lower_bound,
@@ -211,7 +212,7 @@ impl TryFrom<PlanFile> for Plan {
             })
             .collect::<Result<_, PlanFileError>>()?;
         Ok(Self {
-            strategy: file.strategy.parse()?,
+            strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
             winner: file.winner.map(|winner| winner.parse()).transpose()?,
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
