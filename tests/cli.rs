@@ -239,6 +239,20 @@ fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
     assert!(!run.out.contains("proven"), "{}", run.out);
 }
 
+/// A plan in JSON must list the tensors; one in CSV has no place for them.
+#[test]
+fn a_json_plan_without_tensors_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json").display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    plan["tensors"] = serde_json::json!([]);
+    fs::write(&path, plan.to_string()).unwrap();
+    let run = memplan(&["verify", EXAMPLE, &path]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.out.contains("'e' is missing in the plan\n"), "{}", run.out);
+}
+
 #[test]
 fn a_plan_is_executed_where_there_are_operators_to_run() {
     let folder = tempfile::tempdir().unwrap();

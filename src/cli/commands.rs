@@ -131,8 +131,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let problem = lowered(&input, &args.input, args.reading.lowering())?;
     let plan = files::read_plan(&args.plan, &problem)?;
     let violations = match &input {
-        // A plan without tensors, such as a CSV file, is one of the chunks.
-        Input::Sequence(sequence) if !plan.tensors.is_empty() => {
+        // A CSV file knows chunks alone.
+        Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
             let mut violations = verify::verify_sequence(sequence, &plan);
             if args.execute {
                 violations.extend(verify::execute_sequence(sequence, &plan));

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use memplan::import::{self, Format, ImportOptions, Input};
+use memplan::{
+    Plan, Problem,
+    import::{self, Format, ImportOptions, Input},
+};
 
 use crate::cli::{Failure, args::InputArgs, interrupt};
 
@@ -69,7 +72,7 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
 }
 
 /// Reads a plan for a problem.
-pub(crate) fn read_plan(path: &Path, problem: &memplan::Problem) -> Result<memplan::Plan, Failure> {
+pub(crate) fn read_plan(path: &Path, problem: &Problem) -> Result<Plan, Failure> {
     let format = plan_format(path)?;
     import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
 }
