@@ -253,6 +253,34 @@ fn a_json_plan_without_tensors_is_wrong() {
     assert!(run.out.contains("'e' is missing in the plan\n"), "{}", run.out);
 }
 
+/// A plan without a chunk that it names is wrong, not unreadable, and can be looked at.
+#[test]
+fn a_json_plan_without_a_chunk_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json", "--strategy", "pushdown"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let chunks = plan["chunks"].as_array_mut().unwrap();
+    chunks.remove(0);
+    let lost = chunks.pop().unwrap();
+    assert_eq!(lost["name"], "e");
+    plan["pool_size"] = serde_json::json!(1);
+    fs::write(path("plan.json"), plan.to_string()).unwrap();
+    for args in [&["verify"][..], &["verify", "--execute"]] {
+        let run = memplan(&[args, &[EXAMPLE, &path("plan.json")]].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        for user in ["a", "e"] {
+            let text = format!("'{user}' names a chunk that the plan does not list\n");
+            assert_eq!(run.out.matches(&text).count(), 1, "{}", run.out);
+        }
+        assert!(run.out.contains("the pool size is"), "{}", run.out);
+    }
+    assert_eq!(memplan(&["explain", EXAMPLE, &path("plan.json")]).code, 0);
+    for map in ["map.txt", "map.svg", "map.html", "map.json"] {
+        assert_eq!(memplan(&["show", EXAMPLE, &path("plan.json"), "-o", &path(map)]).code, 0);
+    }
+}
+
 #[test]
 fn a_plan_is_executed_where_there_are_operators_to_run() {
     let folder = tempfile::tempdir().unwrap();

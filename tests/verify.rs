@@ -9,7 +9,7 @@ use memplan::{
     lower::LoweringOptions,
     problem::{ChunkId, Request},
     sequence::SequenceBuilder,
-    verify::{execute_sequence, verify_problem, verify_sequence},
+    verify::{Violation, execute_sequence, verify_problem, verify_sequence},
 };
 use rstest::rstest;
 
@@ -345,13 +345,19 @@ fn a_variable_may_be_updated_through_a_view() {
 
 /// A plan made by hand may name chunks that it does not have.
 #[rstest]
-#[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 })]
-#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)))]
-fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil) {
+#[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
+#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)), "y")]
+fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
     spoil(&mut plan);
-    let message = "the plan names a chunk 99 of its list, which is not there";
+    let message = format!("'{user}' names a chunk that the plan does not list");
     assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
     assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
+    assert_eq!(execute_sequence(&sequence, &plan)[0].to_string(), message);
+    // What it does list is checked all the same.
+    plan.pool_size += 1;
+    assert!(
+        verify_sequence(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. }))
+    );
 }

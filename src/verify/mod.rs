@@ -39,10 +39,8 @@ use crate::{OpSequence, Plan, Problem, TensorPlace};
 /// id, or by name where the ids of the problem are texts.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
-    if let Some(loose) = loose_end(plan) {
-        return vec![loose];
-    }
-    let mut violations = problem::check(problem, plan);
+    let mut violations = loose_ends(plan);
+    violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
     violations
 }
@@ -51,10 +49,8 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 /// matched by name.
 #[must_use]
 pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    if let Some(loose) = loose_end(plan) {
-        return vec![loose];
-    }
-    let mut violations = table::check(plan);
+    let mut violations = loose_ends(plan);
+    violations.extend(table::check(plan));
     violations.extend(sequence::check(sequence, plan));
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
@@ -84,20 +80,23 @@ pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
 /// ```
 #[must_use]
 pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    match loose_end(plan) {
-        Some(loose) => vec![loose],
-        None => execute::run(sequence, plan),
-    }
+    let mut violations = loose_ends(plan);
+    violations.extend(execute::run(sequence, plan));
+    violations
 }
 
-/// A place in the list of chunks that the list does not have; nothing else can be said then. Plans
-/// from files have none.
-fn loose_end(plan: &Plan) -> Option<Violation> {
-    let overwritten = plan.chunks.iter().filter_map(|chunk| Some(chunk.overwrites?.0));
-    let of_tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
-        TensorPlace::Pool { chunk, .. } => Some(chunk),
+/// Chunks and tensors that name a chunk which the plan does not list. The checks that follow take
+/// them as naming none.
+fn loose_ends(plan: &Plan) -> Vec<Violation> {
+    let overwriters =
+        plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.0)));
+    let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some((&tensor.name, chunk)),
         TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
     });
-    let chunk = overwritten.chain(of_tensors).find(|&chunk| chunk >= plan.chunks.len())?;
-    Some(Violation::NoSuchChunk { chunk })
+    overwriters
+        .chain(tensors)
+        .filter(|&(_, chunk)| chunk >= plan.chunks.len())
+        .map(|(user, _)| Violation::NoSuchChunk { user: user.to_string() })
+        .collect()
 }

@@ -49,7 +49,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
         .collect();
     let link_of = |at: usize| {
         let (overwritten, offset) = plan.chunks[at].overwrites?;
-        Some((chunks[at]?, chunks[overwritten]?, offset))
+        Some((chunks[at]?, (*chunks.get(overwritten)?)?, offset))
     };
     for at in 0..plan.chunks.len() {
         if let Some(link) = link_of(at).filter(|link| !requested.contains(link)) {

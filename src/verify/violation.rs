@@ -212,11 +212,11 @@ pub enum Violation {
         /// Bytes from its start.
         offset: Bytes,
     },
-    /// A plan that points outside its own list of chunks.
-    #[error("the plan names a chunk {chunk} of its list, which is not there")]
+    /// A chunk that the plan names, and does not list.
+    #[error("'{user}' names a chunk that the plan does not list")]
     NoSuchChunk {
-        /// The place in the list, from 0.
-        chunk: usize,
+        /// The overwriter of that chunk, or the tensor in it.
+        user: String,
     },
     /// A tensor of which some bytes are no longer, or not yet, there.
     #[error("'{tensor}' is not whole {when}: the bytes [{low}, {high}) of {memory} hold {holder}")]
