@@ -14,6 +14,7 @@ use command::{memplan, memplan_with};
 use rstest::rstest;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
+const EIGHT: &str = "book/src/figures/eight.json";
 
 #[test]
 fn without_words_a_built_in_network_is_planned_and_drawn() {
@@ -68,6 +69,16 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
+#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, and this is none; leave it away")]
+#[case::dimension_of_nothing(&["show", "--dim", "batch=8"], "without an input the built-in network is planned; leave it away")]
+#[case::format_of_nothing(&["plan", "--format", "csv"], "--format is for an input, and there is none; leave it away")]
+#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace is for operators, and this is a problem, whose chunks are given; leave it away")]
+#[case::views_in_a_problem(&["compare", EXAMPLE, EIGHT, "--no-views"], "eight.json: --no-views is for operators")]
+#[case::inputs_in_a_problem(&["show", EIGHT, "--inputs"], "eight.json: --inputs is for operators")]
+#[case::weights_in_a_problem(&["explain", EIGHT, "--weights"], "eight.json: --weights is for operators")]
+#[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace is for operators")]
+#[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace is for operators")]
+#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or leave it away")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);

@@ -60,6 +60,17 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
+    /// A switch given that tells how to lower operators.
+    pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
+        let switches = [
+            (self.inputs, "--inputs"),
+            (self.weights, "--weights"),
+            (self.no_views, "--no-views"),
+            (self.no_inplace, "--no-inplace"),
+        ];
+        switches.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+
     pub(crate) fn lowering(&self) -> LoweringOptions {
         LoweringOptions {
             views: !self.no_views,

@@ -251,6 +251,11 @@ fn explain_capacity(
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
     let format = files::format(&args.output, None)?;
+    let lowers = args.lower || format == Format::Csv;
+    if let Some(switch) = args.reading.lowering_switch().filter(|_| !lowers) {
+        let remedy = "takes effect where operators are lowered; add --lower, or leave it away";
+        return Err(wrong(None, format!("{switch} {remedy}")));
+    }
     match (&input, format) {
         (_, Format::Onnx) => {
             return Err(Failure::Input(format!(
@@ -296,6 +301,13 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
+        None if !args.dims.is_empty() => Err(wrong(
+            None,
+            "--dim is for ONNX models, and without an input the built-in network is planned; leave it away",
+        )),
+        None if args.format.is_some() => {
+            Err(wrong(None, "--format is for an input, and there is none; leave it away"))
+        }
         None => Ok(Input::Sequence(built_in(1)?)),
     }
 }

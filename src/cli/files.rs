@@ -67,8 +67,21 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
+    if format != Format::Onnx && !args.dims.is_empty() {
+        return Err(about(path, "--dim is for ONNX models, and this is none; leave it away"));
+    }
     let options = ImportOptions { dims: args.dims.iter().cloned().collect() };
-    import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))
+    let input =
+        import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))?;
+    match (&input, args.lowering_switch()) {
+        (Input::Problem(_), Some(switch)) => Err(about(
+            path,
+            format!(
+                "{switch} is for operators, and this is a problem, whose chunks are given; leave it away"
+            ),
+        )),
+        _ => Ok(input),
+    }
 }
 
 /// Reads a plan for a problem.
