@@ -136,11 +136,21 @@ fn the_largest_alignment_is_honoured() {
     "id,lower,upper,size\na,0,9\n",
     "CSV error: record 1 (line: 2, byte: 20): found record with 3 fields, but the previous record has 4 fields"
 )]
-#[case::empty_lifetime("id,lower,upper,size\na,3,3,4\n", "chunk 'a' has an empty lifetime [3, 3)")]
-#[case::duplicate("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "two chunks have the id 'a'")]
+#[case::empty_lifetime(
+    "id,lower,upper,size\na,3,3,4\n",
+    "line 2: chunk 'a' has an empty lifetime: it begins in step 3, and 'upper', the step after its last, is 3"
+)]
+#[case::empty_inclusive_lifetime(
+    "id,begin,end,size\na,2,2,6\nb,3,2,6\n",
+    "line 3: chunk 'b' has an empty lifetime: it begins in step 3, and 'end', its last step, is 2"
+)]
+#[case::duplicate(
+    "id,lower,upper,size\na,0,3,4\n\na,0,3,4\nb,0,3,4\n",
+    "line 4: two chunks have the id 'a'"
+)]
 #[case::sum(
     "id,lower,upper,size\na,0,3,9223372036854775808\nb,0,3,9223372036854775808\n",
-    "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk 'b'"
+    "line 3: the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk 'b'"
 )]
 fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = read(text, Format::Csv).unwrap_err();

@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::{
     Bytes, Plan, PlannedChunk, Problem, Step,
     import::ImportError,
-    problem::{ChunkId, Ids, ProblemBuilder},
+    problem::{ChunkId, Ids, ProblemError},
 };
 
 /// What a column gives, with the headings that say so.
@@ -68,13 +68,20 @@ impl Header {
 
 /// A line of the file.
 struct Line<'a> {
+    /// The whole file.
+    bytes: &'a [u8],
     header: &'a Header,
     fields: &'a StringRecord,
 }
 
 impl Line<'_> {
     fn number(&self) -> u64 {
-        self.fields.position().map_or(0, csv::Position::line)
+        let Some(position) = self.fields.position() else { return 0 };
+        // The reader counts from the empty lines before this one, which it skips.
+        let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+        position.line() + skipped.filter(|&&byte| byte == b'\n').count() as u64
     }
 
     /// A field; `None` if there is no such column.
@@ -108,6 +115,17 @@ impl Line<'_> {
         Ok((begin, end.ok_or_else(|| self.bad(UPPER, "a step below 2^64 - 1"))?))
     }
 
+    fn empty_lifetime(&self, begin: Step, end: Step) -> ImportError {
+        let inclusive = self.header.inclusive;
+        ImportError::EmptyLifetime {
+            line: self.number(),
+            id: self.id().to_owned(),
+            begin,
+            upper: end - u64::from(inclusive),
+            inclusive,
+        }
+    }
+
     fn alignment(&self) -> Result<Bytes, ImportError> {
         if self.header.columns[ALIGNMENT].is_none() {
             return Ok(1);
@@ -135,7 +153,7 @@ fn each_line(
     let header = Header::read(reader.headers()?)?;
     let mut fields = StringRecord::new();
     while reader.read_record(&mut fields)? {
-        visit(&Line { header: &header, fields: &fields })?;
+        visit(&Line { bytes, header: &header, fields: &fields })?;
     }
     Ok(header)
 }
@@ -162,7 +180,10 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         alignments_differ |= alignment.is_some_and(|alignment| alignment != own);
         alignment = alignment.max(Some(own));
         let (begin, end) = line.lifetime()?;
-        add(&mut problem, begin, end, line.whole(SIZE)?);
+        if begin >= end {
+            return Err(line.empty_lifetime(begin, end));
+        }
+        problem.chunk(begin..end, line.whole(SIZE)?);
         ids.push(Box::from(line.id()));
         Ok(())
     })?;
@@ -174,11 +195,26 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         warn!(target: "memplan::import", "the hints in this file are ignored");
     }
     problem.with_ids(numbered(ids));
-    Ok(problem.alignment(alignment).build()?)
+    problem.alignment(alignment).build().map_err(|error| at_line(bytes, error))
 }
 
-fn add(problem: &mut ProblemBuilder, begin: Step, end: Step, size: Bytes) {
-    problem.chunk(begin..end, size);
+/// Names the line of the chunk that makes the problem none: the last of its id.
+fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
+    let (ProblemError::DuplicateId { id } | ProblemError::SizeOverflow { chunk: id, .. }) = &error
+    else {
+        return error.into();
+    };
+    let mut found = None;
+    let read = each_line(bytes, |line| {
+        if line.id() == id {
+            found = Some(line.number());
+        }
+        Ok(())
+    });
+    match (read, found) {
+        (Ok(_), Some(line)) => ImportError::Line { line, error },
+        _ => error.into(),
+    }
 }
 
 /// Ids are numbers if every one is written as numbers are, else texts.
