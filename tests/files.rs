@@ -192,6 +192,18 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"reads\": {\"input\": \"x\"}, \"overwrites\": {\"input\": \"x\"}}]}]}",
     "output 'y' has both 'reads' and 'overwrites'"
 )]
+#[case::typo_in_an_overwrite(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": {\"inputs\": \"x\"}}]}]}",
+    "unknown field `inputs`, expected one of `input`, `offset`, `required` at line 1"
+)]
+#[case::typo_in_a_list_of_overwrites(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": [{\"input\": \"x\", \"ofset\": 1}]}]}]}",
+    "unknown field `ofset`, expected one of `input`, `offset`, `required` at line 1"
+)]
+#[case::no_overwrite(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": \"x\"}]}]}",
+    "invalid type: string \"x\", expected an overwrite, or a list of them"
+)]
 fn bad_json_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = read(text, Format::Json).unwrap_err();
     assert!(error.starts_with(message), "{error}");
