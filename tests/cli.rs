@@ -79,6 +79,10 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace is for operators")]
 #[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace is for operators")]
 #[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or leave it away")]
+#[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: what is written is .json or .csv")]
+#[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away, and print the plan with --json or --csv")]
+#[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; convert writes a file, .json or .csv")]
+#[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away to print the map")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);
@@ -317,6 +321,25 @@ fn a_plan_is_executed_where_there_are_operators_to_run() {
         "{}",
         run.out
     );
+}
+
+/// However the end of a name is written, it says the format.
+#[rstest]
+#[case::plan(&["plan", EXAMPLE], "X.JSON", "{\n  \"format\": \"memplan-plan/1\"")]
+#[case::convert(&["convert", EXAMPLE], "X.Csv", "id,lower,upper,size\n")]
+#[case::picture(&["show", EXAMPLE], "X.SVG", "<svg ")]
+#[case::page(&["show", EXAMPLE], "X.Html", "<!doctype html>")]
+fn the_end_of_a_name_may_be_in_capitals(
+    #[case] args: &[&str],
+    #[case] name: &str,
+    #[case] start: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let run = memplan(&[args, &["-o", path.to_str().unwrap()]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.starts_with(start), "{}", &text[..80]);
 }
 
 #[test]

@@ -250,19 +250,13 @@ fn explain_capacity(
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let format = files::format(&args.output, None)?;
+    let format = files::converted_format(&args.output)?;
     let lowers = args.lower || format == Format::Csv;
     if let Some(switch) = args.reading.lowering_switch().filter(|_| !lowers) {
         let remedy = "takes effect where operators are lowered; add --lower, or leave it away";
         return Err(wrong(None, format!("{switch} {remedy}")));
     }
     match (&input, format) {
-        (_, Format::Onnx) => {
-            return Err(Failure::Input(format!(
-                "{}: memplan writes .json and .csv, not ONNX",
-                args.output.display()
-            )));
-        }
         (Input::Sequence(sequence), Format::Json) if !args.lower => {
             files::write(&args.output, |out| report::write_sequence_json(out, sequence))?;
         }

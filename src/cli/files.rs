@@ -26,7 +26,7 @@ fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", name(path)))
 }
 
-pub(crate) fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
+fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
         about(path, "the name does not end in .onnx, .json or .csv; say what it is with --format")
     })
@@ -40,9 +40,28 @@ pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
     }
 }
 
+/// The format of what `convert` writes, by the end of its name.
+pub(crate) fn converted_format(path: &Path) -> Result<Format, Failure> {
+    no_dash(path, "convert writes a file, .json or .csv")?;
+    match Format::of_name(&path.display().to_string()) {
+        Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
+        Some(format) => Ok(format),
+        None => Err(about(path, "what is written is .json or .csv")),
+    }
+}
+
+/// An output is a file: what goes to standard output needs no name.
+pub(crate) fn no_dash(path: &Path, remedy: &str) -> Result<(), Failure> {
+    if is_standard(path) {
+        return Err(Failure::Input(format!("-o names a file, and - is none; {remedy}")));
+    }
+    Ok(())
+}
+
 /// The format of a plan that is to be written, once it is made: so that no search is in vain, the
 /// name and the folder are looked at before.
 pub(crate) fn plan_to_write(path: &Path) -> Result<Format, Failure> {
+    no_dash(path, "leave -o away, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(cannot_write(path))?;

@@ -30,7 +30,9 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Result<Self, Failure> {
-        match path.extension().and_then(|end| end.to_str()) {
+        files::no_dash(path, "leave -o away to print the map")?;
+        let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
+        match end.as_deref() {
             Some("txt") => Ok(Self::Text),
             Some("svg") => Ok(Self::Svg),
             Some("html") => Ok(Self::Html),
