@@ -83,6 +83,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away, and print the plan with --json or --csv")]
 #[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; convert writes a file, .json or .csv")]
 #[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away to print the map")]
+#[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);

@@ -89,7 +89,12 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
     if format != Format::Onnx && !args.dims.is_empty() {
         return Err(about(path, "--dim is for ONNX models, and this is none; leave it away"));
     }
-    let options = ImportOptions { dims: args.dims.iter().cloned().collect() };
+    let mut options = ImportOptions::default();
+    for (name, size) in &args.dims {
+        if options.dims.insert(name.clone(), *size).is_some() {
+            return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
+        }
+    }
     let input =
         import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))?;
     match (&input, args.lowering_switch()) {
