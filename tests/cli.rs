@@ -369,6 +369,12 @@ fn the_input_may_come_from_standard_input() {
     let csv = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n";
     let run = memplan_with(&["plan", "-", "--format", "csv", "--csv"], None, csv);
     assert_eq!(run.out, "id,lower,upper,size,offset\nb1,0,3,4,0\nb2,3,9,4,0\n");
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("map.html");
+    let words = ["show", "-", "--format", "csv", "-o", page.to_str().unwrap()];
+    assert_eq!(memplan_with(&words, None, csv).code, 0);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<title>standard input: memory map"), "{}", &page[..400]);
     let run = memplan_with(&["plan", "-"], None, csv);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("standard input: the name does not end in"), "{}", run.err);

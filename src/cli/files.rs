@@ -18,6 +18,12 @@ pub(crate) fn name(path: &Path) -> String {
     if is_standard(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
+/// What a file is called in titles: without its folder.
+pub(crate) fn short_name(path: &Path) -> String {
+    let file = path.file_name().filter(|_| !is_standard(path));
+    file.map_or_else(|| name(path), |file| file.display().to_string())
+}
+
 fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -106,9 +106,7 @@ fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
         .map(|&strategy| plan(args, input, strategy))
         .collect::<Result<Vec<_>, _>>()?;
     let name = match args.input.as_deref() {
-        Some(path) => {
-            path.file_name().map_or_else(|| files::name(path), |name| name.display().to_string())
-        }
+        Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
     let problem = problem(args, input)?;
