@@ -423,6 +423,17 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
 }
 
 #[test]
+fn what_csv_cannot_hold_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("padded.csv").display().to_string();
+    let text = r#"{"format": "memplan-problem/1", "padding": 16, "chunks": []}"#;
+    let run = memplan_with(&["convert", "-", "--format", "json", "-o", &path], None, text);
+    let words =
+        "memplan: CSV knows no padding; give it anew where the file is read, with --padding 16\n";
+    assert_eq!((run.code, run.err.as_str()), (0, words));
+}
+
+#[test]
 fn a_reader_that_has_had_enough_is_no_error() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
     let mut child =

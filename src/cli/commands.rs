@@ -268,6 +268,12 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
                     problem.links_taken()
                 ));
             }
+            if problem.padding() > 0 {
+                say(&format!(
+                    "CSV knows no padding; give it anew where the file is read, with --padding {}",
+                    problem.padding()
+                ));
+            }
             files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
         }
         _ => {
