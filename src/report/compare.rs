@@ -4,14 +4,14 @@ use std::{fmt::Write, time::Duration};
 
 use crate::{
     planner::{Comparison, Entry, Outcome},
-    report::Size,
+    report::{Size, printable},
 };
 
 /// One input: a row per strategy, the smallest pool first.
 #[must_use]
 pub fn comparison(name: &str, comparison: &Comparison) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{name}");
+    let _ = writeln!(text, "{}", printable(name));
     for (what, bytes) in [
         ("lower bound", comparison.lower_bound),
         ("shared-object bound", comparison.shared_objects_bound),
@@ -51,7 +51,8 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
 pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     let mut text = String::new();
     for (at, (name, comparison)) in inputs.iter().enumerate() {
-        let _ = writeln!(text, "({}) {name}: lower bound {}", at + 1, Size(comparison.lower_bound));
+        let (name, bound) = (printable(name), Size(comparison.lower_bound));
+        let _ = writeln!(text, "({}) {name}: lower bound {bound}", at + 1);
     }
     let columns = |text: &mut String, cells: &mut dyn Iterator<Item = String>| {
         for cell in cells {
