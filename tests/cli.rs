@@ -42,6 +42,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
 #[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to 2^64 bytes or more")]
+#[case::padding_too_large(&["plan", EXAMPLE, "--padding", "18446744073709551000"], "(at chunk 'a' of 4096 B; the alignment is 1 B, the padding of each chunk 18446744073709551000 B)")]
 #[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
 #[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
 #[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
