@@ -101,7 +101,7 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
 #[case::no_by_search(&["--capacity", "15359"], 1,
     "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) is proven\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
-    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); the lower bound is 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); it is 1.500 x the lower bound, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
     #[case] words: &[&str],
     #[case] code: i32,
@@ -175,8 +175,8 @@ fn what_does_not_fit_is_explained() {
     assert!(run.out.contains(text), "{}", run.out);
     let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let text =
-        "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n";
+    let text = "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n\
+        The pool is 1.071 x the lower bound, 14.0 KiB (14 336 B).\n";
     assert_eq!(run.out, text);
 }
 
@@ -227,6 +227,8 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
         assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
         let run = memplan(&["verify", EXAMPLE, &plan]);
         assert_eq!((run.code, &run.out[..6]), (0, "right:"), "{run:?}");
+        let end = "pool of 15.0 KiB (15 360 B), 1.071 x the lower bound, 14.0 KiB (14 336 B)\n";
+        assert!(run.out.ends_with(end), "{}", run.out);
         let text = fs::read_to_string(&plan).unwrap().replace("11264", "11263");
         fs::write(&plan, text).unwrap();
         let run = memplan(&["verify", EXAMPLE, &plan]);

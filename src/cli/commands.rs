@@ -119,11 +119,16 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
         _ => "--strategy optimal searches for a plan that fits",
     };
     format!(
-        "not known: the pool found so far, {}, does not fit the capacity, {}; the lower bound is {}; {remedy}",
+        "not known: the pool found so far, {}, does not fit the capacity, {}; it is {}; {remedy}",
         Size(plan.pool_size),
         Size(capacity),
-        Size(plan.lower_bound)
+        measured(plan)
     )
+}
+
+/// What to say beside every pool size.
+fn measured(plan: &Plan) -> String {
+    format!("{:.3} x the lower bound, {}", plan.ratio(), Size(plan.lower_bound))
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
@@ -152,9 +157,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         let (chunks, tensors) = (plan.chunks.len(), plan.tensors.len());
         writeln!(
             out,
-            "right: {chunks} chunks and {tensors} tensors in a pool of {}, {:.3} x the lower bound",
+            "right: {chunks} chunks and {tensors} tensors in a pool of {}, {}",
             Size(plan.pool_size),
-            plan.ratio(),
+            measured(&plan),
         )?;
     } else {
         for violation in &violations {
@@ -223,6 +228,7 @@ fn explain_capacity(
         PlanFit::Yes(plan) => {
             let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
             writeln!(out, "It fits: a pool of {pool} is enough, of a capacity of {capacity}.")?;
+            writeln!(out, "The pool is {}.", measured(&plan))?;
             return Ok(Verdict::Good);
         }
         PlanFit::No(plan) => plan,
