@@ -197,7 +197,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What to plan; several inputs give one table with a column for each.
+    /// What to plan; several inputs give tables with a column for each.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
