@@ -13,6 +13,8 @@
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment.
 //!
+//! What the plan says of itself must be so, too: its steps, the bound, the peak.
+//!
 //! For a sequence the same is asked of tensors, with their lifetimes counted from the operators
 //! anew: a view lies inside its input, and whatever it reads is there until its last reader.
 //!
@@ -22,6 +24,7 @@
 //! Takes O((n + k) log n) for n chunks and k violations.
 
 mod execute;
+mod figures;
 mod places;
 mod problem;
 mod sequence;
@@ -29,11 +32,11 @@ mod sweep;
 mod table;
 mod violation;
 
-pub use violation::{Field, Violation};
+pub use violation::{Field, Figure, Violation};
 
 use std::collections::HashSet;
 
-use crate::{OpSequence, Plan, Problem, TensorPlace};
+use crate::{OpSequence, Plan, Problem, Step, TensorPlace, verify::figures::Counted};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
 /// id, or by name where the ids of the problem are texts.
@@ -42,6 +45,12 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
+    if plan.alignment.is_power_of_two() {
+        // A plan may honour other links than the problem does, as long as they were asked for.
+        let counted =
+            [Counted::of_problem(plan, problem), Counted::of_table(plan, problem.steps())];
+        violations.extend(figures::check(plan, &counted));
+    }
     violations
 }
 
@@ -52,6 +61,10 @@ pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(table::check(plan));
     violations.extend(sequence::check(sequence, plan));
+    if plan.alignment.is_power_of_two() {
+        let steps = sequence.operators().len() as Step;
+        violations.extend(figures::check(plan, &[Counted::of_table(plan, steps)]));
+    }
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));

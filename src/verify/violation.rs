@@ -26,6 +26,31 @@ impl fmt::Display for Field {
     }
 }
 
+/// A number that a plan states of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Figure {
+    /// The number of steps.
+    Steps,
+    /// The first step at which most bytes are alive.
+    PeakStep,
+    /// What one buffer per chunk would take.
+    NaiveSize,
+    /// What every plan needs.
+    LowerBound,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Steps => "number of steps",
+            Self::PeakStep => "first step with the most bytes alive",
+            Self::NaiveSize => "size of one buffer per chunk",
+            Self::LowerBound => "lower bound, the most bytes alive at once,",
+        })
+    }
+}
+
 /// One thing that is wrong with a plan. Chunks and tensors are called by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -183,6 +208,26 @@ pub enum Violation {
     /// A lower bound above the pool size.
     #[error("the lower bound {lower_bound} B is above the pool size {pool_size} B")]
     BoundAbovePool {
+        /// The bound that the plan states.
+        lower_bound: Bytes,
+        /// Its pool size.
+        pool_size: Bytes,
+    },
+    /// A number that the plan states of itself and that is not so.
+    #[error("the {figure} is {expected}, but the plan says {found}")]
+    WrongFigure {
+        /// What it is of.
+        figure: Figure,
+        /// What was counted; of a lower bound, the least that it can be.
+        expected: u64,
+        /// What the plan says.
+        found: u64,
+    },
+    /// A plan that calls itself the smallest, with a lower bound that does not prove it.
+    #[error(
+        "the plan says that no pool is smaller, but its lower bound {lower_bound} B is not its pool size {pool_size} B"
+    )]
+    NotProven {
         /// The bound that the plan states.
         lower_bound: Bytes,
         /// Its pool size.
