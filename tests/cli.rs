@@ -300,6 +300,46 @@ fn a_json_plan_without_a_chunk_is_wrong() {
     }
 }
 
+/// The alignment and padding of the input, or those of the command line, must hold.
+#[rstest]
+#[case::as_the_input_asks(&[], &[], 0, "right: ")]
+#[case::larger(&["--alignment", "128"], &[], 0, "right: ")]
+#[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "right: ")]
+#[case::smaller(&["--alignment", "1"], &[], 1, "the alignment asked for is 64, but the plan says 1\n")]
+#[case::no_padding(&["--padding", "0"], &[], 1, "the padding asked for is 8, but the plan says 0\n")]
+#[case::larger_by_request(&[], &["--padding", "9"], 1, "the padding asked for is 9, but the plan says 8\n")]
+fn a_plan_keeps_to_what_is_asked(
+    #[case] planning: &[&str],
+    #[case] verifying: &[&str],
+    #[case] code: i32,
+    #[case] answer: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (input, plan) = (path("input.json"), path("plan.json"));
+    let text = r#"{"format": "memplan-problem/1", "alignment": 64, "padding": 8,
+        "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 100}, {"id": 1, "begin": 1, "end": 3, "size": 8}]}"#;
+    fs::write(&input, text).unwrap();
+    assert_eq!(memplan(&[&["plan", &input, "-o", &plan], planning].concat()).code, 0);
+    let run = memplan(&[&["verify", &input, &plan], verifying].concat());
+    assert_eq!((run.code, run.err.as_str()), (code, ""));
+    assert!(run.out.starts_with(answer), "{}", run.out);
+}
+
+/// Operators ask for nothing, the command line may.
+#[test]
+fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, code) in [("plan.json", 1), ("plan.csv", 0)] {
+        let plan = folder.path().join(name).display().to_string();
+        assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan]).code, 0);
+        // A CSV file says no alignment: its offsets are looked at.
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "64"]).code, code);
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "4096"]).code, 1);
+    }
+}
+
 #[test]
 fn a_plan_is_executed_where_there_are_operators_to_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -56,6 +56,7 @@ type Spoil = fn(&mut Plan);
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
 #[case::no_proof(|p: &mut Plan| p.pool_size = 22,
     "the plan says that no pool is smaller, but its lower bound 20 B is not its pool size 22 B")]
+#[case::alignment_too_small(|p: &mut Plan| p.alignment = 1, "the alignment asked for is 2, but the plan says 1")]
 #[case::alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
 #[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', and does not")]
 #[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some((1, 2)), "nobody asked that 'c' overwrite 'b'")]
@@ -245,6 +246,24 @@ fn a_plan_may_honour_other_requests() {
     }
     (plan.pool_size, plan.lower_bound, plan.proven_optimal) = (16, 16, true);
     assert_eq!(verify_problem(&problem, &plan), []);
+}
+
+#[test]
+fn a_plan_for_more_alignment_and_padding_is_one_for_less() {
+    let asked = |alignment, padding| problem().with_alignment(alignment, padding).unwrap();
+    let plan = Planner::new().alignment(8).padding(4).plan_problem(&problem()).unwrap();
+    for right in [asked(1, 0), asked(8, 4), asked(2, 3)] {
+        assert_eq!(verify_problem(&right, &plan), []);
+    }
+    let violations = verify_problem(&asked(16, 5), &plan);
+    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "the alignment asked for is 16, but the plan says 8",
+            "the padding asked for is 5, but the plan says 4"
+        ]
+    );
 }
 
 #[test]

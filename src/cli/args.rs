@@ -193,6 +193,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
 }
 
 #[derive(Debug, Args)]

@@ -133,12 +133,14 @@ fn measured(plan: &Plan) -> String {
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let problem = lowered(&input, &args.input, args.reading.lowering())?;
+    let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
     let plan = files::read_plan(&args.plan, &problem)?;
     let violations = match &input {
         // A CSV file knows chunks alone.
         Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
-            let mut violations = verify::verify_sequence(sequence, &plan);
+            let (alignment, padding) = (problem.alignment(), problem.padding());
+            let mut violations = verify::verify_placing(&plan, alignment, padding);
+            violations.extend(verify::verify_sequence(sequence, &plan));
             if args.execute {
                 violations.extend(verify::execute_sequence(sequence, &plan));
                 let mut seen = HashSet::new();

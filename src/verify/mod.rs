@@ -36,13 +36,15 @@ pub use violation::{Field, Figure, Violation};
 
 use std::collections::HashSet;
 
-use crate::{OpSequence, Plan, Problem, Step, TensorPlace, verify::figures::Counted};
+use crate::{Bytes, OpSequence, Plan, Problem, Step, TensorPlace, verify::figures::Counted};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
-/// id, or by name where the ids of the problem are texts.
+/// id, or by name where the ids of the problem are texts. The plan may keep to a larger alignment and
+/// padding than the problem, not to smaller ones: [`Problem::with_alignment`] asks for others.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
+    violations.extend(verify_placing(plan, problem.alignment(), problem.padding()));
     violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
     if plan.alignment.is_power_of_two() {
@@ -69,6 +71,19 @@ pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
+}
+
+/// Whether a plan keeps to an alignment and a padding, or to larger ones. A sequence has none of its
+/// own, and [`verify_sequence`] asks only for those that the plan states.
+#[must_use]
+pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Violation> {
+    let asked =
+        [(Figure::Alignment, alignment, plan.alignment), (Figure::Padding, padding, plan.padding)];
+    asked
+        .into_iter()
+        .filter(|&(_, expected, found)| found < expected)
+        .map(|(figure, expected, found)| Violation::WrongFigure { figure, expected, found })
+        .collect()
 }
 
 /// Runs the operators on a shadow of the memory, with every tensor where the plan says, and tells

@@ -38,6 +38,10 @@ pub enum Figure {
     NaiveSize,
     /// What every plan needs.
     LowerBound,
+    /// What the offsets of roots are multiples of.
+    Alignment,
+    /// What is added to every chunk.
+    Padding,
 }
 
 impl fmt::Display for Figure {
@@ -47,6 +51,8 @@ impl fmt::Display for Figure {
             Self::PeakStep => "first step with the most bytes alive",
             Self::NaiveSize => "size of one buffer per chunk",
             Self::LowerBound => "lower bound, the most bytes alive at once,",
+            Self::Alignment => "alignment asked for",
+            Self::Padding => "padding asked for",
         })
     }
 }
@@ -218,7 +224,7 @@ pub enum Violation {
     WrongFigure {
         /// What it is of.
         figure: Figure,
-        /// What was counted; of a lower bound, the least that it can be.
+        /// What was counted or asked for; all but steps and one buffer per chunk are least values.
         expected: u64,
         /// What the plan says.
         found: u64,
