@@ -14,6 +14,7 @@ use command::{memplan, memplan_with};
 use rstest::rstest;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
+const EIGHT: &str = "book/src/figures/eight.json";
 
 #[test]
 fn without_words_a_built_in_network_is_planned_and_drawn() {
@@ -41,6 +42,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
 #[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to 2^64 bytes or more")]
+#[case::padding_too_large(&["plan", EXAMPLE, "--padding", "18446744073709551000"], "(at chunk 'a' of 4096 B; the alignment is 1 B, the padding of each chunk 18446744073709551000 B)")]
 #[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
 #[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
 #[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
@@ -68,6 +70,21 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
+#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, and this is none; leave it away")]
+#[case::dimension_of_nothing(&["show", "--dim", "batch=8"], "without an input the built-in network is planned; leave it away")]
+#[case::format_of_nothing(&["plan", "--format", "csv"], "--format is for an input, and there is none; leave it away")]
+#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace is for operators, and this is a problem, whose chunks are given; leave it away")]
+#[case::views_in_a_problem(&["compare", EXAMPLE, EIGHT, "--no-views"], "eight.json: --no-views is for operators")]
+#[case::inputs_in_a_problem(&["show", EIGHT, "--inputs"], "eight.json: --inputs is for operators")]
+#[case::weights_in_a_problem(&["explain", EIGHT, "--weights"], "eight.json: --weights is for operators")]
+#[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace is for operators")]
+#[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace is for operators")]
+#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or leave it away")]
+#[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: what is written is .json or .csv")]
+#[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away, and print the plan with --json or --csv")]
+#[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; convert writes a file, .json or .csv")]
+#[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away to print the map")]
+#[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);
@@ -84,7 +101,7 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
 #[case::no_by_search(&["--capacity", "15359"], 1,
     "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) is proven\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
-    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); the lower bound is 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); it is 1.500 x the lower bound, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
     #[case] words: &[&str],
     #[case] code: i32,
@@ -158,8 +175,8 @@ fn what_does_not_fit_is_explained() {
     assert!(run.out.contains(text), "{}", run.out);
     let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let text =
-        "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n";
+    let text = "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n\
+        The pool is 1.071 x the lower bound, 14.0 KiB (14 336 B).\n";
     assert_eq!(run.out, text);
 }
 
@@ -210,6 +227,8 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
         assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
         let run = memplan(&["verify", EXAMPLE, &plan]);
         assert_eq!((run.code, &run.out[..6]), (0, "right:"), "{run:?}");
+        let end = "pool of 15.0 KiB (15 360 B), 1.071 x the lower bound, 14.0 KiB (14 336 B)\n";
+        assert!(run.out.ends_with(end), "{}", run.out);
         let text = fs::read_to_string(&plan).unwrap().replace("11264", "11263");
         fs::write(&plan, text).unwrap();
         let run = memplan(&["verify", EXAMPLE, &plan]);
@@ -218,6 +237,107 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
     }
     // Nothing is left beside the two plans.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// Nothing is called proven that is not, and chunks keep their names.
+#[test]
+fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("plan.csv").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "naive", "-o", &csv]).code, 0);
+    let run = memplan(&["explain", EXAMPLE, &csv]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for text in [
+        "1.500 x the lower bound\n",
+        "14.0 KiB (14 336 B)   alive in step 5 (concat)\n",
+        "; strategy unknown\n",
+        "  8.00 KiB  e, alive in steps",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    assert!(!run.out.contains("proven"), "{}", run.out);
+}
+
+/// A plan in JSON must list the tensors; one in CSV has no place for them.
+#[test]
+fn a_json_plan_without_tensors_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json").display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    plan["tensors"] = serde_json::json!([]);
+    fs::write(&path, plan.to_string()).unwrap();
+    let run = memplan(&["verify", EXAMPLE, &path]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.out.contains("'e' is missing in the plan\n"), "{}", run.out);
+}
+
+/// A plan without a chunk that it names is wrong, not unreadable, and can be looked at.
+#[test]
+fn a_json_plan_without_a_chunk_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json", "--strategy", "pushdown"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let chunks = plan["chunks"].as_array_mut().unwrap();
+    chunks.remove(0);
+    let lost = chunks.pop().unwrap();
+    assert_eq!(lost["name"], "e");
+    plan["pool_size"] = serde_json::json!(1);
+    fs::write(path("plan.json"), plan.to_string()).unwrap();
+    for args in [&["verify"][..], &["verify", "--execute"]] {
+        let run = memplan(&[args, &[EXAMPLE, &path("plan.json")]].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        for user in ["a", "e"] {
+            let text = format!("'{user}' names a chunk that the plan does not list\n");
+            assert_eq!(run.out.matches(&text).count(), 1, "{}", run.out);
+        }
+        assert!(run.out.contains("the pool size is"), "{}", run.out);
+    }
+    assert_eq!(memplan(&["explain", EXAMPLE, &path("plan.json")]).code, 0);
+    for map in ["map.txt", "map.svg", "map.html", "map.json"] {
+        assert_eq!(memplan(&["show", EXAMPLE, &path("plan.json"), "-o", &path(map)]).code, 0);
+    }
+}
+
+/// The alignment and padding of the input, or those of the command line, must hold.
+#[rstest]
+#[case::as_the_input_asks(&[], &[], 0, "right: ")]
+#[case::larger(&["--alignment", "128"], &[], 0, "right: ")]
+#[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "right: ")]
+#[case::smaller(&["--alignment", "1"], &[], 1, "the alignment asked for is 64, but the plan says 1\n")]
+#[case::no_padding(&["--padding", "0"], &[], 1, "the padding asked for is 8, but the plan says 0\n")]
+#[case::larger_by_request(&[], &["--padding", "9"], 1, "the padding asked for is 9, but the plan says 8\n")]
+fn a_plan_keeps_to_what_is_asked(
+    #[case] planning: &[&str],
+    #[case] verifying: &[&str],
+    #[case] code: i32,
+    #[case] answer: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (input, plan) = (path("input.json"), path("plan.json"));
+    let text = r#"{"format": "memplan-problem/1", "alignment": 64, "padding": 8,
+        "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 100}, {"id": 1, "begin": 1, "end": 3, "size": 8}]}"#;
+    fs::write(&input, text).unwrap();
+    assert_eq!(memplan(&[&["plan", &input, "-o", &plan], planning].concat()).code, 0);
+    let run = memplan(&[&["verify", &input, &plan], verifying].concat());
+    assert_eq!((run.code, run.err.as_str()), (code, ""));
+    assert!(run.out.starts_with(answer), "{}", run.out);
+}
+
+/// Operators ask for nothing, the command line may.
+#[test]
+fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, code) in [("plan.json", 1), ("plan.csv", 0)] {
+        let plan = folder.path().join(name).display().to_string();
+        assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan]).code, 0);
+        // A CSV file says no alignment: its offsets are looked at.
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "64"]).code, code);
+        assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "4096"]).code, 1);
+    }
 }
 
 #[test]
@@ -247,6 +367,25 @@ fn a_plan_is_executed_where_there_are_operators_to_run() {
     );
 }
 
+/// However the end of a name is written, it says the format.
+#[rstest]
+#[case::plan(&["plan", EXAMPLE], "X.JSON", "{\n  \"format\": \"memplan-plan/1\"")]
+#[case::convert(&["convert", EXAMPLE], "X.Csv", "id,lower,upper,size\n")]
+#[case::picture(&["show", EXAMPLE], "X.SVG", "<svg ")]
+#[case::page(&["show", EXAMPLE], "X.Html", "<!doctype html>")]
+fn the_end_of_a_name_may_be_in_capitals(
+    #[case] args: &[&str],
+    #[case] name: &str,
+    #[case] start: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let run = memplan(&[args, &["-o", path.to_str().unwrap()]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.starts_with(start), "{}", &text[..80]);
+}
+
 #[test]
 fn a_failed_write_leaves_the_old_file_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,6 +412,12 @@ fn the_input_may_come_from_standard_input() {
     let csv = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n";
     let run = memplan_with(&["plan", "-", "--format", "csv", "--csv"], None, csv);
     assert_eq!(run.out, "id,lower,upper,size,offset\nb1,0,3,4,0\nb2,3,9,4,0\n");
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("map.html");
+    let words = ["show", "-", "--format", "csv", "-o", page.to_str().unwrap()];
+    assert_eq!(memplan_with(&words, None, csv).code, 0);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<title>standard input: memory map"), "{}", &page[..400]);
     let run = memplan_with(&["plan", "-"], None, csv);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("standard input: the name does not end in"), "{}", run.err);
@@ -288,7 +433,11 @@ fn all_strategies_stand_side_by_side() {
         assert_eq!(run.out.matches(&format!("\n  {} ", strategy.name())).count(), 1, "{}", run.out);
     }
     let run = memplan(&["compare", EXAMPLE, other]);
-    assert!(run.out.contains("(1)       (2)\n"), "{}", run.out);
+    for table in ["pool / lower bound", "pool              ", "planning time     "] {
+        let title = run.out.lines().find(|line| line.starts_with(table)).unwrap();
+        assert!(title.ends_with("       (1)       (2)"), "{}", run.out);
+    }
+    assert!(run.out.contains("\npushdown                    15.0 KiB  15.0 KiB\n"), "{}", run.out);
     let run = memplan(&["compare", EXAMPLE, other, "--json"]);
     let inputs: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(inputs[1]["lower_bound"], 15360);
@@ -318,6 +467,17 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     let (csv, words) = convert("problem.csv", false);
     assert!(words.contains("CSV knows no overwrite links; 1 chunks"), "{words}");
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
+}
+
+#[test]
+fn what_csv_cannot_hold_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("padded.csv").display().to_string();
+    let text = r#"{"format": "memplan-problem/1", "padding": 16, "chunks": []}"#;
+    let run = memplan_with(&["convert", "-", "--format", "json", "-o", &path], None, text);
+    let words =
+        "memplan: CSV knows no padding; give it anew where the file is read, with --padding 16\n";
+    assert_eq!((run.code, run.err.as_str()), (0, words));
 }
 
 #[test]

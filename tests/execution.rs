@@ -293,7 +293,7 @@ fn a_view_overwritten_while_it_is_still_read_is_told() {
 /// A supplied tensor in the memory of another, and a chunk that the plan does not have.
 #[rstest]
 #[case("w", in_image(0), "tensor 'w' may not lie at 0 in 'image'")]
-#[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "the plan names a chunk 99 of its list, which is not there")]
+#[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "'x' names a chunk that the plan does not list")]
 fn nonsense_is_told_as_verify_tells_it(
     #[case] name: &str,
     #[case] place: TensorPlace,

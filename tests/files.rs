@@ -50,6 +50,8 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
         assert_eq!(verify_problem(&problem, &read), []);
         assert_eq!(read.pool_size, plan.pool_size);
+        let figures = |plan: &Plan| (plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step);
+        assert_eq!(figures(&read), figures(&plan));
         Ok(())
     });
 }
@@ -134,11 +136,21 @@ fn the_largest_alignment_is_honoured() {
     "id,lower,upper,size\na,0,9\n",
     "CSV error: record 1 (line: 2, byte: 20): found record with 3 fields, but the previous record has 4 fields"
 )]
-#[case::empty_lifetime("id,lower,upper,size\na,3,3,4\n", "chunk 'a' has an empty lifetime [3, 3)")]
-#[case::duplicate("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "two chunks have the id 'a'")]
+#[case::empty_lifetime(
+    "id,lower,upper,size\na,3,3,4\n",
+    "line 2: chunk 'a' has an empty lifetime: it begins in step 3, and 'upper', the step after its last, is 3"
+)]
+#[case::empty_inclusive_lifetime(
+    "id,begin,end,size\na,2,2,6\nb,3,2,6\n",
+    "line 3: chunk 'b' has an empty lifetime: it begins in step 3, and 'end', its last step, is 2"
+)]
+#[case::duplicate(
+    "id,lower,upper,size\na,0,3,4\n\na,0,3,4\nb,0,3,4\n",
+    "line 4: two chunks have the id 'a'"
+)]
 #[case::sum(
     "id,lower,upper,size\na,0,3,9223372036854775808\nb,0,3,9223372036854775808\n",
-    "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk 'b'"
+    "line 3: the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk 'b'"
 )]
 fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = read(text, Format::Csv).unwrap_err();
@@ -180,6 +192,18 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"reads\": {\"input\": \"x\"}, \"overwrites\": {\"input\": \"x\"}}]}]}",
     "output 'y' has both 'reads' and 'overwrites'"
 )]
+#[case::typo_in_an_overwrite(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": {\"inputs\": \"x\"}}]}]}",
+    "unknown field `inputs`, expected one of `input`, `offset`, `required` at line 1"
+)]
+#[case::typo_in_a_list_of_overwrites(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": [{\"input\": \"x\", \"ofset\": 1}]}]}]}",
+    "unknown field `ofset`, expected one of `input`, `offset`, `required` at line 1"
+)]
+#[case::no_overwrite(
+    "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": \"x\"}]}]}",
+    "invalid type: string \"x\", expected an overwrite, or a list of them"
+)]
 fn bad_json_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = read(text, Format::Json).unwrap_err();
     assert!(error.starts_with(message), "{error}");
@@ -196,6 +220,46 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
     let problem = read_csv("id,lower,upper,size\n0,0,3,4\n");
     let error = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap_err().to_string();
     assert!(error.starts_with(message), "{error}");
+}
+
+/// A CSV plan tells offsets alone: all else is the problem's, and who planned is not known.
+#[test]
+fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
+    let mut problem = Problem::builder();
+    let act = problem.named_chunk("act", 0..2, 100);
+    let relu = problem.named_chunk("relu", 1..3, 100);
+    problem.overwrite(relu, act, 0);
+    let problem = problem.build().unwrap();
+    let read = |offset: u64| {
+        let text = format!("id,lower,upper,size,offset\n0,0,2,100,0\n1,1,3,100,{offset}\n");
+        read_plan(text.as_bytes(), Format::Csv, &problem).unwrap()
+    };
+    let apart = read(100);
+    assert_eq!(verify_problem(&problem, &apart), []);
+    assert_eq!((apart.pool_size, apart.lower_bound, apart.peak_step), (200, 100, 0));
+    assert_eq!((apart.proven_optimal, apart.strategy), (false, None));
+    assert_eq!(&*apart.chunks[1].name, "relu");
+    let over = read(0);
+    assert_eq!((over.pool_size, over.proven_optimal), (100, true));
+    assert_eq!(over.chunks[1].overwrites, Some((0, 0)));
+}
+
+/// What is wrong in a plan's lines is for `verify` to say, all at once.
+#[test]
+fn a_wrong_csv_plan_is_read() {
+    let problem = read_csv("id,lower,upper,size\n0,0,3,4\n1,0,3,4\n");
+    let text = "id,lower,upper,size,offset\n0,3,3,4,0\n0,0,3,4,0\n7,0,3,4,4\n";
+    let plan = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap();
+    let violations: Vec<String> =
+        verify_problem(&problem, &plan).iter().map(ToString::to_string).collect();
+    for expected in [
+        "the begin of '0' is 0, but the plan says 3",
+        "'0' is in the plan twice",
+        "'7' is in the plan, but not in the input",
+        "'1' is missing in the plan",
+    ] {
+        assert!(violations.iter().any(|violation| violation == expected), "{violations:#?}");
+    }
 }
 
 #[test]

@@ -403,6 +403,12 @@ fn names_with_control_characters_are_spelled_out() {
     let run = memplan_with(&["plan", "-", "--format", "json"], None, &twice);
     harmless(&run, 2);
     assert!(run.err.contains("is defined twice"), "{}", run.err);
+    let (_folder, path) = file("bad\u{1b}[31m\n.csv", lines(2));
+    for paths in [&[&*path][..], &[&*path, &*path]] {
+        let run = memplan(&[&["compare"], paths].concat());
+        harmless(&run, 0);
+        assert!(run.out.contains(r"bad\u{1b}[31m\n.csv"), "{}", run.out);
+    }
     let csv = "id,lower,upper,size\n\u{1b}[31m,0,1,\u{1b}[0m\n";
     harmless(&memplan_with(&["plan", "-", "--format", "csv"], None, csv), 2);
 }

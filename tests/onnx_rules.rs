@@ -402,7 +402,10 @@ fn symbolic_sizes_are_given_by_name() {
 fn what_only_the_run_knows_may_be_given_by_name() {
     let text = "in b:f32[1,6,4]\nin s:f32[1,1,6]\ninfo y:i64[found,3]\ny = NonMaxSuppression(b, s)";
     let message = error(text);
-    assert!(message.contains("; give it with --dim found=N or run shape inference"), "{message}");
+    assert!(
+        message.contains("; give it with --dim found=N or declare it in the model's value_info"),
+        "{message}"
+    );
     let dims = [("found".to_owned(), 10)].into_iter().collect();
     let sequence = read(&model(graph(text), OPSET), &ImportOptions { dims }).unwrap();
     assert_eq!(describe(&sequence), "y:240 = NonMaxSuppression(b, s)");
@@ -730,11 +733,11 @@ fn sub_graphs_nest_as_deep_as_anybody_needs() {
 #[rstest]
 #[case::unknown_operator(
     "in x:f32[2]\ny = Mystery(x)",
-    "the shape of tensor 'y', made by operator Mystery (which makes 'y'), is unknown: memplan does not know operators of type Mystery; run shape inference on the model, which records the shapes it finds"
+    "the shape of tensor 'y', made by operator Mystery (which makes 'y'), is unknown: memplan does not know operators of type Mystery; declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest"
 )]
 #[case::known_only_in_the_run(
     "in x:f32[2]\ny = NonZero(x)",
-    "the shape of tensor 'y', made by operator NonZero (which makes 'y'), is unknown: it depends on values that are known only in the run; run shape inference on the model, which records the shapes it finds"
+    "the shape of tensor 'y', made by operator NonZero (which makes 'y'), is unknown: it depends on values that are known only in the run; declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest"
 )]
 #[case::strings(
     "in x:str[2]\ny = Identity(x)",

@@ -60,6 +60,17 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
+    /// A switch given that tells how to lower operators.
+    pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
+        let switches = [
+            (self.inputs, "--inputs"),
+            (self.weights, "--weights"),
+            (self.no_views, "--no-views"),
+            (self.no_inplace, "--no-inplace"),
+        ];
+        switches.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+
     pub(crate) fn lowering(&self) -> LoweringOptions {
         LoweringOptions {
             views: !self.no_views,
@@ -182,11 +193,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What to plan; several inputs give one table with a column for each.
+    /// What to plan; several inputs give tables with a column for each.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -115,25 +115,32 @@ fn refusal(plan: &Plan, capacity: Bytes) -> String {
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
         _ if is_interrupted() => "the search was interrupted",
-        Strategy::Best | Strategy::Optimal => "--effort and --time-limit say how far to search",
+        Some(strategy) if strategy.searches() => "--effort and --time-limit say how far to search",
         _ => "--strategy optimal searches for a plan that fits",
     };
     format!(
-        "not known: the pool found so far, {}, does not fit the capacity, {}; the lower bound is {}; {remedy}",
+        "not known: the pool found so far, {}, does not fit the capacity, {}; it is {}; {remedy}",
         Size(plan.pool_size),
         Size(capacity),
-        Size(plan.lower_bound)
+        measured(plan)
     )
+}
+
+/// What to say beside every pool size.
+fn measured(plan: &Plan) -> String {
+    format!("{:.3} x the lower bound, {}", plan.ratio(), Size(plan.lower_bound))
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let problem = lowered(&input, &args.input, args.reading.lowering())?;
+    let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
     let plan = files::read_plan(&args.plan, &problem)?;
     let violations = match &input {
-        // A plan without tensors, such as a CSV file, is one of the chunks.
-        Input::Sequence(sequence) if !plan.tensors.is_empty() => {
-            let mut violations = verify::verify_sequence(sequence, &plan);
+        // A CSV file knows chunks alone.
+        Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
+            let (alignment, padding) = (problem.alignment(), problem.padding());
+            let mut violations = verify::verify_placing(&plan, alignment, padding);
+            violations.extend(verify::verify_sequence(sequence, &plan));
             if args.execute {
                 violations.extend(verify::execute_sequence(sequence, &plan));
                 let mut seen = HashSet::new();
@@ -152,9 +159,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         let (chunks, tensors) = (plan.chunks.len(), plan.tensors.len());
         writeln!(
             out,
-            "right: {chunks} chunks and {tensors} tensors in a pool of {}, {:.3} x the lower bound",
+            "right: {chunks} chunks and {tensors} tensors in a pool of {}, {}",
             Size(plan.pool_size),
-            plan.ratio(),
+            measured(&plan),
         )?;
     } else {
         for violation in &violations {
@@ -223,6 +230,7 @@ fn explain_capacity(
         PlanFit::Yes(plan) => {
             let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
             writeln!(out, "It fits: a pool of {pool} is enough, of a capacity of {capacity}.")?;
+            writeln!(out, "The pool is {}.", measured(&plan))?;
             return Ok(Verdict::Good);
         }
         PlanFit::No(plan) => plan,
@@ -250,14 +258,13 @@ fn explain_capacity(
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let format = files::format(&args.output, None)?;
+    let format = files::converted_format(&args.output)?;
+    let lowers = args.lower || format == Format::Csv;
+    if let Some(switch) = args.reading.lowering_switch().filter(|_| !lowers) {
+        let remedy = "takes effect where operators are lowered; add --lower, or leave it away";
+        return Err(wrong(None, format!("{switch} {remedy}")));
+    }
     match (&input, format) {
-        (_, Format::Onnx) => {
-            return Err(Failure::Input(format!(
-                "{}: memplan writes .json and .csv, not ONNX",
-                args.output.display()
-            )));
-        }
         (Input::Sequence(sequence), Format::Json) if !args.lower => {
             files::write(&args.output, |out| report::write_sequence_json(out, sequence))?;
         }
@@ -267,6 +274,12 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
                 say(&format!(
                     "CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
                     problem.links_taken()
+                ));
+            }
+            if problem.padding() > 0 {
+                say(&format!(
+                    "CSV knows no padding; give it anew where the file is read, with --padding {}",
+                    problem.padding()
                 ));
             }
             files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
@@ -296,6 +309,13 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
+        None if !args.dims.is_empty() => Err(wrong(
+            None,
+            "--dim is for ONNX models, and without an input the built-in network is planned; leave it away",
+        )),
+        None if args.format.is_some() => {
+            Err(wrong(None, "--format is for an input, and there is none; leave it away"))
+        }
         None => Ok(Input::Sequence(built_in(1)?)),
     }
 }

@@ -6,13 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use memplan::import::{self, Format, ImportOptions, Input};
+use memplan::{
+    Plan, Problem,
+    import::{self, Format, ImportOptions, Input},
+};
 
 use crate::cli::{Failure, args::InputArgs, interrupt};
 
 /// What a file is called in messages.
 pub(crate) fn name(path: &Path) -> String {
     if is_standard(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// What a file is called in titles: without its folder.
+pub(crate) fn short_name(path: &Path) -> String {
+    let file = path.file_name().filter(|_| !is_standard(path));
+    file.map_or_else(|| name(path), |file| file.display().to_string())
 }
 
 fn is_standard(path: &Path) -> bool {
@@ -23,7 +32,7 @@ fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", name(path)))
 }
 
-pub(crate) fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
+fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
         about(path, "the name does not end in .onnx, .json or .csv; say what it is with --format")
     })
@@ -37,9 +46,28 @@ pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
     }
 }
 
+/// The format of what `convert` writes, by the end of its name.
+pub(crate) fn converted_format(path: &Path) -> Result<Format, Failure> {
+    no_dash(path, "convert writes a file, .json or .csv")?;
+    match Format::of_name(&path.display().to_string()) {
+        Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
+        Some(format) => Ok(format),
+        None => Err(about(path, "what is written is .json or .csv")),
+    }
+}
+
+/// An output is a file: what goes to standard output needs no name.
+pub(crate) fn no_dash(path: &Path, remedy: &str) -> Result<(), Failure> {
+    if is_standard(path) {
+        return Err(Failure::Input(format!("-o names a file, and - is none; {remedy}")));
+    }
+    Ok(())
+}
+
 /// The format of a plan that is to be written, once it is made: so that no search is in vain, the
 /// name and the folder are looked at before.
 pub(crate) fn plan_to_write(path: &Path) -> Result<Format, Failure> {
+    no_dash(path, "leave -o away, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(cannot_write(path))?;
@@ -64,12 +92,30 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
-    let options = ImportOptions { dims: args.dims.iter().cloned().collect() };
-    import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))
+    if format != Format::Onnx && !args.dims.is_empty() {
+        return Err(about(path, "--dim is for ONNX models, and this is none; leave it away"));
+    }
+    let mut options = ImportOptions::default();
+    for (name, size) in &args.dims {
+        if options.dims.insert(name.clone(), *size).is_some() {
+            return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
+        }
+    }
+    let input =
+        import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))?;
+    match (&input, args.lowering_switch()) {
+        (Input::Problem(_), Some(switch)) => Err(about(
+            path,
+            format!(
+                "{switch} is for operators, and this is a problem, whose chunks are given; leave it away"
+            ),
+        )),
+        _ => Ok(input),
+    }
 }
 
 /// Reads a plan for a problem.
-pub(crate) fn read_plan(path: &Path, problem: &memplan::Problem) -> Result<memplan::Plan, Failure> {
+pub(crate) fn read_plan(path: &Path, problem: &Problem) -> Result<Plan, Failure> {
     let format = plan_format(path)?;
     import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
 }

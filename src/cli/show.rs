@@ -30,7 +30,9 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Result<Self, Failure> {
-        match path.extension().and_then(|end| end.to_str()) {
+        files::no_dash(path, "leave -o away to print the map")?;
+        let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
+        match end.as_deref() {
             Some("txt") => Ok(Self::Text),
             Some("svg") => Ok(Self::Svg),
             Some("html") => Ok(Self::Html),
@@ -104,9 +106,7 @@ fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
         .map(|&strategy| plan(args, input, strategy))
         .collect::<Result<Vec<_>, _>>()?;
     let name = match args.input.as_deref() {
-        Some(path) => {
-            path.file_name().map_or_else(|| files::name(path), |name| name.display().to_string())
-        }
+        Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
     let problem = problem(args, input)?;

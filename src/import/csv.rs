@@ -5,14 +5,15 @@
 //! `alignment` is honoured (all chunks get the largest), `hint` is advice and ignored, `offset` is
 //! the answer in a plan; `gaps`, and `offset` in a problem, would change it and are refused.
 
+use std::collections::HashMap;
+
 use csv::{ReaderBuilder, StringRecord, Trim};
 use tracing::warn;
 
 use crate::{
-    Bytes, Plan, Problem, Step, Strategy,
+    Bytes, Plan, PlannedChunk, Problem, Step,
     import::ImportError,
-    planner::Layout,
-    problem::{ChunkId, Ids, ProblemBuilder},
+    problem::{ChunkId, Ids, ProblemError},
 };
 
 /// What a column gives, with the headings that say so.
@@ -67,13 +68,20 @@ impl Header {
 
 /// A line of the file.
 struct Line<'a> {
+    /// The whole file.
+    bytes: &'a [u8],
     header: &'a Header,
     fields: &'a StringRecord,
 }
 
 impl Line<'_> {
     fn number(&self) -> u64 {
-        self.fields.position().map_or(0, csv::Position::line)
+        let Some(position) = self.fields.position() else { return 0 };
+        // The reader counts from the empty lines before this one, which it skips.
+        let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+        position.line() + skipped.filter(|&&byte| byte == b'\n').count() as u64
     }
 
     /// A field; `None` if there is no such column.
@@ -107,6 +115,17 @@ impl Line<'_> {
         Ok((begin, end.ok_or_else(|| self.bad(UPPER, "a step below 2^64 - 1"))?))
     }
 
+    fn empty_lifetime(&self, begin: Step, end: Step) -> ImportError {
+        let inclusive = self.header.inclusive;
+        ImportError::EmptyLifetime {
+            line: self.number(),
+            id: self.id().to_owned(),
+            begin,
+            upper: end - u64::from(inclusive),
+            inclusive,
+        }
+    }
+
     fn alignment(&self) -> Result<Bytes, ImportError> {
         if self.header.columns[ALIGNMENT].is_none() {
             return Ok(1);
@@ -134,7 +153,7 @@ fn each_line(
     let header = Header::read(reader.headers()?)?;
     let mut fields = StringRecord::new();
     while reader.read_record(&mut fields)? {
-        visit(&Line { header: &header, fields: &fields })?;
+        visit(&Line { bytes, header: &header, fields: &fields })?;
     }
     Ok(header)
 }
@@ -161,7 +180,10 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         alignments_differ |= alignment.is_some_and(|alignment| alignment != own);
         alignment = alignment.max(Some(own));
         let (begin, end) = line.lifetime()?;
-        add(&mut problem, begin, end, line.whole(SIZE)?);
+        if begin >= end {
+            return Err(line.empty_lifetime(begin, end));
+        }
+        problem.chunk(begin..end, line.whole(SIZE)?);
         ids.push(Box::from(line.id()));
         Ok(())
     })?;
@@ -173,11 +195,26 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         warn!(target: "memplan::import", "the hints in this file are ignored");
     }
     problem.with_ids(numbered(ids));
-    Ok(problem.alignment(alignment).build()?)
+    problem.alignment(alignment).build().map_err(|error| at_line(bytes, error))
 }
 
-fn add(problem: &mut ProblemBuilder, begin: Step, end: Step, size: Bytes) {
-    problem.chunk(begin..end, size);
+/// Names the line of the chunk that makes the problem none: the last of its id.
+fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
+    let (ProblemError::DuplicateId { id } | ProblemError::SizeOverflow { chunk: id, .. }) = &error
+    else {
+        return error.into();
+    };
+    let mut found = None;
+    let read = each_line(bytes, |line| {
+        if line.id() == id {
+            found = Some(line.number());
+        }
+        Ok(())
+    });
+    match (read, found) {
+        (Ok(_), Some(line)) => ImportError::Line { line, error },
+        _ => error.into(),
+    }
 }
 
 /// Ids are numbers if every one is written as numbers are, else texts.
@@ -190,59 +227,59 @@ fn numbered(ids: Vec<Box<str>>) -> Ids {
 }
 
 pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportError> {
-    let texts = matches!(problem.labels().ids, Ids::Texts(_));
-    let mut rows = Problem::builder();
-    let (mut ids, mut numbers, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
+    let labels = problem.labels();
+    let texts = matches!(labels.ids, Ids::Texts(_));
+    let ids: HashMap<String, ChunkId> = problem.ids().map(|id| (labels.id(id), id)).collect();
+    let mut chunks: Vec<PlannedChunk> = Vec::with_capacity(problem.len());
+    // The line of each chunk of the problem.
+    let mut lines: Vec<Option<usize>> = vec![None; problem.len()];
     let header = each_line(bytes, |line| {
         if line.field(OFFSET).is_none() {
             return Err(ImportError::NotAPlan);
         }
         let (begin, end) = line.lifetime()?;
-        add(&mut rows, begin, end, line.whole(SIZE)?);
-        ids.push(Box::from(line.id()));
-        let (offset, size) = (line.whole(OFFSET)?, line.whole(SIZE)?);
+        let (size, offset) = (line.whole(SIZE)?, line.whole(OFFSET)?);
         [size, problem.padding(), problem.alignment()]
             .into_iter()
             .try_fold(offset, Bytes::checked_add)
             .ok_or_else(|| line.bad(OFFSET, "an offset whose chunk ends below 2^64"))?;
-        offsets.push(offset);
-        if !texts {
-            numbers.push(line.whole(ID)?);
+        let at = chunks.len();
+        let number = if texts { at as u64 } else { line.whole(ID)? };
+        let own = if texts { line.id().to_owned() } else { number.to_string() };
+        let known = ids.get(&own).copied();
+        if let Some(chunk) = known {
+            lines[chunk.index()] = Some(at);
         }
+        chunks.push(PlannedChunk {
+            id: known.map_or(number, |chunk| labels.number(chunk)),
+            name: known.map_or(own, |chunk| labels.name(chunk)).into(),
+            size,
+            begin,
+            end,
+            offset,
+            overwrites: None,
+            object: None,
+        });
         Ok(())
     })?;
     if header.columns[OFFSET].is_none() {
         return Err(ImportError::NotAPlan);
     }
-    rows.with_ids(if texts { Ids::Texts(ids) } else { Ids::Numbers(numbers) });
-    let rows = rows.alignment(problem.alignment()).padding(problem.padding()).build()?;
-    let mut plan =
-        Plan::of_problem(&rows, Strategy::default(), &Layout { offsets, ..Layout::default() });
-    keep_links(&mut plan, problem);
-    Ok(plan)
+    keep_links(&mut chunks, &lines, problem);
+    Ok(Plan::of_chunks(problem, chunks))
 }
 
 /// A file without links keeps those of the problem whose overwriter lies in its place.
-fn keep_links(plan: &mut Plan, problem: &Problem) {
-    let labels = problem.labels();
-    let mut rows: Vec<Option<usize>> = vec![None; problem.len()];
-    let ids: std::collections::HashMap<String, ChunkId> =
-        problem.ids().map(|id| (labels.id(id), id)).collect();
-    for (at, chunk) in plan.chunks.iter().enumerate() {
-        if let Some(id) = ids.get(&*chunk.name) {
-            rows[id.index()] = Some(at);
-        }
-    }
+fn keep_links(chunks: &mut [PlannedChunk], lines: &[Option<usize>], problem: &Problem) {
     for id in problem.ids() {
         let Some(link) = problem.link(id) else { continue };
         if let (Some(overwriter), Some(overwritten)) =
-            (rows[id.index()], rows[link.overwritten.index()])
+            (lines[id.index()], lines[link.overwritten.index()])
         {
-            let place = plan.chunks[overwritten].offset.checked_add(link.offset);
-            if place == Some(plan.chunks[overwriter].offset) {
-                plan.chunks[overwriter].overwrites = Some((overwritten, link.offset));
+            let place = chunks[overwritten].offset.checked_add(link.offset);
+            if place == Some(chunks[overwriter].offset) {
+                chunks[overwriter].overwrites = Some((overwritten, link.offset));
             }
         }
     }
-    plan.lower_bound = plan.lower_bound.min(plan.pool_size);
 }

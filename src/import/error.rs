@@ -1,6 +1,6 @@
 //! What can be wrong with a file.
 
-use crate::{ProblemError, SequenceError};
+use crate::{ProblemError, SequenceError, Step};
 
 /// A file that cannot be read. The caller adds the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,35 @@ pub enum ImportError {
         value: String,
         /// What should.
         expected: &'static str,
+    },
+    /// A chunk that ends before or when it begins.
+    #[error(
+        "line {line}: chunk '{id}' has an empty lifetime: it begins in step {begin}, and {}",
+        if *inclusive {
+            format!("'end', its last step, is {upper}")
+        } else {
+            format!("'upper', the step after its last, is {upper}")
+        }
+    )]
+    EmptyLifetime {
+        /// Its line, from 1.
+        line: u64,
+        /// The chunk's id.
+        id: String,
+        /// Its first step.
+        begin: Step,
+        /// What stands for its end.
+        upper: Step,
+        /// Whether that is its last step, not the one after.
+        inclusive: bool,
+    },
+    /// Chunks that make no problem, because of one of them.
+    #[error("line {line}: {error}")]
+    Line {
+        /// Its line, from 1.
+        line: u64,
+        /// What is wrong.
+        error: ProblemError,
     },
     /// A field that asks for what memplan cannot do.
     #[error("line {line}: chunk '{id}' has {what}, which memplan does not support; {remedy}")]

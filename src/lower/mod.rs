@@ -131,7 +131,7 @@ fn build(
         })
         .collect();
     let problem = problem.build().map_err(|error| match error {
-        ProblemError::SizeOverflow { chunk, size } => {
+        ProblemError::SizeOverflow { chunk, size, .. } => {
             SequenceError::SizeOverflow { tensor: chunk, size }
         }
         _ => SequenceError::TooManyTensors,

@@ -14,8 +14,9 @@ const FORMAT: &str = "memplan-plan/1";
 pub struct PlanFile {
     /// Always `memplan-plan/1`.
     pub format: String,
-    /// Name of the strategy.
-    pub strategy: String,
+    /// Name of the strategy; `null`, or left out, if it is not known.
+    #[serde(default)]
+    pub strategy: Option<String>,
     /// Name of the strategy that was chosen; left out if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
@@ -98,14 +99,6 @@ pub enum PlanFileError {
     /// A strategy that nobody knows.
     #[error(transparent)]
     Strategy(#[from] UnknownStrategy),
-    /// A chunk or tensor names a chunk that is not in the list.
-    #[error("'{user}' names chunk {id}, which is not in the list of chunks")]
-    UnknownChunk {
-        /// Who names it.
-        user: String,
-        /// The id.
-        id: u64,
-    },
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -116,9 +109,12 @@ fn is_zero(bytes: &Bytes) -> bool {
 impl From<Plan> for PlanFile {
     fn from(plan: Plan) -> Self {
         let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
+        // A plan may name a chunk that it does not list: that one gets an id that none has.
+        let unused = ids.iter().max().map_or(0, |id| id.saturating_add(1));
+        let id = |chunk: usize| ids.get(chunk).copied().unwrap_or(unused);
         Self {
             format: FORMAT.to_owned(),
-            strategy: plan.strategy.to_string(),
+            strategy: plan.strategy.map(|strategy| strategy.to_string()),
             winner: plan.winner.map(|winner| winner.to_string()),
             pool_size: plan.pool_size,
             lower_bound: plan.lower_bound,
@@ -141,7 +137,7 @@ impl From<Plan> for PlanFile {
                     offset: chunk.offset,
                     overwrites: chunk
                         .overwrites
-                        .map(|(chunk, offset)| LinkEntry { chunk: ids[chunk], offset }),
+                        .map(|(chunk, offset)| LinkEntry { chunk: id(chunk), offset }),
                     object: chunk.object,
                 })
                 .collect(),
@@ -150,7 +146,7 @@ impl From<Plan> for PlanFile {
                 .into_iter()
                 .map(|PlannedTensor { name, size, place }| {
                     let (chunk, supplied, offset) = match place {
-                        TensorPlace::Pool { chunk, offset } => (Some(ids[chunk]), None, offset),
+                        TensorPlace::Pool { chunk, offset } => (Some(id(chunk)), None, offset),
                         TensorPlace::Supplied { tensor, offset } => (None, Some(tensor), offset),
                         TensorPlace::Nowhere => (None, None, 0),
                     };
@@ -172,46 +168,40 @@ impl TryFrom<PlanFile> for Plan {
         let mut positions: Vec<(u64, usize)> =
             file.chunks.iter().map(|chunk| chunk.id).zip(0..).collect();
         positions.sort_unstable();
-        let find = |id: u64, user: &str| {
+        // A chunk that is not there gets a place that no list has, for `verify` to find.
+        let find = |id: u64| {
             positions
                 .binary_search_by_key(&id, |&(number, _)| number)
-                .map(|at| positions[at].1)
-                .map_err(|_| PlanFileError::UnknownChunk { user: user.to_owned(), id })
+                .map_or(usize::MAX, |at| positions[at].1)
         };
         let chunks = file
             .chunks
             .into_iter()
-            .map(|chunk| {
-                let overwrites = match chunk.overwrites {
-                    Some(link) => Some((find(link.chunk, &chunk.name)?, link.offset)),
-                    None => None,
-                };
-                Ok(PlannedChunk {
-                    id: chunk.id,
-                    name: chunk.name,
-                    size: chunk.size,
-                    begin: chunk.begin,
-                    end: chunk.end,
-                    offset: chunk.offset,
-                    overwrites,
-                    object: chunk.object,
-                })
+            .map(|chunk| PlannedChunk {
+                id: chunk.id,
+                name: chunk.name,
+                size: chunk.size,
+                begin: chunk.begin,
+                end: chunk.end,
+                offset: chunk.offset,
+                overwrites: chunk.overwrites.map(|link| (find(link.chunk), link.offset)),
+                object: chunk.object,
             })
-            .collect::<Result<_, PlanFileError>>()?;
+            .collect();
         let tensors = file
             .tensors
             .into_iter()
             .map(|TensorEntry { name, chunk, supplied, offset, size }| {
                 let place = match (chunk, supplied) {
-                    (Some(id), _) => TensorPlace::Pool { chunk: find(id, &name)?, offset },
+                    (Some(id), _) => TensorPlace::Pool { chunk: find(id), offset },
                     (None, Some(tensor)) => TensorPlace::Supplied { tensor, offset },
                     (None, None) => TensorPlace::Nowhere,
                 };
-                Ok(PlannedTensor { name, size, place })
+                PlannedTensor { name, size, place }
             })
-            .collect::<Result<_, PlanFileError>>()?;
+            .collect();
         Ok(Self {
-            strategy: file.strategy.parse()?,
+            strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
             winner: file.winner.map(|winner| winner.parse()).transpose()?,
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,

@@ -18,8 +18,8 @@ use crate::{
     serde(try_from = "PlanFile", into = "PlanFile")
 )]
 pub struct Plan {
-    /// Who planned.
-    pub strategy: Strategy,
+    /// Who planned, if that is known: a CSV file does not tell.
+    pub strategy: Option<Strategy>,
     /// Whose plan this is, if the strategy chose among several planners.
     pub winner: Option<Strategy>,
     /// What the framework must reserve, in bytes.
@@ -101,9 +101,6 @@ pub enum TensorPlace {
 
 impl Plan {
     pub(crate) fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
-        let bound = problem.lower_bound();
-        let lower_bound = bound.bytes.max(layout.lower_bound);
-        let pool_size = layout.pool_size(problem);
         let labels = problem.labels();
         let objects = layout.objects.as_ref();
         let chunks = problem
@@ -124,12 +121,34 @@ impl Plan {
                 }
             })
             .collect();
+        let plan = Self::of_chunks(problem, chunks);
+        let lower_bound = plan.lower_bound.max(layout.lower_bound);
         Self {
-            strategy,
+            strategy: Some(strategy),
             winner: layout.winner,
-            pool_size,
             lower_bound,
-            proven_optimal: pool_size == lower_bound,
+            proven_optimal: plan.pool_size == lower_bound,
+            objects: objects.map(|objects| objects.sizes.clone()).unwrap_or_default(),
+            ..plan
+        }
+    }
+
+    /// A plan of which only the places of the chunks are known. They may be wrong, and more or fewer
+    /// than the problem has.
+    pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
+        let bound = problem.lower_bound();
+        let pool_size = chunks
+            .iter()
+            .filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none())
+            .map(|root| problem.align_up(root.offset + root.size + problem.padding()))
+            .max()
+            .unwrap_or(0);
+        Self {
+            strategy: None,
+            winner: None,
+            pool_size,
+            lower_bound: bound.bytes,
+            proven_optimal: pool_size == bound.bytes,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
             padding: problem.padding(),
@@ -137,7 +156,7 @@ impl Plan {
             peak_step: bound.peak_step,
             chunks,
             tensors: Vec::new(),
-            objects: objects.map(|objects| objects.sizes.clone()).unwrap_or_default(),
+            objects: Vec::new(),
         }
     }
 
@@ -190,6 +209,12 @@ impl Plan {
             TensorPlace::Pool { offset, .. } => Some(offset),
             TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
         }
+    }
+
+    /// The name of who planned, for people.
+    #[must_use]
+    pub fn strategy_name(&self) -> &'static str {
+        self.strategy.map_or("unknown", Strategy::name)
     }
 
     /// The pool size as a multiple of the lower bound; 1 is perfect.

@@ -170,6 +170,8 @@ impl ProblemBuilder {
                     .ok_or_else(|| ProblemError::SizeOverflow {
                         chunk: name(),
                         size: chunk.size,
+                        alignment: self.alignment,
+                        padding: self.padding,
                     })?;
             }
         }

@@ -77,13 +77,17 @@ pub enum ProblemError {
     /// The sizes of all chunks, padded and aligned, and an alignment more do not add up in 64 bits.
     #[error(
         "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk '{chunk}' \
-         of {size} B)"
+         of {size} B; the alignment is {alignment} B, the padding of each chunk {padding} B)"
     )]
     SizeOverflow {
         /// The chunk at which the sum no longer fits.
         chunk: String,
         /// Its size in bytes.
         size: Bytes,
+        /// The alignment in bytes.
+        alignment: Bytes,
+        /// The padding in bytes.
+        padding: Bytes,
     },
     /// More chunks than ids.
     #[error("a problem holds at most {} chunks", u32::MAX)]

@@ -4,14 +4,14 @@ use std::{fmt::Write, time::Duration};
 
 use crate::{
     planner::{Comparison, Entry, Outcome},
-    report::Size,
+    report::{Size, printable},
 };
 
 /// One input: a row per strategy, the smallest pool first.
 #[must_use]
 pub fn comparison(name: &str, comparison: &Comparison) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{name}");
+    let _ = writeln!(text, "{}", printable(name));
     for (what, bytes) in [
         ("lower bound", comparison.lower_bound),
         ("shared-object bound", comparison.shared_objects_bound),
@@ -46,35 +46,39 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     text
 }
 
-/// Several inputs: a row per strategy with its ratios to the lower bounds, the best on average first.
+/// Several inputs, a column each: ratios to the lower bounds, sizes of pools and times, a row per
+/// strategy, the best ratio on average first.
 #[must_use]
 pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     let mut text = String::new();
     for (at, (name, comparison)) in inputs.iter().enumerate() {
-        let _ = writeln!(text, "({}) {name}: lower bound {}", at + 1, Size(comparison.lower_bound));
+        let (name, bound) = (printable(name), Size(comparison.lower_bound));
+        let _ = writeln!(text, "({}) {name}: lower bound {bound}", at + 1);
     }
-    let columns = |text: &mut String, cells: &mut dyn Iterator<Item = String>| {
-        for cell in cells {
-            let _ = write!(text, "{cell:>10}");
-        }
-        text.push('\n');
-    };
-    let _ = write!(text, "\n{:<26}", "pool / lower bound");
-    columns(&mut text, &mut (1..=inputs.len()).map(|at| format!("({at})")));
     let strategies = inputs.first().map_or(0, |(_, comparison)| comparison.entries.len());
     let mut rows: Vec<usize> = (0..strategies).collect();
     rows.sort_by(|&a, &b| mean_log(inputs, a).total_cmp(&mean_log(inputs, b)));
-    for row in rows {
-        let name = inputs.first().map(|(_, comparison)| comparison.entries[row].strategy);
-        let _ = write!(text, "{:<26}", name.map_or("", crate::Strategy::name));
-        columns(
-            &mut text,
-            &mut inputs.iter().map(|(_, comparison)| match comparison.entries[row].outcome {
-                Some(outcome) => ratio(outcome.pool_size, comparison),
-                None => "too large".to_owned(),
-            }),
-        );
-    }
+    let mut table = |what: &str, cell: &dyn Fn(&Outcome, &Comparison) -> String| {
+        let _ = write!(text, "\n{what:<26}");
+        for at in 1..=inputs.len() {
+            let _ = write!(text, "{:>10}", format!("({at})"));
+        }
+        for &row in &rows {
+            let name = inputs.first().map(|(_, comparison)| comparison.entries[row].strategy);
+            let _ = write!(text, "\n{:<26}", name.map_or("", crate::Strategy::name));
+            for (_, comparison) in inputs {
+                let cell = match &comparison.entries[row].outcome {
+                    Some(outcome) => cell(outcome, comparison),
+                    None => "too large".to_owned(),
+                };
+                let _ = write!(text, "{cell:>10}");
+            }
+        }
+        text.push('\n');
+    };
+    table("pool / lower bound", &|outcome, comparison| ratio(outcome.pool_size, comparison));
+    table("pool", &|outcome, _| format!("{:#}", Size(outcome.pool_size)));
+    table("planning time", &|outcome, _| seconds(outcome.took));
     text
 }
 

@@ -165,7 +165,7 @@ fn is_of(plan: &Plan, problem: &Problem) -> bool {
 
 fn page_plan(plan: &Plan) -> PagePlan<'_> {
     PagePlan {
-        strategy: plan.strategy.name(),
+        strategy: plan.strategy_name(),
         winner: plan.winner.map(crate::Strategy::name),
         pool: plan.pool_size,
         bound: plan.lower_bound,

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::{Bytes, Plan, Step, plan::TensorPlace, report::StepNames, sequence::Origin};
 
-/// The most bytes alive at one step: the lower bound, unless a search has proven more.
+/// The most bytes alive at one step: the lower bound, unless a search has proven more. A plan without
+/// the links of its problem has more bytes alive than that needs.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
-    if !plan.strategy.searches() {
+    if plan.strategy.is_some_and(|strategy| !strategy.searches()) {
         return plan.lower_bound;
     }
-    live_bytes(plan).into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0)
+    let most = live_bytes(plan).into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0);
+    most.min(plan.lower_bound)
 }
 
 /// The bytes that any plan needs, at every step where they change: a chunk counts from its own

@@ -13,12 +13,14 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let exact = grouped(self.0);
-        let unit = (0..UNITS.len()).rev().find(|&unit| self.0 >> (10 * (unit + 1)) > 0);
-        let Some(unit) = unit else {
+        if self.0 < 1024 {
             return f.pad(&format!("{exact} B"));
-        };
-        let value = self.0 as f64 / 1024_f64.powi(i32::try_from(unit).unwrap_or(0) + 1);
+        }
         // Three digits; 1024 never shows, since it is the next unit's 1.
+        let (mut value, mut unit) = (self.0 as f64 / 1024.0, 0);
+        while value >= 1023.5 && unit + 1 < UNITS.len() {
+            (value, unit) = (value / 1024.0, unit + 1);
+        }
         let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
         let short = format!("{value:.decimals$} {}", UNITS[unit]);
         f.pad(&if f.alternate() { short } else { format!("{short} ({exact} B)") })
@@ -49,6 +51,9 @@ mod tests {
     #[case(999, "999 B")]
     #[case(1023, "1 023 B")]
     #[case(1024, "1.00 KiB (1 024 B)")]
+    #[case(1_048_063, "1023 KiB (1 048 063 B)")]
+    #[case(1_048_064, "1.00 MiB (1 048 064 B)")]
+    #[case(1_048_575, "1.00 MiB (1 048 575 B)")]
     #[case(12_902_400, "12.3 MiB (12 902 400 B)")]
     #[case(105_791_392, "101 MiB (105 791 392 B)")]
     #[case(14_690_799_616, "13.7 GiB (14 690 799 616 B)")]

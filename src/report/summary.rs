@@ -34,7 +34,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
         plan.chunks.len(),
         plan.tensors.len(),
         plan.steps,
-        plan.strategy,
+        plan.strategy_name(),
         plan.winner.map_or_else(String::new, |winner| format!(": {winner}")),
         if plan.objects.is_empty() {
             String::new()

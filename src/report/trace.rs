@@ -52,7 +52,7 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
     }
     let trace = json!({
         "displayTimeUnit": "ms",
-        "otherData": {"strategy": plan.strategy.name(), "pool_size": plan.pool_size,
+        "otherData": {"strategy": plan.strategy_name(), "pool_size": plan.pool_size,
             "lower_bound": plan.lower_bound, "peak_step": plan.peak_step},
         "traceEvents": events,
     });

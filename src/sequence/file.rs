@@ -1,6 +1,14 @@
 //! The file form of an operator sequence, `memplan-sequence/1`.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
 
 use crate::{
     Bytes,
@@ -73,7 +81,7 @@ pub struct OutputEntry {
     pub reads: Option<ReadEntry>,
     /// The inputs that it may be written over, in order of preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overwrites: Option<OneOrMany>,
+    pub overwrites: Option<OverwriteEntries>,
 }
 
 /// A read dependency.
@@ -101,14 +109,43 @@ pub struct OverwriteEntry {
     pub required: bool,
 }
 
-/// One write dependency, or a list of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum OneOrMany {
-    /// A single one.
-    One(OverwriteEntry),
-    /// Several, the first that can be honoured counts.
-    Many(Vec<OverwriteEntry>),
+/// Write dependencies, of which the first that can be honoured counts: a list of them, or one by
+/// itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverwriteEntries(pub Vec<OverwriteEntry>);
+
+impl Serialize for OverwriteEntries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [entry] => entry.serialize(serializer),
+            entries => entries.serialize(serializer),
+        }
+    }
+}
+
+/// By hand, so that a wrong key is named: serde tells of untagged forms only that none fits.
+impl<'de> Deserialize<'de> for OverwriteEntries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Vec<OverwriteEntry>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an overwrite, or a list of them")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Ok(vec![OverwriteEntry::deserialize(MapAccessDeserializer::new(map))?])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq))
+            }
+        }
+
+        deserializer.deserialize_any(Entries).map(Self)
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -142,7 +179,7 @@ impl From<OpSequence> for SequenceFile {
                     entry.reads = Some(ReadEntry { input: name(*input), offset: *offset });
                 }
                 Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
-                    let mut entries: Vec<OverwriteEntry> = overwrites
+                    let entries = overwrites
                         .iter()
                         .map(|overwrite| OverwriteEntry {
                             input: name(overwrite.input),
@@ -150,10 +187,7 @@ impl From<OpSequence> for SequenceFile {
                             required: overwrite.required,
                         })
                         .collect();
-                    entry.overwrites = match entries.len() {
-                        1 => entries.pop().map(OneOrMany::One),
-                        _ => Some(OneOrMany::Many(entries)),
-                    };
+                    entry.overwrites = Some(OverwriteEntries(entries));
                 }
                 _ => {}
             }
@@ -218,18 +252,15 @@ impl TryFrom<OutputEntry> for Output {
         let dependency = match (entry.reads, entry.overwrites) {
             (None, None) => Dependency::Fresh,
             (Some(ReadEntry { input, offset }), None) => Dependency::Reads { input, offset },
-            (None, Some(overwrites)) => Dependency::Overwrites(
-                match overwrites {
-                    OneOrMany::One(entry) => vec![entry],
-                    OneOrMany::Many(entries) => entries,
-                }
-                .into_iter()
-                .map(|OverwriteEntry { input, offset, required }| Overwrite {
-                    input,
-                    offset,
-                    required,
-                })
-                .collect(),
+            (None, Some(OverwriteEntries(overwrites))) => Dependency::Overwrites(
+                overwrites
+                    .into_iter()
+                    .map(|OverwriteEntry { input, offset, required }| Overwrite {
+                        input,
+                        offset,
+                        required,
+                    })
+                    .collect(),
             ),
             (Some(_), Some(_)) => {
                 return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });

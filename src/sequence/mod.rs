@@ -31,7 +31,8 @@ pub use declare::{Dependency, Operator, Output, Overwrite};
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
 pub use file::{
-    OneOrMany, OperatorEntry, OutputEntry, OverwriteEntry, ReadEntry, SequenceFile, TensorEntry,
+    OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry, SequenceFile,
+    TensorEntry,
 };
 
 use crate::Bytes;

@@ -13,6 +13,8 @@
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment.
 //!
+//! What the plan says of itself must be so, too: its steps, the bound, the peak.
+//!
 //! For a sequence the same is asked of tensors, with their lifetimes counted from the operators
 //! anew: a view lies inside its input, and whatever it reads is there until its last reader.
 //!
@@ -22,6 +24,7 @@
 //! Takes O((n + k) log n) for n chunks and k violations.
 
 mod execute;
+mod figures;
 mod places;
 mod problem;
 mod sequence;
@@ -29,21 +32,27 @@ mod sweep;
 mod table;
 mod violation;
 
-pub use violation::{Field, Violation};
+pub use violation::{Field, Figure, Violation};
 
 use std::collections::HashSet;
 
-use crate::{OpSequence, Plan, Problem, TensorPlace};
+use crate::{Bytes, OpSequence, Plan, Problem, Step, TensorPlace, verify::figures::Counted};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
-/// id, or by name where the ids of the problem are texts.
+/// id, or by name where the ids of the problem are texts. The plan may keep to a larger alignment and
+/// padding than the problem, not to smaller ones: [`Problem::with_alignment`] asks for others.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
-    if let Some(loose) = loose_end(plan) {
-        return vec![loose];
-    }
-    let mut violations = problem::check(problem, plan);
+    let mut violations = loose_ends(plan);
+    violations.extend(verify_placing(plan, problem.alignment(), problem.padding()));
+    violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
+    if plan.alignment.is_power_of_two() {
+        // A plan may honour other links than the problem does, as long as they were asked for.
+        let counted =
+            [Counted::of_problem(plan, problem), Counted::of_table(plan, problem.steps())];
+        violations.extend(figures::check(plan, &counted));
+    }
     violations
 }
 
@@ -51,15 +60,30 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 /// matched by name.
 #[must_use]
 pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    if let Some(loose) = loose_end(plan) {
-        return vec![loose];
-    }
-    let mut violations = table::check(plan);
+    let mut violations = loose_ends(plan);
+    violations.extend(table::check(plan));
     violations.extend(sequence::check(sequence, plan));
+    if plan.alignment.is_power_of_two() {
+        let steps = sequence.operators().len() as Step;
+        violations.extend(figures::check(plan, &[Counted::of_table(plan, steps)]));
+    }
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
+}
+
+/// Whether a plan keeps to an alignment and a padding, or to larger ones. A sequence has none of its
+/// own, and [`verify_sequence`] asks only for those that the plan states.
+#[must_use]
+pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Violation> {
+    let asked =
+        [(Figure::Alignment, alignment, plan.alignment), (Figure::Padding, padding, plan.padding)];
+    asked
+        .into_iter()
+        .filter(|&(_, expected, found)| found < expected)
+        .map(|(figure, expected, found)| Violation::WrongFigure { figure, expected, found })
+        .collect()
 }
 
 /// Runs the operators on a shadow of the memory, with every tensor where the plan says, and tells
@@ -84,20 +108,23 @@ pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
 /// ```
 #[must_use]
 pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    match loose_end(plan) {
-        Some(loose) => vec![loose],
-        None => execute::run(sequence, plan),
-    }
+    let mut violations = loose_ends(plan);
+    violations.extend(execute::run(sequence, plan));
+    violations
 }
 
-/// A place in the list of chunks that the list does not have; nothing else can be said then. Plans
-/// from files have none.
-fn loose_end(plan: &Plan) -> Option<Violation> {
-    let overwritten = plan.chunks.iter().filter_map(|chunk| Some(chunk.overwrites?.0));
-    let of_tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
-        TensorPlace::Pool { chunk, .. } => Some(chunk),
+/// Chunks and tensors that name a chunk which the plan does not list. The checks that follow take
+/// them as naming none.
+fn loose_ends(plan: &Plan) -> Vec<Violation> {
+    let overwriters =
+        plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.0)));
+    let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some((&tensor.name, chunk)),
         TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
     });
-    let chunk = overwritten.chain(of_tensors).find(|&chunk| chunk >= plan.chunks.len())?;
-    Some(Violation::NoSuchChunk { chunk })
+    overwriters
+        .chain(tensors)
+        .filter(|&(_, chunk)| chunk >= plan.chunks.len())
+        .map(|(user, _)| Violation::NoSuchChunk { user: user.to_string() })
+        .collect()
 }

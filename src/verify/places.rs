@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    Bytes, OpSequence, Plan, Step, TensorPlace,
+    Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
     sequence::{Origin, Tensor, TensorId},
     verify::{Field, Violation},
 };
@@ -46,11 +46,12 @@ pub(super) fn of_tensors(
         };
         let place = match &planned.place {
             TensorPlace::Pool { chunk, offset } => {
-                let chunk = &plan.chunks[*chunk];
                 let end = |offset: Bytes, size: Bytes| offset.saturating_add(size);
-                if *offset < chunk.offset
-                    || end(*offset, planned.size) > end(chunk.offset, chunk.size)
-                {
+                let outside = |chunk: &&PlannedChunk| {
+                    *offset < chunk.offset
+                        || end(*offset, planned.size) > end(chunk.offset, chunk.size)
+                };
+                if let Some(chunk) = plan.chunks.get(*chunk).filter(outside) {
                     violations.push(Violation::TensorOutsideChunk {
                         tensor: name(),
                         chunk: chunk.name.to_string(),

@@ -49,7 +49,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
         .collect();
     let link_of = |at: usize| {
         let (overwritten, offset) = plan.chunks[at].overwrites?;
-        Some((chunks[at]?, chunks[overwritten]?, offset))
+        Some((chunks[at]?, (*chunks.get(overwritten)?)?, offset))
     };
     for at in 0..plan.chunks.len() {
         if let Some(link) = link_of(at).filter(|link| !requested.contains(link)) {
@@ -85,9 +85,9 @@ fn finder(problem: &Problem) -> Finder<'_> {
             let ids: HashMap<u64, ChunkId> = numbers.iter().copied().zip(problem.ids()).collect();
             Box::new(move |chunk| ids.get(&chunk.id).copied())
         }
-        Ids::Texts(texts) => {
-            let ids: HashMap<&str, ChunkId> =
-                texts.iter().map(|text| &**text).zip(problem.ids()).collect();
+        Ids::Texts(_) => {
+            let ids: HashMap<String, ChunkId> =
+                problem.ids().map(|id| (problem.labels().name(id), id)).collect();
             Box::new(move |chunk| ids.get(&*chunk.name).copied())
         }
     }

@@ -29,6 +29,11 @@ fn end(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
     chunk.offset.saturating_add(padded(plan, chunk))
 }
 
+/// The chunk that a chunk overwrites, if the plan lists it, and where in it.
+fn link(plan: &Plan, chunk: &PlannedChunk) -> Option<(usize, Bytes)> {
+    chunk.overwrites.filter(|&(overwritten, _)| overwritten < plan.chunks.len())
+}
+
 /// Rules 4 and 5.
 fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
     let Plan { alignment, pool_size, lower_bound, .. } = *plan;
@@ -64,7 +69,7 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
 fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let Some((overwritten, offset)) = chunk.overwrites else { continue };
+        let Some((overwritten, offset)) = link(plan, chunk) else { continue };
         let old = &plan.chunks[overwritten];
         let name = |chunk: &PlannedChunk| chunk.name.to_string();
         if let Some(first) = overwriters[overwritten].replace(at) {
@@ -111,7 +116,7 @@ fn cycle(plan: &Plan) -> Option<String> {
         let mut at = start;
         while seen_in[at].is_none() {
             seen_in[at] = Some(start);
-            match plan.chunks[at].overwrites {
+            match link(plan, &plan.chunks[at]) {
                 Some((overwritten, _)) if seen_in[overwritten] == Some(start) => {
                     return Some(plan.chunks[overwritten].name.to_string());
                 }
@@ -129,7 +134,7 @@ fn cycle(plan: &Plan) -> Option<String> {
 fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
-    let shares = chunk.overwrites.is_some_and(|(overwritten, _)| {
+    let shares = link(plan, chunk).is_some_and(|(overwritten, _)| {
         let old = &plan.chunks[overwritten];
         let inside = old.offset <= low && high <= end(plan, old);
         overwritten != at && inside && old.end.checked_sub(1) == Some(chunk.begin)

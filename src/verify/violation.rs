@@ -26,6 +26,37 @@ impl fmt::Display for Field {
     }
 }
 
+/// A number that a plan states of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Figure {
+    /// The number of steps.
+    Steps,
+    /// The first step at which most bytes are alive.
+    PeakStep,
+    /// What one buffer per chunk would take.
+    NaiveSize,
+    /// What every plan needs.
+    LowerBound,
+    /// What the offsets of roots are multiples of.
+    Alignment,
+    /// What is added to every chunk.
+    Padding,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Steps => "number of steps",
+            Self::PeakStep => "first step with the most bytes alive",
+            Self::NaiveSize => "size of one buffer per chunk",
+            Self::LowerBound => "lower bound, the most bytes alive at once,",
+            Self::Alignment => "alignment asked for",
+            Self::Padding => "padding asked for",
+        })
+    }
+}
+
 /// One thing that is wrong with a plan. Chunks and tensors are called by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -188,6 +219,26 @@ pub enum Violation {
         /// Its pool size.
         pool_size: Bytes,
     },
+    /// A number that the plan states of itself and that is not so.
+    #[error("the {figure} is {expected}, but the plan says {found}")]
+    WrongFigure {
+        /// What it is of.
+        figure: Figure,
+        /// What was counted or asked for; all but steps and one buffer per chunk are least values.
+        expected: u64,
+        /// What the plan says.
+        found: u64,
+    },
+    /// A plan that calls itself the smallest, with a lower bound that does not prove it.
+    #[error(
+        "the plan says that no pool is smaller, but its lower bound {lower_bound} B is not its pool size {pool_size} B"
+    )]
+    NotProven {
+        /// The bound that the plan states.
+        lower_bound: Bytes,
+        /// Its pool size.
+        pool_size: Bytes,
+    },
     /// An alignment that is not a power of two.
     #[error("the alignment {alignment} is not a power of two")]
     BadAlignment {
@@ -212,11 +263,11 @@ pub enum Violation {
         /// Bytes from its start.
         offset: Bytes,
     },
-    /// A plan that points outside its own list of chunks.
-    #[error("the plan names a chunk {chunk} of its list, which is not there")]
+    /// A chunk that the plan names, and does not list.
+    #[error("'{user}' names a chunk that the plan does not list")]
     NoSuchChunk {
-        /// The place in the list, from 0.
-        chunk: usize,
+        /// The overwriter of that chunk, or the tensor in it.
+        user: String,
     },
     /// A tensor of which some bytes are no longer, or not yet, there.
     #[error("'{tensor}' is not whole {when}: the bytes [{low}, {high}) of {memory} hold {holder}")]

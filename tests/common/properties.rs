@@ -179,6 +179,9 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     coarse_plan.alignment = alignment;
     coarse_plan.pool_size = top.next_multiple_of(alignment);
     coarse_plan.lower_bound = plan.lower_bound;
+    coarse_plan.naive_size = plan.naive_size;
+    coarse_plan.peak_step = plan.peak_step;
+    coarse_plan.proven_optimal = false;
     assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
 
     // Without a chunk that nobody asks to overwrite, and that overwrites none, no more is alive.

@@ -52,7 +52,7 @@ pub enum OnnxError {
     },
     /// A tensor whose element type is not known.
     #[error(
-        "the element type of tensor '{tensor}', {maker}, is unknown; run shape inference on the model, which records it"
+        "the element type of tensor '{tensor}', {maker}, is unknown; declare it in the model's value_info, as shape inference does where it can"
     )]
     UnknownType {
         /// The tensor.

@@ -204,7 +204,7 @@ fn constant(node: Node) -> Fact {
 
 /// What to do about a tensor of unknown shape.
 pub(super) fn remedy(name: &str, context: &Context, declarations: &Declarations) -> String {
-    let others = "run shape inference on the model, which records the shapes it finds";
+    let others = "declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest";
     match declarations.get(name).and_then(|value| context.open_dims(value)) {
         Some(dims) => format!("give it with {dims} or {others}"),
         None => others.to_owned(),

@@ -97,7 +97,7 @@ fn heading(svg: &mut String, plan: &Plan) {
         svg,
         "<text class=\"head\" x=\"16\" y=\"24\">{}{winner}: a pool of {}, {:.3} × the lower bound</text>\n\
          <text class=\"soft\" x=\"16\" y=\"42\">lower bound {}; one buffer each {}; {} chunks, {} steps</text>\n",
-        plan.strategy,
+        plan.strategy_name(),
         Size(plan.pool_size),
         plan.ratio(),
         Size(plan.lower_bound),

@@ -1,0 +1,113 @@
+//! What a plan says of itself, counted anew: its steps, one buffer per chunk, the bytes alive and
+//! where they are most.
+//!
+//! A lower bound may be above the bytes alive, if a search proved it, but never below; nothing is
+//! proven the smallest unless the bound meets the pool. Whether a bound above the bytes alive is true
+//! only a search could tell.
+
+use crate::{
+    Bytes, Plan, Problem, Step,
+    verify::{Figure, Violation},
+};
+
+/// What the figures of a plan should be.
+pub(super) struct Counted {
+    steps: Step,
+    naive_size: u128,
+    alive: u128,
+    peak_step: Step,
+}
+
+/// The bytes that a chunk needs for itself, and when; the lowest may count from its root.
+struct Life {
+    begin: Step,
+    end: Step,
+    low: u128,
+    size: Bytes,
+}
+
+impl Counted {
+    /// From the chunks that the plan lists, with its own overwrite links.
+    pub(super) fn of_table(plan: &Plan, steps: Step) -> Self {
+        let lives = plan.chunks.iter().map(|chunk| Life {
+            begin: plan.own_begin(chunk),
+            end: chunk.end,
+            low: chunk.offset.into(),
+            size: chunk.size,
+        });
+        Self::of_lives(plan, steps, lives)
+    }
+
+    /// From the chunks of the problem, with the links that it honours.
+    pub(super) fn of_problem(plan: &Plan, problem: &Problem) -> Self {
+        let lives = problem.ids().map(|id| {
+            let chunk = problem.chunk(id);
+            let link = problem.link(id);
+            Life {
+                begin: link.map_or(chunk.begin, |link| problem.chunk(link.overwritten).end),
+                end: chunk.end,
+                low: problem.place_in_chain(id).1.into(),
+                size: chunk.size,
+            }
+        });
+        Self::of_lives(plan, problem.steps(), lives)
+    }
+
+    fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
+        let alignment = u128::from(plan.alignment);
+        let mut naive_size = 0;
+        // Step, bytes and cells of the alignment that begin there or, below zero, end.
+        let mut changes: Vec<(Step, i128, i128)> = Vec::new();
+        for Life { begin, end, low, size } in lives.filter(|life| life.size > 0) {
+            let bytes = u128::from(size) + u128::from(plan.padding);
+            naive_size += bytes.next_multiple_of(alignment);
+            if begin < end {
+                let high = (low + bytes).next_multiple_of(alignment);
+                let cells = (high - low.next_multiple_of(alignment)).cast_signed();
+                changes.push((begin, bytes.cast_signed(), cells));
+                changes.push((end, -bytes.cast_signed(), -cells));
+            }
+        }
+        changes.sort_unstable();
+        let (mut alive, mut peak_step) = (0, 0);
+        let (mut plain, mut celled) = (0_i128, 0_i128);
+        for now in changes.chunk_by(|a, b| a.0 == b.0) {
+            for (_, bytes, cells) in now {
+                (plain, celled) = (plain + bytes, celled + cells);
+            }
+            let aligned = plain.cast_unsigned().next_multiple_of(alignment);
+            let needed = aligned.max(celled.cast_unsigned());
+            if needed > alive {
+                (alive, peak_step) = (needed, now[0].0);
+            }
+        }
+        Self { steps, naive_size, alive, peak_step }
+    }
+}
+
+/// Every figure must be one that was counted.
+pub(super) fn check(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
+    type Count = fn(&Counted) -> u128;
+    let counts: [(Figure, u64, Count); 4] = [
+        (Figure::Steps, plan.steps, |counted| counted.steps.into()),
+        (Figure::PeakStep, plan.peak_step, |counted| counted.peak_step.into()),
+        (Figure::NaiveSize, plan.naive_size, |counted| counted.naive_size),
+        (Figure::LowerBound, plan.lower_bound, |counted| counted.alive),
+    ];
+    let mut violations = Vec::new();
+    for (figure, found, count) in counts {
+        let right = |counted| match figure {
+            Figure::LowerBound => count(counted) <= found.into(),
+            _ => count(counted) == found.into(),
+        };
+        if let Some(first) = counted.first().filter(|_| !counted.iter().any(right)) {
+            let expected = u64::try_from(count(first)).unwrap_or(u64::MAX);
+            violations.push(Violation::WrongFigure { figure, expected, found });
+        }
+    }
+    let Plan { lower_bound, pool_size, .. } = *plan;
+    if plan.proven_optimal && pool_size != lower_bound {
+        violations.push(Violation::NotProven { lower_bound, pool_size });
+    }
+    violations
+}
