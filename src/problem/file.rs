@@ -139,6 +139,6 @@ impl TryFrom<ProblemFile> for Problem {
             });
         }
         problem.with_ids(Ids::numbers(numbers));
-        problem.alignment(file.alignment).padding(file.padding).build()
+        problem.alignment(file.alignment).padding(file.padding).finish()
     }
 }

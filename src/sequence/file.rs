@@ -1,5 +1,7 @@
 //! The file form of an operator sequence, `memplan-sequence/1`.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -159,6 +161,16 @@ impl From<OpSequence> for SequenceFile {
             }
             entry
         };
+        let read: HashSet<super::TensorId> = sequence
+            .operators()
+            .iter()
+            .flat_map(|operator| operator.inputs.iter().copied())
+            .collect();
+        // A file has no word for a weight of unknown size that no operator reads.
+        let known = |id: &&super::TensorId| {
+            let tensor = sequence.tensor(**id);
+            tensor.origin != Origin::Weight || tensor.size.is_some() || read.contains(id)
+        };
         Self {
             format: FORMAT.to_owned(),
             inputs: supplied(&Origin::Input),
@@ -174,7 +186,7 @@ impl From<OpSequence> for SequenceFile {
                     workspace: operator.workspace,
                 })
                 .collect(),
-            outputs: sequence.outputs().iter().map(|&id| name(id)).collect(),
+            outputs: sequence.outputs().iter().filter(known).map(|&id| name(id)).collect(),
         }
     }
 }
@@ -207,7 +219,7 @@ impl TryFrom<SequenceFile> for OpSequence {
         for name in file.outputs {
             sequence.output(name);
         }
-        sequence.build()
+        sequence.finish()
     }
 }
 
@@ -235,6 +247,6 @@ impl TryFrom<OutputEntry> for Output {
                 return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });
             }
         };
-        Ok(Output { name: entry.name, size: entry.size, dependency })
+        Ok(Output { name: entry.name, size: entry.size, dependency, both: false })
     }
 }

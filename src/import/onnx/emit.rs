@@ -186,7 +186,7 @@ impl<'a> Emitter<'a> {
             }
             outputs.push(fact);
         }
-        let sequence = self.builder.build()?;
+        let sequence = self.builder.finish()?;
         Ok(Sequenced { sequence, inputs: self.inputs, outputs })
     }
 }
