@@ -649,6 +649,18 @@ fn a_request_that_is_not_made_is_told_with_its_reason() {
     assert!(told(graph(text), 6).contains("reason=\"the operator trains"));
 }
 
+/// The plan of a body is no plan: one line says what was planned.
+#[cfg(feature = "cli")]
+#[test]
+fn the_body_of_a_loop_is_not_told_as_a_plan() {
+    let body = "in i:i64[]\nin c:bool[]\nin s:f32[16]\nd = Identity(c)\nt = Exp(s)\nout d\nout t";
+    let outer =
+        with_body("in x:f32[16]\nweight n=3\ny = Loop(n, , x)\nout y", "Loop", &[("body", body)]);
+    let told = told(outer, OPSET);
+    assert_eq!(told.matches("planned").count(), 1, "{told}");
+    assert!(told.contains("planned strategy=naive"), "{told}");
+}
+
 #[test]
 fn old_operators_broadcast_by_attribute() {
     let text = "in x:f32[1,3,2,2]\nin b:f32[3]\ny = Add(x, b) axis=1 broadcast=1";
