@@ -340,3 +340,22 @@ fn a_trace_tells_why_a_request_was_dropped() {
     let expected = r#"DEBUG memplan::lower: in-place request dropped operator="relu" output="y" input="x" reason=its operator is not the last reader of that chunk"#;
     assert!(run.err.contains(expected), "{}", run.err);
 }
+
+/// The simulation beside a plan is of the chunks as that plan places them.
+#[test]
+fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let plan = path("plan.json");
+    let placing = ["--alignment", "64", "--padding", "1000"];
+    let make = ["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan];
+    assert_eq!(memplan(&[&make[..], &placing].concat()).code, 0);
+    let draw = |words: &[&str], file: &str| {
+        let file = path(file);
+        let run = memplan(&[&["show", EXAMPLE, "-o", &file], words].concat());
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        fs::read_to_string(file).unwrap()
+    };
+    let made = [&["--strategy", "pushdown"][..], &placing].concat();
+    assert_eq!(draw(&[&plan], "a.html"), draw(&made, "b.html"));
+}

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    lower::{LoweringOptions, lower},
     report::{
         PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace,
     },
@@ -31,8 +32,8 @@ fn hostile() -> (OpSequence, Plan, Problem) {
         .output("y");
     let sequence = sequence.build().unwrap();
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
-    let lowered = memplan::lower::lower(&sequence, memplan::lower::LoweringOptions::default());
-    (sequence, plan, lowered.unwrap().problem)
+    let problem = lower(&sequence, LoweringOptions::default()).unwrap().problem;
+    (sequence, plan, problem)
 }
 
 /// Panics if tags do not close in order, or an attribute holds a bare mark.
@@ -138,6 +139,29 @@ fn a_page_holds_every_plan_and_every_event() {
     let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
     assert_eq!(mixed, Err(PageError::OtherChunks(1)));
     assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
+}
+
+/// Who hovers over a graph input is not told that an operator made it.
+#[test]
+fn a_page_knows_what_no_operator_made() {
+    let sequence = OpSequence::builder()
+        .input("x", 64)
+        .weight("w", Some(32))
+        .operator(Operator::new("conv1").inputs(["x", "w"]).output(Output::new("y", 16)))
+        .output("y")
+        .build()
+        .unwrap();
+    let options = LoweringOptions {
+        inputs_in_pool: true,
+        weights_in_pool: true,
+        ..LoweringOptions::default()
+    };
+    let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
+    let problem = lower(&sequence, options).unwrap().problem;
+    let steps = StepNames(Some(&sequence));
+    let html = memory_map_html("", std::slice::from_ref(&plan), steps, &problem).unwrap();
+    let expected = serde_json::json!([[0, "a graph input"], [1, "a weight"]]);
+    assert_eq!(data(&html)["supplied"], expected);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! A browser counts exactly up to 2^53; offsets beyond 8 PiB are shown rounded.
 
-use std::fmt::Write;
+use std::{collections::HashMap, fmt::Write};
 
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ use crate::{
         markup::Escaped,
         profile::{live_bytes, views},
     },
+    sequence::Origin,
 };
 
 const STYLE: &str = include_str!("html/style.css");
@@ -50,6 +51,8 @@ struct Page<'a> {
     /// The names of the operators by step; empty if they are unknown.
     operators: Vec<String>,
     names: Vec<&'a str>,
+    /// The chunks that no operator made, with what they are.
+    supplied: Vec<(usize, &'static str)>,
     sizes: Vec<Bytes>,
     begins: Vec<Step>,
     ends: Vec<Step>,
@@ -108,6 +111,7 @@ pub fn memory_map_html(
         operators: steps.0.map_or_else(Vec::new, |sequence| {
             (0..sequence.operators().len()).map(|step| sequence.operator_name(step)).collect()
         }),
+        supplied: supplied(first, steps),
         names: first.chunks.iter().map(|chunk| &*chunk.name).collect(),
         sizes: first.chunks.iter().map(|chunk| chunk.size).collect(),
         begins: first.chunks.iter().map(|chunk| chunk.begin).collect(),
@@ -146,6 +150,20 @@ pub fn memory_map_html(
     html.extend(SCRIPTS);
     html.push_str("</script>\n</body>\n</html>\n");
     Ok(html)
+}
+
+/// Graph inputs and weights in the pool.
+fn supplied(plan: &Plan, steps: StepNames<'_>) -> Vec<(usize, &'static str)> {
+    let tensors = steps.0.into_iter().flat_map(crate::OpSequence::tensors);
+    let kinds: HashMap<&str, &'static str> = tensors
+        .filter_map(|tensor| match tensor.origin {
+            Origin::Input => Some((&*tensor.name, "a graph input")),
+            Origin::Weight => Some((&*tensor.name, "a weight")),
+            Origin::Output { .. } => None,
+        })
+        .collect();
+    let chunks = plan.chunks.iter().enumerate();
+    chunks.filter_map(|(at, chunk)| Some((at, *kinds.get(&*chunk.name)?))).collect()
 }
 
 fn same_chunks(plan: &Plan, other: &Plan) -> bool {

@@ -18,6 +18,7 @@ for (let at = 0; at < count; at++) {
     chainNumber[next] = chainNumber[at];
   }
 }
+const supplied = new Map(page.supplied);
 const viewsOf = Array.from({ length: count }, () => []);
 for (const [chunk, name, offset, size, begin] of page.views) viewsOf[chunk].push({ name, offset, size, begin });
 
@@ -61,7 +62,8 @@ function describe(at) {
     `${size(page.sizes[at])} at ${low(at)}`,
     `alive from ${stepName(page.begins[at])} to ${stepName(page.ends[at] - 1)}`,
   ];
-  if (page.operators.length) lines.push(`operator: ${page.operators[page.begins[at]] ?? "?"}`);
+  if (supplied.has(at)) lines.push(supplied.get(at));
+  else if (page.operators.length) lines.push(`operator: ${page.operators[page.begins[at]] ?? "?"}`);
   const over = page.overwrites[at];
   if (over) lines.push(`written over ${page.names[over[0]]} at ${over[1]}`);
   if (overwriter[at] !== null) lines.push(`overwritten by ${page.names[overwriter[at]]}`);
