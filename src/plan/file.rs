@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedTensor, Step, plan::TensorPlace, planner::UnknownStrategy,
+    Bytes, Plan, PlannedChunk, PlannedTensor, Step,
+    file::{Places, is_zero},
+    plan::TensorPlace,
+    planner::UnknownStrategy,
 };
 
 const FORMAT: &str = "memplan-plan/1";
@@ -108,11 +111,6 @@ pub enum PlanFileError {
     },
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(bytes: &Bytes) -> bool {
-    *bytes == 0
-}
-
 impl From<Plan> for PlanFile {
     fn from(plan: Plan) -> Self {
         let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
@@ -169,14 +167,10 @@ impl TryFrom<PlanFile> for Plan {
         if file.format != FORMAT {
             return Err(PlanFileError::Format(file.format));
         }
-        let mut positions: Vec<(u64, usize)> =
-            file.chunks.iter().map(|chunk| chunk.id).zip(0..).collect();
-        positions.sort_unstable();
+        let places = Places::new(file.chunks.iter().map(|chunk| chunk.id));
         let find = |id: u64, user: &str| {
-            positions
-                .binary_search_by_key(&id, |&(number, _)| number)
-                .map(|at| positions[at].1)
-                .map_err(|_| PlanFileError::UnknownChunk { user: user.to_owned(), id })
+            let unknown = || PlanFileError::UnknownChunk { user: user.to_owned(), id };
+            places.find(id).ok_or_else(unknown)
         };
         let chunks = file
             .chunks

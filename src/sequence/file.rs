@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes,
+    file::is_zero,
     sequence::{Dependency, OpSequence, Operator, Origin, Output, Overwrite, SequenceError},
 };
 
@@ -111,11 +112,6 @@ pub enum OneOrMany {
     One(OverwriteEntry),
     /// Several, the first that can be honoured counts.
     Many(Vec<OverwriteEntry>),
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(bytes: &Bytes) -> bool {
-    *bytes == 0
 }
 
 impl From<OpSequence> for SequenceFile {
