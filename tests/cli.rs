@@ -316,7 +316,7 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
     // Without the link nothing is written over, and the words say so.
     let (csv, words) = convert("problem.csv", false);
-    assert!(words.contains("CSV knows no overwrite links; 1 chunks"), "{words}");
+    assert!(words.contains("CSV knows no overwrite links; 1 chunk that would"), "{words}");
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
 }
 

@@ -42,6 +42,8 @@ function stepName(step) {
   return operator === undefined ? `step ${step}` : `step ${step} (${operator})`;
 }
 
+const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
+
 const grouped = (bytes) => String(bytes).replace(/\B(?=(\d{3})+$)/g, " ");
 
 // In a binary unit with three digits.
