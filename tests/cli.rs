@@ -341,6 +341,16 @@ fn a_trace_tells_why_a_request_was_dropped() {
     assert!(run.err.contains(expected), "{}", run.err);
 }
 
+#[test]
+fn words_in_rust_log_that_make_no_sense_are_told() {
+    let run = memplan_with(&["plan", EXAMPLE], Some("memplan=[[["), "");
+    assert_eq!(run.code, 0);
+    assert!(run.err.starts_with("memplan: RUST_LOG: "), "{}", run.err);
+    assert!(run.err.ends_with("; only warnings are told\n"), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1);
+    assert_eq!(memplan_with(&["plan", EXAMPLE], Some(""), "").err, "");
+}
+
 /// The simulation beside a plan is of the chunks as that plan places them.
 #[test]
 fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
