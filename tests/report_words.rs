@@ -71,7 +71,7 @@ fn a_letter_of_the_legend_names_one_chunk() {
         let mut problem = Problem::builder();
         // At the peak live every 52nd chunk, which would all have the same letter, and then the rest.
         for at in 0..52 * alive.min(20) {
-            let step = if at % 52 == 0 { 1 } else { 0 };
+            let step = u64::from(at % 52 == 0);
             problem.chunk(step..step + 1, if step == 1 { 1000 } else { 1 });
         }
         for at in 0..alive - alive.min(20) {
