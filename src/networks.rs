@@ -54,7 +54,7 @@ pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
     x = network.view("Flatten", &x);
     x = network.fresh("Gemm", &x, 1000, 1);
     network.sequence.output(x.name);
-    network.sequence.finish()
+    network.sequence.build()
 }
 
 /// A tensor of a network: `batch` x `channels` x `side` x `side`.

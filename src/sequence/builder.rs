@@ -75,19 +75,22 @@ impl SequenceBuilder {
     /// names no input of its operator, a view or an overwriter does not fit, operators form a cycle,
     /// or the sizes do not add up in 64 bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
-        self.clone().finish()
+        self.check_outputs()?;
+        let names = Names::collect(self)?;
+        let Some(order) = order::execution_order(&self.operators, &names)? else {
+            return self.resolve(names);
+        };
+        let sorted = Self {
+            inputs: self.inputs.clone(),
+            weights: self.weights.clone(),
+            operators: order.iter().map(|&at| self.operators[at].clone()).collect(),
+            outputs: self.outputs.clone(),
+            undeclared_are_weights: self.undeclared_are_weights,
+        };
+        sorted.resolve(Names::collect(&sorted)?)
     }
 
-    /// [`build`](Self::build) without a copy.
-    pub(crate) fn finish(mut self) -> Result<OpSequence, SequenceError> {
-        self.check_outputs()?;
-        let mut names = Names::collect(&self)?;
-        if let Some(order) = order::execution_order(&self.operators, &names)? {
-            let mut operators: Vec<Option<Operator>> =
-                self.operators.into_iter().map(Some).collect();
-            self.operators = order.iter().filter_map(|&at| operators[at].take()).collect();
-            names = Names::collect(&self)?;
-        }
+    fn resolve(&self, names: Names) -> Result<OpSequence, SequenceError> {
         let sequence = names.resolve(self)?;
         check_views(&sequence)?;
         check_overwriters(&sequence)?;
@@ -183,9 +186,9 @@ impl Names {
     }
 
     /// Replaces names by ids everywhere.
-    fn resolve(mut self, builder: SequenceBuilder) -> Result<OpSequence, SequenceError> {
+    fn resolve(mut self, builder: &SequenceBuilder) -> Result<OpSequence, SequenceError> {
         let mut operators = Vec::with_capacity(builder.operators.len());
-        for (step, declared) in builder.operators.into_iter().enumerate() {
+        for (step, declared) in builder.operators.iter().enumerate() {
             let user = || format!("operator '{}'", declared.display_name(step));
             let inputs = declared
                 .inputs
@@ -214,8 +217,8 @@ impl Names {
                 outputs.push(id);
             }
             operators.push(OperatorNode {
-                name: declared.name,
-                kind: declared.kind,
+                name: declared.name.clone(),
+                kind: declared.kind.clone(),
                 inputs,
                 outputs,
                 workspace: declared.workspace,

@@ -215,7 +215,7 @@ impl TryFrom<SequenceFile> for OpSequence {
         for name in file.outputs {
             sequence.output(name);
         }
-        sequence.finish()
+        sequence.build()
     }
 }
 

@@ -186,7 +186,7 @@ impl<'a> Emitter<'a> {
             }
             outputs.push(fact);
         }
-        let sequence = self.builder.finish()?;
+        let sequence = self.builder.build()?;
         Ok(Sequenced { sequence, inputs: self.inputs, outputs })
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn execution_order(
     for name in output_names(graph) {
         shell.output(name);
     }
-    let shell = shell.finish()?;
+    let shell = shell.build()?;
     let first_output = |outputs: &[crate::sequence::TensorId]| {
         places.get(&*shell.tensor(*outputs.first()?).name).copied()
     };
