@@ -88,9 +88,10 @@ fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
     // The last chunks are freed after the last step.
     if args.steps.is_some() && steps.start > problem.steps() {
         return Err(Failure::Input(format!(
-            "{}: there are {} steps, and --steps begins with step {}",
+            "{}: there {} {}, and --steps begins with step {}",
             files::name(path),
-            problem.steps(),
+            if problem.steps() == 1 { "is" } else { "are" },
+            report::count(problem.steps(), "step"),
             steps.start
         )));
     }
