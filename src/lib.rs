@@ -9,6 +9,8 @@
 //! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
 //! ```
 
+#[cfg(feature = "serde")]
+mod file;
 #[cfg(any(feature = "files", feature = "onnx"))]
 pub mod import;
 pub mod lower;

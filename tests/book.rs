@@ -130,6 +130,23 @@ fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<It
     text.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0))
 }
 
+/// The default strategy draws other figures than the book shows.
+#[test]
+fn a_command_on_the_example_says_with_which_strategy() {
+    for entry in fs::read_dir(book()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for command in text.split('`').filter(|words| words.contains("memplan ")) {
+            let on_example = command.contains("example.json") || command.contains("eight.json");
+            let says = command.contains("--strategy ") || command.contains("--simulation");
+            assert!(says || !on_example, "{}: {command}", path.display());
+        }
+    }
+}
+
 #[test]
 fn every_link_and_every_figure_of_the_book_exists() {
     let summary = fs::read_to_string(book().join("SUMMARY.md")).unwrap();

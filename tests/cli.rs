@@ -465,7 +465,7 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
     // Without the link nothing is written over, and the words say so.
     let (csv, words) = convert("problem.csv", false);
-    assert!(words.contains("CSV knows no overwrite links; 1 chunks"), "{words}");
+    assert!(words.contains("CSV knows no overwrite links; 1 chunk that would"), "{words}");
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
 }
 
@@ -499,4 +499,33 @@ fn a_trace_tells_why_a_request_was_dropped() {
     let run = memplan_with(&["plan", "-", "--format", "json"], Some("memplan=debug"), text);
     let expected = r#"DEBUG memplan::lower: in-place request dropped operator="relu" output="y" input="x" reason=its operator is not the last reader of that chunk"#;
     assert!(run.err.contains(expected), "{}", run.err);
+}
+
+#[test]
+fn words_in_rust_log_that_make_no_sense_are_told() {
+    let run = memplan_with(&["plan", EXAMPLE], Some("memplan=[[["), "");
+    assert_eq!(run.code, 0);
+    assert!(run.err.starts_with("memplan: RUST_LOG: "), "{}", run.err);
+    assert!(run.err.ends_with("; only warnings are told\n"), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1);
+    assert_eq!(memplan_with(&["plan", EXAMPLE], Some(""), "").err, "");
+}
+
+/// The simulation beside a plan is of the chunks as that plan places them.
+#[test]
+fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let plan = path("plan.json");
+    let placing = ["--alignment", "64", "--padding", "1000"];
+    let make = ["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan];
+    assert_eq!(memplan(&[&make[..], &placing].concat()).code, 0);
+    let draw = |words: &[&str], file: &str| {
+        let file = path(file);
+        let run = memplan(&[&["show", EXAMPLE, "-o", &file], words].concat());
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        fs::read_to_string(file).unwrap()
+    };
+    let made = [&["--strategy", "pushdown"][..], &placing].concat();
+    assert_eq!(draw(&[&plan], "a.html"), draw(&made, "b.html"));
 }

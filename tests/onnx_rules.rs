@@ -2,6 +2,9 @@
 
 #![cfg(feature = "onnx")]
 
+#[cfg(feature = "cli")]
+#[path = "common/command.rs"]
+mod command;
 #[path = "common/wire.rs"]
 mod wire;
 
@@ -594,6 +597,71 @@ fn batch_normalization_is_in_place_unless_it_trains() {
         text("y, m, v", "training_mode=1"),
         "y:32, m:8, v:8 = BatchNormalization(x, s, s, s, s)"
     );
+}
+
+/// Before opset 7 it trains unless it says that it is a test.
+#[rstest]
+#[case(6, "", "")]
+#[case(6, "is_test=0", "")]
+#[case(6, "is_test=1", " over x")]
+#[case(7, "", " over x")]
+fn an_old_batch_normalization_trains_by_default(
+    #[case] opset: i64,
+    #[case] attributes: &str,
+    #[case] over: &str,
+) {
+    let text = format!(
+        "in x:f32[1,2,2,2]\nin s:f32[2]\ny = BatchNormalization(x, s, s, s, s) {attributes}"
+    );
+    let sequence = read(&model(graph(&text), opset), &ImportOptions::default()).unwrap();
+    assert_eq!(describe(&sequence), format!("y:32 = BatchNormalization(x, s, s, s, s){over}"));
+}
+
+/// What `RUST_LOG=memplan=debug memplan plan` tells of a graph.
+#[cfg(feature = "cli")]
+fn told(graph: GraphProto, opset: i64) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    std::fs::write(&path, model(graph, opset)).unwrap();
+    let args = ["plan", path.to_str().unwrap(), "--strategy", "naive"];
+    command::memplan_with(&args, Some("memplan=debug"), "").err
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn a_request_that_is_not_made_is_told_with_its_reason() {
+    let text = "
+        in x:f32[4]
+        weight i=[0]
+        weight j=[1]
+        a = Sin(x)
+        first = Slice(a, i, j)
+        b = Add(a, first)
+        out b";
+    let told_of = told(graph(text), OPSET);
+    let line = told_of.lines().find(|line| line.contains("dropped")).unwrap();
+    for part in [
+        "operator=\"Add",
+        "output=\"b\"",
+        "input=\"a\"",
+        "another input reads the same memory in another order",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    let text = "in x:f32[1,2,2,2]\nin s:f32[2]\ny = BatchNormalization(x, s, s, s, s)\nout y";
+    assert!(told(graph(text), 6).contains("reason=\"the operator trains"));
+}
+
+/// The plan of a body is no plan: one line says what was planned.
+#[cfg(feature = "cli")]
+#[test]
+fn the_body_of_a_loop_is_not_told_as_a_plan() {
+    let body = "in i:i64[]\nin c:bool[]\nin s:f32[16]\nd = Identity(c)\nt = Exp(s)\nout d\nout t";
+    let outer =
+        with_body("in x:f32[16]\nweight n=3\ny = Loop(n, , x)\nout y", "Loop", &[("body", body)]);
+    let told = told(outer, OPSET);
+    assert_eq!(told.matches("planned").count(), 1, "{told}");
+    assert!(told.contains("planned strategy=naive"), "{told}");
 }
 
 #[test]

@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 use common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    lower::{LoweringOptions, lower},
     report::{
         PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace,
     },
 };
 use serde_json::Value;
 
-const BAD: &str = "</script><script>alert('1')</script>&\"\u{2028}]]>";
+const BAD: &str = "</script><script>alert('1')</script>&\"\u{202e}\u{2028}]]>";
+/// What a reader sees of it.
+const SHOWN: &str = "</script><script>alert('1')</script>&\"\\u{202e}\\u{2028}]]>";
 
 /// A chain of two, a view, and names that are markup.
 fn hostile() -> (OpSequence, Plan, Problem) {
@@ -31,8 +34,8 @@ fn hostile() -> (OpSequence, Plan, Problem) {
         .output("y");
     let sequence = sequence.build().unwrap();
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
-    let lowered = memplan::lower::lower(&sequence, memplan::lower::LoweringOptions::default());
-    (sequence, plan, lowered.unwrap().problem)
+    let problem = lower(&sequence, LoweringOptions::default()).unwrap().problem;
+    (sequence, plan, problem)
 }
 
 /// Panics if tags do not close in order, or an attribute holds a bare mark.
@@ -72,14 +75,14 @@ fn names_are_text_everywhere() {
         check_markup(&svg);
         assert!(!svg.contains("<script"), "{svg}");
         assert!(svg.contains("&lt;script&gt;alert"), "{svg}");
+        assert!(!svg.contains('\u{202e}') && svg.contains("\\u{202e}\\u{2028}]]&gt;"), "{svg}");
     }
     let html = memory_map_html(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
     // Its own two: the data and the scripts.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
-    let carried = html.split_once("id=\"data\">").unwrap().1;
-    assert!(!carried.contains('\u{2028}'));
+    assert!(!html.contains(['\u{2028}', '\u{202e}']));
     let data = data(&html);
-    assert_eq!((&data["names"][1], &data["operators"][0]), (&BAD.into(), &BAD.into()));
+    assert_eq!((&data["names"][1], &data["operators"][0]), (&SHOWN.into(), &SHOWN.into()));
     let trace: Value = serde_json::from_str(&trace(&plan, steps)).unwrap();
     assert_eq!(trace["traceEvents"][2]["name"], BAD);
 }
@@ -138,6 +141,29 @@ fn a_page_holds_every_plan_and_every_event() {
     let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
     assert_eq!(mixed, Err(PageError::OtherChunks(1)));
     assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
+}
+
+/// Who hovers over a graph input is not told that an operator made it.
+#[test]
+fn a_page_knows_what_no_operator_made() {
+    let sequence = OpSequence::builder()
+        .input("x", 64)
+        .weight("w", Some(32))
+        .operator(Operator::new("conv1").inputs(["x", "w"]).output(Output::new("y", 16)))
+        .output("y")
+        .build()
+        .unwrap();
+    let options = LoweringOptions {
+        inputs_in_pool: true,
+        weights_in_pool: true,
+        ..LoweringOptions::default()
+    };
+    let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
+    let problem = lower(&sequence, options).unwrap().problem;
+    let steps = StepNames(Some(&sequence));
+    let html = memory_map_html("", std::slice::from_ref(&plan), steps, &problem).unwrap();
+    let expected = serde_json::json!([[0, "a graph input"], [1, "a weight"]]);
+    assert_eq!(data(&html)["supplied"], expected);
 }
 
 #[test]

@@ -34,6 +34,38 @@ fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
 #[case::view_too_large(
     |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).reads_at("x", 2))); },
     "operator 'a': view 'y' (3 B at offset 2) does not fit in 'x' (4 B)")]
+#[case::weight_and_produced(
+    |s: &mut SequenceBuilder| { s.weight("y", None).operator(operator("a", &[], Output::new("y", 1))); },
+    "tensor 'y' is defined twice: by operator 'a' and by the list of weights")]
+#[case::input_and_weight(
+    |s: &mut SequenceBuilder| { s.input("w", 3).weight("w", None); },
+    "tensor 'w' is defined twice: by the list of inputs and by the list of weights")]
+#[case::weight_with_and_without_size(
+    |s: &mut SequenceBuilder| { s.weight("w", None).weight("w", Some(4)); },
+    "tensor 'w' is defined twice: by the list of weights and by the list of weights")]
+#[case::weight_twice(
+    |s: &mut SequenceBuilder| { s.weight("w", None).weight("w", None); },
+    "tensor 'w' is defined twice: by the list of weights and by the list of weights")]
+#[case::reads_then_overwrites(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 4).reads("x").overwrites("x"))); },
+    "output 'y' has both 'reads' and 'overwrites'; it can have one of them")]
+#[case::updates_then_reads(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 4).updates("x", 0).reads("x"))); },
+    "output 'y' has both 'reads' and 'overwrites'; it can have one of them")]
+#[case::overwriter_too_large(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 8).overwrites("x"))); },
+    "operator 'a': 'y' (8 B at offset 0) does not fit over 'x' (4 B)")]
+#[case::update_too_large(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).updates("x", 2))); },
+    "operator 'a': 'y' (3 B at offset 2) does not fit over 'x' (4 B)")]
+#[case::overwriter_that_wraps(
+    |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).overwrites_at("x", u64::MAX))); },
+    "operator 'a': 'y' (3 B at offset 18446744073709551615) does not fit over 'x' (4 B)")]
+#[case::overwriter_of_a_view_too_large_for_the_rest_of_its_chunk(
+    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 8)))
+           .operator(operator("v", &["x"], Output::new("w", 4).reads_at("x", 2)))
+           .operator(operator("b", &["w"], Output::new("y", 7).overwrites("w"))); },
+    "operator 'b': 'y' (7 B at offset 0) does not fit over 'w' (6 B)")]
 #[case::view_that_wraps(
     |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 3).reads_at("x", u64::MAX))); },
     "operator 'a': view 'y' (3 B at offset 18446744073709551615) does not fit in 'x' (4 B)")]
@@ -50,15 +82,6 @@ fn is_refused(#[case] declare: Declare, #[case] message: &str) {
 }
 
 #[rstest]
-#[case::overwriter_too_large(
-    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
-           .operator(operator("b", &["x"], Output::new("y", 3).overwrites_at("x", 2))); },
-    "operator 'b': 'y' (3 B at offset 2) does not fit over 'x' (4 B)")]
-#[case::overwriter_of_a_view_too_large_for_the_rest_of_its_chunk(
-    |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 8)))
-           .operator(operator("v", &["x"], Output::new("w", 4).reads_at("x", 2)))
-           .operator(operator("b", &["w"], Output::new("y", 7).overwrites("w"))); },
-    "operator 'b': 'y' (7 B at offset 0) does not fit over 'w' (6 B)")]
 #[case::required_but_read_later(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", 4)))
            .operator(operator("b", &["x"], Output::new("y", 4).updates("x", 0)))
@@ -90,6 +113,59 @@ fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
     )
     .unwrap_err();
     assert_eq!(error.to_string(), message);
+}
+
+/// An overwriter may reach beyond a view that it is written over, into the rest of the chunk; without
+/// views there is no rest.
+#[test]
+fn without_views_an_overwriter_must_fit_over_the_view_alone() {
+    let sequence = OpSequence::builder()
+        .operator(operator("a", &[], Output::new("x", 8)))
+        .operator(operator("v", &["x"], Output::new("w", 4).reads_at("x", 2)))
+        .operator(operator("b", &["w"], Output::new("y", 6).overwrites("w")))
+        .build()
+        .unwrap();
+    let lower = |views| {
+        let options = memplan::lower::LoweringOptions { views, ..Default::default() };
+        memplan::lower::lower(&sequence, options).map_err(|error| error.to_string())
+    };
+    assert_eq!(lower(true).unwrap().problem.links_taken(), 1);
+    assert_eq!(
+        lower(false).unwrap_err(),
+        "operator 'b': 'y' (6 B at offset 0) does not fit over 'w' (4 B)"
+    );
+}
+
+/// A weight is known by its declaration, whether its size is known and somebody reads it or not.
+#[test]
+fn a_weight_may_be_a_graph_output() {
+    for size in [None, Some(4)] {
+        let mut builder = OpSequence::builder();
+        let sequence = builder.weight("w", size).output("w").build().unwrap();
+        assert_eq!(sequence.outputs().len(), 1);
+        let plan = memplan::Planner::new().plan(&sequence).unwrap();
+        assert_eq!(plan.pool_size, 0);
+        assert_eq!(memplan::verify::verify_sequence(&sequence, &plan), []);
+        // Building left the builder as it was.
+        assert_eq!(builder.build(), Ok(sequence));
+    }
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_weight_that_nobody_reads_and_knows_the_size_of_stands_in_no_file() {
+    let sequence = OpSequence::builder()
+        .weight("read", None)
+        .weight("unread", None)
+        .operator(operator("a", &["read"], Output::new("x", 4)))
+        .output("x")
+        .output("read")
+        .output("unread")
+        .build()
+        .unwrap();
+    let file = memplan::sequence::SequenceFile::from(sequence);
+    assert_eq!(file.outputs, ["x", "read"].map(Box::from));
+    assert!(OpSequence::try_from(file).is_ok());
 }
 
 #[test]

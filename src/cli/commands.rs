@@ -16,7 +16,7 @@ use memplan::{
         self, PlanFit,
         search::{self, Observer},
     },
-    report::{self, Size, StepNames},
+    report::{self, Size, StepNames, count},
     verify,
 };
 
@@ -156,10 +156,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     if violations.is_empty() {
-        let (chunks, tensors) = (plan.chunks.len(), plan.tensors.len());
         writeln!(
             out,
-            "right: {chunks} chunks and {tensors} tensors in a pool of {}, {}",
+            "right: {} and {} in a pool of {}, {}",
+            count(plan.chunks.len() as u64, "chunk"),
+            count(plan.tensors.len() as u64, "tensor"),
             Size(plan.pool_size),
             measured(&plan),
         )?;
@@ -167,8 +168,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         for violation in &violations {
             writeln!(out, "{}", report::printable(&violation.to_string()))?;
         }
-        let count = violations.len();
-        writeln!(out, "wrong: {count} violation{}", if count == 1 { "" } else { "s" })?;
+        writeln!(out, "wrong: {}", count(violations.len() as u64, "violation"))?;
     }
     out.flush()?;
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
@@ -271,10 +271,14 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         (_, Format::Csv) => {
             let problem = lowered(&input, &args.input, args.reading.lowering())?;
             if problem.has_links() {
-                say(&format!(
-                    "CSV knows no overwrite links; {} chunks that would be written over another get memory of their own",
-                    problem.links_taken()
-                ));
+                let memory = match problem.links_taken() {
+                    1 => "1 chunk that would be written over another gets memory of its own"
+                        .to_owned(),
+                    links => format!(
+                        "{links} chunks that would be written over another get memory of their own"
+                    ),
+                };
+                say(&format!("CSV knows no overwrite links; {memory}"));
             }
             if problem.padding() > 0 {
                 say(&format!(

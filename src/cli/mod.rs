@@ -77,9 +77,14 @@ pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }
 
-/// Events go to standard error, as `RUST_LOG` says; warnings without it.
+/// Events go to standard error, as `RUST_LOG` says; warnings without it, or if it makes no sense.
 fn trace() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|error| {
+        if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() {
+            say(&format!("{}: {error}; only warnings are told", EnvFilter::DEFAULT_ENV));
+        }
+        EnvFilter::new("warn")
+    });
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)

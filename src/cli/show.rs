@@ -84,15 +84,16 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
 }
 
 fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
-    let problem = problem(args, input)?;
+    let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
+    let problem = placed(input, path, &args.reading, &args.placing)?;
     let steps = args.steps.clone().unwrap_or(0..Step::MAX);
     // The last chunks are freed after the last step.
     if args.steps.is_some() && steps.start > problem.steps() {
-        let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
         return Err(Failure::Input(format!(
-            "{}: there are {} steps, and --steps begins with step {}",
+            "{}: there {} {}, and --steps begins with step {}",
             files::name(path),
-            problem.steps(),
+            if problem.steps() == 1 { "is" } else { "are" },
+            report::count(problem.steps(), "step"),
             steps.start
         )));
     }
@@ -109,7 +110,7 @@ fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
         Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
-    let problem = problem(args, input)?;
+    let problem = problem(args, input, &plans[0])?;
     report::memory_map_html(&name, &plans, step_names(input), &problem)
         .map_err(|error| Failure::Input(error.to_string()))
 }
@@ -124,10 +125,14 @@ fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Fail
     }
 }
 
-/// What the simulation starts from.
-fn problem(args: &ShowArgs, input: &Input) -> Result<Problem, Failure> {
+/// What the simulation beside a plan starts from: the chunks as that plan places them.
+fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
-    placed(input, path, &args.reading, &args.placing)
+    let problem = lowered(input, path, args.reading.lowering())?;
+    problem.with_alignment(plan.alignment, plan.padding).map_err(|error| {
+        let path = args.plan.as_deref().unwrap_or(path);
+        Failure::Input(format!("{}: {error}", files::name(path)))
+    })
 }
 
 pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {

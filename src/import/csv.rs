@@ -195,7 +195,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         warn!(target: "memplan::import", "the hints in this file are ignored");
     }
     problem.with_ids(numbered(ids));
-    problem.alignment(alignment).build().map_err(|error| at_line(bytes, error))
+    problem.alignment(alignment).finish().map_err(|error| at_line(bytes, error))
 }
 
 /// Names the line of the chunk that makes the problem none: the last of its id.

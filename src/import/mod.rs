@@ -1,5 +1,6 @@
-//! Reading files: each format becomes an [`OpSequence`] or a [`Problem`], and nothing here knows of
-//! planning.
+//! Reading files: each format becomes an [`OpSequence`] or a [`Problem`]. Nothing here knows of
+//! planning but one place: the body of an ONNX loop or branch is laid out, because its pool is the
+//! workspace of the operator that holds it.
 
 #[cfg(feature = "files")]
 mod csv;

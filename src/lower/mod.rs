@@ -72,8 +72,9 @@ pub struct Lowered {
 ///
 /// # Errors
 ///
-/// If a required overwrite cannot be honoured, an overwriter does not fit, or a weight that should
-/// lie in the pool has no size.
+/// If a required overwrite cannot be honoured, an overwriter fits over a view only together with what
+/// lies behind that and views are chunks of their own, or a weight that should lie in the pool has
+/// no size.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
@@ -130,7 +131,7 @@ fn build(
             },
         })
         .collect();
-    let problem = problem.build().map_err(|error| match error {
+    let problem = problem.finish().map_err(|error| match error {
         ProblemError::SizeOverflow { chunk, size, .. } => {
             SequenceError::SizeOverflow { tensor: chunk, size }
         }

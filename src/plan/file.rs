@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedTensor, Step, plan::TensorPlace, planner::UnknownStrategy,
+    Bytes, Plan, PlannedChunk, PlannedTensor, Step,
+    file::{Places, is_zero},
+    plan::TensorPlace,
+    planner::UnknownStrategy,
 };
 
 const FORMAT: &str = "memplan-plan/1";
@@ -101,11 +104,6 @@ pub enum PlanFileError {
     Strategy(#[from] UnknownStrategy),
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(bytes: &Bytes) -> bool {
-    *bytes == 0
-}
-
 impl From<Plan> for PlanFile {
     fn from(plan: Plan) -> Self {
         let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
@@ -165,15 +163,9 @@ impl TryFrom<PlanFile> for Plan {
         if file.format != FORMAT {
             return Err(PlanFileError::Format(file.format));
         }
-        let mut positions: Vec<(u64, usize)> =
-            file.chunks.iter().map(|chunk| chunk.id).zip(0..).collect();
-        positions.sort_unstable();
         // A chunk that is not there gets a place that no list has, for `verify` to find.
-        let find = |id: u64| {
-            positions
-                .binary_search_by_key(&id, |&(number, _)| number)
-                .map_or(usize::MAX, |at| positions[at].1)
-        };
+        let places = Places::new(file.chunks.iter().map(|chunk| chunk.id));
+        let find = |id: u64| places.find(id).unwrap_or(usize::MAX);
         let chunks = file
             .chunks
             .into_iter()

@@ -10,6 +10,22 @@ use crate::{
 };
 
 /// Collects chunks and requests; [`build`](Self::build) checks them.
+///
+/// Alignment and padding hold for the whole problem and take the builder, so that they can be said
+/// where it is made; everything else borrows it.
+///
+/// ```
+/// use memplan::Problem;
+///
+/// let mut problem = Problem::builder().alignment(64);
+/// let a = problem.chunk(0..2, 4096);
+/// let b = problem.chunk(1..3, 4096);
+/// let problem = problem.overwrite(b, a, 0).build()?;
+/// # assert_eq!(problem.links_taken(), 1);
+/// let empty = Problem::builder().alignment(64).padding(8).at_least_steps(7).build()?;
+/// # assert_eq!(empty.steps(), 7);
+/// # Ok::<(), memplan::problem::ProblemError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ProblemBuilder {
     pub(super) chunks: Vec<Chunk>,
@@ -110,14 +126,20 @@ impl ProblemBuilder {
         self
     }
 
-    /// Checks everything and resolves the requests into links.
+    /// Checks everything and resolves the requests into links. The builder keeps what it has and can
+    /// be built again.
     ///
     /// # Errors
     ///
     /// If a lifetime is empty, ids repeat, a request names an unknown chunk or does not fit, a
     /// required overwrite cannot be honoured, the alignment is not a power of two, or the sizes
     /// do not add up in 64 bits.
-    pub fn build(mut self) -> Result<Problem, ProblemError> {
+    pub fn build(&self) -> Result<Problem, ProblemError> {
+        self.clone().finish()
+    }
+
+    /// [`build`](Self::build) without a copy.
+    pub(crate) fn finish(mut self) -> Result<Problem, ProblemError> {
         self.check_chunks()?;
         self.check_ids()?;
         self.check_requests()?;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, Step,
+    file::Places,
     problem::{Ids, Problem, ProblemError, Request},
 };
 
@@ -122,13 +123,9 @@ impl TryFrom<ProblemFile> for Problem {
                 problem.chunk(chunk.begin..chunk.end, chunk.size);
             }
         }
-        let mut positions: Vec<(u64, usize)> = numbers.iter().copied().zip(0..).collect();
-        positions.sort_unstable();
+        let places = Places::new(numbers.iter().copied());
         let find = |id: u64| {
-            positions
-                .binary_search_by_key(&id, |&(number, _)| number)
-                .map(|at| super::ChunkId::from_index(positions[at].1))
-                .map_err(|_| ProblemError::UnknownChunk { id })
+            places.find(id).map(super::ChunkId::from_index).ok_or(ProblemError::UnknownChunk { id })
         };
         for entry in &file.overwrites {
             problem.request(Request {
@@ -139,6 +136,6 @@ impl TryFrom<ProblemFile> for Problem {
             });
         }
         problem.with_ids(Ids::numbers(numbers));
-        problem.alignment(file.alignment).padding(file.padding).build()
+        problem.alignment(file.alignment).padding(file.padding).finish()
     }
 }

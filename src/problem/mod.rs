@@ -224,7 +224,7 @@ impl Problem {
         if (alignment, padding) == (self.alignment, self.padding) {
             return Ok(self);
         }
-        self.into_builder().alignment(alignment).padding(padding).build()
+        self.into_builder().alignment(alignment).padding(padding).finish()
     }
 
     fn into_builder(self) -> ProblemBuilder {

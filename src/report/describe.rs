@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     Plan,
     report::{
-        Size, StepNames,
+        Size, StepNames, printable,
         profile::{Chains, View},
     },
 };
@@ -24,13 +24,13 @@ pub(super) fn describe(
     let chunk = &plan.chunks[at];
     let mut text = format!(
         "{}\n{} at {}\nalive from {} to {}",
-        chunk.name,
+        printable(&chunk.name),
         Size(chunk.size),
         chunk.offset,
         steps.name(chunk.begin),
         steps.name(chunk.end.saturating_sub(1)),
     );
-    let name = |at: usize| plan.chunks.get(at).map_or("?", |chunk| &chunk.name);
+    let name = |at: usize| plan.chunks.get(at).map_or("?".into(), |chunk| printable(&chunk.name));
     if let Some((overwritten, offset)) = chunk.overwrites {
         let _ = write!(text, "\nwritten over {} at {offset}", name(overwritten));
     }
@@ -38,7 +38,7 @@ pub(super) fn describe(
         let _ = write!(text, "\noverwritten by {}", name(overwriter));
     }
     if !views.is_empty() {
-        let names: Vec<&str> = views.iter().take(SHOWN).map(|view| view.name).collect();
+        let names: Vec<_> = views.iter().take(SHOWN).map(|view| printable(view.name)).collect();
         let _ = write!(text, "\nviews: {}", names.join(", "));
         if let Some(more) = views.len().checked_sub(SHOWN).filter(|&more| more > 0) {
             let _ = write!(text, " and {more} more");

@@ -4,7 +4,10 @@ use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
     Bytes, Plan, PlannedChunk,
-    report::{Size, StepNames, printable, profile::most_alive},
+    report::{
+        Size, StepNames, count, printable,
+        profile::{alive_at_peak, most_alive},
+    },
 };
 
 /// How many chunks a list shows.
@@ -25,22 +28,22 @@ pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
 fn explain_peak(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
-    let mut alive: Vec<(&PlannedChunk, Bytes)> = plan
-        .chunks
-        .iter()
-        .filter(|chunk| chunk.size > 0)
-        .filter(|chunk| plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end)
-        .map(|chunk| (chunk, chunk.size.saturating_add(plan.padding)))
+    let mut alive: Vec<(&PlannedChunk, Bytes)> = alive_at_peak(plan)
+        .map(|(_, chunk)| (chunk, chunk.size.saturating_add(plan.padding)))
         .collect();
+    if alive.is_empty() {
+        text.push_str("Nothing is ever alive.\n");
+        return;
+    }
     alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
     let most = most_alive(plan);
     let is_bound = if most == plan.lower_bound { "the lower bound, " } else { "" };
     let _ = writeln!(
         text,
-        "Most bytes are alive in {}: {is_bound}{}, in {} chunks.",
+        "Most bytes are alive in {}: {is_bound}{}, in {}.",
         steps.name(plan.peak_step),
         Size(most),
-        alive.len(),
+        count(alive.len() as u64, "chunk"),
     );
     for (chunk, bytes) in alive.iter().take(SHOWN) {
         let share = 100.0 * *bytes as f64 / most.max(1) as f64;
@@ -56,7 +59,8 @@ fn explain_peak(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
     if let Some(more) = alive.len().checked_sub(SHOWN).filter(|&more| more > 0) {
         let rest: u128 = alive[SHOWN..].iter().map(|(_, bytes)| u128::from(*bytes)).sum();
         let rest = Size(Bytes::try_from(rest).unwrap_or(Bytes::MAX));
-        let _ = writeln!(text, "  and {more} smaller ones, together {rest}");
+        let more = count(more as u64, "smaller one");
+        let _ = writeln!(text, "  and {more}, together {rest}");
     }
 }
 
@@ -127,12 +131,7 @@ fn explain_waste(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
 
 /// What lies free at the peak, the largest first.
 fn explain_gaps(text: &mut String, plan: &Plan) {
-    let mut alive: Vec<&PlannedChunk> = plan
-        .chunks
-        .iter()
-        .filter(|chunk| chunk.size > 0)
-        .filter(|chunk| plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end)
-        .collect();
+    let mut alive: Vec<&PlannedChunk> = alive_at_peak(plan).map(|(_, chunk)| chunk).collect();
     alive.sort_by_key(|chunk| chunk.offset);
     // Where a gap begins, its size, and who lies below and above it.
     let mut gaps: Vec<(Bytes, Bytes, &str, &str)> = Vec::new();
@@ -160,6 +159,6 @@ fn explain_gaps(text: &mut String, plan: &Plan) {
         );
     }
     if let Some(more) = gaps.len().checked_sub(SHOWN).filter(|&more| more > 0) {
-        let _ = writeln!(text, "  and {more} smaller ones");
+        let _ = writeln!(text, "  and {}", count(more as u64, "smaller one"));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A browser counts exactly up to 2^53; offsets beyond 8 PiB are shown rounded.
 
-use std::fmt::Write;
+use std::{borrow::Cow, collections::HashMap, fmt::Write};
 
 use serde::Serialize;
 
@@ -14,8 +14,10 @@ use crate::{
     report::{
         StepNames,
         markup::Escaped,
+        printable,
         profile::{live_bytes, views},
     },
+    sequence::Origin,
 };
 
 const STYLE: &str = include_str!("html/style.css");
@@ -40,16 +42,18 @@ pub enum PageError {
     OtherChunks(usize),
 }
 
-/// What the scripts read. Lists have an entry per chunk, if nothing else is said.
+/// What the scripts read; names as they may be shown. Lists have an entry per chunk, if nothing else is said.
 #[derive(Serialize)]
 struct Page<'a> {
-    title: &'a str,
+    title: Cow<'a, str>,
     steps: Step,
     padding: Bytes,
     peak_step: Step,
     /// The names of the operators by step; empty if they are unknown.
     operators: Vec<String>,
-    names: Vec<&'a str>,
+    names: Vec<Cow<'a, str>>,
+    /// The chunks that no operator made, with what they are.
+    supplied: Vec<(usize, &'static str)>,
     sizes: Vec<Bytes>,
     begins: Vec<Step>,
     ends: Vec<Step>,
@@ -58,7 +62,7 @@ struct Page<'a> {
     /// The overwritten chunk, and where in it.
     overwrites: Vec<Option<(usize, Bytes)>>,
     /// Chunk, name, offset in the chunk, size, first step; an entry per view.
-    views: Vec<(usize, &'a str, Bytes, Bytes, Step)>,
+    views: Vec<(usize, Cow<'a, str>, Bytes, Bytes, Step)>,
     plans: Vec<PagePlan<'a>>,
     /// Step and bytes alive from there on.
     live: Vec<(Step, Bytes)>,
@@ -101,14 +105,17 @@ pub fn memory_map_html(
     }
     let views = views(first, steps);
     let page = Page {
-        title,
+        title: printable(title),
         steps: first.steps,
         padding: first.padding,
         peak_step: first.peak_step,
         operators: steps.0.map_or_else(Vec::new, |sequence| {
-            (0..sequence.operators().len()).map(|step| sequence.operator_name(step)).collect()
+            (0..sequence.operators().len())
+                .map(|step| printable(&sequence.operator_name(step)).into_owned())
+                .collect()
         }),
-        names: first.chunks.iter().map(|chunk| &*chunk.name).collect(),
+        supplied: supplied(first, steps),
+        names: first.chunks.iter().map(|chunk| printable(&chunk.name)).collect(),
         sizes: first.chunks.iter().map(|chunk| chunk.size).collect(),
         begins: first.chunks.iter().map(|chunk| chunk.begin).collect(),
         ends: first.chunks.iter().map(|chunk| chunk.end).collect(),
@@ -120,7 +127,7 @@ pub fn memory_map_html(
             .flat_map(|(at, list)| list.iter().map(move |view| (at, view)))
             .map(|(at, view)| {
                 let offset = view.offset.saturating_sub(first.chunks[at].offset);
-                (at, view.name, offset, view.size, view.begin)
+                (at, printable(view.name), offset, view.size, view.begin)
             })
             .collect(),
         plans: plans.iter().map(page_plan).collect(),
@@ -146,6 +153,20 @@ pub fn memory_map_html(
     html.extend(SCRIPTS);
     html.push_str("</script>\n</body>\n</html>\n");
     Ok(html)
+}
+
+/// Graph inputs and weights in the pool.
+fn supplied(plan: &Plan, steps: StepNames<'_>) -> Vec<(usize, &'static str)> {
+    let tensors = steps.0.into_iter().flat_map(crate::OpSequence::tensors);
+    let kinds: HashMap<&str, &'static str> = tensors
+        .filter_map(|tensor| match tensor.origin {
+            Origin::Input => Some((&*tensor.name, "a graph input")),
+            Origin::Weight => Some((&*tensor.name, "a weight")),
+            Origin::Output { .. } => None,
+        })
+        .collect();
+    let chunks = plan.chunks.iter().enumerate();
+    chunks.filter_map(|(at, chunk)| Some((at, *kinds.get(&*chunk.name)?))).collect()
 }
 
 fn same_chunks(plan: &Plan, other: &Plan) -> bool {

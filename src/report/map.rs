@@ -4,11 +4,11 @@
 //! only if that chunk alone touches it, `.` if nobody does, and `*` if several do: what a small map
 //! must merge, it says so.
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::{cmp::Reverse, collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
-    report::{Size, StepNames, printable},
+    report::{Size, StepNames, count, printable, profile::alive_at_peak},
 };
 
 /// How large a map may be.
@@ -42,8 +42,16 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
         text.push_str("an empty pool\n");
         return text;
     }
+    let _ = writeln!(
+        text,
+        "a pool of {}, {:.3} x the lower bound of {}",
+        Size(plan.pool_size),
+        plan.ratio(),
+        Size(plan.lower_bound),
+    );
+    let letters = Letters::new(plan);
     let grid = Grid::new(plan, options);
-    let cells = grid.fill(plan);
+    let cells = grid.fill(plan, &letters.of_chunk);
     for (row, line) in cells.chunks(grid.columns).enumerate().rev() {
         let address = format!("{:#}", Size(grid.row_bytes.saturating_mul(row as u64)));
         let line: String = line.iter().map(|&cell| char::from(cell)).collect();
@@ -59,13 +67,63 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
         char::from(FREE),
         char::from(SEVERAL),
     );
-    legend(&mut text, plan, steps);
+    legend(&mut text, plan, steps, &letters);
     text
 }
 
-/// The letter of the chunk at a place in the plan's list.
-fn letter(at: usize) -> u8 {
-    LETTERS[at % LETTERS.len()]
+/// Which letter each chunk has, and whom the legend names.
+struct Letters {
+    /// By place in the plan.
+    of_chunk: Vec<u8>,
+    /// All chunks if they are few, else the largest of those alive at the peak. No two of those
+    /// alive there have the same letter if one of them is named.
+    named: Vec<usize>,
+    /// Whether not all chunks are named.
+    some: bool,
+}
+
+impl Letters {
+    fn new(plan: &Plan) -> Self {
+        let of_chunk = (0..plan.chunks.len()).map(|at| LETTERS[at % LETTERS.len()]).collect();
+        let mut named: Vec<usize> =
+            (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0).collect();
+        let some = named.len() > LEGEND;
+        if some {
+            named = alive_at_peak(plan).map(|(at, _)| at).collect();
+            named.sort_by_key(|&at| Reverse(plan.chunks[at].size));
+        }
+        let mut letters = Self { of_chunk, named, some };
+        letters.tell_apart();
+        letters.named.truncate(LEGEND);
+        letters
+    }
+
+    /// Gives the first of those to be named letters of their own; who comes after the whole alphabet
+    /// shares one of a chunk that the legend will not name.
+    fn tell_apart(&mut self) {
+        let mut free: Vec<u8> = LETTERS.to_vec();
+        let first = self.named.len().min(LETTERS.len());
+        let mut without = Vec::new();
+        for &at in &self.named[..first] {
+            match free.iter().position(|&letter| letter == self.of_chunk[at]) {
+                Some(place) => _ = free.remove(place),
+                None => without.push(at),
+            }
+        }
+        for (at, letter) in without.into_iter().zip(free) {
+            self.of_chunk[at] = letter;
+        }
+        for (&at, &lender) in self.named[first..].iter().zip(self.named.iter().skip(LEGEND).cycle())
+        {
+            self.of_chunk[at] = self.of_chunk[lender];
+        }
+    }
+
+    fn repeat(&self, plan: &Plan) -> bool {
+        let with_bytes = || (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0);
+        with_bytes().map(|at| self.of_chunk[at]).collect::<BTreeSet<u8>>().len()
+            < with_bytes().count()
+    }
 }
 
 /// How steps and bytes map to cells.
@@ -105,7 +163,7 @@ impl Grid {
         usize::try_from(step / self.steps_per_column).unwrap_or(usize::MAX) * self.columns_per_step
     }
 
-    fn fill(&self, plan: &Plan) -> Vec<u8> {
+    fn fill(&self, plan: &Plan, letters: &[u8]) -> Vec<u8> {
         let mut cells = vec![FREE; self.columns * self.rows];
         // The chunk in each cell, since letters repeat.
         let mut owners = vec![usize::MAX; cells.len()];
@@ -122,7 +180,7 @@ impl Grid {
                     let cell = row * self.columns + column;
                     let owner = std::mem::replace(&mut owners[cell], at);
                     let alone = owner == usize::MAX || owner == at;
-                    cells[cell] = if alone { letter(at) } else { SEVERAL };
+                    cells[cell] = if alone { letters[at] } else { SEVERAL };
                 }
             }
         }
@@ -162,30 +220,24 @@ fn gcd(a: Bytes, b: Bytes) -> Bytes {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Names letters: all chunks if they are few, else those alive at the peak, largest first.
-fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
-    let mut shown: Vec<usize> =
-        (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0).collect();
-    if shown.len() > LEGEND {
-        let peak = plan.peak_step;
-        shown.retain(|&at| plan.chunks[at].begin <= peak && peak < plan.chunks[at].end);
-        shown.sort_by_key(|&at| std::cmp::Reverse(plan.chunks[at].size));
-        shown.truncate(LEGEND);
+/// Names letters.
+fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letters) {
+    let shown = &letters.named;
+    if letters.some {
         let _ = writeln!(
             text,
-            "the largest of {} chunks at the peak, {}:",
-            plan.chunks.len(),
-            steps.name(peak)
+            "the largest of {} at the peak, {}:",
+            count(plan.chunks.len() as u64, "chunk"),
+            steps.name(plan.peak_step)
         );
     }
-    let letters: BTreeSet<u8> = shown.iter().map(|&at| letter(at)).collect();
     let width = shown
         .iter()
         .map(|&at| printable(&plan.chunks[at].name).chars().count())
         .max()
         .unwrap_or(0)
         .min(40);
-    for &at in &shown {
+    for &at in shown {
         let chunk = &plan.chunks[at];
         let over = chunk.overwrites.map_or_else(String::new, |(overwritten, offset)| {
             let name = plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name));
@@ -197,7 +249,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
         let _ = writeln!(
             text,
             "  {} {:<width$}  {} at {}, steps {} to {}{over}",
-            char::from(letter(at)),
+            char::from(letters.of_chunk[at]),
             printable(&chunk.name),
             Size(chunk.size),
             chunk.offset,
@@ -205,7 +257,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
             chunk.end.saturating_sub(1),
         );
     }
-    if letters.len() < shown.len() {
-        text.push_str("  letters repeat\n");
+    if letters.repeat(plan) {
+        text.push_str("  letters repeat, but in that step none of these does\n");
     }
 }

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use crate::report::printable::is_control;
+
 /// Displays a text so that it is nothing but text in XML and HTML, between tags and in quoted
-/// attributes. Characters that XML cannot hold become U+FFFD.
+/// attributes. What commands a reader is spelled out, as [`printable`](super::printable()) does; other
+/// characters that XML cannot hold become U+FFFD.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -16,7 +19,8 @@ impl fmt::Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(character)?,
-                '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
+                _ if is_control(character) => write!(f, "{}", character.escape_default())?,
                 _ => f.write_char(character)?,
             }
         }
@@ -30,7 +34,13 @@ mod tests {
 
     #[test]
     fn nothing_that_a_name_holds_is_markup() {
-        let name = "<script>&\"'\0]]>";
-        assert_eq!(Escaped(name).to_string(), "&lt;script&gt;&amp;&quot;&#39;\u{fffd}]]&gt;");
+        let name = "<script>&\"'\0\u{ffff}]]>";
+        let shown = "&lt;script&gt;&amp;&quot;&#39;\\u{0}\u{fffd}]]&gt;";
+        assert_eq!(Escaped(name).to_string(), shown);
+    }
+
+    #[test]
+    fn what_turns_the_direction_of_writing_is_spelled_out() {
+        assert_eq!(Escaped("a\n\u{202e}b").to_string(), "a\n\\u{202e}b");
     }
 }

@@ -2,6 +2,7 @@
 
 mod compare;
 mod conflict;
+mod count;
 #[cfg(feature = "files")]
 mod csv;
 mod describe;
@@ -24,6 +25,7 @@ mod trace;
 pub use compare::comparisons_json;
 pub use compare::{comparison, comparisons, seconds};
 pub use conflict::conflict;
+pub use count::count;
 #[cfg(feature = "files")]
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;

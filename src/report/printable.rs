@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A text with its control characters, and those that turn the direction of writing, spelled out.
-/// Line ends count as control characters.
+/// A text with its control characters, those that turn the direction of writing, and those that
+/// show nothing spelled out. Line ends count as control characters.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
@@ -20,9 +20,23 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-fn is_control(character: char) -> bool {
+/// Joiners, which some scripts need, are none.
+pub(super) fn is_control(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]
@@ -37,6 +51,8 @@ mod tests {
     #[case("two\nlines", "two\\nlines")]
     #[case("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}")]
     #[case("\u{202e}cod", "\\u{202e}cod")]
+    #[case("a\u{61c}b\u{200b}c\u{feff}", "a\\u{61c}b\\u{200b}c\\u{feff}")]
+    #[case("می\u{200c}خواهم", "می\u{200c}خواهم")]
     fn what_a_terminal_would_obey_is_spelled_out(#[case] name: &str, #[case] shown: &str) {
         assert_eq!(printable(name), shown);
     }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, Plan, Step, plan::TensorPlace, report::StepNames, sequence::Origin};
+use crate::{
+    Bytes, Plan, PlannedChunk, Step, plan::TensorPlace, report::StepNames, sequence::Origin,
+};
 
 /// The most bytes alive at one step: the lower bound, unless a search has proven more. A plan without
 /// the links of its problem has more bytes alive than that needs.
@@ -46,6 +48,14 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
             (step, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
         })
         .collect()
+}
+
+/// The chunks that have bytes for themselves at the peak, with their places in the plan.
+pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedChunk)> {
+    plan.chunks.iter().enumerate().filter(|(_, chunk)| {
+        let lives = plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end;
+        chunk.size > 0 && lives
+    })
 }
 
 /// A tensor that is another view of a chunk.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     Plan,
-    report::{Size, StepNames, profile::most_alive},
+    report::{Size, StepNames, count, profile::most_alive},
 };
 
 /// Pool size, lower bound and what the plan saves.
@@ -30,16 +30,16 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
     }
     let _ = writeln!(
         text,
-        "{} chunks, {links} of them written over another, {} tensors, {} steps; strategy {}{}{}",
-        plan.chunks.len(),
-        plan.tensors.len(),
-        plan.steps,
+        "{}, {links} of them written over another, {}, {}; strategy {}{}{}",
+        count(plan.chunks.len() as u64, "chunk"),
+        count(plan.tensors.len() as u64, "tensor"),
+        count(plan.steps, "step"),
         plan.strategy_name(),
         plan.winner.map_or_else(String::new, |winner| format!(": {winner}")),
         if plan.objects.is_empty() {
             String::new()
         } else {
-            format!(", {} shared objects", plan.objects.len())
+            format!(", {}", count(plan.objects.len() as u64, "shared object"))
         },
     );
     text
@@ -49,6 +49,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
 fn bound(plan: &Plan, steps: StepNames<'_>) -> String {
     let peak = steps.name(plan.peak_step);
     match most_alive(plan) {
+        0 => "nothing is ever alive".to_owned(),
         alive if alive < plan.lower_bound => {
             format!("proven by search; {} alive in {peak}", Size(alive))
         }
@@ -62,5 +63,9 @@ fn saving(plan: &Plan) -> String {
         return "nothing to plan".to_owned();
     }
     let share = 100.0 * (1.0 - plan.pool_size as f64 / plan.naive_size as f64);
-    format!("the pool saves {share:.1} %")
+    if share < 0.0 {
+        format!("the pool takes {:.1} % more", -share)
+    } else {
+        format!("the pool saves {share:.1} %")
+    }
 }

@@ -11,6 +11,18 @@ use crate::{
 };
 
 /// Collects tensors and operators; [`build`](Self::build) checks them.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output};
+///
+/// let sequence = OpSequence::builder()
+///     .input("x", 4096)
+///     .operator(Operator::new("conv").inputs(["x"]).output(Output::new("y", 8192)))
+///     .output("y")
+///     .build()?;
+/// # assert_eq!(sequence.operators().len(), 1);
+/// # Ok::<(), memplan::SequenceError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SequenceBuilder {
     inputs: Vec<(Box<str>, Bytes)>,
@@ -54,25 +66,46 @@ impl SequenceBuilder {
     }
 
     /// Checks everything and puts the operators into execution order: the order given where
-    /// every operator comes after those that it reads from, else a stable topological sort.
+    /// every operator comes after those that it reads from, else a stable topological sort. The
+    /// builder keeps what it has and can be built again.
     ///
     /// # Errors
     ///
-    /// If a tensor is unknown or defined twice, a dependency names no input of its operator, a
-    /// view or an overwriter does not fit, operators form a cycle, or the sizes do not add up in
-    /// 64 bits.
-    pub fn build(mut self) -> Result<OpSequence, SequenceError> {
-        let mut names = Names::collect(&self)?;
-        if let Some(order) = order::execution_order(&self.operators, &names)? {
-            let mut operators: Vec<Option<Operator>> =
-                self.operators.into_iter().map(Some).collect();
-            self.operators = order.iter().filter_map(|&at| operators[at].take()).collect();
-            names = Names::collect(&self)?;
-        }
+    /// If a tensor is unknown or defined twice, an output both reads and overwrites, a dependency
+    /// names no input of its operator, a view or an overwriter does not fit, operators form a cycle,
+    /// or the sizes do not add up in 64 bits.
+    pub fn build(&self) -> Result<OpSequence, SequenceError> {
+        self.check_outputs()?;
+        let names = Names::collect(self)?;
+        let Some(order) = order::execution_order(&self.operators, &names)? else {
+            return self.resolve(names);
+        };
+        let sorted = Self {
+            inputs: self.inputs.clone(),
+            weights: self.weights.clone(),
+            operators: order.iter().map(|&at| self.operators[at].clone()).collect(),
+            outputs: self.outputs.clone(),
+            undeclared_are_weights: self.undeclared_are_weights,
+        };
+        sorted.resolve(Names::collect(&sorted)?)
+    }
+
+    fn resolve(&self, names: Names) -> Result<OpSequence, SequenceError> {
         let sequence = names.resolve(self)?;
         check_views(&sequence)?;
+        check_overwriters(&sequence)?;
         check_sizes(&sequence)?;
         Ok(sequence)
+    }
+
+    fn check_outputs(&self) -> Result<(), SequenceError> {
+        let mut outputs = self.operators.iter().flat_map(|operator| &operator.outputs);
+        match outputs.find(|output| output.both) {
+            Some(output) => {
+                Err(SequenceError::ReadsAndOverwrites { output: output.name.to_string() })
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -80,7 +113,8 @@ impl SequenceBuilder {
 pub(super) struct Names {
     ids: HashMap<Box<str>, TensorId>,
     /// Inputs, weights of known size, outputs in operator order, then other weights in the order
-    /// of their first use; so a sequence gets the same ids when it is written and read again.
+    /// of their first use; so a sequence gets the same ids when it is written and read again. Weights
+    /// of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
 }
 
@@ -99,17 +133,21 @@ impl Names {
                 names.define(builder, &output.name, Some(output.size), origin)?;
             }
         }
-        let unsized_weights: HashSet<&str> = builder
-            .weights
-            .iter()
-            .filter(|(_, size)| size.is_none())
-            .map(|(name, _)| &**name)
-            .collect();
+        let weights = builder.weights.iter().filter(|(_, size)| size.is_none());
+        let mut unread = HashSet::new();
+        for (name, _) in weights.clone() {
+            if !unread.insert(name) {
+                return Err(twice(builder, name, &Origin::Weight, &Origin::Weight));
+            }
+        }
         for name in builder.operators.iter().flat_map(|operator| &operator.inputs) {
-            let weight = builder.undeclared_are_weights || unsized_weights.contains(&**name);
-            if weight && !names.ids.contains_key(name) {
+            let undeclared = builder.undeclared_are_weights && !names.ids.contains_key(name);
+            if unread.remove(name) || undeclared {
                 names.define(builder, name, None, Origin::Weight)?;
             }
+        }
+        for (name, _) in weights.filter(|(name, _)| unread.contains(name)) {
+            names.define(builder, name, None, Origin::Weight)?;
         }
         Ok(names)
     }
@@ -134,18 +172,7 @@ impl Names {
         }
         let id = TensorId::from_index(self.tensors.len());
         if let Some(first) = self.ids.insert(name.into(), id) {
-            let definer = |origin: &Origin| match origin {
-                Origin::Input => "the list of inputs".to_owned(),
-                Origin::Weight => "the list of weights".to_owned(),
-                Origin::Output { step, .. } => {
-                    format!("operator '{}'", builder.operators[*step].display_name(*step))
-                }
-            };
-            return Err(SequenceError::DefinedTwice {
-                tensor: name.to_owned(),
-                first: definer(&self.tensors[first.index()].origin),
-                second: definer(&origin),
-            });
+            return Err(twice(builder, name, &self.tensors[first.index()].origin, &origin));
         }
         self.tensors.push(Tensor { name: name.into(), size, origin });
         Ok(())
@@ -159,9 +186,9 @@ impl Names {
     }
 
     /// Replaces names by ids everywhere.
-    fn resolve(mut self, builder: SequenceBuilder) -> Result<OpSequence, SequenceError> {
+    fn resolve(mut self, builder: &SequenceBuilder) -> Result<OpSequence, SequenceError> {
         let mut operators = Vec::with_capacity(builder.operators.len());
-        for (step, declared) in builder.operators.into_iter().enumerate() {
+        for (step, declared) in builder.operators.iter().enumerate() {
             let user = || format!("operator '{}'", declared.display_name(step));
             let inputs = declared
                 .inputs
@@ -190,8 +217,8 @@ impl Names {
                 outputs.push(id);
             }
             operators.push(OperatorNode {
-                name: declared.name,
-                kind: declared.kind,
+                name: declared.name.clone(),
+                kind: declared.kind.clone(),
                 inputs,
                 outputs,
                 workspace: declared.workspace,
@@ -206,6 +233,21 @@ impl Names {
             }
         }
         Ok(OpSequence { operators, tensors: self.tensors, outputs })
+    }
+}
+
+fn twice(builder: &SequenceBuilder, name: &str, first: &Origin, second: &Origin) -> SequenceError {
+    let definer = |origin: &Origin| match origin {
+        Origin::Input => "the list of inputs".to_owned(),
+        Origin::Weight => "the list of weights".to_owned(),
+        Origin::Output { step, .. } => {
+            format!("operator '{}'", builder.operators[*step].display_name(*step))
+        }
+    };
+    SequenceError::DefinedTwice {
+        tensor: name.to_owned(),
+        first: definer(first),
+        second: definer(second),
     }
 }
 
@@ -235,8 +277,7 @@ impl<T> Dependency<T> {
     }
 }
 
-/// Views must fit in the tensors that they read. Overwriters are checked against whole chunks,
-/// once those are known.
+/// Views must fit in the tensors that they read.
 fn check_views(sequence: &OpSequence) -> Result<(), SequenceError> {
     for tensor in sequence.tensors() {
         let Origin::Output { step, dependency: Dependency::Reads { input, offset } } =
@@ -256,6 +297,44 @@ fn check_views(sequence: &OpSequence) -> Result<(), SequenceError> {
                 input: input.name.to_string(),
                 room,
             });
+        }
+    }
+    Ok(())
+}
+
+/// Overwriters must fit in the chunks that they are written over: an input that is a view has the
+/// rest of its chunk for room (spec 2.2).
+fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
+    // From the start of each tensor to the end of its chunk; a weight of unknown size has room for
+    // everything.
+    let mut rooms: Vec<Bytes> =
+        sequence.tensors().iter().map(|tensor| tensor.size.unwrap_or(Bytes::MAX)).collect();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let tensor = sequence.tensor(output);
+        let Origin::Output { step, dependency } = &tensor.origin else {
+            continue;
+        };
+        match dependency {
+            Dependency::Fresh => {}
+            Dependency::Reads { input, offset } => {
+                rooms[output.index()] = rooms[input.index()] - offset;
+            }
+            Dependency::Overwrites(overwrites) => {
+                let size = tensor.size.unwrap_or(0);
+                for &Overwrite { input, offset, .. } in overwrites {
+                    let room = rooms[input.index()];
+                    if offset.checked_add(size).is_none_or(|end| end > room) {
+                        return Err(SequenceError::OverwriteDoesNotFit {
+                            operator: sequence.operator_name(*step),
+                            output: tensor.name.to_string(),
+                            size,
+                            offset,
+                            input: sequence.tensor(input).name.to_string(),
+                            room,
+                        });
+                    }
+                }
+            }
         }
     }
     Ok(())

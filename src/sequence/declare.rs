@@ -38,15 +38,18 @@ pub struct Output {
     pub(crate) name: Box<str>,
     pub(crate) size: Bytes,
     pub(crate) dependency: Dependency<Box<str>>,
+    /// Declared both a view and an overwriter, which is refused when the sequence is built.
+    pub(crate) both: bool,
 }
 
 impl Output {
     /// An output in fresh memory, with a name and a size in bytes.
     pub fn new(name: impl Into<Box<str>>, size: Bytes) -> Self {
-        Self { name: name.into(), size, dependency: Dependency::Fresh }
+        Self { name: name.into(), size, dependency: Dependency::Fresh, both: false }
     }
 
-    /// The output is a view of the whole input, such as a reshape.
+    /// The output is a view of the whole input, such as a reshape. An output that is a view cannot
+    /// be an overwriter, too.
     #[must_use]
     pub fn reads(self, input: impl Into<Box<str>>) -> Self {
         self.reads_at(input, 0)
@@ -55,6 +58,7 @@ impl Output {
     /// The output is a view of the input from `offset` bytes on, such as a contiguous slice.
     #[must_use]
     pub fn reads_at(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.both |= matches!(self.dependency, Dependency::Overwrites(_));
         self.dependency = Dependency::Reads { input: input.into(), offset };
         self
     }
@@ -80,6 +84,7 @@ impl Output {
     }
 
     fn overwrite(mut self, input: Box<str>, offset: Bytes, required: bool) -> Self {
+        self.both |= matches!(self.dependency, Dependency::Reads { .. });
         let overwrite = Overwrite { input, offset, required };
         match &mut self.dependency {
             Dependency::Overwrites(overwrites) => overwrites.push(overwrite),

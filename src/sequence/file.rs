@@ -1,6 +1,6 @@
 //! The file form of an operator sequence, `memplan-sequence/1`.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -12,6 +12,7 @@ use serde::{
 
 use crate::{
     Bytes,
+    file::is_zero,
     sequence::{Dependency, OpSequence, Operator, Origin, Output, Overwrite, SequenceError},
 };
 
@@ -148,11 +149,6 @@ impl<'de> Deserialize<'de> for OverwriteEntries {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(bytes: &Bytes) -> bool {
-    *bytes == 0
-}
-
 impl From<OpSequence> for SequenceFile {
     fn from(sequence: OpSequence) -> Self {
         let name = |id: super::TensorId| sequence.tensor(id).name.clone();
@@ -193,6 +189,16 @@ impl From<OpSequence> for SequenceFile {
             }
             entry
         };
+        let read: HashSet<super::TensorId> = sequence
+            .operators()
+            .iter()
+            .flat_map(|operator| operator.inputs.iter().copied())
+            .collect();
+        // A file has no word for a weight of unknown size that no operator reads.
+        let known = |id: &&super::TensorId| {
+            let tensor = sequence.tensor(**id);
+            tensor.origin != Origin::Weight || tensor.size.is_some() || read.contains(id)
+        };
         Self {
             format: FORMAT.to_owned(),
             inputs: supplied(&Origin::Input),
@@ -208,7 +214,7 @@ impl From<OpSequence> for SequenceFile {
                     workspace: operator.workspace,
                 })
                 .collect(),
-            outputs: sequence.outputs().iter().map(|&id| name(id)).collect(),
+            outputs: sequence.outputs().iter().filter(known).map(|&id| name(id)).collect(),
         }
     }
 }
@@ -266,6 +272,6 @@ impl TryFrom<OutputEntry> for Output {
                 return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });
             }
         };
-        Ok(Output { name: entry.name, size: entry.size, dependency })
+        Ok(Output { name: entry.name, size: entry.size, dependency, both: false })
     }
 }

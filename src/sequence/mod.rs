@@ -7,14 +7,13 @@
 //! ```
 //! use memplan::{OpSequence, Operator, Output};
 //!
-//! let mut sequence = OpSequence::builder();
-//! sequence
+//! let sequence = OpSequence::builder()
 //!     .input("x", 4096)
 //!     .operator(Operator::new("conv").inputs(["x"]).output(Output::new("a", 8192)))
 //!     .operator(Operator::new("relu").inputs(["a"]).output(Output::new("b", 8192).overwrites("a")))
 //!     .operator(Operator::new("flatten").inputs(["b"]).output(Output::new("y", 8192).reads("b")))
-//!     .output("y");
-//! let sequence = sequence.build()?;
+//!     .output("y")
+//!     .build()?;
 //! assert_eq!(sequence.operators().len(), 3);
 //! # Ok::<(), memplan::SequenceError>(())
 //! ```

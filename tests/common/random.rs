@@ -1,10 +1,7 @@
 //! Random problems and operator sequences, and a slow check of plans.
 
 use arbitrary::{Result, Unstructured};
-use memplan::{
-    OpSequence, Operator, Output, Plan, Problem, SequenceError, problem::ChunkId,
-    sequence::SequenceBuilder,
-};
+use memplan::{OpSequence, Operator, Output, Plan, Problem, SequenceError, problem::ChunkId};
 
 /// How wild random problems are.
 #[derive(Clone, Copy)]
@@ -94,7 +91,7 @@ pub fn random_sequence(
     for _ in 0..random.int_in_range(0..=3)? {
         sequence.output(format!("t{}", random.choose_index(tensors.len())?));
     }
-    Ok(SequenceBuilder::build(sequence))
+    Ok(sequence.build())
 }
 
 fn random_size(random: &mut Unstructured<'_>) -> Result<u64> {

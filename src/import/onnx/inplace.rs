@@ -7,6 +7,8 @@
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
+use tracing::debug;
+
 use crate::{
     Bytes,
     import::onnx::{elementwise, fact::Fact, op::Op, types},
@@ -16,7 +18,7 @@ use crate::{
 pub(super) type Place<'a> = (&'a str, Bytes);
 
 /// The inputs that the first output may be written over, best first. `place` says in whose memory
-/// an input lies.
+/// an input lies. What only looks as if it could be written over is told.
 pub(super) fn requests<'a>(
     op: &Op<'a, '_>,
     output: &Fact,
@@ -24,7 +26,7 @@ pub(super) fn requests<'a>(
 ) -> Vec<&'a str> {
     let kind = op.node.kind();
     let aligned = elementwise::UNARY.contains(&kind) || elementwise::NARY.contains(&kind);
-    let scaled = kind == "BatchNormalization" && !trains(op);
+    let scaled = kind == "BatchNormalization";
     if !op.node.is_known() || !(aligned || scaled) {
         return Vec::new();
     }
@@ -49,11 +51,31 @@ pub(super) fn requests<'a>(
     }
     let candidates = if scaled { 1 } else { inputs.len() };
     let mut seen = HashSet::new();
-    let fits = |&(name, fact): &(&'a str, &Fact)| {
-        !fact.constant && same_layout(fact, output) && !conflicts.contains(place(name).0)
+    let fitting = inputs
+        .iter()
+        .take(candidates)
+        .filter(|(_, fact)| !fact.constant && same_layout(fact, output))
+        .map(|&(name, _)| name)
+        .filter(|name| seen.insert(*name));
+    let safe = |name: &&'a str| {
+        let reason = if conflicts.contains(place(name).0) {
+            "another input reads the same memory in another order"
+        } else if scaled && trains(op) {
+            "the operator trains, and reads its input again for the statistics"
+        } else {
+            return true;
+        };
+        debug!(
+            target: "memplan::import",
+            operator = op.node.label(),
+            output = op.node.outputs().next().map(|(_, name)| name),
+            input = *name,
+            reason,
+            "in-place request dropped",
+        );
+        false
     };
-    let fitting = inputs.iter().take(candidates).filter(|input| fits(input));
-    fitting.map(|&(name, _)| name).filter(|name| seen.insert(*name)).collect()
+    fitting.filter(safe).collect()
 }
 
 /// The same shape, and elements of the same width.
@@ -62,7 +84,13 @@ fn same_layout(a: &Fact, b: &Fact) -> bool {
     a.sizes().is_some() && a.sizes() == b.sizes() && width(a) == width(b)
 }
 
+/// Before this opset a `BatchNormalization` trains unless it says that it is a test.
+const TRAINS_UNLESS_TEST: i64 = 7;
+
 /// Whether a `BatchNormalization` trains: it says so, or it gives statistics.
 fn trains(op: &Op) -> bool {
-    op.node.int("training_mode").unwrap_or(0) != 0 || op.node.outputs().count() > 1
+    let flag = |name: &str| op.node.int(name).unwrap_or(0) != 0;
+    flag("training_mode")
+        || op.node.outputs().count() > 1
+        || (op.opset < TRAINS_UNLESS_TEST && !flag("is_test"))
 }

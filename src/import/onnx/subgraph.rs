@@ -8,7 +8,7 @@
 use rten_onnx::onnx::{DataType, GraphProto};
 
 use crate::{
-    Bytes, Planner, SequenceError,
+    Bytes, OpSequence, PlanError, SequenceError, Strategy,
     import::onnx::{
         OnnxError, emit,
         fact::{Dims, Fact},
@@ -16,7 +16,7 @@ use crate::{
         op::{Op, axis},
         scope::{self, Scope},
     },
-    lower::LoweringOptions,
+    lower::{LoweringOptions, lower},
 };
 
 /// The alignment for which room is made in the workspace, in bytes: a cache line.
@@ -167,18 +167,17 @@ impl Host<'_> {
         let body = emit::sequence(graph, self.context, facts.collect(), Some(self.scope))?;
         // Enough for every caller: also for those who plan without views or in-place operators.
         let apart = LoweringOptions { views: false, inplace: false, ..LoweringOptions::default() };
-        let planner = Planner::new().alignment(ALIGNMENT).lowering(apart);
-        let plan = planner.plan(&body.sequence).map_err(|source| OnnxError::Body {
+        let pool = pool_size(&body.sequence, apart).map_err(|source| OnnxError::Body {
             operator: self.op.node.label(),
             source: Box::new(source),
         })?;
         // No sum of a sequence's sizes overflows, but this one may.
-        let workspace = body.inputs.iter().try_fold(plan.pool_size, |sum, bytes| {
+        let workspace = body.inputs.iter().try_fold(pool, |sum, bytes| {
             sum.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)
         });
         let workspace = workspace.ok_or_else(|| SequenceError::SizeOverflow {
             tensor: format!("the workspace of {}", self.op.node.label()),
-            size: plan.pool_size,
+            size: pool,
         })?;
         Ok(Answer { outputs: body.outputs, workspace })
     }
@@ -233,6 +232,13 @@ impl Host<'_> {
             remedy: "simplify the model, for example by unrolling or constant folding".to_owned(),
         }
     }
+}
+
+/// What a body needs, by the default strategy. No plan is made of it: that of the whole model is the
+/// only one there is.
+fn pool_size(body: &OpSequence, options: LoweringOptions) -> Result<Bytes, PlanError> {
+    let problem = lower(body, options)?.problem.with_alignment(ALIGNMENT, 0)?;
+    Ok(Strategy::default().layout(&problem).pool_size(&problem))
 }
 
 /// What holds whichever branch runs.

@@ -4,7 +4,7 @@
 use tracing::trace;
 
 use crate::{
-    Step,
+    Bytes, Step,
     planner::{
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
@@ -39,6 +39,8 @@ pub(super) struct Simulator<'a> {
     /// The block of each chunk that is alive and not yet overwritten.
     blocks: Vec<Option<BlockKey>>,
     front_space: Vec<Above>,
+    /// The merges of the present event: the bytes merged so far, and those of the free neighbour.
+    merges: Vec<(Bytes, Bytes)>,
 }
 
 impl<'a> Simulator<'a> {
@@ -50,6 +52,7 @@ impl<'a> Simulator<'a> {
             free: FreeQueue::default(),
             blocks: vec![None; order.len()],
             front_space: Vec::new(),
+            merges: Vec::new(),
         }
     }
 
@@ -91,7 +94,7 @@ impl<'a> Simulator<'a> {
         for neighbour in [self.memory.below(block), self.memory.above(block)].into_iter().flatten()
         {
             if let Content::Free(rank) = self.memory.get(neighbour).content {
-                trace!(target: "memplan::simulate", step = self.step, size, with = rank.size, "merge");
+                self.merges.push((size, rank.size));
                 self.free.remove(rank);
                 self.memory.remove(neighbour);
                 size += rank.size;
@@ -115,9 +118,23 @@ impl<'a> Simulator<'a> {
         debug_assert!(self.memory.is_sound_at(block), "unsound around a used block");
     }
 
-    /// One line per event, with both queues.
+    /// One line per event, and before it one for each merge that was part of it, with both queues
+    /// after the event.
     #[inline]
-    fn trace(&self, action: Action, chunk: Rank) {
+    fn trace(&mut self, action: Action, chunk: Rank) {
+        for &(size, with) in &self.merges {
+            trace!(
+                target: "memplan::simulate",
+                step = self.step,
+                chunk = self.order.name(chunk),
+                size,
+                with,
+                memory = %self.memory.show(self.order),
+                free = %self.free,
+                "merge",
+            );
+        }
+        self.merges.clear();
         trace!(
             target: "memplan::simulate",
             step = self.step,

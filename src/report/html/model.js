@@ -18,6 +18,7 @@ for (let at = 0; at < count; at++) {
     chainNumber[next] = chainNumber[at];
   }
 }
+const supplied = new Map(page.supplied);
 const viewsOf = Array.from({ length: count }, () => []);
 for (const [chunk, name, offset, size, begin] of page.views) viewsOf[chunk].push({ name, offset, size, begin });
 
@@ -41,6 +42,8 @@ function stepName(step) {
   return operator === undefined ? `step ${step}` : `step ${step} (${operator})`;
 }
 
+const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
+
 const grouped = (bytes) => String(bytes).replace(/\B(?=(\d{3})+$)/g, " ");
 
 // In a binary unit with three digits.
@@ -61,7 +64,8 @@ function describe(at) {
     `${size(page.sizes[at])} at ${low(at)}`,
     `alive from ${stepName(page.begins[at])} to ${stepName(page.ends[at] - 1)}`,
   ];
-  if (page.operators.length) lines.push(`operator: ${page.operators[page.begins[at]] ?? "?"}`);
+  if (supplied.has(at)) lines.push(supplied.get(at));
+  else if (page.operators.length) lines.push(`operator: ${page.operators[page.begins[at]] ?? "?"}`);
   const over = page.overwrites[at];
   if (over) lines.push(`written over ${page.names[over[0]]} at ${over[1]}`);
   if (overwriter[at] !== null) lines.push(`overwritten by ${page.names[overwriter[at]]}`);

@@ -67,7 +67,7 @@ function chooseStep(step) {
   lit = new Set(alive);
   panel.replaceChildren();
   element("h2", stepName(step), panel).id = "step";
-  element("div", `${size(liveAt(step))} alive in ${alive.length} chunks`, panel);
+  element("div", `${size(liveAt(step))} alive in ${counted(alive.length, "chunk")}`, panel);
   list("alive, the largest first", alive, "ol");
   redraw();
 }

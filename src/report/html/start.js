@@ -11,7 +11,7 @@ function useStrategy(at) {
   const judgement = plan.pool === plan.bound ? "the lower bound"
     : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the lower bound, ${size(plan.bound)}${plan.proven ? "; proven smallest" : ""}`;
   document.getElementById("summary").textContent =
-    `${count} chunks, ${page.steps} steps; pool ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
+    `${counted(count, "chunk")}, ${counted(page.steps, "step")}; pool ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
   view.a0 = 0;
   view.a1 = topAddress();
   tip.hidden = true;

@@ -13,9 +13,10 @@ use std::fmt::Write;
 use crate::{
     Bytes, Plan, Step,
     report::{
-        Size, StepNames,
+        Size, StepNames, count,
         describe::describe,
         markup::Escaped,
+        printable,
         profile::{Chains, View, live_bytes, views},
         svg::{
             frame::{Frame, Px},
@@ -96,14 +97,14 @@ fn heading(svg: &mut String, plan: &Plan) {
     let _ = write!(
         svg,
         "<text class=\"head\" x=\"16\" y=\"24\">{}{winner}: a pool of {}, {:.3} × the lower bound</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"42\">lower bound {}; one buffer each {}; {} chunks, {} steps</text>\n",
+         <text class=\"soft\" x=\"16\" y=\"42\">lower bound {}; one buffer each {}; {}, {}</text>\n",
         plan.strategy_name(),
         Size(plan.pool_size),
         plan.ratio(),
         Size(plan.lower_bound),
         Size(plan.naive_size),
-        plan.chunks.len(),
-        plan.steps,
+        count(plan.chunks.len() as u64, "chunk"),
+        count(plan.steps, "step"),
     );
 }
 
@@ -271,7 +272,8 @@ impl Map<'_> {
             let size = format!("{:#}", Size(chunk.size));
             let room = place.width - 8.0;
             // A part of a name tells something, a part of a size would lie.
-            let mut lines: Vec<String> = fitted(&chunk.name, room).into_iter().collect();
+            let mut lines: Vec<String> =
+                fitted(&printable(&chunk.name), room).into_iter().collect();
             lines.extend(Some(size).filter(|size| width(size) <= room));
             if place.height < 32.0 {
                 lines.truncate(1);

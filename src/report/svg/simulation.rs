@@ -9,6 +9,7 @@ use crate::{
     report::{
         Size,
         markup::Escaped,
+        printable,
         svg::{
             frame::Px,
             open,
@@ -167,7 +168,7 @@ fn tower(
 /// What happened, and the free queue.
 fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
     let name = drawing.problem.labels().name(event.chunk);
-    let name = fitted(&name, COLUMN).unwrap_or_default();
+    let name = fitted(&printable(&name), COLUMN).unwrap_or_default();
     let (middle, mut y) = (Px(x + COLUMN / 2.0), TOP + TOWER);
     let _ = writeln!(
         svg,
@@ -201,7 +202,8 @@ fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, x: f64, y: f64,
     let (class, name) = match block.holder {
         Holder::Chunk(chunk) => {
             let colour = drawing.colours[chunk.index()];
-            (format!("c c{colour}"), drawing.problem.labels().name(chunk))
+            let name = drawing.problem.labels().name(chunk);
+            (format!("c c{colour}"), printable(&name).into_owned())
         }
         Holder::Free { .. } => ("frame free".to_owned(), "free".to_owned()),
     };

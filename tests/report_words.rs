@@ -1,0 +1,97 @@
+//! What summaries, explanations and text maps say of very small, very large and odd plans.
+
+use std::collections::BTreeSet;
+
+use memplan::{
+    Plan, Planner, Problem, Strategy,
+    report::{MapOptions, StepNames, explain, memory_map, summary},
+};
+
+fn plan(problem: &Problem) -> Plan {
+    Planner::new().strategy(Strategy::Pushdown).plan_problem(problem).unwrap()
+}
+
+#[test]
+fn one_is_no_plural() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..1, 8);
+    let plan = plan(&problem.build().unwrap());
+    let words = summary(&plan, StepNames(None));
+    assert!(
+        words.contains("1 chunk, 0 of them written over another, 0 tensors, 1 step;"),
+        "{words}"
+    );
+    let words = explain(&plan, StepNames(None));
+    assert!(words.contains("8 B, in 1 chunk.\n"), "{words}");
+}
+
+#[test]
+fn of_an_empty_problem_nothing_is_ever_alive() {
+    let plan = plan(&Problem::builder().build().unwrap());
+    let words = summary(&plan, StepNames(None));
+    assert!(words.contains("nothing is ever alive") && !words.contains("alive in"), "{words}");
+    assert!(explain(&plan, StepNames(None)).starts_with("Nothing is ever alive.\n"));
+}
+
+#[test]
+fn a_pool_larger_than_one_buffer_each_takes_more() {
+    let mut problem = Problem::builder();
+    problem.named_chunk("a", 0..1, 8);
+    let mut plan = plan(&problem.build().unwrap());
+    plan.pool_size = 16;
+    let words = summary(&plan, StepNames(None));
+    assert!(words.contains("the pool takes 100.0 % more"), "{words}");
+}
+
+#[test]
+fn a_map_tells_pool_and_bound() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..1, 1024);
+    let plan = plan(&problem.build().unwrap());
+    let map = memory_map(&plan, StepNames(None), MapOptions::default());
+    assert!(map.starts_with(
+        "a pool of 1.00 KiB (1 024 B), 1.000 x the lower bound of 1.00 KiB (1 024 B)\n"
+    ));
+}
+
+/// Letters of the legend, in order.
+fn legend(map: &str) -> Vec<char> {
+    let (_, legend) = map.split_once("at the peak").unwrap();
+    let named = legend.lines().skip(1).filter_map(|line| line.strip_prefix("  "));
+    named
+        .filter(|line| line.as_bytes()[1] == b' ')
+        .map(|line| line.chars().next().unwrap())
+        .collect()
+}
+
+/// However many chunks there are, a letter of the legend is that of one chunk alive at the peak.
+#[test]
+fn a_letter_of_the_legend_names_one_chunk() {
+    for alive in [30, 52, 53, 200] {
+        let mut problem = Problem::builder();
+        // At the peak live every 52nd chunk, which would all have the same letter, and then the rest.
+        for at in 0..52 * alive.min(20) {
+            let step = u64::from(at % 52 == 0);
+            problem.chunk(step..step + 1, if step == 1 { 1000 } else { 1 });
+        }
+        for at in 0..alive - alive.min(20) {
+            problem.chunk(1..2, 100 + at);
+        }
+        let plan = plan(&problem.build().unwrap());
+        // A line for each chunk and more than that, so that every chunk has cells of its own.
+        let options = MapOptions { width: 80, height: 100_000 };
+        let map = memory_map(&plan, StepNames(None), options);
+        let letters = legend(&map);
+        assert_eq!(letters.len(), 26, "{alive}");
+        assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), 26, "{alive}: {letters:?}");
+        assert!(map.ends_with("  letters repeat, but in that step none of these does\n"));
+        // The runs of each named letter in the peak's column are one.
+        let column: Vec<char> =
+            map.lines().filter_map(|line| line.split_once(" |")?.1.chars().nth(6)).collect();
+        for letter in letters {
+            let mut runs: Vec<bool> = column.iter().map(|&cell| cell == letter).collect();
+            runs.dedup();
+            assert_eq!(runs.iter().filter(|&&run| run).count(), 1, "{alive}: {letter}");
+        }
+    }
+}
