@@ -14,6 +14,7 @@ use memplan::{
         compare_observed,
         search::{Conflict, Fit, Limits, Observer, Progress, conflict, fits, optimize},
     },
+    report,
     verify::verify_problem,
 };
 
@@ -212,6 +213,24 @@ fn of_very_many_that_are_too_large_the_largest_are_a_conflict() {
     let conflict = conflict(&problem, 160_000, &Limits::default(), Observer::default()).unwrap();
     assert_eq!((conflict.roots.len(), conflict.irreducible), (9, true));
     assert!(conflict.roots.iter().all(|root| problem.chunk(*root).size > 19_991));
+}
+
+/// Nor does one chain that is overwritten make it slow, or what is said of it.
+#[test]
+fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
+    let mut problem = Problem::builder();
+    let whole = problem.chunk(0..2, 10);
+    let part = problem.chunk(1..3, 5);
+    problem.overwrite(part, whole, 0);
+    for size in 1..=3000 {
+        problem.chunk(0..2, 10 + size);
+    }
+    let problem = problem.build().unwrap();
+    let capacity = problem.lower_bound().bytes - 1;
+    let conflict = conflict(&problem, capacity, &Limits::default(), Observer::default()).unwrap();
+    assert_eq!((conflict.roots.len(), conflict.irreducible), (3001, true));
+    let words = report::conflict(&problem, capacity, &conflict, report::StepNames(None));
+    assert!(words.contains("of them are alive, 1 B more than there are."));
 }
 
 #[test]

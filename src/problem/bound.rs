@@ -9,7 +9,7 @@
 
 use crate::{
     Bytes, Step,
-    problem::{Problem, align_up},
+    problem::{ChunkId, Problem, Segment, align_up},
 };
 
 /// The lower bound of a problem and where it is reached.
@@ -25,8 +25,17 @@ impl Problem {
     /// Sweeps over the steps in O(n log n).
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
+        self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
+    }
+
+    /// The same of some chains.
+    pub(crate) fn lower_bound_of(&self, roots: &[ChunkId]) -> Bound {
+        self.bound_of(roots.iter().flat_map(|&root| self.segments(root)))
+    }
+
+    fn bound_of(&self, segments: impl Iterator<Item = Segment>) -> Bound {
         let mut bound = Bound::default();
-        self.sweep_live_bytes(|step, bytes| {
+        self.sweep(segments, |step, bytes| {
             if bytes > bound.bytes {
                 bound = Bound { bytes, peak_step: step };
             }
@@ -36,11 +45,15 @@ impl Problem {
 
     /// Calls `visit` with every step at which the number of live bytes may change, in order, and
     /// the bytes that any plan needs from that step on.
-    pub fn sweep_live_bytes(&self, mut visit: impl FnMut(Step, Bytes)) {
+    pub fn sweep_live_bytes(&self, visit: impl FnMut(Step, Bytes)) {
+        self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), visit);
+    }
+
+    fn sweep(&self, segments: impl Iterator<Item = Segment>, mut visit: impl FnMut(Step, Bytes)) {
         // Step, bytes, bytes of cells.
-        let mut starts: Vec<(Step, Bytes, Bytes)> = Vec::with_capacity(self.len());
-        let mut ends = Vec::with_capacity(self.len());
-        for segment in self.ids().filter_map(|chunk| self.segment(chunk)) {
+        let mut starts: Vec<(Step, Bytes, Bytes)> = Vec::new();
+        let mut ends = Vec::new();
+        for segment in segments {
             let size = segment.high - segment.low;
             let cells = self.align_up(segment.high) - self.align_up(segment.low);
             starts.push((segment.begin, size, cells));

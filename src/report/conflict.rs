@@ -3,9 +3,8 @@
 use std::{cmp::Reverse, fmt::Write};
 
 use crate::{
-    Bytes, Problem, Step,
+    Bytes, Problem,
     planner::search::Conflict,
-    problem::{ChunkId, Segment},
     report::{Size, StepNames, printable},
 };
 
@@ -46,8 +45,8 @@ pub fn conflict(
         "  {:>10}  together",
         format!("{:#}", Size(Bytes::try_from(sum).unwrap_or(Bytes::MAX)))
     );
-    let (step, live) = crowd(problem, &roots);
-    let (step, live) = (steps.name(step), Size(live));
+    let crowd = problem.lower_bound_of(&roots);
+    let (step, live) = (steps.name(crowd.peak_step), Size(crowd.bytes));
     if live.0 > capacity {
         let _ = writeln!(
             text,
@@ -66,23 +65,4 @@ pub fn conflict(
         "As long as they stay as they are, nothing else that changes helps. The search ended before it could\ntell whether fewer do not fit, either: more effort may name fewer.\n"
     });
     text
-}
-
-/// Where some chains need the most bytes, and how many.
-fn crowd(problem: &Problem, roots: &[ChunkId]) -> (Step, Bytes) {
-    let segments = || roots.iter().flat_map(|&root| problem.segments(root));
-    let live = |step: Step| {
-        let alive = || segments().filter(|s| s.begin <= step && step < s.end);
-        let cells = |s: Segment| problem.align_up(s.high) - problem.align_up(s.low);
-        let plain = alive().map(|s| s.high - s.low).sum();
-        alive().map(cells).sum::<Bytes>().max(problem.align_up(plain))
-    };
-    let mut most = (0, 0);
-    for step in segments().map(|s| s.begin) {
-        let live = live(step);
-        if live > most.1 || (live == most.1 && step < most.0) {
-            most = (step, live);
-        }
-    }
-    most
 }

@@ -411,14 +411,30 @@ pub fn conflict(
     }
     let bound = problem.lower_bound();
     let mut roots: Vec<ChunkId> = problem.roots().collect();
-    if bound.bytes > capacity {
-        let alive = |segment: Segment| (segment.begin..segment.end).contains(&bound.peak_step);
-        roots.retain(|&root| problem.segments(root).any(alive));
-    }
     // What is small goes first, so that few remain.
     roots.sort_by_key(|&root| problem.padded_size(root));
-    if bound.bytes > capacity && !problem.has_links() {
-        return Some(Conflict { roots: largest(problem, roots, capacity), irreducible: true });
+    if bound.bytes > capacity {
+        let alive = |segment: &Segment| (segment.begin..segment.end).contains(&bound.peak_step);
+        roots.retain(|&root| problem.segments(root).any(|segment| alive(&segment)));
+        let cells = |root: &ChunkId| -> Bytes {
+            let segments = problem.segments(*root).filter(alive);
+            segments.map(|s| problem.align_up(s.high) - problem.align_up(s.low)).sum()
+        };
+        roots.sort_by_cached_key(cells);
+        // The fewest that are too large together.
+        let mut together = 0;
+        let enough = roots.iter().rposition(|root| {
+            together += cells(root);
+            together > capacity
+        });
+        if let Some(first) = enough {
+            roots.drain(..first);
+            // In any other step, no more of them are alive.
+            if roots.iter().all(|&root| problem.overwriter(root).is_none()) {
+                roots.sort_unstable();
+                return Some(Conflict { roots, irreducible: true });
+            }
+        }
     }
     // Leave out runs of half the set, of a quarter, and so on down to single roots.
     let mut run = roots.len().div_ceil(2);
@@ -427,10 +443,11 @@ pub fn conflict(
         while at < roots.len() && !report.stop(0, bound.bytes, capacity) {
             let end = (at + run).min(roots.len());
             let rest: Vec<ChunkId> = [&roots[..at], &roots[end..]].concat();
-            match decide(problem, &rest, capacity, limits, &mut report) {
-                Fit::No => roots = rest,
+            let is_low = stack(problem, &rest) <= capacity;
+            match (!is_low).then(|| decide(problem, &rest, capacity, limits, &mut report)) {
+                Some(Fit::No) => roots = rest,
                 answer => {
-                    irreducible &= answer != Fit::Unknown;
+                    irreducible &= answer != Some(Fit::Unknown);
                     at = end;
                 }
             }
@@ -443,17 +460,9 @@ pub fn conflict(
     }
 }
 
-/// Of chunks that are alive together, smallest first, the fewest that are too large together.
-fn largest(problem: &Problem, mut roots: Vec<ChunkId>, capacity: Bytes) -> Vec<ChunkId> {
-    let mut together: Bytes = 0;
-    let mut first = roots.len();
-    while first > 0 && together <= capacity {
-        first -= 1;
-        together += problem.align_up(problem.padded_size(roots[first]));
-    }
-    roots.drain(..first);
-    roots.sort_unstable();
-    roots
+/// The height of chains that lie on one another.
+fn stack(problem: &Problem, roots: &[ChunkId]) -> Bytes {
+    roots.iter().map(|&root| problem.align_up(problem.padded_size(root))).sum()
 }
 
 fn decide(
