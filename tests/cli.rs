@@ -8,7 +8,12 @@ mod command;
 #[path = "common/hard.rs"]
 mod hard;
 
-use std::{fmt::Write, fs, process::Stdio};
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use command::{memplan, memplan_with};
 use rstest::rstest;
@@ -180,6 +185,31 @@ fn what_does_not_fit_is_explained() {
     assert_eq!(run.out, text);
 }
 
+/// A problem that no default effort solves.
+fn hard_csv(folder: &Path) -> PathBuf {
+    let mut text = String::from("id,lower,upper,size\n");
+    for (id, (begin, end, size)) in hard::flat().into_iter().enumerate() {
+        writeln!(text, "{id},{begin},{end},{size}").unwrap();
+    }
+    let path = folder.join("hard.csv");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[rstest]
+#[case::effort(&["--effort", "100"])]
+#[case::time(&["--time-limit", "1ms"])]
+fn a_search_that_proves_nothing_says_so(#[case] limit: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let input = hard_csv(folder.path());
+    for strategy in ["optimal", "best"] {
+        let args = ["plan", input.to_str().unwrap(), "--strategy", strategy];
+        let run = memplan(&[&args, limit].concat());
+        let words = " x the lower bound; that none is smaller is not proven\n";
+        assert!(run.code == 0 && run.out.contains(words), "{run:?}");
+    }
+}
+
 /// The first Ctrl-C ends the search, not the process.
 #[cfg(unix)]
 #[rstest]
@@ -188,12 +218,7 @@ fn what_does_not_fit_is_explained() {
 #[case::explain(&["explain", "--threads", "2"])]
 fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let (input, plan) = (folder.path().join("hard.csv"), folder.path().join("plan.json"));
-    let mut text = String::from("id,lower,upper,size\n");
-    for (id, (begin, end, size)) in hard::flat().into_iter().enumerate() {
-        writeln!(text, "{id},{begin},{end},{size}").unwrap();
-    }
-    fs::write(&input, text).unwrap();
+    let (input, plan) = (hard_csv(folder.path()), folder.path().join("plan.json"));
     let (input, plan) = (input.to_str().unwrap(), plan.to_str().unwrap());
     let mut args = [command, &[input, "--strategy", "optimal", "--time-limit", "600s"]].concat();
     if command == ["plan"] {
