@@ -65,12 +65,16 @@ pub(crate) fn no_dash(path: &Path, remedy: &str) -> Result<(), Failure> {
 }
 
 /// The format of a plan that is to be written, once it is made: so that no search is in vain, the
-/// name and the folder are looked at before.
+/// name is looked at before.
 pub(crate) fn plan_to_write(path: &Path) -> Result<Format, Failure> {
     no_dash(path, "leave -o away, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
+    let failed = cannot_write(path);
+    if path.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(cannot_write(path))?;
+    folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(failed)?;
     Ok(format)
 }
 
@@ -157,7 +161,6 @@ fn write_beside(
 }
 
 fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    // Not the name and more, which might be too long.
+    path.with_file_name(format!(".memplan.{}.tmp", std::process::id()))
 }

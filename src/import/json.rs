@@ -9,6 +9,7 @@ use crate::{
 
 /// What every file says first.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with the key `format`")]
 struct Head {
     #[serde(default)]
     format: Option<String>,
