@@ -24,9 +24,10 @@ use super::{
     tree::End,
 };
 
-/// More bodies, or pairs, than this are not looked at: the valleys do better.
+/// More bodies, or pairs, or meetings of two on a section, than this are not looked at.
 const MANY_BODIES: usize = 500;
 const MANY_PAIRS: usize = 5000;
+const MANY_MEETINGS: usize = 5_000_000;
 
 /// So many bodies are searched in one run.
 const FEW: usize = 12;
@@ -400,6 +401,10 @@ fn parts(inst: &Instance) -> impl Iterator<Item = (usize, Vec<Part>)> {
 
 /// All pairs that share a section, with their gaps; none if there are too many.
 fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>> {
+    let meetings = sections.iter().map(|section| section.len() * section.len() / 2);
+    if meetings.sum::<usize>() > MANY_MEETINGS {
+        return None;
+    }
     let mut clashes: Vec<Vec<(i64, i64)>> = Vec::new();
     let mut number = vec![usize::MAX; bodies * bodies];
     let mut of = Vec::new();
@@ -570,9 +575,25 @@ mod tests {
         assert!(orders.work - before < 100, "{} pairs looked at", orders.work - before);
     }
 
+    /// A few bodies are searched in one run, more in several; all together have the nodes of the rounds.
+    #[test]
+    fn rounds_have_their_nodes() {
+        for chains in [12, 13, 30] {
+            let problem = interlocking(chains);
+            let inst = instance(&problem);
+            let mut orders = Orders::new(&inst).unwrap();
+            let mut last = 0;
+            let end = orders.decide(inst.bound(), 5, &mut |nodes, _| {
+                last = nodes;
+                false
+            });
+            assert_eq!((end, orders.nodes, last), (End::Spent, 5 * UNIT, 5 * UNIT), "{chains}");
+        }
+    }
+
     #[test]
     fn a_search_that_is_to_stop_stops() {
-        let problem = interlocking();
+        let problem = interlocking(9);
         let inst = instance(&problem);
         let mut orders = Orders::new(&inst).unwrap();
         let mut asked = Vec::new();
@@ -588,12 +609,12 @@ mod tests {
     }
 
     /// Staircases that leave many orders open.
-    fn interlocking() -> crate::Problem {
+    fn interlocking(chains: u64) -> crate::Problem {
         let mut problem = crate::Problem::builder();
-        for at in 0..9 {
+        for at in 0..chains {
             let size = 100 + at * 37 % 60;
-            let whole = problem.chunk(at..at + 3, size);
-            let part = problem.chunk(at + 2..at + 6, size / 2 + at);
+            let whole = problem.chunk(at..at + 3 + at % 4, size);
+            let part = problem.chunk(at + 2 + at % 4..at + 9, size / 2 + at % 9);
             problem.overwrite(part, whole, at * 7 % 20);
         }
         problem.build().unwrap()
