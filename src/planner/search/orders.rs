@@ -85,10 +85,10 @@ pub(super) struct Orders {
     open: Vec<Gaps>,
     trail: Vec<Undo>,
     frames: Vec<Frame>,
-    /// Bodies whose range has changed, and by how many steps in a row; empty between uses.
+    /// Bodies whose range has changed, and how many steps in a row have lifted each; empty between uses.
     changed: Vec<usize>,
     is_changed: Vec<bool>,
-    steps: Vec<[usize; 2]>,
+    steps: Vec<usize>,
     offsets: Vec<u64>,
     /// By section: whether the range of a body on it has changed; false between uses.
     stale: Vec<bool>,
@@ -149,7 +149,7 @@ impl Orders {
             frames: Vec::new(),
             changed: Vec::new(),
             is_changed: vec![false; bodies],
-            steps: vec![[0; 2]; bodies],
+            steps: vec![0; bodies],
             offsets: vec![u64::MAX; bodies],
             stale: vec![false; inst.sections],
             inside: Vec::new(),
@@ -208,7 +208,7 @@ impl Orders {
                 return End::Refuted;
             }
         }
-        (0..self.tops.len()).for_each(|body| self.change(body, [0; 2]));
+        (0..self.tops.len()).for_each(|body| self.change(body));
         let mut stands = self.narrow(true);
         loop {
             if stands {
@@ -246,9 +246,9 @@ impl Orders {
             let (first, last) = self.open[at];
             let difference = self.low[b] - self.low[a];
             let gaps = &pair.gaps[first..=last];
+            // Ranges are narrow enough that not all gaps are below, nor all above.
             let below = gaps.partition_point(|gap| gap.1 < difference);
-            // Ranges are narrow enough that the first gap is not above, nor the last one below.
-            if below == 0 || below == gaps.len() || gaps[below].0 <= difference {
+            if gaps[below].0 <= difference {
                 continue;
             }
             let down = gaps[below - 1].1 - (self.low[b] - self.high[a]);
@@ -288,7 +288,7 @@ impl Orders {
         }
         for body in self.changed.drain(..) {
             self.is_changed[body] = false;
-            self.steps[body] = [0; 2];
+            self.steps[body] = 0;
             self.stale[self.spans[body].clone()].fill(true);
         }
         for x in 0..self.sections.len() {
@@ -305,22 +305,14 @@ impl Orders {
         let pair = &self.pairs[at];
         let [a, b] = pair.bodies;
         let (least, most) = (self.low[b] - self.high[a], self.high[b] - self.low[a]);
-        let (mut first, mut last) = self.open[at];
-        while first <= last && pair.gaps[first].1 < least {
-            first += 1;
-        }
-        while first < last && pair.gaps[last].0 > most {
-            last -= 1;
-        }
-        if first > last || pair.gaps[last].0 > most {
+        let (first, last) = self.open[at];
+        let gaps = &pair.gaps[first..=last];
+        let lowest = gaps.iter().find(|gap| gap.1 >= least);
+        let highest = gaps.iter().rfind(|gap| gap.0 <= most);
+        let (Some(&(up, _)), Some(&(_, down))) = (lowest, highest) else {
             self.pairs[at].faults += 1;
             return false;
-        }
-        let (up, down) = (pair.gaps[first].0, pair.gaps[last].1);
-        if (first, last) != self.open[at] {
-            self.trail.push(Undo::Open(at, self.open[at]));
-            self.open[at] = (first, last);
-        }
+        };
         let stands = (up == -FAR || (self.lift(a, b, up) && self.press(b, a, -up)))
             && (down == FAR || (self.lift(b, a, -down) && self.press(a, b, down)));
         self.pairs[at].faults += u64::from(!stands);
@@ -335,9 +327,9 @@ impl Orders {
         }
         self.trail.push(Undo::Low(to, self.low[to]));
         self.low[to] = low;
-        let steps = [self.steps[from][0] + 1, self.steps[to][1]];
-        self.change(to, steps);
-        low <= self.high[to] && steps[0] <= self.tops.len()
+        self.steps[to] = self.steps[from] + 1;
+        self.change(to);
+        low <= self.high[to] && self.steps[to] <= self.tops.len()
     }
 
     /// The second offset is at most so much above the first; false: all is lost.
@@ -348,13 +340,11 @@ impl Orders {
         }
         self.trail.push(Undo::High(to, self.high[to]));
         self.high[to] = high;
-        let steps = [self.steps[to][0], self.steps[from][1] + 1];
-        self.change(to, steps);
-        high >= self.low[to] && steps[1] <= self.tops.len()
+        self.change(to);
+        high >= self.low[to]
     }
 
-    fn change(&mut self, body: usize, steps: [usize; 2]) {
-        self.steps[body] = steps;
+    fn change(&mut self, body: usize) {
         if !std::mem::replace(&mut self.is_changed[body], true) {
             self.changed.push(body);
         }
@@ -484,6 +474,57 @@ mod tests {
         });
     }
 
+    /// No difference that a gap allows is lost, and no range is wider than the gaps that can be reached.
+    #[test]
+    fn pairs_narrow_each_other_as_far_as_their_gaps_say() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let Some(mut orders) = Orders::new(&instance(&problem)) else { return Ok(()) };
+            orders.run(1000, |_, _| true);
+            for at in 0..orders.pairs.len() {
+                let [a, b] = orders.pairs[at].bodies;
+                for body in [a, b] {
+                    orders.low[body] = random.int_in_range(0..=12)? * orders.align;
+                    orders.high[body] =
+                        orders.low[body] + random.int_in_range(0..=12)? * orders.align;
+                }
+                let (last, range) = (orders.pairs[at].gaps.len() - 1, |orders: &Orders, body| {
+                    let all = orders.low[body]..=orders.high[body];
+                    all.step_by(usize::try_from(orders.align).unwrap()).collect::<Vec<i64>>()
+                });
+                let first = random.int_in_range(0..=last)?;
+                orders.open[at] = (first, random.int_in_range(first..=last)?);
+                let gaps = orders.pairs[at].gaps[first..=orders.open[at].1].to_vec();
+                let (of_a, of_b) = (range(&orders, a), range(&orders, b));
+                let all: Vec<(i64, i64)> =
+                    of_a.iter().flat_map(|&x| of_b.iter().map(move |&y| (x, y))).collect();
+                let allowed = |(x, y): (i64, i64)| {
+                    gaps.iter().find(|gap| (gap.0..=gap.1).contains(&(y - x))).copied()
+                };
+                let used: Vec<(i64, i64)> = all.iter().filter_map(|&xy| allowed(xy)).collect();
+                let before = orders.pairs[at].faults;
+                let stands = orders.narrow_pair(at);
+                assert_eq!(stands, !used.is_empty());
+                assert_eq!(orders.pairs[at].faults, before + u64::from(!stands));
+                if stands {
+                    let least = used.iter().map(|gap| gap.0).min().unwrap();
+                    let most = used.iter().map(|gap| gap.1).max().unwrap();
+                    let hull: Vec<(i64, i64)> = all
+                        .into_iter()
+                        .filter(|(x, y)| (least..=most).contains(&(y - x)))
+                        .collect();
+                    let ends = |of: fn(&(i64, i64)) -> i64| {
+                        (hull.iter().map(of).min().unwrap(), hull.iter().map(of).max().unwrap())
+                    };
+                    let now = |body: usize| (orders.low[body], orders.high[body]);
+                    assert_eq!((now(a), now(b)), (ends(|xy| xy.0), ends(|xy| xy.1)), "{gaps:?}");
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(400);
+    }
+
     /// Wherever it ends, what is left is true, and going back leaves nothing behind.
     #[test]
     fn packings_keep_apart_and_end_below_the_limit_and_rounds_leave_no_trace() {
@@ -513,7 +554,7 @@ mod tests {
                 assert!(orders.open.iter().enumerate().all(open));
                 assert!(orders.changed.is_empty() && !orders.is_changed.contains(&true));
                 assert!(!orders.stale.contains(&true));
-                assert!(orders.steps.iter().all(|&steps| steps == [0; 2]));
+                assert!(orders.steps.iter().all(|&steps| steps == 0));
             }
             // What fits, fits below a higher limit.
             let refuted = told.iter().filter(|&&end| end == End::Refuted).count();
@@ -569,7 +610,7 @@ mod tests {
             let last = pair.gaps.len() - 1;
             orders.open[at] = if (a, b) == (0, 2) { (0, 0) } else { (last, last) };
         }
-        (0..orders.tops.len()).for_each(|body| orders.change(body, [0; 2]));
+        (0..orders.tops.len()).for_each(|body| orders.change(body));
         let before = orders.work;
         assert!(!orders.narrow(true));
         assert!(orders.work - before < 100, "{} pairs looked at", orders.work - before);
