@@ -399,9 +399,9 @@ fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>
     let mut number = vec![usize::MAX; bodies * bodies];
     let mut of = Vec::new();
     for section in sections {
+        // By body.
         for (at, b) in section.iter().enumerate() {
             for a in &section[..at] {
-                let (a, b) = if a.body < b.body { (a, b) } else { (b, a) };
                 let number = &mut number[a.body * bodies + b.body];
                 if *number == usize::MAX {
                     if clashes.len() == MANY_PAIRS {
@@ -421,7 +421,7 @@ fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>
         let mut from = -FAR;
         for (low, high) in clashes {
             let to = low.div_euclid(align) * align;
-            if from == -FAR || from <= to {
+            if from <= to {
                 gaps.push((from, to));
             }
             from = from.max(-(-high).div_euclid(align) * align);
