@@ -52,6 +52,20 @@ fn staircases(chains: u64) -> Problem {
     problem.build().unwrap()
 }
 
+/// The same with all bytes so many times.
+fn scaled(problem: &Problem, by: Bytes) -> Problem {
+    let mut builder =
+        Problem::builder().alignment(problem.alignment() * by).padding(problem.padding() * by);
+    for id in problem.ids() {
+        let chunk = problem.chunk(id);
+        builder.chunk(chunk.begin..chunk.end, chunk.size * by);
+        if let Some(link) = problem.link(id) {
+            builder.overwrite(id, link.overwritten, link.offset * by);
+        }
+    }
+    builder.build().unwrap()
+}
+
 /// Two problems that share no step.
 fn two_parts() -> Problem {
     let second = hard::uneven(60).into_iter().map(|(b, e, size)| (b + 300, e + 300, size / 3 + 1));
@@ -67,7 +81,7 @@ fn crowd() -> Problem {
 
 /// Problems by kind, and the nodes for each.
 fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
-    let chains = |seeds: Range<u64>, most| {
+    let chains = |seeds: Range<u64>, most| -> Vec<Problem> {
         seeds.map(|seed| random_chains(&mut Numbers(seed << 16), most)).collect()
     };
     vec![
@@ -76,6 +90,16 @@ fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
         ("uneven", 4000, (4..11).map(|tens| plain(hard::uneven(tens * 10))).collect()),
         ("scattered", 4000, (6..16).map(hard::scattered).collect()),
         ("flat", 3000, vec![plain(hard::flat())]),
+        (
+            "the beginning of flat",
+            20_000,
+            [50, 60, 70].map(|chunks| plain(hard::flat().into_iter().take(chunks))).into(),
+        ),
+        (
+            "in steps of 64 bytes",
+            2000,
+            chains(400..500, 12).iter().map(|problem| scaled(problem, 64)).collect(),
+        ),
         ("pinwheels", 1000, (1..13).map(|seed| tiled(&pinwheel(40, seed))).collect()),
         ("guillotine", 1000, (1..7).map(|seed| tiled(&guillotine(100, seed))).collect()),
         ("staircases", 4000, (5..16).map(staircases).collect()),
@@ -91,6 +115,8 @@ struct Sum {
     bounds: Bytes,
     proven: usize,
     nodes: u64,
+    /// All offsets.
+    offsets: Bytes,
     /// Of questions whether they fit.
     yes: usize,
     no: usize,
@@ -105,6 +131,7 @@ impl Sum {
         self.bounds += outcome.lower_bound;
         self.proven += usize::from(outcome.proven_optimal);
         self.nodes += outcome.nodes;
+        self.offsets += outcome.layout.offsets.iter().sum::<Bytes>();
         let (low, high) = (outcome.lower_bound, outcome.pool_size);
         for capacity in [low.saturating_sub(1), low, u64::midpoint(low, high), high] {
             match fits(problem, capacity, limits, Observer::default()) {

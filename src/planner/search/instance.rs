@@ -311,6 +311,15 @@ pub(super) mod tests {
         });
     }
 
+    #[test]
+    fn an_odd_body_is_over_the_sections_of_its_parts() {
+        let part = |first, end| Part { first, end, low: 0, high: 1 };
+        let odd = Odd { parts: vec![part(3, 5), part(5, 6)] };
+        assert_eq!((odd.first(), odd.end()), (3, 6));
+        let parts = (2..7).map(|section| odd.part(section).map(|part| part.first));
+        assert_eq!(parts.collect::<Vec<_>>(), [None, Some(3), Some(3), Some(5), None]);
+    }
+
     /// A chain that keeps its bytes is an item; one whose bytes change is not.
     #[test]
     fn staircases_are_odd() {

@@ -452,7 +452,7 @@ pub fn conflict(
                 }
             }
         }
-        if run <= 1 || report.stopped {
+        if run <= 1 {
             roots.sort_unstable();
             return Some(Conflict { roots, irreducible: irreducible && !report.stopped });
         }
