@@ -576,6 +576,61 @@ pub(super) mod tests {
         assert_ne!(sky.hash(0, 1), room_of_seven);
     }
 
+    /// A hash stands for the state: the room below the limit, and what is yet to come. Whatever differs
+    /// makes another hash, in both halves; the limit alone does not.
+    #[test]
+    fn a_hash_tells_all_rooms_apart_and_nothing_else() {
+        let mut problem = crate::Problem::builder();
+        for body in 0..4 {
+            let whole = problem.chunk(0..2, 8 + body);
+            let part = problem.chunk(1..3, 3);
+            problem.overwrite(part, whole, body);
+        }
+        problem.chunk(0..1, 5);
+        problem.chunk(2..3, 5);
+        let problem = problem.build().unwrap();
+        let inst = instance(&problem);
+        assert_eq!((inst.sections, inst.items.len(), inst.odds.len()), (2, 2, 4));
+        let hashes = |limit: u64, more: u64| {
+            let mut told = std::collections::BTreeMap::new();
+            let mut sky = Skyline::new(&inst, 0);
+            for (floor, waste, hangs) in (0..20).flat_map(|floor| {
+                (0..20).flat_map(move |waste| (0..20).map(move |hangs| (floor, waste, hangs)))
+            }) {
+                sky.reset(limit + more);
+                // Waste below a floor is what an odd body lies on that is gone; here, the rest of a rise.
+                for x in 0..2 {
+                    sky.raise(x, floor + waste + more);
+                }
+                sky.base.fill(floor + more);
+                let body = u32::try_from(2 + hangs % 4).unwrap();
+                sky.hang(body, floor + waste + more + hangs);
+                let mut state = vec![u64::from(body)];
+                for x in 0..2 {
+                    // Bases were changed behind its back.
+                    sky.hashes[x].0 = 0;
+                    let room = |height: u64| limit + more - height;
+                    state.extend([room(sky.floor[x]), room(sky.base[x])]);
+                    state.extend(sky.reserved[x].iter().flat_map(|r| [room(r.0), room(r.1)]));
+                }
+                told.insert(state, sky.hash(0, 2));
+            }
+            told
+        };
+        let (low, high) = (hashes(500, 0), hashes(500, 7));
+        assert!(low == high && low.len() > 7000, "{} states", low.len());
+        for half in [|hash: &(u64, u64)| hash.0, |hash: &(u64, u64)| hash.1] {
+            let different: std::collections::BTreeSet<u64> = low.values().map(half).collect();
+            assert_eq!(different.len(), low.len());
+            // Each bit is set in about half of them.
+            for bit in 0..64 {
+                let set = different.iter().filter(|&&hash| hash >> bit & 1 == 1).count();
+                let percent = 100 * set / low.len();
+                assert!((45..55).contains(&percent), "bit {bit}: {percent} %");
+            }
+        }
+    }
+
     /// The outputs of the generator splitmix64 (Steele, Lea, Flood 2014) for the seed 0.
     #[test]
     fn scrambling_is_a_step_of_splitmix64() {
