@@ -191,6 +191,23 @@ mod tests {
         .budget_ms(200);
     }
 
+    /// Runs of bytes, and the nodes that have them, each as often as it is looked at.
+    #[test]
+    fn what_is_looked_at_is_counted() {
+        let chunk = crate::problem::ChunkId::from_index(0);
+        let segment = |begin, end, low, high| Segment { chunk, begin, end, low, high };
+        let mut problem = Problem::builder();
+        problem.chunk(0..4, 10);
+        let problem = problem.build().unwrap();
+        let mut taken = Taken::nothing([0, 1, 2].into_iter());
+        assert_eq!((taken.lowest(&[segment(0, 4, 0, 2)], &problem), taken.work), (0, 0));
+        taken.take(&[segment(0, 4, 0, 2)], 0);
+        taken.take(&[segment(1, 2, 0, 2)], 2);
+        assert_eq!((taken.lowest(&[segment(0, 4, 0, 2)], &problem), taken.work), (4, 7));
+        taken.clear();
+        assert_eq!(taken.work, 0);
+    }
+
     /// However many bodies they come from, bytes without holes are one run.
     #[test]
     fn runs_that_touch_are_one() {

@@ -122,3 +122,43 @@ pub(super) fn together(
         nodes
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_packings_the_smaller_stays_and_of_equals_the_first() {
+        let board = Board::new(3, 10);
+        for (size, offsets) in [(12, [1]), (7, [2]), (9, [3]), (7, [4])] {
+            board.packed(size, &offsets);
+        }
+        assert_eq!((board.standing(), board.is_over()), ((3, 7), false));
+        board.refuted(7);
+        assert_eq!((board.standing(), board.is_over()), ((7, 7), true));
+        assert_eq!(board.into_offsets(), Some(vec![2]));
+    }
+
+    /// The nodes of all but the first are counted on the board.
+    #[test]
+    fn as_many_threads_search_as_are_asked_for_and_there_are_cores() {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
+            let (board, searches) = (Board::new(0, 9), AtomicU64::new(0));
+            let mut asked_to_stop = 0;
+            let mut stop = |_, _| {
+                asked_to_stop += 1;
+                false
+            };
+            let nodes = together(asked, &board, &mut stop, |number, stop| {
+                searches.fetch_add(1, Ordering::Relaxed);
+                assert!(!stop(5, (0, 9)) && !stop(7 + number, (0, 9)));
+                7 + number
+            });
+            let run = run as u64;
+            assert_eq!((nodes, searches.into_inner(), asked_to_stop), (7, run, 2));
+            assert_eq!(board.helped(), (1..run).map(|number| 7 + number).sum::<u64>());
+            assert!(board.is_over());
+        }
+    }
+}
