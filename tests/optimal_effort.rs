@@ -120,8 +120,9 @@ struct Sum {
     /// Of questions whether they fit.
     yes: usize,
     no: usize,
-    /// Chunks that do not fit together.
+    /// Chunks that do not fit together, and the sets of which none can be left out.
     roots: usize,
+    irreducible: usize,
 }
 
 impl Sum {
@@ -135,11 +136,15 @@ impl Sum {
         let (low, high) = (outcome.lower_bound, outcome.pool_size);
         for capacity in [low.saturating_sub(1), low, u64::midpoint(low, high), high] {
             match fits(problem, capacity, limits, Observer::default()) {
-                Fit::Yes(_) => self.yes += 1,
+                Fit::Yes(layout) => {
+                    self.yes += 1;
+                    self.offsets += layout.offsets.iter().sum::<Bytes>();
+                }
                 Fit::No => {
                     let set = conflict(problem, capacity, limits, Observer::default()).unwrap();
                     self.no += 1;
                     self.roots += set.roots.len();
+                    self.irreducible += usize::from(set.irreducible);
                 }
                 Fit::Unknown => {}
             }

@@ -123,7 +123,7 @@ fn progress_goes_one_way() {
 
 #[test]
 fn a_question_of_a_capacity_tells_its_own_bounds() {
-    let problem = hard();
+    let problem = hard().with_alignment(64, 0).unwrap();
     let capacity = problem.lower_bound().bytes;
     let mut searched = 0;
     let mut progress = |p: &Progress| {
