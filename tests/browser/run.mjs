@@ -49,7 +49,9 @@ async function shows_the_plan(page, plan) {
   const seen = plan.chunks.filter((chunk) => chunk.size > 0 && own_begin(plan, chunk) < chunk.end);
   assert.equal(await page.value("Number(document.getElementById('map').dataset.chunks)"), seen.length);
   const summary = await page.text("#summary");
-  assert(summary.startsWith(`${plan.chunks.length} chunks, ${plan.steps} steps; pool`), summary);
+  const counted = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+  const start = `${counted(plan.chunks.length, "chunk")}, ${counted(plan.steps, "step")}; pool`;
+  assert(summary.startsWith(start), summary);
   assert(plan.pool_size < 1024 || summary.includes(`(${grouped(plan.pool_size)} B)`), summary);
 }
 
