@@ -103,12 +103,15 @@ pub(super) struct Orders {
 impl Orders {
     /// None if it is no use: without staircases, or with too many pairs.
     pub(super) fn new(inst: &Instance) -> Option<Self> {
-        let total = parts(inst).flat_map(|(_, parts)| parts.into_iter().map(|part| part.high));
-        let total = total.fold(inst.align, u64::saturating_add);
-        if inst.odds.is_empty()
-            || inst.bodies() > MANY_BODIES
-            || i64::try_from(total).map_or(true, |total| total > FAR)
-        {
+        if inst.odds.is_empty() || inst.bodies() > MANY_BODIES {
+            return None;
+        }
+        // All bodies on one another, each at a multiple of the alignment, must be lower than FAR.
+        let highs = parts(inst).flat_map(|(_, parts)| parts.into_iter().map(|part| part.high));
+        let total = highs
+            .map(|high| high.checked_next_multiple_of(inst.align).unwrap_or(u64::MAX))
+            .fold(inst.align, u64::saturating_add);
+        if total >= FAR.unsigned_abs() {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;
@@ -313,8 +316,10 @@ impl Orders {
             self.pairs[at].faults += 1;
             return false;
         };
-        let stands = (up == -FAR || (self.lift(a, b, up) && self.press(b, a, -up)))
-            && (down == FAR || (self.lift(b, a, -down) && self.press(a, b, down)));
+        let stands = self.lift(a, b, up)
+            && self.press(b, a, -up)
+            && self.lift(b, a, -down)
+            && self.press(a, b, down);
         self.pairs[at].faults += u64::from(!stands);
         stands
     }
@@ -450,6 +455,30 @@ mod tests {
             let on = |body| section.iter().find(|slice| slice.body == body);
             on(a).zip(on(b)).is_none_or(|(a, b)| a.high <= b.low + above || b.high + above <= a.low)
         })
+    }
+
+    /// Chains of few bytes, but each at a multiple of an alignment: what is too high is not refuted.
+    #[test]
+    fn what_is_too_high_to_be_counted_is_left_to_the_valleys() {
+        for (shift, used) in [(50, true), (57, false)] {
+            let mut problem = crate::Problem::builder().alignment(1 << shift);
+            for _ in 0..12 {
+                let whole = problem.chunk(0..2, 100);
+                let part = problem.chunk(1..3, 50);
+                problem.overwrite(part, whole, 1);
+            }
+            let problem = problem.build().unwrap();
+            let inst = instance(&problem);
+            let orders = Orders::new(&inst);
+            assert_eq!(orders.is_some(), used, "2^{shift}");
+            if let Some(mut orders) = orders {
+                assert_eq!(orders.decide(u64::MAX, 1, &mut always), End::Packed);
+                assert_eq!(orders.decide((12 << shift) - 1, 1, &mut always), End::Packed);
+            }
+            let planner = crate::Planner::new().strategy(crate::Strategy::Optimal);
+            let plan = planner.plan_problem(&problem).unwrap();
+            assert_eq!((plan.pool_size, plan.lower_bound), (12 << shift, 12 << shift));
+        }
     }
 
     #[test]
