@@ -233,6 +233,31 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     assert!(words.contains("of them are alive, 1 B more than there are."));
 }
 
+/// Three chains that need more than is ever alive of them, as only a search can tell, among more small
+/// chunks than are searched: what a crowded part needs, all need, and it alone is the conflict.
+#[test]
+fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
+    let mut problem = Problem::builder();
+    let first = problem.chunk(0..1, 19_926);
+    let over_first = problem.chunk(0..3, 1_475);
+    let second = problem.chunk(1..2, 45_326);
+    let third = problem.chunk(0..1, 11_140);
+    let over_third = problem.chunk(0..3, 8_210);
+    problem.overwrite(over_first, first, 15_905).overwrite(over_third, third, 1_784);
+    for at in 0..5200 {
+        problem.chunk(10 + at..12 + at, 1 + at % 7);
+    }
+    let problem = problem.build().unwrap();
+    let limits = Limits::default();
+    let outcome = optimize(&problem, None, &limits, Observer::default());
+    assert_eq!(problem.lower_bound().bytes, 55_011);
+    assert_eq!((outcome.pool_size, outcome.lower_bound), (59_341, 59_341));
+    assert_eq!(fits(&problem, 59_340, &limits, Observer::default()), Fit::No);
+    let conflict = conflict(&problem, 59_340, &limits, Observer::default());
+    let roots = vec![first, second, third];
+    assert_eq!(conflict, Some(Conflict { roots, irreducible: true }));
+}
+
 #[test]
 fn nothing_to_place_needs_nothing() {
     let problem = Problem::builder().build().unwrap();

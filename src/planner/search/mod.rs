@@ -436,6 +436,15 @@ pub fn conflict(
             }
         }
     }
+    if roots.len() > LARGE {
+        // A crowded part of it was refuted.
+        let greedy = Greedy::new(problem);
+        let mut cores = CROWDS.map(|crowd| greedy.crowded(bound.bytes / 100 * crowd)).into_iter();
+        let refuted =
+            cores.find(|core| decide(problem, core, capacity, limits, &mut report) == Fit::No);
+        roots = refuted.unwrap_or(roots);
+        roots.sort_by_key(|&root| problem.padded_size(root));
+    }
     // Leave out runs of half the set, of a quarter, and so on down to single roots.
     let mut run = roots.len().div_ceil(2);
     loop {
