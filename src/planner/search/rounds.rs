@@ -3,7 +3,8 @@
 //! The time of one search has a heavy tail: one order of trying finds a packing in a hundred nodes
 //! where another needs a billion. So the search runs in rounds of few nodes, seldom more (Luby's
 //! sequence), each with another order, another taste in sections and a little noise. Rounds
-//! remember what was refuted, and where; any round that ends is a proof.
+//! remember what was refuted, and where; any round that ends is a proof. Where there are staircases,
+//! the orders have as many nodes first.
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
 
@@ -28,7 +29,7 @@ pub(super) struct Rounds<'a> {
     tree: Tree,
     refuted: Refuted,
     /// The other way, if there are staircases.
-    pub(super) orders: Option<Orders>,
+    pub orders: Option<Orders>,
     /// Whether it found the last packing.
     in_order: bool,
     round: u64,

@@ -598,7 +598,7 @@ pub(super) mod tests {
                 (0..20).flat_map(move |waste| (0..20).map(move |hangs| (floor, waste, hangs)))
             }) {
                 sky.reset(limit + more);
-                // Waste below a floor is what an odd body lies on that is gone; here, the rest of a rise.
+                // All that was raised above the floor is waste.
                 for x in 0..2 {
                     sky.raise(x, floor + waste + more);
                 }
