@@ -16,6 +16,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
     let limits = Limits { nodes, ..Limits::default() };
     let outcome = optimize(&problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL, true), "{}", tiles.len());
+    assert!(matches!(fits(&problem, POOL, &limits, Observer::default()), Fit::Yes(_)));
 }
 
 #[test]

@@ -322,11 +322,11 @@ fn climb(
 ) -> Climb {
     let inst = Instance::new(problem, roots);
     let step = inst.unit * inst.align;
-    // Every pool that the search makes is a multiple of the step, and some smallest one is.
-    let bound = outcome.lower_bound.div_ceil(step) * inst.align;
+    // Every pool that the search makes is a multiple of the step, and some smallest one is. So is the
+    // bound: what is alive at the peak is among the roots.
+    debug_assert!(outcome.lower_bound.is_multiple_of(step));
     let best = outcome.pool_size.div_ceil(step) * inst.align;
-    let bound = bound.max(inst.bound());
-    let board = Board::new(bound, best);
+    let board = Board::new(outcome.lower_bound / inst.unit, best);
     let whole = roots.len() == problem.roots().count();
     let mut stop = |nodes, _| {
         let (bound, best) = board.standing();
@@ -338,10 +338,7 @@ fn climb(
     });
     report.before += nodes + board.helped();
     outcome.nodes = report.before;
-    // A part of the chains may have larger steps than all: of it only a refuted limit says more than
-    // was known, not the rounding.
-    let proven = board.standing().0;
-    let bound = if whole || proven > bound { proven * inst.unit } else { outcome.lower_bound };
+    let bound = board.standing().0 * inst.unit;
     let bases = board.into_offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
