@@ -34,6 +34,18 @@ fn tiled(tiles: &[Tile]) -> Problem {
     problem.build().unwrap()
 }
 
+/// Tilings with more and more staircases.
+fn stepped() -> impl Iterator<Item = Problem> {
+    let tilings = (1..7).flat_map(|seed| [guillotine(50, seed), pinwheel(33, seed)]);
+    tilings.flat_map(|tiles| {
+        [1000, 10, 4, 2].map(|one_in| {
+            let mut problem = Problem::builder();
+            tilings::declare_stepped(&mut problem, &tiles, one_in);
+            problem.build().unwrap()
+        })
+    })
+}
+
 /// Chains whose chunks overwrite the upper or the lower part of the one before.
 fn staircases(chains: u64) -> Problem {
     let mut problem = Problem::builder().alignment(8).padding(3);
@@ -102,6 +114,7 @@ fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
         ),
         ("pinwheels", 1000, (1..13).map(|seed| tiled(&pinwheel(40, seed))).collect()),
         ("guillotine", 1000, (1..7).map(|seed| tiled(&guillotine(100, seed))).collect()),
+        ("tilings with staircases", 2000, stepped().collect()),
         ("staircases", 4000, (5..16).map(staircases).collect()),
         ("two parts", 2000, vec![two_parts()]),
         ("a crowd", 3000, vec![crowd()]),

@@ -7,16 +7,19 @@ use memplan::{
     Problem,
     planner::search::{Fit, Limits, Observer, fits, optimize},
 };
-use tilings::{POOL, Tile, declare, guillotine, pinwheel};
+use tilings::{POOL, Tile, declare, declare_stepped, guillotine, pinwheel};
 
 fn is_solved(tiles: &[Tile], nodes: u64) {
     let mut problem = Problem::builder();
     declare(&mut problem, tiles);
-    let problem = problem.build().unwrap();
+    is_packed(&problem.build().unwrap(), nodes);
+}
+
+fn is_packed(problem: &Problem, nodes: u64) {
     let limits = Limits { nodes, ..Limits::default() };
-    let outcome = optimize(&problem, None, &limits, Observer::default());
-    assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL, true), "{}", tiles.len());
-    assert!(matches!(fits(&problem, POOL, &limits, Observer::default()), Fit::Yes(_)));
+    let outcome = optimize(problem, None, &limits, Observer::default());
+    assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL, true), "{}", problem.len());
+    assert!(matches!(fits(problem, POOL, &limits, Observer::default()), Fit::Yes(_)));
 }
 
 #[test]
@@ -30,6 +33,19 @@ fn guillotine_tilings_are_packed_perfectly() {
 fn pinwheel_tilings_are_packed_perfectly() {
     for (tiles, seed) in [(5, 1), (17, 2), (65, 3), (65, 4), (129, 5), (257, 6), (257, 7)] {
         is_solved(&pinwheel(tiles, seed), 300_000);
+    }
+}
+
+/// A few staircases among plain chunks make a tiling hardly harder.
+#[test]
+fn tilings_with_some_staircases_are_packed_perfectly() {
+    let tilings = [guillotine(32, 1), guillotine(64, 2), pinwheel(33, 3), pinwheel(65, 4)];
+    for tiles in tilings {
+        for one_in in [1000, 10, 4, 2] {
+            let mut problem = Problem::builder();
+            declare_stepped(&mut problem, &tiles, one_in);
+            is_packed(&problem.build().unwrap(), 10_000);
+        }
     }
 }
 

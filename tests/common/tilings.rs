@@ -1,5 +1,7 @@
 //! Perfect packings: a rectangle of steps and bytes, cut into tiles.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use memplan::problem::ProblemBuilder;
 
 /// The height of what is cut, and so the smallest pool.
@@ -87,5 +89,21 @@ pub fn pinwheel(tiles: usize, seed: u64) -> Vec<Tile> {
 pub fn declare(problem: &mut ProblemBuilder, tiles: &[Tile]) {
     for tile in tiles {
         problem.chunk(tile.begin..tile.end, tile.high - tile.low);
+    }
+}
+
+/// The same, but one tile in so many is a staircase: from half of its life on it keeps two thirds of
+/// its bytes, the upper or the lower ones, and another chunk has the rest.
+pub fn declare_stepped(problem: &mut ProblemBuilder, tiles: &[Tile], one_in: usize) {
+    for (at, &Tile { begin, end, low, high }) in tiles.iter().enumerate() {
+        let (half, size, rest) = (u64::midpoint(begin, end), high - low, (high - low) / 3);
+        if at % one_in > 0 || half == begin || half + 1 == end || rest == 0 {
+            problem.chunk(begin..end, size);
+            continue;
+        }
+        let whole = problem.chunk(begin..half + 1, size);
+        let part = problem.chunk(half..end, size - rest);
+        problem.overwrite(part, whole, if (at / one_in).is_multiple_of(2) { rest } else { 0 });
+        problem.chunk(half + 1..end, rest);
     }
 }

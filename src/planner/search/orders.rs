@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::{
     instance::{Instance, Part},
-    rounds::UNIT,
+    rounds::{UNIT, weigh},
     tree::End,
 };
 
@@ -29,8 +29,12 @@ const MANY_BODIES: usize = 500;
 const MANY_PAIRS: usize = 5000;
 const MANY_MEETINGS: usize = 5_000_000;
 
-/// So many bodies are searched in one run.
-const FEW: usize = 12;
+/// The orders of so few bodies are soon tried: one long run.
+const FEW: usize = 20;
+
+/// The nodes of the first run of more bodies. It is short: where only some bodies are staircases, the
+/// valleys often need no more.
+const FIRST_RUN: u64 = 64;
 
 /// No offset and no difference is as large.
 const FAR: i64 = i64::MAX / 8;
@@ -95,9 +99,9 @@ pub(super) struct Orders {
     /// Scratch: of the bodies on a section, by highest end, the lowest begin, that end and the size.
     inside: Vec<[i64; 3]>,
     /// Choices tried.
-    pub nodes: u64,
+    nodes: u64,
     /// Pairs looked at.
-    pub work: u64,
+    work: u64,
 }
 
 impl Orders {
@@ -166,40 +170,31 @@ impl Orders {
         &self.offsets
     }
 
-    /// Searches under a limit for as many nodes as so many rounds have, or until `stop`, which is asked
-    /// with the nodes and the work so far.
+    /// How long the first run under a limit is; the others are longer and longer.
+    pub(super) fn first_run(&self, rounds: u64) -> u64 {
+        if self.tops.len() <= FEW { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
+    }
+
+    /// Searches under a limit from the beginning, until there are so many nodes more, or until `stop`,
+    /// which is asked with the nodes so far.
     pub(super) fn decide(
         &mut self,
         limit: u64,
-        rounds: u64,
-        stop: &mut impl FnMut(u64, u64) -> bool,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
     ) -> End {
         // All bodies on one another are not as high.
         let limit = i64::try_from(limit).map_or(FAR, |limit| limit.min(FAR));
-        // The orders of few bodies are soon tried. With more, each run is twice as long as the one
-        // before, and the last as long as all others.
-        let mut run = if self.tops.len() <= FEW { u64::MAX } else { UNIT / 2 };
-        let mut left = UNIT.saturating_mul(rounds);
-        let mut stopped = false;
-        while left > 0 && !stopped {
-            if left < run.saturating_mul(3) {
-                run = left;
-            }
-            let budget = self.nodes.saturating_add(run);
-            let end = self.run(limit, |nodes, work| {
-                stopped = stop(nodes, work);
-                stopped || nodes >= budget
-            });
-            if end != End::Spent {
-                return end;
-            }
-            left -= run;
-            run = run.saturating_mul(2);
-        }
-        End::Spent
+        let budget = self.nodes().saturating_add(nodes);
+        self.run(limit, |nodes| stop(nodes) || nodes >= budget)
     }
 
-    fn run(&mut self, limit: i64, mut stop: impl FnMut(u64, u64) -> bool) -> End {
+    /// Nodes so far. A node that looks at many pairs counts for several.
+    pub(super) fn nodes(&self) -> u64 {
+        weigh(self.nodes, self.work)
+    }
+
+    fn run(&mut self, limit: i64, mut stop: impl FnMut(u64) -> bool) -> End {
         self.trail.clear();
         self.frames.clear();
         self.open.clear();
@@ -234,7 +229,7 @@ impl Orders {
             }
             self.nodes += 1;
             self.work += (self.pairs.len() + self.sections.len()) as u64 / 8;
-            if stop(self.nodes, self.work) {
+            if stop(self.nodes()) {
                 return End::Spent;
             }
         }
@@ -438,14 +433,14 @@ fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::planner::search::{
         instance::tests::{instance, random_problem},
         rounds::Rounds,
     };
 
-    fn always(_: u64, _: u64) -> bool {
+    fn always(_: u64) -> bool {
         false
     }
 
@@ -472,8 +467,8 @@ mod tests {
             let orders = Orders::new(&inst);
             assert_eq!(orders.is_some(), used, "2^{shift}");
             if let Some(mut orders) = orders {
-                assert_eq!(orders.decide(u64::MAX, 1, &mut always), End::Packed);
-                assert_eq!(orders.decide((12 << shift) - 1, 1, &mut always), End::Packed);
+                assert_eq!(orders.decide(u64::MAX, UNIT, &mut always), End::Packed);
+                assert_eq!(orders.decide((12 << shift) - 1, UNIT, &mut always), End::Packed);
             }
             let planner = crate::Planner::new().strategy(crate::Strategy::Optimal);
             let plan = planner.plan_problem(&problem).unwrap();
@@ -509,7 +504,7 @@ mod tests {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let Some(mut orders) = Orders::new(&instance(&problem)) else { return Ok(()) };
-            orders.run(1000, |_, _| true);
+            orders.run(1000, |_| true);
             for at in 0..orders.pairs.len() {
                 let [a, b] = orders.pairs[at].bodies;
                 for body in [a, b] {
@@ -563,7 +558,7 @@ mod tests {
             let Some(mut orders) = Orders::new(&inst) else { return Ok(()) };
             let mut told = Vec::new();
             for limit in inst.bound()..inst.bound() + 6 {
-                let end = orders.decide(limit, 1000, &mut always);
+                let end = orders.decide(limit, 1_000_000, &mut always);
                 told.push(end);
                 if end == End::Packed {
                     let at = |body: usize| i64::try_from(orders.offsets()[body]).unwrap();
@@ -609,7 +604,7 @@ mod tests {
             for limit in inst.bound()..inst.bound() + 4 {
                 let end = valleys.decide(limit, 8, u64::MAX, &mut |_| false);
                 let known = end != End::Spent;
-                assert!(!known || orders.decide(limit, 8, &mut always) == end, "{problem:#?}");
+                assert!(!known || orders.decide(limit, 8000, &mut always) == end, "{problem:#?}");
             }
             Ok(())
         })
@@ -629,7 +624,7 @@ mod tests {
         let inst = instance(&problem);
         let mut orders = Orders::new(&inst).unwrap();
         let limit = 1_000_000_000;
-        assert_eq!(orders.decide(limit, 1, &mut always), End::Packed);
+        assert_eq!(orders.decide(limit, UNIT, &mut always), End::Packed);
         // Each of the three above the next.
         orders.trail.clear();
         orders.low.fill(0);
@@ -645,19 +640,23 @@ mod tests {
         assert!(orders.work - before < 100, "{} pairs looked at", orders.work - before);
     }
 
-    /// A few bodies are searched in one run, more in several; all together have the nodes of the rounds.
     #[test]
-    fn rounds_have_their_nodes() {
-        for chains in [12, 13, 30] {
+    fn a_run_has_its_nodes() {
+        for (chains, first) in [(20, 5 * UNIT), (21, FIRST_RUN)] {
             let problem = interlocking(chains);
             let inst = instance(&problem);
             let mut orders = Orders::new(&inst).unwrap();
-            let mut last = 0;
-            let end = orders.decide(inst.bound(), 5, &mut |nodes, _| {
-                last = nodes;
-                false
-            });
-            assert_eq!((end, orders.nodes, last), (End::Spent, 5 * UNIT, 5 * UNIT), "{chains}");
+            assert_eq!(orders.first_run(5), first);
+            for runs in 1..4 {
+                let mut last = 0;
+                let end = orders.decide(inst.bound(), first, &mut |nodes| {
+                    last = nodes;
+                    false
+                });
+                assert_eq!((end, orders.nodes()), (End::Spent, last));
+                // A node may count for several.
+                assert!((runs * first..runs * (first + 20)).contains(&last), "{last} of {first}");
+            }
         }
     }
 
@@ -667,19 +666,17 @@ mod tests {
         let inst = instance(&problem);
         let mut orders = Orders::new(&inst).unwrap();
         let mut asked = Vec::new();
-        let end = orders.decide(inst.bound(), 9, &mut |nodes, work| {
-            asked.push((nodes, work));
+        let end = orders.decide(inst.bound(), 9000, &mut |nodes| {
+            asked.push(nodes);
             asked.len() == 3
         });
-        assert_eq!(end, End::Spent);
-        let nodes: Vec<u64> = asked.iter().map(|asked| asked.0).collect();
-        assert_eq!(nodes, [1, 2, 3]);
-        assert!(asked.is_sorted_by_key(|asked| asked.1) && asked[0].1 > 0);
-        assert_eq!(orders.nodes, 3);
+        assert_eq!((end, orders.nodes), (End::Spent, 3));
+        assert!(asked.is_sorted_by(|a, b| a < b) && asked[0] > 0 && asked[2] == orders.nodes());
+        assert!(orders.work > 0);
     }
 
     /// Staircases that leave many orders open.
-    fn interlocking(chains: u64) -> crate::Problem {
+    pub(in crate::planner::search) fn interlocking(chains: u64) -> crate::Problem {
         let mut problem = crate::Problem::builder();
         for at in 0..chains {
             let size = 100 + at * 37 % 60;

@@ -4,7 +4,7 @@
 //! where another needs a billion. So the search runs in rounds of few nodes, seldom more (Luby's
 //! sequence), each with another order, another taste in sections and a little noise. Rounds
 //! remember what was refuted, and where; any round that ends is a proof. Where there are staircases,
-//! the orders have as many nodes first.
+//! the orders take turns with the valleys.
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
 
@@ -69,8 +69,13 @@ impl<'a> Rounds<'a> {
 
     /// Nodes so far. A node that looks at many bodies counts for several.
     pub(super) fn nodes(&self) -> u64 {
-        let orders = self.orders.as_ref().map_or(0, |orders| weigh(orders.nodes, orders.work));
-        orders + weigh(self.tree.nodes, self.valleys.work())
+        self.spent().into_iter().sum()
+    }
+
+    /// The nodes of the orders and those in valleys.
+    fn spent(&self) -> [u64; 2] {
+        let in_order = self.orders.as_ref().map_or(0, Orders::nodes);
+        [in_order, weigh(self.tree.nodes, self.valleys.work())]
     }
 
     /// Searches under a limit for so many rounds, until there are `last` nodes, or until `stop`.
@@ -93,21 +98,31 @@ impl<'a> Rounds<'a> {
             stopped = stopped || nodes >= last;
             stopped
         };
-        let in_valleys = weigh(self.tree.nodes, self.valleys.work());
-        if let Some(orders) = &mut self.orders {
-            let end = orders
-                .decide(limit, rounds, &mut |nodes, work| stop(in_valleys + weigh(nodes, work)));
-            self.in_order = end == End::Packed;
-            if end != End::Spent {
-                return end;
-            }
-        }
-        let in_order = self.nodes() - in_valleys;
-        let unit = UNIT + 2 * self.inst.bodies() as u64;
+        let before = self.spent();
+        let bodies = self.inst.bodies() as u64;
+        let staircases = self.inst.odds.len() as u64;
+        let mut run = self.orders.as_ref().map_or(0, |orders| orders.first_run(rounds));
         for round in 0..rounds {
-            if stop(self.nodes()) {
+            // The orders go first, and have the more nodes the more bodies are staircases.
+            let [in_order, in_valleys] = loop {
+                let spent = self.spent();
+                let share = (spent[1] - before[1]) * staircases * 4;
+                match &mut self.orders {
+                    Some(orders) if (spent[0] - before[0]) * bodies <= share => {
+                        let end = orders.decide(limit, run, &mut |nodes| stop(nodes + spent[1]));
+                        self.in_order = end == End::Packed;
+                        if end != End::Spent || stop(self.nodes()) {
+                            return end;
+                        }
+                        run = run.saturating_mul(4);
+                    }
+                    _ => break spent,
+                }
+            };
+            if stop(in_order + in_valleys) {
                 break;
             }
+            let unit = UNIT + 2 * bodies;
             let budget = unit.saturating_mul(luby(round / KEYS.len() as u64 + 1));
             let budget = self.tree.nodes.saturating_add(budget);
             self.order();
@@ -169,7 +184,8 @@ fn index(small: u64) -> usize {
     usize::try_from(small).unwrap_or(0)
 }
 
-fn weigh(nodes: u64, work: u64) -> u64 {
+/// Nodes, and what was looked at in them.
+pub(super) fn weigh(nodes: u64, work: u64) -> u64 {
     nodes + work / 64
 }
 
@@ -187,7 +203,10 @@ pub(super) fn luby(mut i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::search::instance::tests::{instance, random_problem};
+    use crate::planner::search::{
+        instance::tests::{instance, random_problem},
+        orders::tests::interlocking,
+    };
 
     #[test]
     fn rounds_have_the_lengths_of_lubys_sequence() {
@@ -199,6 +218,35 @@ mod tests {
     #[test]
     fn sixty_four_bodies_looked_at_are_a_node_more() {
         assert_eq!([weigh(5, 0), weigh(5, 63), weigh(5, 64), weigh(5, 640)], [5, 5, 6, 15]);
+    }
+
+    /// Neither way is kept waiting: the orders begin, and then go on when it is their turn again.
+    #[test]
+    fn orders_and_valleys_take_turns() {
+        let problem = interlocking(30);
+        let inst = instance(&problem);
+        let mut rounds = Rounds::new(&inst, 0);
+        let (mut told, mut last, mut spent) = (Vec::new(), [0, 0], 0);
+        for limit in (inst.bound()..).step_by(60) {
+            let end = rounds.decide(limit, 4, u64::MAX, &mut |nodes| {
+                told.push(nodes);
+                false
+            });
+            let now = rounds.spent();
+            let [in_order, in_valleys] = [now[0] - last[0], now[1] - last[1]];
+            last = now;
+            match end {
+                End::Packed => break,
+                End::Refuted => {}
+                // All bodies are staircases.
+                End::Spent => {
+                    spent += 1;
+                    assert!(in_valleys > 4 * UNIT && in_order > 2 * in_valleys, "{now:?}");
+                    assert!(in_order < 20 * in_valleys, "{now:?}");
+                }
+            }
+        }
+        assert!(spent > 0 && told.is_sorted(), "{told:?}");
     }
 
     /// The bodies in the order of the present round.
