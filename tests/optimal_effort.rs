@@ -104,8 +104,8 @@ fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
         ("flat", 3000, vec![plain(hard::flat())]),
         (
             "the beginning of flat",
-            20_000,
-            [50, 60, 70].map(|chunks| plain(hard::flat().into_iter().take(chunks))).into(),
+            60_000,
+            [50, 60].map(|chunks| plain(hard::flat().into_iter().take(chunks))).into(),
         ),
         (
             "in steps of 64 bytes",

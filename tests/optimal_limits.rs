@@ -115,7 +115,7 @@ fn progress_goes_one_way() {
         let limits = Limits { nodes: 100_000, ..Limits::default() };
         let observer = Observer { cancel: None, progress: Some(&mut progress) };
         let outcome = optimize(&problem, None, &limits, observer);
-        assert!(told.len() > 20, "{} calls", told.len());
+        assert!((20..1000).contains(&told.len()), "{} calls", told.len());
         assert!(told.is_sorted_by_key(|p| p.nodes) && told.is_sorted_by_key(|p| p.lower_bound));
         assert!(told.is_sorted_by(|a, b| a.best >= b.best));
         let last = told[told.len() - 1];

@@ -185,6 +185,17 @@ mod tests {
     }
 
     #[test]
+    fn of_many_bodies_only_the_first_orders_are_tried() {
+        for (bodies, orders) in [(MANY, KEYS.len()), (MANY + 1, 2)] {
+            let mut problem = Problem::builder();
+            for at in 0..bodies as u64 {
+                problem.chunk(at..at + 1, 1);
+            }
+            assert_eq!(Greedy::new(&problem.build().unwrap()).orders().len(), orders);
+        }
+    }
+
+    #[test]
     fn a_body_knows_its_life_its_size_and_its_crowd() {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;

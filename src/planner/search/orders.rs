@@ -640,6 +640,16 @@ pub(super) mod tests {
         assert!(orders.work - before < 100, "{} pairs looked at", orders.work - before);
     }
 
+    /// Few pairs that meet very often take much time and room, too.
+    #[test]
+    fn pairs_that_meet_too_often_are_left_to_the_valleys() {
+        for (sections, used) in [(3900, true), (4100, false)] {
+            let slices = || (0..50).map(|body| Slice { body, low: 0, high: 1 }).collect();
+            let sections: Vec<Vec<Slice>> = (0..sections).map(|_| slices()).collect();
+            assert_eq!(pairs(&sections, 50, 1).map(|pairs| pairs.len()), used.then_some(1225));
+        }
+    }
+
     #[test]
     fn a_run_has_its_nodes() {
         for (chains, first) in [(20, 5 * UNIT), (21, FIRST_RUN)] {

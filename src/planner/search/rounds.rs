@@ -242,7 +242,7 @@ mod tests {
                 End::Spent => {
                     spent += 1;
                     assert!(in_valleys > 4 * UNIT && in_order > 2 * in_valleys, "{now:?}");
-                    assert!(in_order < 20 * in_valleys, "{now:?}");
+                    assert!(in_order < 16 * in_valleys, "{now:?}");
                 }
             }
         }

@@ -202,7 +202,7 @@ impl<'a> Skyline<'a> {
         self.jump(x);
     }
 
-    /// Lets the floor of a section jump over the reserved parts that it meets.
+    /// Lets the floor of a section that was touched jump over the reserved parts that it meets.
     fn jump(&mut self, x: usize) {
         while let Some(&(low, high)) = self.reserved[x].last() {
             if low != self.floor[x] {
@@ -214,7 +214,6 @@ impl<'a> Skyline<'a> {
             self.above[x] -= high - low;
             self.floor[x] = high;
             self.base[x] = high;
-            self.touch(x..x + 1);
         }
     }
 
@@ -235,7 +234,6 @@ impl<'a> Skyline<'a> {
                     self.above[x] += high - low;
                     self.floor[x] = low;
                     self.base[x] = base;
-                    self.touch(x..x + 1);
                 }
                 None => {}
             }
@@ -330,13 +328,13 @@ impl<'a> Skyline<'a> {
     /// A hash of a component: what is yet to come, and the room that it has. Independent of
     /// everything outside, and of the limit if the room is the same.
     pub(super) fn hash(&mut self, left: usize, right: usize) -> (u64, u64) {
-        let (mut a, mut b) = (scramble(((left as u64) << 32) | right as u64), 0);
+        let (mut a, mut b) = (0u64, 0);
         for x in left..right {
             if self.hashes[x].0 < self.stamp[x] {
                 self.hashes[x] = self.hash_section(x);
             }
             let (_, c, d) = self.hashes[x];
-            a = c.wrapping_add(a);
+            a = a.wrapping_add(c);
             b ^= d;
         }
         (a, b)

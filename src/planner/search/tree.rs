@@ -180,13 +180,12 @@ impl Tree {
         let mut x = left;
         while x < right {
             let start = x;
-            let mut live = sky.live(x);
             x += 1;
             while x < right && sky.cross[x] + sky.odd_cross[x] > 0 {
-                live |= sky.live(x);
                 x += 1;
             }
-            if live {
+            // What crosses a boundary is over both its sections.
+            if sky.live(start) {
                 self.pendings.push(Pending { left: start, right: x, parent, below: pending });
                 pending = self.pendings.len() - 1;
             }

@@ -306,7 +306,7 @@ impl<'a> Valleys<'a> {
         let (mut force, mut raise) = (None, None);
         for x in v.left..v.right {
             let crossing = self.sky.rem[x] - self.survey.cells[x].inside;
-            if crossing > 0 && (v.bank > limit || crossing > limit - v.bank) {
+            if crossing > limit.saturating_sub(v.bank) {
                 self.faults[x] += 1;
                 return Look::Dead;
             }
