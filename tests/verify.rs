@@ -407,6 +407,7 @@ fn a_variable_may_be_updated_through_a_view() {
 #[rstest]
 #[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
 #[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)), "y")]
+#[case::behind_the_last(|p: &mut Plan| p.chunks[0].overwrites = Some((p.chunks.len(), 0)), "y")]
 fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();

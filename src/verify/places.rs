@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
-    sequence::{Origin, Tensor, TensorId},
+    sequence::{Origin, TensorId},
     verify::{Field, Violation},
 };
 
@@ -100,30 +100,19 @@ pub(super) fn of_tensors(
             None => Place::Supplied(id(at), 0),
             // Supplied, and outside the pool: in its own memory, wherever that is.
             Some(Place::Supplied(supplied, offset))
-                if !produced && (supplied, offset) != (id(at), 0)
-                    || reaches_beyond(sequence.tensor(supplied), offset, tensor) =>
+                if !produced && (supplied, offset) != (id(at), 0) =>
             {
                 violations.push(Violation::NotSupplied {
                     tensor: tensor.name.to_string(),
                     supplied: sequence.tensor(supplied).name.to_string(),
                     offset,
                 });
-                if produced {
-                    Place::Supplied(supplied, offset)
-                } else {
-                    Place::Supplied(id(at), 0)
-                }
+                Place::Supplied(id(at), 0)
             }
             Some(place) => place,
         });
     }
     result
-}
-
-/// Whether a tensor at this offset in a supplied one would end after it.
-fn reaches_beyond(supplied: &Tensor, offset: Bytes, tensor: &Tensor) -> bool {
-    let end = tensor.size.and_then(|size| offset.checked_add(size));
-    supplied.size.is_some_and(|room| end.is_none_or(|end| end > room))
 }
 
 fn id(at: usize) -> TensorId {
