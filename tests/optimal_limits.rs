@@ -241,8 +241,6 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     assert!(words.contains("of them are alive, 1 B more than there are."));
 }
 
-/// Three chains that need more than is ever alive of them, as only a search can tell, among more small
-/// chunks than are searched: what a crowded part needs, all need, and it alone is the conflict.
 /// Three chains that need 59 341 bytes, though never more than 55 011 of them are alive.
 fn interlocked(problem: &mut ProblemBuilder) -> Vec<ChunkId> {
     let first = problem.chunk(0..1, 19_926);
@@ -254,6 +252,8 @@ fn interlocked(problem: &mut ProblemBuilder) -> Vec<ChunkId> {
     vec![first, second, third]
 }
 
+/// Among more small chunks than are searched: what a crowded part needs, all need, and it alone is the
+/// conflict.
 #[test]
 fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     let mut problem = Problem::builder();
