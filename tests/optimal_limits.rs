@@ -2,6 +2,8 @@
 
 #[path = "common/hard.rs"]
 mod hard;
+#[path = "common/tilings.rs"]
+mod tilings;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -241,14 +243,14 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     assert!(words.contains("of them are alive, 1 B more than there are."));
 }
 
-/// Three chains that need 59 341 bytes, though never more than 55 011 of them are alive.
-fn interlocked(problem: &mut ProblemBuilder) -> Vec<ChunkId> {
-    let first = problem.chunk(0..1, 19_926);
-    let over_first = problem.chunk(0..3, 1_475);
-    let second = problem.chunk(1..2, 45_326);
-    let third = problem.chunk(0..1, 11_140);
-    let over_third = problem.chunk(0..3, 8_210);
-    problem.overwrite(over_first, first, 15_905).overwrite(over_third, third, 1_784);
+/// Three chains that need 59 341 units, though never more than 55 011 of them are alive.
+fn interlocked(problem: &mut ProblemBuilder, unit: Bytes) -> Vec<ChunkId> {
+    let first = problem.chunk(0..1, 19_926 * unit);
+    let over_first = problem.chunk(0..3, 1_475 * unit);
+    let second = problem.chunk(1..2, 45_326 * unit);
+    let third = problem.chunk(0..1, 11_140 * unit);
+    let over_third = problem.chunk(0..3, 8_210 * unit);
+    problem.overwrite(over_first, first, 15_905 * unit).overwrite(over_third, third, 1_784 * unit);
     vec![first, second, third]
 }
 
@@ -257,7 +259,7 @@ fn interlocked(problem: &mut ProblemBuilder) -> Vec<ChunkId> {
 #[test]
 fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     let mut problem = Problem::builder();
-    let roots = interlocked(&mut problem);
+    let roots = interlocked(&mut problem, 1);
     for at in 0..5200 {
         problem.chunk(10 + at..12 + at, 1 + at % 7);
     }
@@ -271,11 +273,32 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     assert_eq!(conflict, Some(Conflict { roots, irreducible: true }));
 }
 
+/// The first part raises the bound above all live bytes. What is crowded is not counted from there: the
+/// tiling in the second part, four fifths as high as the peak, is searched all the same.
+#[test]
+fn a_raised_bound_leaves_no_crowded_part_out() {
+    let mut problem = Problem::builder();
+    interlocked(&mut problem, 1000);
+    for tile in tilings::pinwheel(129, 3) {
+        problem.chunk(tile.begin + 10..tile.end + 10, 43 * (tile.high - tile.low));
+    }
+    for at in 0..5200 {
+        problem.chunk(100_000 + at..100_002 + at, 1 + at % 7);
+    }
+    let problem = problem.build().unwrap();
+    let start = |nodes| {
+        let limits = Limits { nodes, ..Limits::default() };
+        optimize(&problem, None, &limits, Observer::default())
+    };
+    assert!(start(0).pool_size > 59_341_000, "there is something to search for");
+    assert_eq!(start(50_000).pool_size, 59_341_000);
+}
+
 /// All that is alive at the peak fits, even though it fills the capacity.
 #[test]
 fn a_conflict_need_not_be_at_the_peak() {
     let mut problem = Problem::builder();
-    let roots = interlocked(&mut problem);
+    let roots = interlocked(&mut problem, 1);
     problem.chunk(5..6, 59_340);
     let problem = problem.build().unwrap();
     assert_eq!(problem.lower_bound().bytes, 59_340);

@@ -265,9 +265,11 @@ fn search(
         climb_and_complete(problem, &roots, greedy, outcome, limits, report);
         return;
     }
+    // Not of a bound that a search has raised: each core holds the one before, and the peak.
+    let live = outcome.lower_bound;
     let mut left = limits.nodes;
     for crowd in CROWDS {
-        let core = greedy.crowded(outcome.lower_bound / 100 * crowd);
+        let core = greedy.crowded(live / 100 * crowd);
         let limits = Limits { nodes: left / 3 * 2, ..*limits };
         let nodes = climb_and_complete(problem, &core, greedy, outcome, &limits, report);
         left = left.saturating_sub(nodes);
@@ -299,7 +301,7 @@ fn climb_and_complete(
 /// Problems of more chains are not searched whole.
 const LARGE: usize = 5000;
 
-/// How crowded a step of the core is, in percent of the lower bound.
+/// How crowded a step of the core is, in percent of the live bytes.
 const CROWDS: [Bytes; 3] = [95, 90, 80];
 
 /// What came of packing some of the roots.
