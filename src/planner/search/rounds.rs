@@ -98,26 +98,25 @@ impl<'a> Rounds<'a> {
             stopped = stopped || nodes >= last;
             stopped
         };
-        let before = self.spent();
+        let [orders_before, valleys_before] = self.spent();
         let bodies = self.inst.bodies() as u64;
         let staircases = self.inst.odds.len() as u64;
         let mut run = self.orders.as_ref().map_or(0, |orders| orders.first_run(rounds));
         for round in 0..rounds {
             // The orders go first, and have the more nodes the more bodies are staircases.
             let [in_order, in_valleys] = loop {
-                let spent = self.spent();
-                let share = (spent[1] - before[1]) * staircases * 4;
-                match &mut self.orders {
-                    Some(orders) if (spent[0] - before[0]) * bodies <= share => {
-                        let end = orders.decide(limit, run, &mut |nodes| stop(nodes + spent[1]));
-                        self.in_order = end == End::Packed;
-                        if end != End::Spent || stop(self.nodes()) {
-                            return end;
-                        }
-                        run = run.saturating_mul(4);
-                    }
-                    _ => break spent,
+                let [in_order, in_valleys] = self.spent();
+                let had = (in_order - orders_before) * bodies;
+                let due = (in_valleys - valleys_before) * staircases * 4;
+                let Some(orders) = self.orders.as_mut().filter(|_| had <= due) else {
+                    break [in_order, in_valleys];
+                };
+                let end = orders.decide(limit, run, &mut |nodes| stop(nodes + in_valleys));
+                self.in_order = end == End::Packed;
+                if end != End::Spent || stop(self.nodes()) {
+                    return end;
                 }
+                run = run.saturating_mul(4);
             };
             if stop(in_order + in_valleys) {
                 break;
