@@ -133,7 +133,7 @@ const PINWHEEL: &str = "id,lower,upper,size\n\
     12,1134,2947,207889\n13,2947,3631,276695\n14,2947,3400,353513\n15,3400,4096,169977\n\
     16,2369,4096,188090\n";
 
-/// Nor can a search that ends after a node tell.
+/// A search that ends after one node cannot decide either.
 #[test]
 fn a_capacity_may_take_more_effort_than_there_is() {
     let fits = |effort| {
@@ -264,7 +264,7 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// Nothing is called proven that is not, and chunks keep their names.
+/// Only proven pools are called proven, and chunks keep their names.
 #[test]
 fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -359,7 +359,7 @@ fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
         let plan = folder.path().join(name).display().to_string();
         assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
         assert_eq!(memplan(&["verify", EXAMPLE, &plan]).code, 0);
-        // A CSV file says no alignment: its offsets are looked at.
+        // A CSV file states no alignment: its offsets are checked instead.
         assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "64"]).code, code);
         assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "4096"]).code, 1);
     }
@@ -392,7 +392,7 @@ fn a_plan_is_executed_where_there_are_operators_to_run() {
     );
 }
 
-/// However the end of a name is written, it says the format.
+/// The ending of a name gives the format, in capitals or not.
 #[rstest]
 #[case::plan(&["plan", EXAMPLE], "X.JSON", "{\n  \"format\": \"memplan-plan/1\"")]
 #[case::convert(&["convert", EXAMPLE], "X.Csv", "id,lower,upper,size\n")]
@@ -536,7 +536,7 @@ fn words_in_rust_log_that_make_no_sense_are_told() {
     assert_eq!(memplan_with(&["plan", EXAMPLE], Some(""), "").err, "");
 }
 
-/// The simulation beside a plan is of the chunks as that plan places them.
+/// The simulation beside a plan places the chunks as that plan does.
 #[test]
 fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
     let folder = tempfile::tempdir().unwrap();

@@ -32,7 +32,7 @@ fn inputs(folder: &str) -> Vec<(PathBuf, Input)> {
         .collect()
 }
 
-/// What a strategy plans within seconds, without optimisation.
+/// The inputs that a strategy plans within seconds, without optimisation.
 fn is_quick(strategy: Strategy, chunks: usize) -> bool {
     match strategy {
         Strategy::TfliteMinCostFlow => chunks <= 400,

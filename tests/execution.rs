@@ -1,5 +1,5 @@
-//! Plans carried out on a shadow of the memory: what the planners and lowering did is checked from
-//! the operators and the offsets alone.
+//! Plans run on a shadow of the memory: this checks planners and lowering from the operators and the
+//! offsets alone.
 
 #![cfg(feature = "files")]
 

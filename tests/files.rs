@@ -222,7 +222,7 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
     assert!(error.starts_with(message), "{error}");
 }
 
-/// A CSV plan tells offsets alone: all else is the problem's, and who planned is not known.
+/// A CSV plan holds offsets alone: all else comes from the problem, and the strategy is unknown.
 #[test]
 fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
     let mut problem = Problem::builder();
@@ -244,7 +244,7 @@ fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
     assert_eq!(over.chunks[1].overwrites, Some((0, 0)));
 }
 
-/// What is wrong in a plan's lines is for `verify` to say, all at once.
+/// The reader accepts a wrong plan; `verify` lists all of its faults at once.
 #[test]
 fn a_wrong_csv_plan_is_read() {
     let problem = read_csv("id,lower,upper,size\n0,0,3,4\n1,0,3,4\n");

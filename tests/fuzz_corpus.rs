@@ -1,4 +1,4 @@
-//! What the fuzzers found worth keeping, once more.
+//! Replays the corpus of the fuzzers.
 
 #![cfg(feature = "cli")]
 

@@ -362,7 +362,7 @@ fn operators_of_one_name_are_verified() {
     assert_eq!(run.code, 0, "{}", run.out);
 }
 
-/// What a terminal would obey: colours, a bell, a title, text from right to left.
+/// Characters that a terminal would obey: colours, a bell, a title, text from right to left.
 const COMMANDS: &str = r"\u001b[31mred\u0007\u009b2J\u001b]0;title\u0007\r\n\u202e";
 
 #[test]
@@ -439,7 +439,7 @@ fn a_folder_is_no_file() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
-/// `memplan ... | head -c 1`, with much more to come.
+/// `memplan ... | head -c 1`, with much more output pending.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let (_folder, path) = file("many.csv", lines(20_000));
@@ -474,7 +474,7 @@ fn a_full_disk_is_told(#[case] args: &[&str]) {
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(words, "memplan: cannot write the result: No space left on device (os error 28)\n");
     assert_eq!(output.status.code(), Some(2));
-    // Nor can that be told now.
+    // That error cannot be printed now either.
     assert_eq!(command.stderr(full()).status().unwrap().code(), Some(2));
 }
 
@@ -492,7 +492,7 @@ fn a_full_disk_is_told_for_files_and_for_words() {
     {
         assert_refused(&memplan(&args), &path, "cannot write: No space left on device");
     }
-    // Words that nobody can read are no reason to fail otherwise.
+    // A message that cannot be printed does not change the exit code.
     for (args, code) in [(["plan", "nowhere.json"], 2), (["plan", EXAMPLE], 0)] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));

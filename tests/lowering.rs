@@ -1,5 +1,5 @@
-//! What lowering makes of dependencies: who shares memory, who is written over whom, who lives how
-//! long.
+//! Lowering decides from dependencies which tensors share memory, which chunks overwrite which, and how
+//! long each lives.
 
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, TensorPlace, lower::LoweringOptions,
@@ -218,7 +218,7 @@ fn what_views_or_updates_an_outside_tensor_lies_there() {
     assert_eq!(chunks(&plan), [("y", 1, 3, None), ("z", 3, 4, None)]);
 }
 
-/// What lies outside takes no number away from the chunks of the pool.
+/// Chunks outside the pool take no ids from the chunks of the pool.
 #[test]
 fn in_place_operators_work_beside_tensors_outside_the_pool() {
     let plan = plan(|s| {

@@ -1,4 +1,4 @@
-//! What the ONNX importer promises, on graphs of a few operators each.
+//! The promises of the ONNX importer, on graphs of a few operators each.
 
 #![cfg(feature = "onnx")]
 
@@ -617,7 +617,7 @@ fn an_old_batch_normalization_trains_by_default(
     assert_eq!(describe(&sequence), format!("y:32 = BatchNormalization(x, s, s, s, s){over}"));
 }
 
-/// What `RUST_LOG=memplan=debug memplan plan` tells of a graph.
+/// The log of `RUST_LOG=memplan=debug memplan plan` for a graph.
 #[cfg(feature = "cli")]
 fn told(graph: GraphProto, opset: i64) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -796,7 +796,7 @@ fn sub_graphs_nest_as_deep_as_anybody_needs() {
     ));
 }
 
-// What is refused.
+// Refused models.
 
 #[rstest]
 #[case::unknown_operator(

@@ -1,7 +1,7 @@
-//! How far a given effort leads the optimal planner: pool, lower bound and nodes of problems of many
-//! kinds stand in a table, so that no change of the search goes unnoticed that makes it slower, or a
-//! pool larger. `SNAPSHOTS=overwrite cargo test --test optimal_effort` writes it anew; then look at
-//! what has become worse.
+//! A table pins the pool, lower bound and nodes that a given effort reaches on problems of many kinds,
+//! so that no change that makes the search slower, or a pool larger, goes unnoticed.
+//! `SNAPSHOTS=overwrite cargo test --test optimal_effort` rewrites it; then look at the rows that
+//! became worse.
 
 #[path = "common/chains.rs"]
 mod chains;
@@ -64,7 +64,7 @@ fn staircases(chains: u64) -> Problem {
     problem.build().unwrap()
 }
 
-/// The same with all bytes so many times.
+/// The same with all sizes multiplied.
 fn scaled(problem: &Problem, by: Bytes) -> Problem {
     let mut builder =
         Problem::builder().alignment(problem.alignment() * by).padding(problem.padding() * by);
@@ -121,7 +121,7 @@ fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
     ]
 }
 
-/// What came of problems of a kind, added up.
+/// The results for the problems of a kind, added up.
 #[derive(Debug, Default)]
 struct Sum {
     pools: Bytes,

@@ -1,4 +1,4 @@
-//! The optimal planner keeps to its limits, says how far it is, and answers the same each time.
+//! The optimal planner keeps to its limits, reports its progress, and answers the same each time.
 
 #[path = "common/hard.rs"]
 mod hard;
@@ -146,7 +146,7 @@ fn a_question_of_a_capacity_tells_its_own_bounds() {
     assert!(searched > 0);
 }
 
-/// Too many bytes alive are a conflict at once, and the fewest of the largest can spare none.
+/// Too many live bytes are a conflict at once, and none of the fewest largest chunks can be left out.
 #[test]
 fn of_too_many_bytes_alive_none_can_be_left_out() {
     let problem = hard();
@@ -171,7 +171,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     assert!(calls > 1, "{calls}");
 }
 
-/// What is less than the live bytes needs no search, and what is enough for the fast planners either.
+/// No search is needed for less than the live bytes, nor for a capacity that the fast planners meet.
 #[test]
 fn without_effort_only_what_is_plain_is_told() {
     let problem = hard();
@@ -225,7 +225,7 @@ fn of_very_many_that_are_too_large_the_largest_are_a_conflict() {
     assert!(conflict.roots.iter().all(|root| problem.chunk(*root).size > 19_991));
 }
 
-/// Nor does one chain that is overwritten make it slow, or what is said of it.
+/// One chain with an overwriter makes neither the answer nor its proof slow.
 #[test]
 fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     let mut problem = Problem::builder();

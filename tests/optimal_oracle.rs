@@ -1,5 +1,5 @@
-//! The optimal planner is right: on small problems it equals a search so slow and simple that it
-//! is right by sight, and what it calls proven is.
+//! On small problems the optimal planner equals a search so slow and simple that it is obviously right,
+//! and whatever it calls proven is true.
 
 #[path = "common/chains.rs"]
 mod chains;
@@ -183,7 +183,7 @@ fn compare(seed: u64, chains_at_most: u64) {
     }
 }
 
-/// How many cases: `MEMPLAN_CASES`, or ten thousand, or fewer without optimization.
+/// The number of cases: `MEMPLAN_CASES`, or ten thousand, or fewer without optimization.
 fn cases() -> u64 {
     let number = std::env::var("MEMPLAN_CASES").ok().and_then(|n| n.parse().ok());
     number.unwrap_or(if cfg!(debug_assertions) { 500 } else { 10_000 })
@@ -250,7 +250,7 @@ fn what_is_called_proven_is() {
             }
         }
     }
-    // Neither is the rule.
+    // Both answers occur.
     assert!(unknown > 0 && unknown < known / 2, "{unknown} of {known}");
 }
 

@@ -17,7 +17,7 @@ use memplan::{
 use serde_json::Value;
 
 const BAD: &str = "</script><script>alert('1')</script>&\"\u{202e}\u{2028}]]>";
-/// What a reader sees of it.
+/// The text that a reader sees.
 const SHOWN: &str = "</script><script>alert('1')</script>&\"\\u{202e}\\u{2028}]]>";
 
 /// A chain of two, a view, and names that are markup.
@@ -143,7 +143,7 @@ fn a_page_holds_every_plan_and_every_event() {
     assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
 }
 
-/// Who hovers over a graph input is not told that an operator made it.
+/// The tooltip of a graph input does not say that an operator made it.
 #[test]
 fn a_page_knows_what_no_operator_made() {
     let sequence = OpSequence::builder()

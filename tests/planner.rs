@@ -1,4 +1,4 @@
-//! What holds of planners and plans whatever is planned.
+//! Properties of planners and plans that hold for every input.
 
 use memplan::{
     OpSequence, Plan, Planner, Problem, SequenceError, Strategy,

@@ -375,7 +375,7 @@ fn offline_offsets_that_clash_are_an_error() {
     assert_eq!(short, Err(RecordError::Count { records: 3, entries: 1 }));
 }
 
-/// What lives in the whole run goes first, however small.
+/// Tensors that live in the whole run go first, however small.
 #[rstest]
 #[case::whole_life_first(3, &[4, 0], 12)]
 #[case::by_size(9, &[0, 8], 12)]

@@ -1,4 +1,4 @@
-//! What summaries, explanations and text maps say of very small, very large and odd plans.
+//! Summaries, explanations and text maps of very small, very large and unusual plans.
 
 use std::collections::BTreeSet;
 

@@ -29,7 +29,7 @@ impl Digest {
     }
 }
 
-/// All that a framework takes from a plan.
+/// Everything that a framework takes from a plan.
 fn digest(plan: &Plan) -> u64 {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
     for number in [plan.pool_size, plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step] {
@@ -131,7 +131,7 @@ fn every_plan_is_the_one_in_the_table() {
     eprintln!("{} plans of {} in the table", digests.len(), pinned.len());
 }
 
-/// Which of several threads is first is not the same everywhere; how much is needed at most is.
+/// Threads may finish in any order; the pool may only become smaller.
 #[test]
 fn two_threads_find_the_same_pool_or_a_smaller_one() {
     let two = Limits { threads: 2, ..Limits::default() };

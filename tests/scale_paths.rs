@@ -15,8 +15,8 @@ use memplan::{
     verify::{execute_sequence, verify_problem, verify_sequence},
 };
 
-/// Blocks as networks have them: a convolution with workspace, an operator in place, a view, and a
-/// sum with what came three blocks before.
+/// Blocks as in real networks: a convolution with workspace, an operator in place, a view, and a sum
+/// with the output of three blocks before.
 fn network(operators: usize) -> OpSequence {
     let mut sequence = OpSequence::builder();
     sequence.input("t0", 4096);

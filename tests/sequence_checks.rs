@@ -136,7 +136,7 @@ fn without_views_an_overwriter_must_fit_over_the_view_alone() {
     );
 }
 
-/// A weight is known by its declaration, whether its size is known and somebody reads it or not.
+/// A declared weight is known even without a size or a reader.
 #[test]
 fn a_weight_may_be_a_graph_output() {
     for size in [None, Some(4)] {
@@ -187,7 +187,7 @@ fn operators_in_execution_order_keep_it() {
     assert_eq!(names(&sequence.build().unwrap()), ["b", "a", "c"]);
 }
 
-/// Of the operators that wait for nobody, the first in the given order comes next.
+/// Of the operators that are ready, the first in the given order comes next.
 #[test]
 fn operators_out_of_order_are_sorted_stably() {
     let mut sequence = OpSequence::builder();

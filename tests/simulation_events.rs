@@ -1,5 +1,5 @@
-//! The events of the simulation tell all of it: who replays them sees sound queues, and gets the
-//! planner's own offsets from the front space that they name.
+//! The events of the simulation are complete: replaying them gives sound queues, and their front
+//! spaces give the planner's own offsets.
 
 mod common;
 
@@ -12,7 +12,7 @@ use memplan::{
     problem::ChunkId,
 };
 
-/// What lies below whom when a chunk gets its block.
+/// The blocks below and above a chunk when it gets its block.
 fn front_space(events: &[Event]) -> BTreeMap<ChunkId, Vec<ChunkId>> {
     let mut front: BTreeMap<ChunkId, Vec<ChunkId>> = BTreeMap::new();
     for event in events.iter().filter(|event| event.action != Action::Free) {

@@ -1,4 +1,4 @@
-//! What `RUST_LOG=memplan::simulate=trace` tells of a simulation.
+//! `RUST_LOG=memplan::simulate=trace` logs every event of a simulation.
 //!
 //! Alone in its process: a test beside it that plans without a subscriber may switch the events off
 //! for the whole process, while this one listens to its own thread.

@@ -24,7 +24,7 @@ fn head_and_tail_of_an_overwritten_chunk_become_free() {
     assert_eq!((offset(head), offset(tail)), (0, 16));
 }
 
-/// In the step of the overwriting itself head and tail are not free yet.
+/// In the step of the overwriting itself, head and tail are not free yet.
 #[test]
 fn head_and_tail_are_not_free_in_the_step_of_the_overwriting() {
     let mut problem = Problem::builder();

@@ -1,4 +1,4 @@
-//! What is measured: problems and models, and the phases of planning.
+//! The cases to measure: problems and models, and the phases of planning.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ impl Phase {
     }
 }
 
-/// Where a case's chunks come from.
+/// The source of a case's chunks.
 enum Source {
     Model { bytes: Vec<u8>, sequence: OpSequence },
     Network(OpSequence),
@@ -60,7 +60,7 @@ pub enum Prepared<'a> {
     Verify(&'a Problem, Box<Plan>),
 }
 
-/// What comes out, so that nothing is optimised away.
+/// The result, so that nothing is optimised away.
 pub struct Outcome(#[allow(dead_code)] pub u64);
 
 impl Prepared<'_> {

@@ -72,7 +72,7 @@ fn time(case: &Case, phase: Phase) -> (String, f64) {
     (format!("{least:.2?}"), least.as_secs_f64() * 1e9)
 }
 
-/// What `callgrind` collects in [`measured`], in a process of its own.
+/// The count that `callgrind` collects in [`measured`], in a process of its own.
 fn count(case: &Case, phase: Phase) -> Option<f64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

@@ -1,11 +1,11 @@
-//! What every target asks for besides its property: memory in proportion to the input.
+//! Every target asks for memory in proportion to its input, besides its own property.
 
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What a run may take besides ten times its input, in bytes: the tables that do not grow with the
+/// The bytes that a run may take besides ten times its input: the tables that do not grow with the
 /// input, and the search with its default effort.
 pub const BESIDES: usize = 32 << 20;
 

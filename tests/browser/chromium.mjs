@@ -61,7 +61,7 @@ export class Chromium {
     this.#listeners.push(listener);
   }
 
-  // Opens a file; the page notes what it says on the console and whatever it asks of the network.
+  // Opens a file; records the page's console messages and network requests.
   async open(path, { dark = false, width = 1400, height = 900 } = {}) {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });

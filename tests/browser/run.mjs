@@ -28,7 +28,7 @@ function own_begin(plan, chunk) {
   return chunk.overwrites ? plan.chunks.find(({ id }) => id === chunk.overwrites.chunk).end : chunk.begin;
 }
 
-// Where a chunk's middle lies on the screen, from the page's own account of its axes.
+// The middle of a chunk on the screen, computed from the page's own axes.
 async function place(page, step, address) {
   const [box, plot, view] = await page.value(`(() => {
     const map = document.getElementById("map"), box = map.getBoundingClientRect();
@@ -136,7 +136,7 @@ async function choose_strategy(page, at) {
   await page.value(`(() => { const list = document.getElementById("strategy"); list.value = "${at}"; list.dispatchEvent(new Event("change")); })()`);
 }
 
-// Steps through the simulation; the queues are told by the tool's own trace.
+// Steps through the simulation; the expected queues come from the tool's own trace.
 async function stepping_shows_the_queues(page, input) {
   // Standard error holds the trace.
   const told = execFileSync("sh", ["-c", `RUST_LOG=off,memplan::simulate=trace "$0" plan "$1" --strategy pushdown 2>&1 >/dev/null`, tool, input], { encoding: "utf8", maxBuffer: 1 << 30 });

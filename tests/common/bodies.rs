@@ -1,4 +1,4 @@
-//! What `cargo test` and the fuzzers share.
+//! The test bodies that `cargo test` and the fuzzers share.
 
 #[path = "properties.rs"]
 pub mod properties;

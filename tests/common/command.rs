@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a run printed and how it ended.
+/// The output of a run and its exit code.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,

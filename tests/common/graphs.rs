@@ -1,14 +1,14 @@
-//! Whether a plan of storages is right, by running it.
+//! Checks a plan of storages by running it.
 
 use std::collections::BTreeMap;
 
 use memplan::planner::nnvm::{Entry, Graph, MemoryPlan};
 
-/// The first entry that somebody would find overwritten, and by whom it is read (`None`: it is an
+/// The first entry that a reader would find overwritten, and that reader (`None`: the entry is an
 /// output of the graph). An operator may write an output where an input lies only if it works in
 /// place.
 pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usize>)> {
-    // Who wrote what a storage holds, and what each entry should hold: an identity passes it on.
+    // The writer of each storage's content, and of each entry's: an identity passes its input's on.
     let mut held: BTreeMap<usize, Entry> = BTreeMap::new();
     let mut content: BTreeMap<Entry, Entry> = BTreeMap::new();
     let is_lost =

@@ -1,11 +1,12 @@
-//! Problems too hard to be solved on the way.
+//! Problems that the default effort does not solve.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use memplan::Problem;
 
-/// Begin, end and size of chunks that fill every step to the same height: whatever ends, others of
-/// random size and life take its bytes. Nothing may be wasted, and most likely something must.
+/// Begin, end and size of chunks that fill every step to the same height: when one ends, others of
+/// random size and lifetime take its bytes. To meet the bound a plan may waste nothing, and most
+/// likely every plan must.
 pub fn flat() -> Vec<(u64, u64, u64)> {
     let mut state = 1_u64;
     let mut next = |below: u64| {

@@ -1,4 +1,4 @@
-//! What several test files need.
+//! Code that several test files share.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 

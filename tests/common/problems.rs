@@ -1,4 +1,4 @@
-//! Problems to plan, and whether a layout is right.
+//! Problems to plan, and a check of layouts.
 
 use memplan::{
     Problem,
@@ -6,7 +6,7 @@ use memplan::{
     problem::{ChunkId, Segment},
 };
 
-/// What is wrong with a layout, by comparing every segment with every other.
+/// The first fault of a layout, found by comparing every segment with every other.
 pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
     let pool = layout.pool_size(problem);
     if pool < problem.lower_bound().bytes {

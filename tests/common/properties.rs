@@ -1,4 +1,4 @@
-//! What must be true of every input: bodies for `cargo test` and for the fuzzers in `fuzz/`.
+//! Properties of every input: bodies for `cargo test` and for the fuzzers in `fuzz/`.
 
 #![allow(dead_code, reason = "each target uses its own part")]
 
@@ -28,7 +28,7 @@ pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
     })
 }
 
-/// What no plan can be made of, as its caller asks for the impossible.
+/// Errors of callers that ask for the impossible.
 pub fn is_impossible(error: &PlanError) -> bool {
     matches!(
         error,
@@ -38,7 +38,7 @@ pub fn is_impossible(error: &PlanError) -> bool {
     )
 }
 
-/// Plans, and asks both checkers; tells whether there is a plan.
+/// Plans, and asks both checkers; returns whether there is a plan.
 pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner) -> bool {
     let plan = match planner.plan(sequence) {
         Ok(plan) => plan,
@@ -51,8 +51,8 @@ pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner) -> bool {
     true
 }
 
-/// A random sequence runs as planned, with all options of lowering; tells how many plans there
-/// were, and how many were asked for.
+/// A random sequence runs as planned, with all options of lowering; returns the number of plans made
+/// and the number asked for.
 pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize, usize)> {
     let Ok(sequence) = random_sequence(random, 12)? else { return Ok((0, 0)) };
     let strategy = *random.choose(Strategy::ALL)?;
@@ -88,7 +88,7 @@ pub fn rebuilt(
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
 }
 
-/// A planner that does not search for long: many cases say more.
+/// A planner that searches briefly: many cases find more than long searches.
 fn planner(strategy: Strategy) -> Planner {
     Planner::new().strategy(strategy).limits(Limits { nodes: 200, ..Limits::default() })
 }
@@ -103,7 +103,7 @@ fn offsets(plan: &Plan) -> Vec<u64> {
     plan.chunks.iter().map(|chunk| chunk.offset).collect()
 }
 
-/// The same problem with its chunks in another order: each at the place given for it.
+/// The same problem with its chunks in another order: each at the given place.
 fn shuffled(problem: &Problem, places: &[usize]) -> Problem {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|&at| places[at]);
@@ -150,7 +150,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let named = named.alignment(alignment).padding(padding).build().unwrap();
     assert_eq!(offsets(&plan_of(&named, strategy)), offsets(&plan), "{strategy}: {problem:#?}");
 
-    // The same chunks in another order: ties may fall otherwise, but no less is needed.
+    // The same chunks in another order: ties may be broken differently, but the bound stays.
     let shuffled = shuffled(&problem, &places);
     let shuffled_plan = plan_of(&shuffled, strategy);
     assert_eq!(verify_problem(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
@@ -159,7 +159,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
         assert!(shuffled_plan.pool_size >= plan.lower_bound, "{strategy}: {shuffled:#?}");
     }
 
-    // All sizes times a number, alignment, too: all offsets times that number.
+    // All sizes and the alignment times a number: all offsets times that number.
     if padding == 0 && strategy != Strategy::Nnvm {
         let factor = 1 << random.int_in_range(1..=4)?;
         let scaled = rebuilt(&problem, alignment * factor, |_| true, |size| size * factor);
@@ -172,7 +172,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     // A plan for twice the alignment is one for the alignment.
     let coarse = rebuilt(&problem, alignment * 2, |_| true, |size| size);
     let mut coarse_plan = plan_of(&coarse, strategy);
-    // What an overwriter counts, rounded inwards, may be less.
+    // An overwriter's bytes, rounded inwards, may be fewer.
     assert!(problem.has_links() || live(&coarse) >= live(&problem));
     let ends = coarse_plan.chunks.iter().filter(|c| c.overwrites.is_none() && c.size > 0);
     let top = ends.map(|chunk| coarse_plan.end_of(chunk)).max().unwrap_or(0);
@@ -184,7 +184,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     coarse_plan.proven_optimal = false;
     assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
 
-    // Without a chunk that nobody asks to overwrite, and that overwrites none, no more is alive.
+    // Removing a chunk that takes part in no overwriting never adds live bytes.
     if !problem.is_empty() {
         let gone = random.choose_index(problem.len())?;
         let asked = |request: &Request| {
@@ -198,7 +198,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     Ok(())
 }
 
-/// An operator more, which nobody reads, never lets less be alive.
+/// One more operator, whose output is never read, never removes live bytes.
 pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<()> {
     use memplan::{Operator, Output, sequence::SequenceFile};
     let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };

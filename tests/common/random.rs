@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use memplan::{OpSequence, Operator, Output, Plan, Problem, SequenceError, problem::ChunkId};
 
-/// How wild random problems are.
+/// The ranges from which random problems are drawn.
 #[derive(Clone, Copy)]
 pub struct Wild {
     pub chunks: usize,
@@ -47,8 +47,8 @@ pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Probl
 /// A tensor of a random sequence.
 struct Drawn {
     size: u64,
-    /// Where it would lie if views share and nothing is copied: its chunk's root, its offset there,
-    /// and the chunk's size.
+    /// Its offset in the root of its chunk, and the size of that root, if views share and nothing is
+    /// copied.
     offset: u64,
     room: u64,
     /// A variable that was not updated yet.
@@ -166,8 +166,8 @@ fn random_operator(
 }
 
 #[allow(dead_code, reason = "the fuzzers use another part")]
-/// Whether a plan is right, by the definition and in O(n^2), without links: whatever shares a byte
-/// in a step must be joined by overwriting.
+/// Checks a plan by the definition, in O(n^2), without its links: chunks that share a byte in a step
+/// must be joined by overwriting.
 pub fn is_right_slowly(plan: &Plan) -> bool {
     let bytes = |at: usize| {
         let chunk = &plan.chunks[at];

@@ -4,7 +4,7 @@
 
 use memplan::problem::ProblemBuilder;
 
-/// The height of what is cut, and so the smallest pool.
+/// The height of the rectangle that is cut, which is the smallest pool.
 pub const POOL: u64 = 1 << 20;
 
 /// A rectangle of steps and bytes.
@@ -92,8 +92,8 @@ pub fn declare(problem: &mut ProblemBuilder, tiles: &[Tile]) {
     }
 }
 
-/// The same, but one tile in so many is a staircase: from half of its life on it keeps two thirds of
-/// its bytes, the upper or the lower ones, and another chunk has the rest.
+/// The same, but some tiles are staircases: halfway through its lifetime such a tile keeps two thirds
+/// of its bytes, the upper or the lower ones, and another chunk has the rest.
 pub fn declare_stepped(problem: &mut ProblemBuilder, tiles: &[Tile], one_in: usize) {
     for (at, &Tile { begin, end, low, high }) in tiles.iter().enumerate() {
         let (half, size, rest) = (u64::midpoint(begin, end), high - low, (high - low) / 3);

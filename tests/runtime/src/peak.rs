@@ -95,7 +95,7 @@ fn run_in_pool(network: &mut Network, outputs: &[Vec<u8>]) -> Peaks {
     peaks
 }
 
-/// What a value takes in the runtime's memory.
+/// The bytes that a value takes in the runtime's memory.
 fn bytes(value: &Value) -> usize {
     let ValueType::Tensor(of) = value.dtype() else { panic!("no tensor: {:?}", value.dtype()) };
     value.len() * usize::from(of.size())

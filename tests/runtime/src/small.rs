@@ -12,7 +12,7 @@ use rten_onnx::onnx::{
 ///
 /// # Panics
 ///
-/// Never: what is written here can be written.
+/// Never: this model can always be encoded.
 #[must_use]
 pub fn small_network() -> Vec<u8> {
     let graph = GraphProto {

@@ -7,7 +7,7 @@ use bytemuck::{Pod, cast_slice};
 use rten::{Value, ValueOrView, ValueView};
 use rten_tensor::{AsView, Layout, TensorView};
 
-/// What the runtime must know of a tensor besides its bytes.
+/// The facts that the runtime needs of a tensor besides its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Form {
     pub(crate) shape: Vec<usize>,

@@ -40,7 +40,7 @@ pub(crate) fn fill(model: &mut ModelProto, seed: u64) -> Vec<u8> {
     file
 }
 
-/// Which values keep the activations of a deep network neither vanishing nor exploding: those of
+/// Values that keep the activations of a deep network from vanishing or exploding: those of
 /// He et al., 2015, and for vectors (biases, scales, means, variances) values around 1.
 fn range(dims: &[i64], elements: usize) -> (f32, f32) {
     let summed = match dims {

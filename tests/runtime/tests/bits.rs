@@ -26,7 +26,7 @@ fn run_in_pool(network: &Network, plan: &Plan, inputs: &Inputs) -> Vec<Vec<u8>> 
     network.outputs_in_pool(plan, inputs, &pool)
 }
 
-/// The outputs of the runtime's own run; they must be worth a comparison.
+/// The outputs of the runtime's own run, which must not be trivial.
 fn expected(network: &Network, inputs: &Inputs) -> Vec<Vec<u8>> {
     let values = network.run(inputs);
     for value in &values {
@@ -132,9 +132,9 @@ fn a_real_network_gives_the_same_bits_in_one_pool(#[case] name: &str) {
     }
 }
 
-/// Every chunk is moved onto every other one. Where the shadow of the memory has nothing against it,
-/// the bits are the same; where it misses bytes, they differ. It also has something against an
-/// operator that writes over its inputs, which harms nobody here: the outputs are complete before.
+/// Every chunk is moved onto every other one. Where the shadow of the memory objects to nothing, the
+/// bits are the same; where it misses bytes, they differ. It also objects to an operator that writes
+/// over its inputs, which does no harm here: the outputs are complete before they are copied.
 #[rstest]
 fn the_bits_are_right_where_the_shadow_is(#[values(true, false)] inplace: bool) {
     let network = Network::load(&small_network());

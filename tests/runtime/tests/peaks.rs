@@ -1,9 +1,9 @@
-//! The README tells the peaks that are measured here. A test of its own, so that nothing else runs in
+//! The README states the peaks that are measured here. This test is alone, so that nothing else runs in
 //! the process.
 
 use memplan_runtime::{MODELS, Peaks, model, peaks};
 
-/// How far another processor may be from the README, in MiB and in parts of the figure: scratch memory
+/// The tolerance for other processors, in MiB and as a fraction of the figure: scratch memory
 /// depends on the widths of its vectors.
 const TOLERANCE: (f64, f64) = (1.0, 0.1);
 

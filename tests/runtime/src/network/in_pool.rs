@@ -10,7 +10,7 @@ use rten::{NodeId, Value, ValueOrView};
 
 use super::{Inputs, Network, index};
 
-/// What no tensor holds by chance: as floats it is not a number.
+/// A pattern that no tensor holds by chance: read as floats it is NaN.
 const POISON: u64 = u64::MAX;
 
 /// One allocation, of words so that every element is aligned.
@@ -35,7 +35,7 @@ impl Pool {
     }
 }
 
-/// Where a tensor lies, as a plan says.
+/// The place of a tensor in a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Pool(usize),
@@ -50,7 +50,7 @@ impl Network {
         self.run_observed(plan, inputs, pool, |operator| operator());
     }
 
-    /// The same, with every operator in the hands of an observer, who has it computed.
+    /// The same, with every operator handed to an observer, which has it computed.
     pub(crate) fn run_observed(
         &self,
         plan: &Plan,
@@ -104,7 +104,7 @@ impl Network {
         inputs.collect()
     }
 
-    /// Whether an output lies where the input does that it is a view of, and moves no bytes.
+    /// Returns whether an output is a view that lies where its input does, so that no bytes move.
     fn is_view(&self, id: TensorId, places: &[Place]) -> bool {
         let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
             self.tensor(id).origin

@@ -34,7 +34,7 @@ pub struct Network {
     held: HashSet<TensorId>,
     /// By [`TensorId`]; `None` for what only the runtime holds.
     forms: Vec<Option<Form>>,
-    /// What is the same in every run and no weight.
+    /// Tensors that are the same in every run but are not weights.
     constants: HashMap<TensorId, Value>,
 }
 
@@ -148,7 +148,7 @@ impl Network {
     pub fn inputs(&self, seed: u64) -> Inputs {
         let mut random = fastrand::Rng::with_seed(seed);
         self.inputs_of(|id, bytes| {
-            // Whole numbers are indices of words, or say which words count.
+            // Integers are indices of words, or a mask of words.
             let most = if self.tensor(id).name.contains("mask") { 1 } else { 1000 };
             match self.forms[id.index()].as_ref().map(|form| form.element) {
                 Some(Element::Float) => {
