@@ -2,13 +2,12 @@
 //!
 //! [`read`] makes an [`OpSequence`] of a model in these passes:
 //!
-//! 1. `wire`: the bytes are a protocol buffer that is whole and not nested too deep; then the
-//!    parser reads it;
-//! 2. `scope`: names and execution order of each graph;
-//! 3. `infer`: shape and type of every tensor: declared, else inferred by the `rules`; `folding`
-//!    computes what is known before the run;
-//! 4. `emit`: operators with sizes in bytes, `views` and requests to work `inplace`;
-//! 5. `subgraph`: the bodies of `If`, `Loop` and `Scan`, which become workspace.
+//! 1. `read`: the bytes are a protocol buffer that is whole and not nested too deep; the parser
+//!    reads it; each graph has names and an execution order;
+//! 2. `infer`: shape and type of every tensor, declared, else inferred by the rules; folding
+//!    computes the values that are known before the run;
+//! 3. `memory`: which outputs are views of an input, or may be written over one;
+//! 4. `emit`: operators with sizes in bytes; the bodies of `If`, `Loop` and `Scan` become workspace.
 //!
 //! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
 //! that is computed from them, and all that is computed from shapes. Operators that make only such
@@ -23,26 +22,11 @@
 //! assert!(matches!(error, OnnxError::NotOnnx { .. }));
 //! ```
 
-mod elementwise;
 mod emit;
 mod error;
-mod fact;
-mod folding;
 mod infer;
-mod inplace;
-mod layout;
-mod model;
-mod models;
-mod op;
-mod rules;
-mod scope;
-mod slices;
-mod subgraph;
-mod symbolic;
-mod types;
-mod views;
-mod windows;
-mod wire;
+mod memory;
+mod read;
 
 pub use error::OnnxError;
 use rten_onnx::onnx::ModelProto;
@@ -60,7 +44,7 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxErr
     let model = parse(bytes)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
-    let context = model::Context::new(&model, graph, options)?;
+    let context = read::model::Context::new(&model, graph, options)?;
     let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
     let sequence = emit::sequence(graph, &context, inputs, None)?.sequence;
     debug!(
@@ -74,6 +58,6 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxErr
 }
 
 fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {
-    wire::check(bytes)?;
+    read::wire::check(bytes)?;
     ModelProto::parse_buf(bytes).map_err(|error| OnnxError::NotOnnx { reason: error.to_string() })
 }

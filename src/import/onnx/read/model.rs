@@ -13,23 +13,23 @@ use rten_onnx::onnx::{
 use crate::import::ImportOptions;
 use crate::import::onnx::{
     OnnxError,
-    fact::{Fact, MAX_RANK, Scalar, count},
+    read::fact::{Fact, MAX_RANK, Scalar, count},
 };
 
 /// More elements than any shape arithmetic has; larger constants are not looked into.
 const MAX_CONSTANT: u64 = 4096;
 
 /// What holds for all graphs of a model.
-pub(super) struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// The sizes given for names.
     dims: &'a BTreeMap<String, u64>,
     /// The version of the standard operators.
-    pub(super) opset: i64,
+    pub(crate) opset: i64,
 }
 
 impl<'a> Context<'a> {
     /// Checks that the sizes given belong to the model.
-    pub(super) fn new(
+    pub(crate) fn new(
         model: &ModelProto,
         graph: &GraphProto,
         options: &'a ImportOptions,
@@ -49,12 +49,12 @@ impl<'a> Context<'a> {
     }
 
     /// Whether declared shapes may have been recorded for other sizes.
-    pub(super) fn has_given_dims(&self) -> bool {
+    pub(crate) fn has_given_dims(&self) -> bool {
         !self.dims.is_empty()
     }
 
     /// How to give the named sizes of a value that are still unknown: `--dim a=N --dim b=N`.
-    pub(super) fn open_dims(&self, value: &ValueInfoProto) -> Option<String> {
+    pub(crate) fn open_dims(&self, value: &ValueInfoProto) -> Option<String> {
         let mut names = BTreeSet::new();
         collect_value_dims(value, &mut names);
         names.retain(|name| !self.dims.contains_key(*name));
@@ -63,7 +63,7 @@ impl<'a> Context<'a> {
     }
 
     /// What a declaration says of a tensor.
-    pub(super) fn declared(&self, value: &ValueInfoProto) -> Fact {
+    pub(crate) fn declared(&self, value: &ValueInfoProto) -> Fact {
         let tensor = tensor_type(value);
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
 }
 
 /// Why a declared value has no size in bytes, if it has none.
-pub(super) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
+pub(crate) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
     let declared = value.r#type.as_ref()?;
     match (&declared.tensor_type, &declared.sequence) {
         (Some(_), _) => None,
@@ -93,12 +93,12 @@ fn tensor_type(value: &ValueInfoProto) -> Option<&TypeProtoTensor> {
     value.r#type.as_ref()?.tensor_type.as_ref()
 }
 
-pub(super) fn has_shape(value: &ValueInfoProto) -> bool {
+pub(crate) fn has_shape(value: &ValueInfoProto) -> bool {
     tensor_type(value).is_some_and(|tensor| tensor.shape.is_some())
 }
 
 /// A declared shape with its names, as people write it.
-pub(super) fn display_declared(value: &ValueInfoProto) -> String {
+pub(crate) fn display_declared(value: &ValueInfoProto) -> String {
     let tensor = tensor_type(value);
     let Some(shape) = tensor.and_then(|tensor| tensor.shape.as_ref()) else {
         return "not declared".to_owned();
@@ -138,19 +138,19 @@ fn is_standard(domain: &str) -> bool {
 
 /// An operator of the model.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a>(pub(super) &'a NodeProto);
+pub(crate) struct Node<'a>(pub(crate) &'a NodeProto);
 
 impl<'a> Node<'a> {
-    pub(super) fn name(self) -> &'a str {
+    pub(crate) fn name(self) -> &'a str {
         self.0.name.as_deref().unwrap_or("")
     }
 
-    pub(super) fn kind(self) -> &'a str {
+    pub(crate) fn kind(self) -> &'a str {
         self.0.op_type.as_deref().unwrap_or("")
     }
 
     /// How messages call the operator: `'conv1' (Conv)`.
-    pub(super) fn label(self) -> String {
+    pub(crate) fn label(self) -> String {
         match (self.name(), self.0.output.iter().find(|name| !name.is_empty())) {
             ("", Some(output)) => format!("{} (which makes '{output}')", self.kind()),
             ("", None) => self.kind().to_owned(),
@@ -160,30 +160,30 @@ impl<'a> Node<'a> {
 
     /// The type is one of ONNX's own or of the widespread `com.microsoft`, so its name says what
     /// the operator does.
-    pub(super) fn is_known(self) -> bool {
+    pub(crate) fn is_known(self) -> bool {
         let domain = self.domain();
         is_standard(domain) || matches!(domain, "ai.onnx.ml" | "com.microsoft")
     }
 
-    pub(super) fn is_standard(self) -> bool {
+    pub(crate) fn is_standard(self) -> bool {
         is_standard(self.domain())
     }
 
-    pub(super) fn domain(self) -> &'a str {
+    pub(crate) fn domain(self) -> &'a str {
         self.0.domain.as_deref().unwrap_or("")
     }
 
     /// The input at a position, unless it is absent.
-    pub(super) fn input(self, index: usize) -> Option<&'a str> {
+    pub(crate) fn input(self, index: usize) -> Option<&'a str> {
         self.0.input.get(index).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    pub(super) fn inputs(self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn inputs(self) -> impl Iterator<Item = &'a str> {
         self.0.input.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
 
     /// The outputs that are present, with their positions.
-    pub(super) fn outputs(self) -> impl Iterator<Item = (usize, &'a str)> {
+    pub(crate) fn outputs(self) -> impl Iterator<Item = (usize, &'a str)> {
         self.0.output.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
     }
 
@@ -191,47 +191,47 @@ impl<'a> Node<'a> {
         self.0.attribute.iter().find(|attribute| attribute.name.as_deref() == Some(name))
     }
 
-    pub(super) fn int(self, name: &str) -> Option<i64> {
+    pub(crate) fn int(self, name: &str) -> Option<i64> {
         self.attribute(name)?.i
     }
 
-    pub(super) fn ints(self, name: &str) -> Option<&'a [i64]> {
+    pub(crate) fn ints(self, name: &str) -> Option<&'a [i64]> {
         self.attribute(name).map(|attribute| &attribute.ints[..])
     }
 
-    pub(super) fn float(self, name: &str) -> Option<f32> {
+    pub(crate) fn float(self, name: &str) -> Option<f32> {
         self.attribute(name)?.f
     }
 
-    pub(super) fn floats(self, name: &str) -> Option<&'a [f32]> {
+    pub(crate) fn floats(self, name: &str) -> Option<&'a [f32]> {
         self.attribute(name).map(|attribute| &attribute.floats[..])
     }
 
-    pub(super) fn string(self, name: &str) -> Option<&'a str> {
+    pub(crate) fn string(self, name: &str) -> Option<&'a str> {
         self.attribute(name)?.s.as_deref()
     }
 
-    pub(super) fn has_strings(self) -> bool {
+    pub(crate) fn has_strings(self) -> bool {
         self.attribute("value_string").or(self.attribute("value_strings")).is_some()
     }
 
-    pub(super) fn tensor(self, name: &str) -> Option<&'a TensorProto> {
+    pub(crate) fn tensor(self, name: &str) -> Option<&'a TensorProto> {
         self.attribute(name)?.t.as_ref()
     }
 
-    pub(super) fn graph(self, name: &str) -> Option<&'a GraphProto> {
+    pub(crate) fn graph(self, name: &str) -> Option<&'a GraphProto> {
         self.attribute(name)?.g.as_ref()
     }
 
     /// The sub-graphs, in the order of the attributes.
-    pub(super) fn bodies(self) -> impl Iterator<Item = &'a GraphProto> {
+    pub(crate) fn bodies(self) -> impl Iterator<Item = &'a GraphProto> {
         self.0.attribute.iter().filter_map(|attribute| attribute.g.as_ref())
     }
 }
 
 /// What is known of a stored tensor. Its elements are read if they are few and in the file;
 /// external data is never opened.
-pub(super) fn stored(tensor: &TensorProto) -> Fact {
+pub(crate) fn stored(tensor: &TensorProto) -> Fact {
     let sizes: Option<Vec<u64>> =
         tensor.dims.iter().map(|&dim| u64::try_from(dim).ok()).collect::<Option<_>>();
     let sizes = sizes.filter(|sizes| sizes.len() <= MAX_RANK);

@@ -1,22 +1,22 @@
 //! Where `Slice` and `Split` cut.
 
 use crate::import::onnx::{
-    fact::{Dims, Scalar},
-    op::{Op, Reason, axis},
+    read::fact::{Dims, Scalar},
+    read::op::{Op, Reason, axis},
 };
 
 /// A part of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// The first index, in `[0, size)` unless the part is empty.
-    pub(super) start: u64,
-    pub(super) step: i64,
+    pub(crate) start: u64,
+    pub(crate) step: i64,
     /// How many indices.
-    pub(super) count: u64,
+    pub(crate) count: u64,
 }
 
 /// The part of each dimension that a `Slice` takes; `None` where it is unknown.
-pub(super) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
+pub(crate) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
     let whole = |dim: &Option<u64>| dim.map(|count| Cut { start: 0, step: 1, count });
     let mut cuts: Vec<Option<Cut>> = dims.iter().map(whole).collect();
     let (starts, ends) = (bounds(op, "starts", 1), bounds(op, "ends", 2));
@@ -69,7 +69,7 @@ fn cut(size: u64, start: i64, end: i64, step: i64) -> Cut {
 }
 
 /// The sizes into which a `Split` cuts its axis.
-pub(super) fn split_sizes(op: &Op, size: Option<u64>) -> Result<Vec<Option<u64>>, Reason> {
+pub(crate) fn split_sizes(op: &Op, size: Option<u64>) -> Result<Vec<Option<u64>>, Reason> {
     if let Some(sizes) = op.ints_of("split", 1)? {
         let size = |&size: &i64| u64::try_from(size).map(Some);
         return sizes

@@ -1,5 +1,14 @@
 //! What is known of an operator's outputs: what the model declares, else what can be inferred.
 
+pub(super) mod elementwise;
+pub(super) mod folding;
+pub(super) mod layout;
+pub(super) mod models;
+pub(super) mod rules;
+pub(super) mod slices;
+pub(super) mod symbolic;
+pub(super) mod windows;
+
 use std::collections::HashMap;
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
@@ -9,13 +18,13 @@ use crate::{
     Bytes,
     import::onnx::{
         OnnxError,
-        fact::{Dims, Fact, Scalar, written},
-        folding,
-        model::{self, Context, Node, not_a_tensor, stored},
-        op::{Op, Reason},
-        rules,
-        scope::Scope,
-        subgraph, types, views,
+        emit::subgraph,
+        memory::views,
+        read::fact::{Dims, Fact, Scalar, written},
+        read::model::{self, Context, Node, not_a_tensor, stored},
+        read::op::{Op, Reason},
+        read::scope::Scope,
+        read::types,
     },
 };
 
@@ -47,10 +56,10 @@ const NOT_TENSORS: &[(&str, &str)] = &[
 ];
 
 /// What the model declares of its tensors.
-pub(super) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
+pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
 
 /// The declarations of a graph's tensors. Of several for one tensor, one with a shape counts.
-pub(super) fn declarations(graph: &GraphProto) -> Declarations<'_> {
+pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
     let mut declarations = Declarations::new();
     for value in graph.value_info.iter().chain(&graph.output).chain(&graph.input) {
         let Some(name) = value.name.as_deref() else { continue };
@@ -62,13 +71,13 @@ pub(super) fn declarations(graph: &GraphProto) -> Declarations<'_> {
 }
 
 /// What is known of an operator's outputs.
-pub(super) struct Inferred {
+pub(crate) struct Inferred {
     /// By position; absent outputs as well.
-    pub(super) outputs: Vec<Fact>,
+    pub(crate) outputs: Vec<Fact>,
     /// Bytes that the operator's sub-graphs need while it runs.
-    pub(super) workspace: Bytes,
+    pub(crate) workspace: Bytes,
     /// Why a shape is unknown, if one is.
-    pub(super) reason: Option<Reason>,
+    pub(crate) reason: Option<Reason>,
 }
 
 /// Asks the declarations, then the rules, and computes what can be computed.
@@ -76,7 +85,7 @@ pub(super) struct Inferred {
 /// # Errors
 ///
 /// If the operator makes something that has no size, or a sub-graph cannot be planned.
-pub(super) fn infer(
+pub(crate) fn infer(
     op: &Op,
     context: &Context,
     declarations: &Declarations,
@@ -203,7 +212,7 @@ fn constant(node: Node) -> Fact {
 }
 
 /// What to do about a tensor of unknown shape.
-pub(super) fn remedy(name: &str, context: &Context, declarations: &Declarations) -> String {
+pub(crate) fn remedy(name: &str, context: &Context, declarations: &Declarations) -> String {
     let others = "declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest";
     match declarations.get(name).and_then(|value| context.open_dims(value)) {
         Some(dims) => format!("give it with {dims} or {others}"),
@@ -216,7 +225,7 @@ pub(super) fn remedy(name: &str, context: &Context, declarations: &Declarations)
 /// # Errors
 ///
 /// If its shape or type is unknown, or it has no size.
-pub(super) fn bytes(
+pub(crate) fn bytes(
     fact: &Fact,
     name: &str,
     node: Node,
@@ -240,7 +249,7 @@ pub(super) fn bytes(
 /// # Errors
 ///
 /// If its shape or type is unknown, or it has no size.
-pub(super) fn input_bytes(
+pub(crate) fn input_bytes(
     fact: &Fact,
     value: &ValueInfoProto,
     context: &Context,

@@ -6,10 +6,10 @@
 use rten_shape_inference::ops::{self, Padding};
 
 use crate::import::onnx::{
-    fact::Dims,
-    op::{Op, Reason},
-    rules::Shapes,
-    symbolic::{ask_dims, count},
+    infer::rules::Shapes,
+    infer::symbolic::{ask_dims, count},
+    read::fact::Dims,
+    read::op::{Op, Reason},
 };
 
 /// How a window moves along one dimension. All numbers fit 31 bits.
@@ -84,7 +84,7 @@ fn last(shapes: Shapes) -> Result<Option<u64>, Reason> {
 }
 
 /// A convolution whose weights are an input of choice.
-pub(super) fn conv(op: &Op, weights: usize) -> Shapes {
+pub(crate) fn conv(op: &Op, weights: usize) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let ([features, _], kernels) = spatial(op.dims(weights)?)?;
     if kernels.len() != sizes.len() {
@@ -104,7 +104,7 @@ pub(super) fn conv(op: &Op, weights: usize) -> Shapes {
     Ok(vec![Some(dims)])
 }
 
-pub(super) fn conv_transpose(op: &Op) -> Shapes {
+pub(crate) fn conv_transpose(op: &Op) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let ([_, features], kernels) = spatial(op.dims(1)?)?;
     if kernels.len() != sizes.len() {
@@ -134,7 +134,7 @@ pub(super) fn conv_transpose(op: &Op) -> Shapes {
 }
 
 /// Pools; `MaxPool` may give the places of the maxima as well.
-pub(super) fn pool(op: &Op) -> Shapes {
+pub(crate) fn pool(op: &Op) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let ceil_mode = op.node.int("ceil_mode").unwrap_or(0) != 0;
     let mut dims = vec![batch, channels];
@@ -154,7 +154,7 @@ pub(super) fn pool(op: &Op) -> Shapes {
 }
 
 /// A pool of fixed size over each region of a list.
-pub(super) fn roi(op: &Op) -> Shapes {
+pub(crate) fn roi(op: &Op) -> Shapes {
     let channels = op.dims(0)?.get(1).copied().flatten();
     let regions = op.dims(1)?.first().copied().flatten();
     let (height, width) = match numbers(op, "pooled_shape", 2)? {

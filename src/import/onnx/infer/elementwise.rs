@@ -2,7 +2,7 @@
 //! their inputs.
 
 /// One tensor, and at most scalars beside it.
-pub(super) const UNARY: &[&str] = &[
+pub(crate) const UNARY: &[&str] = &[
     "Abs",
     "Acos",
     "Acosh",
@@ -52,7 +52,7 @@ pub(super) const UNARY: &[&str] = &[
 ];
 
 /// Several tensors, broadcast to one shape.
-pub(super) const NARY: &[&str] = &[
+pub(crate) const NARY: &[&str] = &[
     "Add",
     "And",
     "BiasGelu",

@@ -1,41 +1,41 @@
 //! An operator with what is known of its inputs: what shape rules, type rules and folding see.
 
 use crate::import::onnx::{
-    fact::{Dims, Fact},
-    model::Node,
+    read::fact::{Dims, Fact},
+    read::model::Node,
 };
 
 /// Why a shape cannot be inferred, in words that end a sentence.
-pub(super) type Reason = String;
+pub(crate) type Reason = String;
 
 /// An operator and what is known of its inputs.
-pub(super) struct Op<'a, 'f> {
-    pub(super) node: Node<'a>,
-    pub(super) inputs: Vec<Option<&'f Fact>>,
+pub(crate) struct Op<'a, 'f> {
+    pub(crate) node: Node<'a>,
+    pub(crate) inputs: Vec<Option<&'f Fact>>,
     /// The version of the standard operators.
-    pub(super) opset: i64,
+    pub(crate) opset: i64,
 }
 
 impl<'f> Op<'_, 'f> {
     /// What is known of an input, unless it is absent.
-    pub(super) fn input(&self, index: usize) -> Option<&'f Fact> {
+    pub(crate) fn input(&self, index: usize) -> Option<&'f Fact> {
         self.inputs.get(index).copied().flatten()
     }
 
     /// The shape of an input, perhaps with unknown sizes.
-    pub(super) fn dims(&self, index: usize) -> Result<&'f Dims, Reason> {
+    pub(crate) fn dims(&self, index: usize) -> Result<&'f Dims, Reason> {
         let fact = self.input(index).ok_or_else(|| format!("it has no input {index}"))?;
         fact.dims.as_ref().ok_or_else(|| self.unknown(index, "shape"))
     }
 
     /// The elements of an input, which must be known whole numbers.
-    pub(super) fn ints(&self, index: usize) -> Result<Vec<i64>, Reason> {
+    pub(crate) fn ints(&self, index: usize) -> Result<Vec<i64>, Reason> {
         let fact = self.input(index).ok_or_else(|| format!("it has no input {index}"))?;
         fact.ints().ok_or_else(|| self.unknown(index, "value"))
     }
 
     /// The numbers in an attribute, as old opsets have them, or in an input, as new ones do.
-    pub(super) fn ints_of(
+    pub(crate) fn ints_of(
         &self,
         attribute: &str,
         input: usize,
@@ -48,7 +48,7 @@ impl<'f> Op<'_, 'f> {
     }
 
     /// An axis in an attribute, counted from the end if negative.
-    pub(super) fn axis(&self, default: i64, rank: usize) -> Result<usize, Reason> {
+    pub(crate) fn axis(&self, default: i64, rank: usize) -> Result<usize, Reason> {
         axis(self.node.int("axis").unwrap_or(default), rank)
     }
 
@@ -58,7 +58,7 @@ impl<'f> Op<'_, 'f> {
 }
 
 /// An axis of a tensor, counted from the end if negative.
-pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     let from_end = || usize::try_from(axis.unsigned_abs()).ok().and_then(|a| rank.checked_sub(a));
     let resolved = if axis < 0 { from_end() } else { usize::try_from(axis).ok() };
     resolved

@@ -4,7 +4,7 @@ use rten_onnx::onnx::DataType;
 
 use crate::{
     Bytes,
-    import::onnx::{fact::Fact, op::Op},
+    import::onnx::{read::fact::Fact, read::op::Op},
 };
 
 /// Bits per element. Strings have none.
@@ -38,13 +38,13 @@ const BITS: &[(DataType, u64)] = &[
 ];
 
 /// Bits per element.
-pub(super) fn bits(element: DataType) -> Option<u64> {
+pub(crate) fn bits(element: DataType) -> Option<u64> {
     BITS.iter().find(|(known, _)| *known == element).map(|(_, bits)| *bits)
 }
 
 /// Bytes of so many elements, packed and rounded up; `None` if that does not fit 64 bits or the
 /// type has no size.
-pub(super) fn bytes(element: DataType, count: u64) -> Option<Bytes> {
+pub(crate) fn bytes(element: DataType, count: u64) -> Option<Bytes> {
     let bits = u128::from(count) * u128::from(bits(element)?);
     bits.div_ceil(8).try_into().ok()
 }
@@ -130,7 +130,7 @@ const RULES: &[(&[&str], &[Rule])] = &[
 const DROPOUT_MASK_IS_BOOL: i64 = 10;
 
 /// The type of an operator's output.
-pub(super) fn infer(op: &Op, output: usize) -> Option<DataType> {
+pub(crate) fn infer(op: &Op, output: usize) -> Option<DataType> {
     let rules = RULES.iter().find(|(kinds, _)| kinds.contains(&op.node.kind()));
     let rules = rules.map_or(&[FIRST][..], |(_, rules)| rules);
     let early_dropout = op.node.kind() == "Dropout" && op.opset < DROPOUT_MASK_IS_BOOL;

@@ -3,21 +3,22 @@
 use crate::{
     Bytes,
     import::onnx::{
-        fact::{Fact, count},
-        layout,
-        op::Op,
-        slices, types,
+        infer::layout,
+        infer::slices,
+        read::fact::{Fact, count},
+        read::op::Op,
+        read::types,
     },
 };
 
 /// The input that an output is a view of, and where in it, in bytes.
-pub(super) type View = Option<(usize, Bytes)>;
+pub(crate) type View = Option<(usize, Bytes)>;
 
 /// Operators that only give the same elements in the same order another shape.
 const RENAMES: &[&str] = &["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
 /// The view that each output of an operator is, if it is one. The shapes of all are known.
-pub(super) fn views(op: &Op, outputs: &[Fact]) -> Vec<View> {
+pub(crate) fn views(op: &Op, outputs: &[Fact]) -> Vec<View> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };
     if !op.node.is_known() || input.element != first.element {
@@ -48,13 +49,13 @@ fn whole(input: &Fact, output: &Fact) -> View {
 }
 
 /// A `Dropout` that passes its input on computes no mask unless somebody wants it.
-pub(super) fn leaves_out_unread(op: &Op) -> bool {
+pub(crate) fn leaves_out_unread(op: &Op) -> bool {
     op.node.kind() == "Dropout" && op.node.is_known() && !drops(op)
 }
 
 /// Whether this is a `Dropout` that trains, and so changes its input. Very old ones say so in an
 /// attribute.
-pub(super) fn drops(op: &Op) -> bool {
+pub(crate) fn drops(op: &Op) -> bool {
     let attribute = op.opset < 7 && op.node.int("is_test").unwrap_or(0) == 0;
     let input = op.input(2).is_some_and(|training| training.int() != Some(0));
     op.node.kind() == "Dropout" && (attribute || input)

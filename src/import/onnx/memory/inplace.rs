@@ -11,15 +11,15 @@ use tracing::debug;
 
 use crate::{
     Bytes,
-    import::onnx::{elementwise, fact::Fact, op::Op, types},
+    import::onnx::{infer::elementwise, read::fact::Fact, read::op::Op, read::types},
 };
 
 /// The memory in which a tensor lies: whose it is, and where in it.
-pub(super) type Place<'a> = (&'a str, Bytes);
+pub(crate) type Place<'a> = (&'a str, Bytes);
 
 /// The inputs that the first output may be written over, best first. `place` says in whose memory
 /// an input lies. What only looks as if it could be written over is told.
-pub(super) fn requests<'a>(
+pub(crate) fn requests<'a>(
     op: &Op<'a, '_>,
     output: &Fact,
     place: impl Fn(&'a str) -> Place<'a>,

@@ -71,7 +71,7 @@ const SPARSE_ATTRIBUTE: u64 = 22;
 ///
 /// If a field does not end inside its message, or messages are nested too deep, or weights are
 /// sparse.
-pub(super) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
+pub(crate) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
     let mut reader = Reader { bytes, at: 0 };
     let mut open = vec![(Message::Model, bytes.len())];
     let mut graphs = 0;

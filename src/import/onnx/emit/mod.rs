@@ -1,5 +1,7 @@
 //! From a graph to an operator sequence: sizes, views and requests to work in place.
 
+pub(super) mod subgraph;
+
 use std::collections::{HashMap, HashSet};
 
 use rten_onnx::onnx::GraphProto;
@@ -8,24 +10,24 @@ use crate::{
     Bytes, OpSequence, Operator, Output,
     import::onnx::{
         OnnxError,
-        fact::Fact,
         infer::{self, Declarations, Inferred},
-        inplace::{self, Place},
-        model::{Context, Node, stored},
-        op::Op,
-        scope::{self, Scope},
-        views,
+        memory::inplace::{self, Place},
+        memory::views,
+        read::fact::Fact,
+        read::model::{Context, Node, stored},
+        read::op::Op,
+        read::scope::{self, Scope},
     },
     sequence::SequenceBuilder,
 };
 
 /// A graph as a sequence.
-pub(super) struct Sequenced {
-    pub(super) sequence: OpSequence,
+pub(crate) struct Sequenced {
+    pub(crate) sequence: OpSequence,
     /// The sizes of the graph inputs in bytes.
-    pub(super) inputs: Vec<Bytes>,
+    pub(crate) inputs: Vec<Bytes>,
     /// What is known of the graph outputs.
-    pub(super) outputs: Vec<Fact>,
+    pub(crate) outputs: Vec<Fact>,
 }
 
 /// Makes a sequence of a graph. `inputs` says what is known of its inputs, `outer` of the graphs
@@ -34,7 +36,7 @@ pub(super) struct Sequenced {
 /// # Errors
 ///
 /// If the graph makes no sense, or a size cannot be known.
-pub(super) fn sequence(
+pub(crate) fn sequence(
     graph: &GraphProto,
     context: &Context,
     inputs: Vec<Fact>,

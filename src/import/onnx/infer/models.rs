@@ -3,30 +3,30 @@
 use rten_shape_inference::ops;
 
 use crate::import::onnx::{
-    fact::Dims,
-    op::{Op, axis},
-    rules::Shapes,
-    symbolic::{
+    infer::rules::Shapes,
+    infer::symbolic::{
         Hand::{self, Shape},
         ask, count,
     },
+    read::fact::Dims,
+    read::op::{Op, axis},
 };
 
 /// The data, and in training the statistics per channel.
-pub(super) fn batch_normalization(op: &Op) -> Shapes {
+pub(crate) fn batch_normalization(op: &Op) -> Shapes {
     let mut shapes = vec![Some(op.dims(0)?.clone())];
     shapes.resize(op.node.0.output.len().max(1), op.input(1).and_then(|scale| scale.dims.clone()));
     Ok(shapes)
 }
 
 /// The data, and the statistics over the dimensions from the axis on.
-pub(super) fn layer_normalization(op: &Op) -> Shapes {
+pub(crate) fn layer_normalization(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let statistics = statistics(dims, op.node.int("axis").unwrap_or(-1));
     Ok(vec![Some(dims.clone()), statistics.clone(), statistics])
 }
 
-pub(super) fn skip_layer_normalization(op: &Op) -> Shapes {
+pub(crate) fn skip_layer_normalization(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let statistics = statistics(dims, -1);
     Ok(vec![Some(dims.clone()), statistics.clone(), statistics, Some(dims.clone())])
@@ -38,7 +38,7 @@ fn statistics(dims: &Dims, from: i64) -> Option<Dims> {
 }
 
 /// Embeddings of words, positions and segments, a mask per sequence, and their sum.
-pub(super) fn embed_layer_normalization(op: &Op) -> Shapes {
+pub(crate) fn embed_layer_normalization(op: &Op) -> Shapes {
     let ids = op.dims(0)?;
     let hidden = op.dims(2)?.last().copied().flatten();
     let embedded: Dims = ids.iter().copied().chain([hidden]).collect();
@@ -48,7 +48,7 @@ pub(super) fn embed_layer_normalization(op: &Op) -> Shapes {
 
 /// All hidden states, the last hidden state, and for `LSTM` the last cell state. With `layout` 1
 /// the batch comes first.
-pub(super) fn recurrent(op: &Op) -> Shapes {
+pub(crate) fn recurrent(op: &Op) -> Shapes {
     let &[first, second, _] = &op.dims(0)?[..] else {
         return Err("its input does not have 3 dimensions".to_owned());
     };
@@ -64,7 +64,7 @@ pub(super) fn recurrent(op: &Op) -> Shapes {
 }
 
 /// ONNX's own attention, and the older operator of the same name from `com.microsoft`.
-pub(super) fn attention(op: &Op) -> Shapes {
+pub(crate) fn attention(op: &Op) -> Shapes {
     if op.node.is_standard() {
         let heads = |name| count(op, name, 0).map(|heads| Some(heads).filter(|&heads| heads > 0));
         let rule = ops::Attention {
@@ -83,11 +83,11 @@ pub(super) fn attention(op: &Op) -> Shapes {
     Ok(vec![Some(vec![batch, sequence, hidden])])
 }
 
-pub(super) fn multi_head_attention(op: &Op) -> Shapes {
+pub(crate) fn multi_head_attention(op: &Op) -> Shapes {
     ask(&ops::MultiHeadAttention { num_heads: count(op, "num_heads", 0)? }, op, &shapes(8))
 }
 
-pub(super) fn group_query_attention(op: &Op) -> Shapes {
+pub(crate) fn group_query_attention(op: &Op) -> Shapes {
     let rule = ops::GroupQueryAttention {
         num_heads: count(op, "num_heads", 0)?,
         kv_num_heads: count(op, "kv_num_heads", 0)?,

@@ -6,28 +6,28 @@ use rten_onnx::onnx::GraphProto;
 
 use crate::{
     OpSequence, Operator, Output, SequenceError,
-    import::onnx::{fact::Fact, model::Node},
+    import::onnx::{read::fact::Fact, read::model::Node},
 };
 
 /// The tensors of a graph, and of the graphs around it.
 #[derive(Default)]
-pub(super) struct Scope<'a> {
-    pub(super) facts: HashMap<&'a str, Fact>,
-    pub(super) outer: Option<&'a Scope<'a>>,
+pub(crate) struct Scope<'a> {
+    pub(crate) facts: HashMap<&'a str, Fact>,
+    pub(crate) outer: Option<&'a Scope<'a>>,
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn get(&self, name: &str) -> Option<&Fact> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Fact> {
         self.facts.get(name).or_else(|| self.outer?.get(name))
     }
 
-    pub(super) fn inside(outer: Option<&'a Scope<'a>>) -> Self {
+    pub(crate) fn inside(outer: Option<&'a Scope<'a>>) -> Self {
         Self { facts: HashMap::new(), outer }
     }
 }
 
 /// The tensors of the graphs around that a node's sub-graphs read.
-pub(super) fn captured(node: Node<'_>) -> Vec<&str> {
+pub(crate) fn captured(node: Node<'_>) -> Vec<&str> {
     let mut names = Vec::new();
     node.bodies().for_each(|body| names.extend(captured_by_graph(body)));
     let mut seen = HashSet::new();
@@ -36,7 +36,7 @@ pub(super) fn captured(node: Node<'_>) -> Vec<&str> {
 }
 
 /// The names that a graph uses and does not define.
-pub(super) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
+pub(crate) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
     let nodes = || graph.node.iter().map(Node);
     let defined: HashSet<&str> = nodes()
         .flat_map(|node| node.outputs().map(|(_, name)| name))
@@ -57,7 +57,7 @@ pub(super) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
 /// # Errors
 ///
 /// If a name is defined twice or never, or operators form a cycle.
-pub(super) fn execution_order(
+pub(crate) fn execution_order(
     graph: &GraphProto,
     captured_names: &[&str],
 ) -> Result<Vec<usize>, SequenceError> {
@@ -98,12 +98,12 @@ pub(super) fn execution_order(
 }
 
 /// The names that somebody reads: operators, their sub-graphs, or who runs the graph.
-pub(super) fn read_names(graph: &GraphProto) -> HashSet<&str> {
+pub(crate) fn read_names(graph: &GraphProto) -> HashSet<&str> {
     let nodes = graph.node.iter().map(Node);
     nodes.flat_map(|node| node.inputs().chain(captured(node))).chain(output_names(graph)).collect()
 }
 
 /// The graph outputs, by name.
-pub(super) fn output_names(graph: &GraphProto) -> impl Iterator<Item = &str> {
+pub(crate) fn output_names(graph: &GraphProto) -> impl Iterator<Item = &str> {
     graph.output.iter().filter_map(|value| value.name.as_deref()).filter(|name| !name.is_empty())
 }

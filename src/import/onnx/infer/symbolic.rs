@@ -11,14 +11,14 @@ use rten_shape_inference::{
 };
 
 use crate::import::onnx::{
-    fact::{Dims, Fact, MAX_RANK, Scalar},
-    op::{Op, Reason},
-    rules::Shapes,
+    infer::rules::Shapes,
+    read::fact::{Dims, Fact, MAX_RANK, Scalar},
+    read::op::{Op, Reason},
 };
 
 /// How an input is handed over.
 #[derive(Clone, Copy)]
-pub(super) enum Hand {
+pub(crate) enum Hand {
     /// Its shape.
     Shape(usize),
     /// Its elements, if they are known and small, else its shape.
@@ -27,7 +27,7 @@ pub(super) enum Hand {
 use Hand::{Shape, Value};
 
 /// Asks a rule about these inputs.
-pub(super) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
+pub(crate) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
     let mut unknowns = SymbolGen::new();
     let inputs: Vec<Option<SymTensor>> = hands
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
 }
 
 /// Asks a rule about shapes that are no operator's inputs.
-pub(super) fn ask_dims(rule: &dyn InferShapes, inputs: &[&Dims]) -> Shapes {
+pub(crate) fn ask_dims(rule: &dyn InferShapes, inputs: &[&Dims]) -> Shapes {
     let mut unknowns = SymbolGen::new();
     let inputs: Vec<Option<SymTensor>> =
         inputs.iter().map(|dims| Some(shape(Some(dims), &mut unknowns))).collect();
@@ -119,13 +119,13 @@ fn evaluate(expression: &SymExpr) -> Option<i64> {
 }
 
 /// An attribute that a rule wants in 32 bits.
-pub(super) fn int(op: &Op, name: &str, default: i32) -> Result<i32, Reason> {
+pub(crate) fn int(op: &Op, name: &str, default: i32) -> Result<i32, Reason> {
     let Some(value) = op.node.int(name) else { return Ok(default) };
     i32::try_from(value).map_err(|_| format!("its attribute '{name}' is {value}"))
 }
 
 /// An attribute that must not be negative.
-pub(super) fn count(op: &Op, name: &str, default: u32) -> Result<u32, Reason> {
+pub(crate) fn count(op: &Op, name: &str, default: u32) -> Result<u32, Reason> {
     let value = int(op, name, i32::try_from(default).unwrap_or(0))?;
     u32::try_from(value).map_err(|_| format!("its attribute '{name}' is {value}"))
 }
@@ -134,18 +134,18 @@ fn flag(op: &Op, name: &str) -> bool {
     op.node.int(name).unwrap_or(0) != 0
 }
 
-pub(super) fn global_pool(op: &Op) -> Shapes {
+pub(crate) fn global_pool(op: &Op) -> Shapes {
     ask(&ops::GlobalPool, op, &[Shape(0)])
 }
 
-pub(super) fn gemm(op: &Op) -> Shapes {
+pub(crate) fn gemm(op: &Op) -> Shapes {
     let rule = ops::Gemm { transpose_a: flag(op, "transA"), transpose_b: flag(op, "transB") };
     ask(&rule, op, &[Shape(0), Shape(1)])
 }
 
 /// A product of matrices, whose second factor is an input of choice. A vector counts as a matrix
 /// of one row, or of one column, and that dimension is dropped again.
-pub(super) fn matmul(op: &Op, second: usize) -> Shapes {
+pub(crate) fn matmul(op: &Op, second: usize) -> Shapes {
     let (mut a, mut b) = (op.dims(0)?.clone(), op.dims(second)?.clone());
     let (row, column) = (a.len() == 1, b.len() == 1);
     if row {
@@ -172,17 +172,17 @@ pub(super) fn matmul(op: &Op, second: usize) -> Shapes {
     Ok(shapes)
 }
 
-pub(super) fn matmul_n_bits(op: &Op) -> Shapes {
+pub(crate) fn matmul_n_bits(op: &Op) -> Shapes {
     ask(&ops::MatMulNBits, op, &[Shape(0), Shape(1)])
 }
 
-pub(super) fn einsum(op: &Op) -> Shapes {
+pub(crate) fn einsum(op: &Op) -> Shapes {
     let equation = op.node.string("equation").ok_or("it has no equation")?;
     let hands: Vec<Hand> = (0..op.inputs.len()).map(Shape).collect();
     ask(&ops::Einsum { equation }, op, &hands)
 }
 
-pub(super) fn reduce(op: &Op) -> Shapes {
+pub(crate) fn reduce(op: &Op) -> Shapes {
     let axes = op.ints_of("axes", 1)?.filter(|axes| !axes.is_empty());
     if axes.is_none() && flag(op, "noop_with_empty_axes") {
         return Ok(vec![Some(op.dims(0)?.clone())]);
@@ -190,7 +190,7 @@ pub(super) fn reduce(op: &Op) -> Shapes {
     reduce_over(op, axes.as_deref())
 }
 
-pub(super) fn arg_reduce(op: &Op) -> Shapes {
+pub(crate) fn arg_reduce(op: &Op) -> Shapes {
     reduce_over(op, Some(&[op.node.int("axis").unwrap_or(0)]))
 }
 
@@ -202,26 +202,26 @@ fn reduce_over(op: &Op, axes: Option<&[i64]>) -> Shapes {
     ask(&ReductionOp { axes: axes.as_deref(), keep_dims }, op, &[Shape(0)])
 }
 
-pub(super) fn gather(op: &Op) -> Shapes {
+pub(crate) fn gather(op: &Op) -> Shapes {
     ask(&ops::Gather { axis: int(op, "axis", 0)? }, op, &[Shape(0), Shape(1)])
 }
 
-pub(super) fn gather_elements(op: &Op) -> Shapes {
+pub(crate) fn gather_elements(op: &Op) -> Shapes {
     ask(&ops::GatherElements, op, &[Shape(0), Shape(1)])
 }
 
-pub(super) fn gather_nd(op: &Op) -> Shapes {
+pub(crate) fn gather_nd(op: &Op) -> Shapes {
     let batch_dims = usize::try_from(count(op, "batch_dims", 0)?);
     let batch_dims = batch_dims.map_err(|_| "it has too many batch dimensions")?;
     ask(&ops::GatherND { batch_dims }, op, &[Shape(0), Shape(1)])
 }
 
-pub(super) fn one_hot(op: &Op) -> Shapes {
+pub(crate) fn one_hot(op: &Op) -> Shapes {
     ask(&ops::OneHot { axis: int(op, "axis", -1)? }, op, &[Shape(0), Value(1), Shape(2)])
 }
 
 /// The amounts are an attribute at first, an input later.
-pub(super) fn pad(op: &Op) -> Shapes {
+pub(crate) fn pad(op: &Op) -> Shapes {
     if op.node.ints("pads").is_none() && op.node.ints("paddings").is_none() {
         return ask(&ops::Pad, op, &[Shape(0), Value(1), Shape(2), Value(3)]);
     }
@@ -237,12 +237,12 @@ pub(super) fn pad(op: &Op) -> Shapes {
     Ok(vec![Some(padded.collect())])
 }
 
-pub(super) fn tile(op: &Op) -> Shapes {
+pub(crate) fn tile(op: &Op) -> Shapes {
     ask(&ops::Tile, op, &[Shape(0), Value(1)])
 }
 
 /// The number to keep is an attribute at first, an input later.
-pub(super) fn top_k(op: &Op) -> Shapes {
+pub(crate) fn top_k(op: &Op) -> Shapes {
     let axis = int(op, "axis", -1)?;
     let Some(k) = op.node.int("k") else {
         return ask(&ops::TopK { axis: Some(axis) }, op, &[Shape(0), Value(1)]);
@@ -253,30 +253,30 @@ pub(super) fn top_k(op: &Op) -> Shapes {
     Ok(vec![Some(dims); 2])
 }
 
-pub(super) fn depth_to_space(op: &Op) -> Shapes {
+pub(crate) fn depth_to_space(op: &Op) -> Shapes {
     ask(&ops::DepthToSpace { block_size: count(op, "blocksize", 0)? }, op, &[Shape(0)])
 }
 
-pub(super) fn non_zero(op: &Op) -> Shapes {
+pub(crate) fn non_zero(op: &Op) -> Shapes {
     ask(&ops::NonZero, op, &[Shape(0)])
 }
 
-pub(super) fn non_max_suppression(op: &Op) -> Shapes {
+pub(crate) fn non_max_suppression(op: &Op) -> Shapes {
     ask(&ops::NonMaxSuppression, op, &[])
 }
 
-pub(super) fn multinomial(op: &Op) -> Shapes {
+pub(crate) fn multinomial(op: &Op) -> Shapes {
     let sample_size = usize::try_from(count(op, "sample_size", 1)?);
     let sample_size = sample_size.map_err(|_| "it takes too many samples")?;
     ask(&ops::Multinomial { sample_size }, op, &[Shape(0)])
 }
 
-pub(super) fn grid_sample(op: &Op) -> Shapes {
+pub(crate) fn grid_sample(op: &Op) -> Shapes {
     ask(&ops::GridSample, op, &[Shape(0), Shape(1)])
 }
 
 /// The axis is an attribute at first, an input later.
-pub(super) fn dft(op: &Op) -> Shapes {
+pub(crate) fn dft(op: &Op) -> Shapes {
     if op.node.int("axis").is_some() || op.opset < 20 {
         return Err("memplan infers it from opset 20 on".to_owned());
     }
@@ -284,11 +284,11 @@ pub(super) fn dft(op: &Op) -> Shapes {
     ask(&rule, op, &[Shape(0), Value(1), Value(2)])
 }
 
-pub(super) fn stft(op: &Op) -> Shapes {
+pub(crate) fn stft(op: &Op) -> Shapes {
     let onesided = op.node.int("onesided").unwrap_or(1) != 0;
     ask(&ops::STFT { onesided }, op, &[Shape(0), Value(1), Shape(2), Value(3)])
 }
 
-pub(super) fn dynamic_quantize(op: &Op) -> Shapes {
+pub(crate) fn dynamic_quantize(op: &Op) -> Shapes {
     ask(&ops::DynamicQuantizeLinear, op, &[Shape(0)])
 }

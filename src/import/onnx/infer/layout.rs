@@ -1,10 +1,10 @@
 //! Shape rules that copy, multiply or list sizes, in 64 bits.
 
 use crate::import::onnx::{
-    fact::{Dims, Fact, MAX_RANK, Scalar, count},
-    op::{Op, Reason, axis},
-    rules::Shapes,
-    slices,
+    infer::rules::Shapes,
+    infer::slices,
+    read::fact::{Dims, Fact, MAX_RANK, Scalar, count},
+    read::op::{Op, Reason, axis},
 };
 
 #[allow(clippy::unnecessary_wraps, reason = "every rule ends in it")]
@@ -13,7 +13,7 @@ fn one(dims: Dims) -> Shapes {
 }
 
 /// One shape from several, as the standard's multidirectional broadcasting has it.
-pub(super) fn broadcast(a: &Dims, b: &Dims) -> Result<Dims, Reason> {
+pub(crate) fn broadcast(a: &Dims, b: &Dims) -> Result<Dims, Reason> {
     let rank = a.len().max(b.len());
     let at = |dims: &Dims, index: usize| {
         (index + dims.len()).checked_sub(rank).map_or(Some(1), |index| dims[index])
@@ -28,11 +28,11 @@ pub(super) fn broadcast(a: &Dims, b: &Dims) -> Result<Dims, Reason> {
 }
 
 /// Before opset 7, operators of two inputs said in attributes how the second is broadcast.
-pub(super) fn broadcasts_by_attribute(op: &Op) -> bool {
+pub(crate) fn broadcasts_by_attribute(op: &Op) -> bool {
     op.opset < 7 && op.node.int("broadcast").unwrap_or(0) != 0
 }
 
-pub(super) fn broadcast_all(op: &Op) -> Shapes {
+pub(crate) fn broadcast_all(op: &Op) -> Shapes {
     // These take the shape of the first input, whatever the others say.
     if broadcasts_by_attribute(op) || op.node.kind() == "PRelu" {
         return one(op.dims(0)?.clone());
@@ -45,11 +45,11 @@ pub(super) fn broadcast_all(op: &Op) -> Shapes {
 }
 
 /// The shape of the first input and another, of which each has a scale and a zero point beside it.
-pub(super) fn broadcast_two(op: &Op, second: usize) -> Shapes {
+pub(crate) fn broadcast_two(op: &Op, second: usize) -> Shapes {
     one(broadcast(op.dims(0)?, op.dims(second)?)?)
 }
 
-pub(super) fn expand(op: &Op) -> Shapes {
+pub(crate) fn expand(op: &Op) -> Shapes {
     let sizes = sizes(&op.ints(1)?)?;
     one(broadcast(op.dims(0)?, &sizes)?)
 }
@@ -72,7 +72,7 @@ fn product(dims: &[Option<u64>]) -> Result<Option<u64>, Reason> {
     count(&sizes).map(Some).ok_or_else(|| "it has 2^64 elements or more".to_owned())
 }
 
-pub(super) fn reshape(op: &Op) -> Shapes {
+pub(crate) fn reshape(op: &Op) -> Shapes {
     let asked = op.ints_of("shape", 1)?.ok_or("it has no shape to take")?;
     let copies_zero = op.node.int("allowzero").unwrap_or(0) == 0;
     let data = op.dims(0);
@@ -104,7 +104,7 @@ pub(super) fn reshape(op: &Op) -> Shapes {
     one(dims)
 }
 
-pub(super) fn flatten(op: &Op) -> Shapes {
+pub(crate) fn flatten(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let at = op.node.int("axis").unwrap_or(1);
     let at = if at == dims.len().try_into().unwrap_or(-1) {
@@ -117,7 +117,7 @@ pub(super) fn flatten(op: &Op) -> Shapes {
     one(vec![product(&dims[..at])?, product(&dims[at..])?])
 }
 
-pub(super) fn squeeze(op: &Op) -> Shapes {
+pub(crate) fn squeeze(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let Some(axes) = op.ints_of("axes", 1)? else {
         if dims.contains(&None) {
@@ -132,7 +132,7 @@ pub(super) fn squeeze(op: &Op) -> Shapes {
     one(dims.iter().zip(kept).filter(|(_, kept)| *kept).map(|(&dim, _)| dim).collect())
 }
 
-pub(super) fn unsqueeze(op: &Op) -> Shapes {
+pub(crate) fn unsqueeze(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let axes = op.ints_of("axes", 1)?.ok_or("it has no axes")?;
     let rank = dims.len() + axes.len();
@@ -150,13 +150,13 @@ pub(super) fn unsqueeze(op: &Op) -> Shapes {
     one(new.iter().map(|&new| if new { Some(1) } else { old.next().copied().flatten() }).collect())
 }
 
-pub(super) fn transpose(op: &Op) -> Shapes {
+pub(crate) fn transpose(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     one(permutation(op, dims.len())?.into_iter().map(|from| dims[from]).collect())
 }
 
 /// Which dimension of the input each dimension of a `Transpose` is.
-pub(super) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
+pub(crate) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
     let Some(perm) = op.node.ints("perm") else {
         return Ok((0..rank).rev().collect());
     };
@@ -171,7 +171,7 @@ pub(super) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
     Ok(perm)
 }
 
-pub(super) fn concat(op: &Op) -> Shapes {
+pub(crate) fn concat(op: &Op) -> Shapes {
     let mut result = op.dims(0)?.clone();
     let at = op.axis(1, result.len())?;
     for index in 1..op.inputs.len() {
@@ -192,12 +192,12 @@ pub(super) fn concat(op: &Op) -> Shapes {
     one(result)
 }
 
-pub(super) fn slice(op: &Op) -> Shapes {
+pub(crate) fn slice(op: &Op) -> Shapes {
     let cuts = slices::slice_cuts(op, op.dims(0)?)?;
     one(cuts.iter().map(|cut| cut.map(|cut| cut.count)).collect())
 }
 
-pub(super) fn split(op: &Op) -> Shapes {
+pub(crate) fn split(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let at = op.axis(0, dims.len())?;
     let part = |size: Option<u64>| {
@@ -208,7 +208,7 @@ pub(super) fn split(op: &Op) -> Shapes {
     Ok(slices::split_sizes(op, dims[at])?.into_iter().map(part).collect())
 }
 
-pub(super) fn space_to_depth(op: &Op) -> Shapes {
+pub(crate) fn space_to_depth(op: &Op) -> Shapes {
     let block = op.node.int("blocksize").and_then(|block| u64::try_from(block).ok());
     let block = block.filter(|&block| block > 0).ok_or("its block size is not positive")?;
     let [batch, channels, height, width] = op.dims(0)?[..] else {
@@ -222,7 +222,7 @@ pub(super) fn space_to_depth(op: &Op) -> Shapes {
 }
 
 /// `Resize` and its older form `Upsample`, whose scales are an attribute at first, an input later.
-pub(super) fn resize(op: &Op) -> Shapes {
+pub(crate) fn resize(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let present = |index: usize| {
         let sizes = op.input(index).and_then(Fact::sizes);
@@ -278,24 +278,24 @@ fn scaled(size: u64, scale: f64) -> Option<u64> {
     exact.contains(&scaled).then_some(scaled as u64)
 }
 
-pub(super) fn constant_of_shape(op: &Op) -> Shapes {
+pub(crate) fn constant_of_shape(op: &Op) -> Shapes {
     one(sizes(&op.ints(0)?)?)
 }
 
-pub(super) fn shape_attribute(op: &Op) -> Shapes {
+pub(crate) fn shape_attribute(op: &Op) -> Shapes {
     one(sizes(op.node.ints("shape").ok_or("it has no shape")?)?)
 }
 
-pub(super) fn window(op: &Op) -> Shapes {
+pub(crate) fn window(op: &Op) -> Shapes {
     one(sizes(&op.ints(0)?)?)
 }
 
-pub(super) fn shape(op: &Op) -> Shapes {
+pub(crate) fn shape(op: &Op) -> Shapes {
     one(vec![Some(shape_range(op)?.len() as u64)])
 }
 
 /// The dimensions that a `Shape` lists.
-pub(super) fn shape_range(op: &Op) -> Result<std::ops::Range<usize>, Reason> {
+pub(crate) fn shape_range(op: &Op) -> Result<std::ops::Range<usize>, Reason> {
     let rank = op.dims(0)?.len();
     let bound = |name: &str, default: usize| match op.node.int(name) {
         None => default,
@@ -308,11 +308,11 @@ pub(super) fn shape_range(op: &Op) -> Result<std::ops::Range<usize>, Reason> {
     Ok(start..end.max(start))
 }
 
-pub(super) fn size(_: &Op) -> Shapes {
+pub(crate) fn size(_: &Op) -> Shapes {
     one(Vec::new())
 }
 
-pub(super) fn range(op: &Op) -> Shapes {
+pub(crate) fn range(op: &Op) -> Shapes {
     let number = |index: usize| match op.input(index).and_then(|fact| fact.elements.as_deref()) {
         Some([Scalar::Int(value)]) => Some(Scalar::Int(*value)),
         Some([Scalar::Float(value)]) => Some(Scalar::Float(*value)),

@@ -11,10 +11,10 @@ use crate::{
     Bytes, OpSequence, PlanError, SequenceError, Strategy,
     import::onnx::{
         OnnxError, emit,
-        fact::{Dims, Fact},
-        model::{Context, Node},
-        op::{Op, axis},
-        scope::{self, Scope},
+        read::fact::{Dims, Fact},
+        read::model::{Context, Node},
+        read::op::{Op, axis},
+        read::scope::{self, Scope},
     },
     lower::{LoweringOptions, lower},
 };
@@ -26,9 +26,9 @@ const ALIGNMENT: Bytes = 64;
 const SCAN_WITHOUT_BATCH: i64 = 9;
 
 /// What is known of an operator's outputs, and what it needs while it runs.
-pub(super) struct Answer {
-    pub(super) outputs: Vec<Fact>,
-    pub(super) workspace: Bytes,
+pub(crate) struct Answer {
+    pub(crate) outputs: Vec<Fact>,
+    pub(crate) workspace: Bytes,
 }
 
 /// Plans the bodies of an operator.
@@ -36,7 +36,7 @@ pub(super) struct Answer {
 /// # Errors
 ///
 /// If the operator is none of the three, or a body cannot be planned.
-pub(super) fn plan(op: &Op, context: &Context, scope: &Scope) -> Result<Answer, OnnxError> {
+pub(crate) fn plan(op: &Op, context: &Context, scope: &Scope) -> Result<Answer, OnnxError> {
     let host = Host { op, context, scope };
     match op.node.kind() {
         "If" if op.node.is_standard() => host.branches(),
@@ -213,14 +213,14 @@ impl Host<'_> {
                     next = node.input(0).unwrap_or("").to_owned();
                 }
                 Some(node) if node.kind() == "Constant" => {
-                    let value = node.tensor("value").map(crate::import::onnx::model::stored);
+                    let value = node.tensor("value").map(crate::import::onnx::read::model::stored);
                     return starts && value.is_some_and(|value| value.int() == Some(1));
                 }
                 _ => break,
             }
         }
         let stored = body.initializer.iter().find(|tensor| tensor.name.as_deref() == Some(&next));
-        let stored = stored.map(crate::import::onnx::model::stored);
+        let stored = stored.map(crate::import::onnx::read::model::stored);
         let outer = self.scope.get(&next).and_then(Fact::int);
         let value = stored.as_ref().and_then(Fact::int).or(outer);
         starts && (next == given || value == Some(1))

@@ -7,17 +7,18 @@
 use rten_onnx::onnx::DataType;
 
 use crate::import::onnx::{
-    fact::{Fact, Scalar, count},
-    layout, model,
-    op::{Op, axis},
-    slices,
+    infer::layout,
+    infer::slices,
+    read::fact::{Fact, Scalar, count},
+    read::model,
+    read::op::{Op, axis},
 };
 
 /// More elements than any shape arithmetic has.
 const MAX_ELEMENTS: u64 = 256;
 
 /// Gives the outputs of an operator their elements, where these can be computed.
-pub(super) fn fold(op: &Op, outputs: &mut [Fact]) {
+pub(crate) fn fold(op: &Op, outputs: &mut [Fact]) {
     if !op.node.is_known() || layout::broadcasts_by_attribute(op) {
         return;
     }

@@ -6,15 +6,17 @@
 //! `Reshape`, is done here in 64 bits.
 
 use crate::import::onnx::{
-    elementwise,
-    fact::{Dims, MAX_RANK},
-    layout, models,
-    op::{Op, Reason},
-    symbolic, windows,
+    infer::elementwise,
+    infer::layout,
+    infer::models,
+    infer::symbolic,
+    infer::windows,
+    read::fact::{Dims, MAX_RANK},
+    read::op::{Op, Reason},
 };
 
 /// The shape of each output, `None` where it is unknown, for as many outputs as the rule knows.
-pub(super) type Shapes = Result<Vec<Option<Dims>>, Reason>;
+pub(crate) type Shapes = Result<Vec<Option<Dims>>, Reason>;
 
 type Rule = fn(&Op) -> Shapes;
 
@@ -142,7 +144,7 @@ const RULES: &[(&[&str], Rule)] = &[
 ];
 
 /// Infers the shapes of an operator's outputs.
-pub(super) fn infer(op: &Op) -> Shapes {
+pub(crate) fn infer(op: &Op) -> Shapes {
     let kind = op.node.kind();
     if !op.node.is_known() {
         return Err(format!(
