@@ -8,7 +8,7 @@ mod common;
 use arbitrary::{Result, Unstructured};
 use common::{properties::all_options, random::random_sequence};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Strategy, TensorPlace,
+    OpSequence, Operator, Output, Plan, Planner, Strategy, TensorPlace,
     lower::LoweringOptions,
     verify::{execute_sequence, verify_sequence},
 };
@@ -176,7 +176,7 @@ fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
 }
 
 fn plan_in_pool(sequence: &OpSequence) -> Plan {
-    let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
+    let options = LoweringOptions::default().weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(sequence).unwrap();
     assert_eq!(execute_sequence(sequence, &plan), [], "{plan:#?}");
     assert_eq!(verify_sequence(sequence, &plan), [], "{plan:#?}");
@@ -300,8 +300,10 @@ fn nonsense_is_told_as_verify_tells_it(
 ) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
+    let mut nonsense = plan.tensors[0].clone();
+    (nonsense.name, nonsense.size, nonsense.place) = (name.into(), 8, place);
     plan.tensors.retain(|tensor| &*tensor.name != name);
-    plan.tensors.push(PlannedTensor { name: name.into(), size: 8, place });
+    plan.tensors.push(nonsense);
     let violations = execute_sequence(&sequence, &plan);
     assert_eq!(violations[0].to_string(), message);
 }

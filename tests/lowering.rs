@@ -47,7 +47,7 @@ fn every_view_prolongs_the_chunk_it_shares() {
 
 #[test]
 fn without_views_each_is_a_chunk() {
-    let options = LoweringOptions { views: false, ..Default::default() };
+    let options = LoweringOptions::default().views(false);
     let plan = plan_with(
         |s| {
             s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
@@ -146,7 +146,7 @@ fn of_two_overwriters_the_larger_wins(#[case] second: u64, #[case] winner: &str)
 
 #[test]
 fn without_inplace_only_required_overwrites_remain() {
-    let options = LoweringOptions { inplace: false, ..Default::default() };
+    let options = LoweringOptions::default().inplace(false);
     let plan = plan_with(
         |s| {
             s.operator(operator("a", &[], [Output::new("x", 8)]))
@@ -250,8 +250,7 @@ fn a_weight_of_unknown_size_lies_outside_with_whatever_views_it() {
 
 #[test]
 fn inputs_and_weights_may_lie_in_the_pool() {
-    let options =
-        LoweringOptions { inputs_in_pool: true, weights_in_pool: true, ..Default::default() };
+    let options = LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true);
     let plan = plan_with(
         |s| {
             s.input("x", 8)
@@ -277,7 +276,7 @@ fn inputs_and_weights_may_lie_in_the_pool() {
 /// A variable in the pool that is updated: the new state lives on, the old one does not.
 #[test]
 fn an_update_takes_over_the_state_of_a_variable_in_the_pool() {
-    let options = LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let options = LoweringOptions::default().weights_in_pool(true);
     let plan = plan_with(
         |s| {
             s.weight("w", Some(16))
@@ -300,7 +299,7 @@ fn a_partial_update_of_a_variable_in_the_pool_is_refused() {
         &["w"],
         [Output::new("w2", 8).updates("w", 0)],
     ));
-    let options = LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let options = LoweringOptions::default().weights_in_pool(true);
     let error = memplan::lower::lower(&sequence.build().unwrap(), options).unwrap_err();
     assert_eq!(
         error.to_string(),

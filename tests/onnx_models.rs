@@ -19,7 +19,7 @@ fn model(name: &str) -> Option<OpSequence> {
 }
 
 fn plan(sequence: &OpSequence, views: bool, inplace: bool) -> Plan {
-    let options = LoweringOptions { views, inplace, ..LoweringOptions::default() };
+    let options = LoweringOptions::default().views(views).inplace(inplace);
     Planner::new().strategy(Strategy::Naive).lowering(options).plan(sequence).unwrap()
 }
 
@@ -60,8 +60,8 @@ fn a_batch_size_given_reaches_every_tensor() {
     let input = &mut graph.graph.as_mut().unwrap().input[0];
     let shape = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().shape.as_mut();
     shape.unwrap().dim[0] = Dimension { dim_value: None, dim_param: Some("batch".to_owned()) };
-    let dims = [("batch".to_owned(), 128)].into_iter().collect();
-    let sequence = read(&graph.write_buf().unwrap(), &ImportOptions { dims }).unwrap();
+    let options = ImportOptions::default().dims([("batch", 128)]);
+    let sequence = read(&graph.write_buf().unwrap(), &options).unwrap();
     assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
 }
 

@@ -385,10 +385,8 @@ fn symbolic_sizes_are_given_by_name() {
         z = some.domain/Mystery(y)
         out z:f32[batch,5]";
     let bytes = model(graph(text), OPSET);
-    let read_with = |dims: &[(&str, u64)]| {
-        let dims = dims.iter().map(|&(name, size)| (name.to_owned(), size)).collect();
-        read(&bytes, &ImportOptions { dims })
-    };
+    let read_with =
+        |dims: &[(&str, u64)]| read(&bytes, &ImportOptions::default().dims(dims.iter().copied()));
     let expected = "y:24 = Relu(x) over x\nz:40 = Mystery(y)";
     assert_eq!(describe(&read_with(&[("batch", 2)]).unwrap()), expected);
     assert_eq!(
@@ -409,8 +407,8 @@ fn what_only_the_run_knows_may_be_given_by_name() {
         message.contains("; give it with --dim found=N or declare it in the model's value_info"),
         "{message}"
     );
-    let dims = [("found".to_owned(), 10)].into_iter().collect();
-    let sequence = read(&model(graph(text), OPSET), &ImportOptions { dims }).unwrap();
+    let options = ImportOptions::default().dims([("found", 10)]);
+    let sequence = read(&model(graph(text), OPSET), &options).unwrap();
     assert_eq!(describe(&sequence), "y:240 = NonMaxSuppression(b, s)");
 }
 

@@ -173,7 +173,7 @@ fn every_effort_leads_as_far_as_the_table_says() {
         for nodes in [0, nodes / 10, nodes] {
             let mut sum = Sum::default();
             for problem in &problems {
-                sum.add(problem, &Limits { nodes, ..Limits::default() });
+                sum.add(problem, &Limits::default().nodes(nodes));
             }
             writeln!(lines, "{kind}, {nodes} nodes: {sum:?}").unwrap();
         }

@@ -14,7 +14,7 @@ use memplan::{
     Bytes, Planner, Problem, Strategy,
     planner::{
         compare_observed,
-        search::{Conflict, Fit, Limits, Observer, Progress, conflict, fits, optimize},
+        search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
     },
     problem::{ChunkId, ProblemBuilder},
     report,
@@ -42,7 +42,7 @@ fn hard() -> Problem {
 fn the_same_effort_gives_the_same_answer() {
     let problem = hard();
     for nodes in [0, 1, 1000, 20_000] {
-        let limits = Limits { nodes, ..Limits::default() };
+        let limits = Limits::default().nodes(nodes);
         let answer = || optimize(&problem, None, &limits, Observer::default());
         assert_eq!(answer(), answer());
     }
@@ -53,7 +53,7 @@ fn more_effort_is_never_worse() {
     let problem = hard();
     let mut last = Bytes::MAX;
     for nodes in [0, 1000, 5000, 30_000] {
-        let limits = Limits { nodes, ..Limits::default() };
+        let limits = Limits::default().nodes(nodes);
         let outcome = optimize(&problem, None, &limits, Observer::default());
         assert!(outcome.pool_size <= last);
         assert!(outcome.lower_bound <= outcome.pool_size);
@@ -70,8 +70,8 @@ fn a_cancelled_search_gives_the_best_so_far(#[values(0, 1)] nodes: u64) {
         assert!(p.lower_bound <= p.best);
         cancel.fetch_or(p.nodes >= nodes, Ordering::Relaxed);
     };
-    let mut observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
-    let limits = Limits { nodes: u64::MAX, ..Limits::default() };
+    let mut observer = Observer::default().cancel(&cancel).progress(&mut progress);
+    let limits = Limits::default().nodes(u64::MAX);
     let outcome = optimize(&problem, None, &limits, observer.reborrow());
     assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
     assert!(!outcome.proven_optimal && (nodes..10_000).contains(&outcome.nodes));
@@ -84,7 +84,7 @@ fn a_cancelled_search_gives_the_best_so_far(#[values(0, 1)] nodes: u64) {
 fn the_effort_is_spent_and_not_more() {
     let problem = hard();
     for nodes in [0, 1, 100, 5000] {
-        let limits = Limits { nodes, ..Limits::default() };
+        let limits = Limits::default().nodes(nodes);
         let outcome = optimize(&problem, None, &limits, Observer::default());
         assert!(!outcome.proven_optimal);
         assert!((nodes..=nodes + 100).contains(&outcome.nodes), "{} of {nodes}", outcome.nodes);
@@ -95,17 +95,19 @@ fn the_effort_is_spent_and_not_more() {
 fn no_time_and_a_cancelled_search_pack_and_search_nothing() {
     let problem = problem(hard::uneven(40));
     let cancelled = AtomicBool::new(true);
-    let unlimited = Limits { nodes: u64::MAX, ..Limits::default() };
-    let no_time = Limits { time: Some(Duration::ZERO), ..unlimited };
-    let no_nodes = Limits { nodes: 0, ..unlimited };
+    let unlimited = Limits::default().nodes(u64::MAX);
+    let no_time = unlimited.time(Duration::ZERO);
+    let no_nodes = unlimited.nodes(0);
     let layout = Strategy::Pushdown.layout(&problem);
     let packed = optimize(&problem, None, &no_nodes, Observer::default());
     assert!(packed.pool_size < layout.pool_size(&problem), "there is something to pack");
-    for (limits, cancel) in [(no_time, None), (unlimited, Some(&cancelled))] {
-        let outcome = optimize(&problem, None, &limits, Observer { cancel, progress: None });
+    let running = AtomicBool::new(false);
+    for (limits, cancel) in [(no_time, &running), (unlimited, &cancelled)] {
+        let observer = || Observer::default().cancel(cancel);
+        let outcome = optimize(&problem, None, &limits, observer());
         assert_eq!((&outcome.layout.offsets, outcome.nodes), (&layout.offsets, 0));
         let capacity = problem.lower_bound().bytes;
-        let fit = fits(&problem, capacity, &limits, Observer { cancel, progress: None });
+        let fit = fits(&problem, capacity, &limits, observer());
         assert_eq!(fit, Fit::Unknown);
     }
 }
@@ -115,8 +117,8 @@ fn progress_goes_one_way() {
     for problem in [hard(), hard().with_alignment(64, 0).unwrap()] {
         let mut told: Vec<Progress> = Vec::new();
         let mut progress = |p: &Progress| told.push(*p);
-        let limits = Limits { nodes: 100_000, ..Limits::default() };
-        let observer = Observer { cancel: None, progress: Some(&mut progress) };
+        let limits = Limits::default().nodes(100_000);
+        let observer = Observer::default().progress(&mut progress);
         let outcome = optimize(&problem, None, &limits, observer);
         assert!((20..1000).contains(&told.len()), "{} calls", told.len());
         assert!(told.is_sorted_by_key(|p| p.nodes) && told.is_sorted_by_key(|p| p.lower_bound));
@@ -140,8 +142,8 @@ fn a_question_of_a_capacity_tells_its_own_bounds() {
         assert!(p.nodes == 0 || (p.lower_bound, p.best) == (capacity, capacity), "{p:?}");
         searched += u64::from(p.nodes > 0);
     };
-    let limits = Limits { nodes: 5000, ..Limits::default() };
-    let observer = Observer { cancel: None, progress: Some(&mut progress) };
+    let limits = Limits::default().nodes(5000);
+    let observer = Observer::default().progress(&mut progress);
     assert_eq!(fits(&problem, capacity, &limits, observer), Fit::Unknown);
     assert!(searched > 0);
 }
@@ -151,7 +153,7 @@ fn a_question_of_a_capacity_tells_its_own_bounds() {
 fn of_too_many_bytes_alive_none_can_be_left_out() {
     let problem = hard();
     let capacity = problem.lower_bound().bytes - 1;
-    let limits = Limits { nodes: 0, ..Limits::default() };
+    let limits = Limits::default().nodes(0);
     let conflict = conflict(&problem, capacity, &limits, Observer::default()).unwrap();
     assert!(conflict.irreducible);
     let bytes: Bytes = conflict.roots.iter().map(|&root| problem.padded_size(root)).sum();
@@ -165,8 +167,8 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     let cancel = AtomicBool::new(true);
     let mut calls = 0;
     let mut progress = |_: &Progress| calls += 1;
-    let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
-    let limits = Limits { nodes: u64::MAX, ..Limits::default() };
+    let observer = Observer::default().cancel(&cancel).progress(&mut progress);
+    let limits = Limits::default().nodes(u64::MAX);
     assert!(!compare_observed(&problem, &limits, observer).entries.is_empty());
     assert!(calls > 1, "{calls}");
 }
@@ -177,7 +179,7 @@ fn without_effort_only_what_is_plain_is_told() {
     let problem = hard();
     let bound = problem.lower_bound().bytes;
     let pushdown = Strategy::Pushdown.layout(&problem).pool_size(&problem);
-    let none = Limits { nodes: 0, ..Limits::default() };
+    let none = Limits::default().nodes(0);
     let fit = |capacity| fits(&problem, capacity, &none, Observer::default());
     assert_eq!(fit(bound - 1), Fit::No);
     assert_eq!(fit(bound), Fit::Unknown);
@@ -188,9 +190,9 @@ fn without_effort_only_what_is_plain_is_told() {
 #[test]
 fn an_incumbent_is_never_made_worse() {
     let problem = hard();
-    let limits = Limits { nodes: 20_000, ..Limits::default() };
+    let limits = Limits::default().nodes(20_000);
     let first = optimize(&problem, None, &limits, Observer::default());
-    let few = Limits { nodes: 10, ..Limits::default() };
+    let few = Limits::default().nodes(10);
     let second = optimize(&problem, Some(&first.layout), &few, Observer::default());
     assert!(second.pool_size <= first.pool_size);
 }
@@ -205,8 +207,8 @@ fn what_is_alive_together_and_too_large_is_a_conflict() {
     let problem = problem.build().unwrap();
     let limits = Limits::default();
     assert_eq!(fits(&problem, 10, &limits, Observer::default()), Fit::No);
-    let set = conflict(&problem, 10, &limits, Observer::default());
-    assert_eq!(set, Some(Conflict { roots: vec![first, second], irreducible: true }));
+    let set = conflict(&problem, 10, &limits, Observer::default()).unwrap();
+    assert_eq!((set.roots, set.irreducible), (vec![first, second], true));
     assert!(matches!(fits(&problem, 11, &limits, Observer::default()), Fit::Yes(_)));
     assert_eq!(conflict(&problem, 11, &limits, Observer::default()), None);
 }
@@ -269,8 +271,8 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     assert_eq!(problem.lower_bound().bytes, 55_011);
     assert_eq!((outcome.pool_size, outcome.lower_bound), (59_341, 59_341));
     assert_eq!(fits(&problem, 59_340, &limits, Observer::default()), Fit::No);
-    let conflict = conflict(&problem, 59_340, &limits, Observer::default());
-    assert_eq!(conflict, Some(Conflict { roots, irreducible: true }));
+    let conflict = conflict(&problem, 59_340, &limits, Observer::default()).unwrap();
+    assert_eq!((conflict.roots, conflict.irreducible), (roots, true));
 }
 
 /// The first part raises the bound above all live bytes. What is crowded is not counted from there: the
@@ -287,7 +289,7 @@ fn a_raised_bound_leaves_no_crowded_part_out() {
     }
     let problem = problem.build().unwrap();
     let start = |nodes| {
-        let limits = Limits { nodes, ..Limits::default() };
+        let limits = Limits::default().nodes(nodes);
         optimize(&problem, None, &limits, Observer::default())
     };
     assert!(start(0).pool_size > 59_341_000, "there is something to search for");
@@ -304,9 +306,9 @@ fn a_conflict_need_not_be_at_the_peak() {
     assert_eq!(problem.lower_bound().bytes, 59_340);
     let mut told = Vec::new();
     let mut progress = |p: &Progress| told.push(p.nodes);
-    let observer = Observer { cancel: None, progress: Some(&mut progress) };
-    let conflict = conflict(&problem, 59_340, &Limits::default(), observer);
-    assert_eq!(conflict, Some(Conflict { roots, irreducible: true }));
+    let observer = Observer::default().progress(&mut progress);
+    let conflict = conflict(&problem, 59_340, &Limits::default(), observer).unwrap();
+    assert_eq!((conflict.roots, conflict.irreducible), (roots, true));
     assert!(told.is_sorted() && told.last() > Some(&0), "the nodes of all questions: {told:?}");
 }
 
@@ -324,7 +326,7 @@ fn more_threads_are_never_worse() {
     let problem = flat();
     for nodes in [1, 1000, 30_000] {
         let [one, two, many] = [1, 2, 1_000_000].map(|threads| {
-            let limits = Limits { nodes, time: None, threads };
+            let limits = Limits::default().nodes(nodes).threads(threads);
             let outcome = optimize(&problem, None, &limits, Observer::default());
             assert_eq!(outcome.pool_size, outcome.layout.pool_size(&problem));
             outcome
@@ -346,7 +348,7 @@ fn a_capacity_that_is_known_for_one_thread_is_known_for_two() {
     let problem = problem.build().unwrap();
     let optimum = optimize(&problem, None, &Limits::default(), Observer::default());
     assert!(optimum.proven_optimal);
-    let limits = Limits { threads: 2, ..Limits::default() };
+    let limits = Limits::default().threads(2);
     let fit = |capacity| fits(&problem, capacity, &limits, Observer::default());
     assert!(matches!(fit(optimum.pool_size), Fit::Yes(_)));
     assert_eq!(fit(optimum.pool_size - 1), Fit::No);
@@ -362,8 +364,8 @@ fn a_planner_tells_how_far_it_is_and_can_be_cancelled() {
             calls += 1;
             cancel.store(true, Ordering::Relaxed);
         };
-        let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
-        let limits = Limits { nodes: u64::MAX, ..Limits::default() };
+        let observer = Observer::default().cancel(&cancel).progress(&mut progress);
+        let limits = Limits::default().nodes(u64::MAX);
         let planner = Planner::new().strategy(strategy).limits(limits);
         let plan = planner.plan_problem_observed(&problem, observer).unwrap();
         assert!(verify_problem(&problem, &plan).is_empty());

@@ -154,7 +154,7 @@ fn check(problem: &Problem, offsets: &[u64], pool: u64) {
 fn compare(seed: u64, chains_at_most: u64) {
     let problem = random_chains(&mut Numbers(seed), chains_at_most);
     let chains = chains(&problem);
-    let limits = Limits { nodes: 400_000, ..Limits::default() };
+    let limits = Limits::default().nodes(400_000);
     let outcome = optimize(&problem, None, &limits, Observer::default());
     check(&problem, &outcome.layout.offsets, outcome.pool_size);
     assert!(outcome.proven_optimal, "seed {seed}: not proven\n{problem:?}");
@@ -233,7 +233,7 @@ fn what_is_called_proven_is() {
         for _ in 0..4 {
             let nodes = 1 + numbers.below(most);
             let threads = usize::from(numbers.below(4) == 0) + 1;
-            let limits = Limits { nodes, threads, ..Limits::default() };
+            let limits = Limits::default().nodes(nodes).threads(threads);
             let outcome = optimize(&problem, None, &limits, Observer::default());
             check(&problem, &outcome.layout.offsets, outcome.pool_size);
             let (lower_bound, pool_size) = (outcome.lower_bound, outcome.pool_size);

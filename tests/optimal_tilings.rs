@@ -16,7 +16,7 @@ fn is_solved(tiles: &[Tile], nodes: u64) {
 }
 
 fn is_packed(problem: &Problem, nodes: u64) {
-    let limits = Limits { nodes, ..Limits::default() };
+    let limits = Limits::default().nodes(nodes);
     let outcome = optimize(problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL, true), "{}", problem.len());
     assert!(matches!(fits(problem, POOL, &limits, Observer::default()), Fit::Yes(_)));
@@ -61,7 +61,7 @@ fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     }
     let problem = problem.build().unwrap();
     let start = |nodes| {
-        let limits = Limits { nodes, ..Limits::default() };
+        let limits = Limits::default().nodes(nodes);
         optimize(&problem, None, &limits, Observer::default())
     };
     assert!(start(0).pool_size > POOL, "there is something to search for");

@@ -153,11 +153,7 @@ fn a_page_knows_what_no_operator_made() {
         .output("y")
         .build()
         .unwrap();
-    let options = LoweringOptions {
-        inputs_in_pool: true,
-        weights_in_pool: true,
-        ..LoweringOptions::default()
-    };
+    let options = LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     let problem = lower(&sequence, options).unwrap().problem;
     let steps = StepNames(Some(&sequence));
@@ -197,7 +193,8 @@ fn extreme_plans_are_drawn_without_failing() {
     for offset in [0, u64::MAX - 3] {
         plan.chunks[1].offset = offset;
         plan.chunks[0].overwrites = Some((0, 3));
-        let svg = memory_map_svg(&plan, StepNames(None), SvgOptions { width: 0, height: 0 });
+        let tiny = SvgOptions::fitting(&plan).width(0).height(0);
+        let svg = memory_map_svg(&plan, StepNames(None), tiny);
         check_markup(&svg);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert!(serde_json::from_str::<Value>(&trace(&plan, StepNames(None))).is_ok());

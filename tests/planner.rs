@@ -36,8 +36,7 @@ fn the_built_in_network_is_the_real_one() {
         let plan = Planner::new().plan(&sequence).unwrap();
         assert_eq!((plan.pool_size, plan.lower_bound), (bound, bound));
         assert_eq!(sequence.operators().len(), 100);
-        let options =
-            LoweringOptions { views: false, inplace: false, ..LoweringOptions::default() };
+        let options = LoweringOptions::default().views(false).inplace(false);
         let plain = Planner::new().lowering(options).plan(&sequence).unwrap();
         assert_eq!((plain.naive_size, plain.lower_bound), (52_015_392 * batch, 9_633_792 * batch));
     }
@@ -53,7 +52,11 @@ fn options_of_lowering_never_make_a_wrong_plan(
     #[values(0, 32)] padding: u64,
 ) {
     let sequence = mobilenet_v2(1).unwrap();
-    let options = LoweringOptions { views, inplace, inputs_in_pool, weights_in_pool: true };
+    let options = LoweringOptions::default()
+        .views(views)
+        .inplace(inplace)
+        .inputs_in_pool(inputs_in_pool)
+        .weights_in_pool(true);
     let planner = Planner::new().lowering(options).alignment(alignment).padding(padding);
     for &strategy in Strategy::ALL {
         let plan = planner.clone().strategy(strategy).plan(&sequence).unwrap();

@@ -44,7 +44,7 @@ fn storages(plan: &MemoryPlan) -> Vec<Option<usize>> {
 }
 
 fn with_range(match_range: u64) -> PlanOptions {
-    PlanOptions { match_range, ..PlanOptions::default() }
+    PlanOptions::default().match_range(match_range)
 }
 
 /// Storages of 10, 4 and 30 elements are free when 8 are asked for.
@@ -92,7 +92,7 @@ fn auto_search_keeps_the_first_of_the_smallest_totals() {
     let graph = graph(nodes, &[3, 4]);
     let total = |options| plan(&graph, &options).total();
     assert_eq!((total(with_range(1)), total(with_range(16))), (300, 400));
-    assert_eq!(total(PlanOptions { auto_search: true, ..PlanOptions::default() }), 300);
+    assert_eq!(total(PlanOptions::default().auto_search(true)), 300);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn with_colours_storages_are_reused_along_paths_only() {
     let graph = graph(nodes, &[5]);
     let sequential = plan(&graph, &PlanOptions::default());
     assert_eq!(storages(&sequential)[4], Some(1));
-    let parallel = plan(&graph, &PlanOptions { colours: 2, ..PlanOptions::default() });
+    let parallel = plan(&graph, &PlanOptions::default().colours(2));
     assert_eq!(storages(&parallel)[..5], [None, Some(0), Some(1), Some(0), Some(2)]);
 }
 
@@ -170,7 +170,7 @@ fn inputs_that_are_not_read_are_not_written() {
     let nodes = vec![variable(8), operator(&[0], &[8]), shape, operator(&[2, 1], &[1])];
     let graph = graph(nodes, &[3]);
     assert_eq!(wrong_read(&graph, &plan(&graph, &PlanOptions::default())), None);
-    let original = PlanOptions { take_ignored_inputs: true, ..PlanOptions::default() };
+    let original = PlanOptions::default().take_ignored_inputs(true);
     let lost = Entry { node: 1, output: 0 };
     assert_eq!(wrong_read(&graph, &plan(&graph, &original)), Some((lost, Some(3))));
 }

@@ -79,7 +79,7 @@ fn a_letter_of_the_legend_names_one_chunk() {
         }
         let plan = plan(&problem.build().unwrap());
         // A line for each chunk and more than that, so that every chunk has cells of its own.
-        let options = MapOptions { width: 80, height: 100_000 };
+        let options = MapOptions::default().width(80).height(100_000);
         let map = memory_map(&plan, StepNames(None), options);
         let letters = legend(&map);
         assert_eq!(letters.len(), 26, "{alive}");

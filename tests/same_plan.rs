@@ -134,7 +134,7 @@ fn every_plan_is_the_one_in_the_table() {
 /// Threads may finish in any order; the pool may only become smaller.
 #[test]
 fn two_threads_find_the_same_pool_or_a_smaller_one() {
-    let two = Limits { threads: 2, ..Limits::default() };
+    let two = Limits::default().threads(2);
     for (name, input) in inputs() {
         for strategy in [Strategy::Best, Strategy::Optimal] {
             let one = plan(&input, strategy).unwrap();

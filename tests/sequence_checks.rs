@@ -126,7 +126,7 @@ fn without_views_an_overwriter_must_fit_over_the_view_alone() {
         .build()
         .unwrap();
     let lower = |views| {
-        let options = memplan::lower::LoweringOptions { views, ..Default::default() };
+        let options = memplan::lower::LoweringOptions::default().views(views);
         memplan::lower::lower(&sequence, options).map_err(|error| error.to_string())
     };
     assert_eq!(lower(true).unwrap().problem.links_taken(), 1);
@@ -172,7 +172,7 @@ fn a_weight_that_nobody_reads_and_knows_the_size_of_stands_in_no_file() {
 fn a_weight_in_the_pool_needs_a_size() {
     let mut sequence = OpSequence::builder();
     sequence.weight("w", None).operator(operator("a", &["w"], Output::new("x", 4)));
-    let options = memplan::lower::LoweringOptions { weights_in_pool: true, ..Default::default() };
+    let options = memplan::lower::LoweringOptions::default().weights_in_pool(true);
     let error = memplan::lower::lower(&sequence.build().unwrap(), options).unwrap_err();
     assert_eq!(error, SequenceError::WeightWithoutSize { tensor: "w".to_owned() });
 }

@@ -20,7 +20,7 @@ fn problem() -> Problem {
     let b = problem.named_chunk("b", 1..4, 10);
     problem.named_chunk("c", 2..4, 4);
     problem.named_chunk("d", 4..5, 0);
-    problem.request(Request { overwriter: b, overwritten: a, offset: 6, required: true });
+    problem.request(Request::new(b, a, 6).required(true));
     problem.alignment(2).build().unwrap()
 }
 
@@ -199,7 +199,7 @@ fn an_overwriter_that_reaches_beyond_shares_nothing() {
             );
         sequence.build().unwrap()
     };
-    let apart = LoweringOptions { views: false, ..LoweringOptions::default() };
+    let apart = LoweringOptions::default().views(false);
     let plan = Planner::new().lowering(apart).plan(&build(4)).unwrap();
     assert_eq!((plan.offset("y"), verify_sequence(&build(4), &plan)), (Some(8), vec![]));
     told(&build(8), &plan, "'w' and 'y' are both alive in step 2 and share the bytes [8, 12)");
@@ -381,7 +381,9 @@ fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
 ) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    plan.tensors.push(PlannedTensor { name: "w".into(), size: 8, place });
+    let mut supplied = plan.tensors[0].clone();
+    (supplied.name, supplied.size, supplied.place) = ("w".into(), 8, place);
+    plan.tensors.push(supplied);
     let violations = verify_sequence(&sequence, &plan);
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
 }
@@ -397,7 +399,7 @@ fn a_variable_may_be_updated_through_a_view() {
         .operator(Operator::new("late").inputs(["w2"]).output(Output::new("z", 8)))
         .output("z");
     let sequence = sequence.build().unwrap();
-    let options = LoweringOptions { weights_in_pool: true, ..LoweringOptions::default() };
+    let options = LoweringOptions::default().weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     assert_eq!(plan.offset("w2"), plan.offset("w"));
     assert_eq!(verify_sequence(&sequence, &plan), []);

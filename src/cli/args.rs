@@ -72,12 +72,11 @@ impl InputArgs {
     }
 
     pub(crate) fn lowering(&self) -> LoweringOptions {
-        LoweringOptions {
-            views: !self.no_views,
-            inplace: !self.no_inplace,
-            inputs_in_pool: self.inputs,
-            weights_in_pool: self.weights,
-        }
+        LoweringOptions::default()
+            .views(!self.no_views)
+            .inplace(!self.no_inplace)
+            .inputs_in_pool(self.inputs)
+            .weights_in_pool(self.weights)
     }
 }
 
@@ -137,11 +136,9 @@ impl SearchArgs {
     /// With a time alone, the time is the limit.
     pub(crate) fn limits(&self) -> Limits {
         let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
-        Limits {
-            nodes: self.effort.unwrap_or(unlimited),
-            time: self.time_limit,
-            threads: self.threads.into(),
-        }
+        let nodes = self.effort.unwrap_or(unlimited);
+        let limits = Limits::default().nodes(nodes).threads(self.threads.into());
+        self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }
 

@@ -38,9 +38,9 @@ pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
     };
-    let mut observer = Observer { cancel: Some(interrupt::asked()), progress: None };
+    let mut observer = Observer::default().cancel(interrupt::asked());
     if io::stderr().is_terminal() {
-        observer.progress = Some(&mut show);
+        observer = observer.progress(&mut show);
     }
     let found = interrupt::finishing(|| search(observer));
     if last.is_some() {
@@ -56,7 +56,7 @@ pub(crate) fn is_interrupted() -> bool {
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
 fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String {
-    let Progress { lower_bound, best, nodes } = *progress;
+    let Progress { lower_bound, best, nodes, .. } = *progress;
     let pace = nodes as f64 / took.as_secs_f64().max(1e-3);
     let nodes = format!("{} nodes, {}/s", short(nodes as f64), short(pace));
     if let Some(capacity) = capacity {
@@ -83,7 +83,9 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_the_search_is() {
-        let progress = Progress { lower_bound: 1000 << 10, best: 1010 << 10, nodes: 3_000_000 };
+        let mut progress = Progress::default();
+        (progress.lower_bound, progress.best) = (1000 << 10, 1010 << 10);
+        progress.nodes = 3_000_000;
         let took = Duration::from_secs(2);
         assert_eq!(
             line(&progress, took, None),

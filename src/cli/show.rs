@@ -138,5 +138,5 @@ fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failu
 pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
     let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
-    MapOptions { width, height }
+    MapOptions::default().width(width).height(height)
 }

@@ -55,9 +55,19 @@ impl Format {
 
 /// What a reader must be told beside the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportOptions {
     /// The sizes of symbolic dimensions, by name.
     pub dims: BTreeMap<String, u64>,
+}
+
+impl ImportOptions {
+    /// Gives symbolic dimensions their sizes.
+    #[must_use]
+    pub fn dims<N: Into<String>>(mut self, dims: impl IntoIterator<Item = (N, u64)>) -> Self {
+        self.dims.extend(dims.into_iter().map(|(name, size)| (name.into(), size)));
+        self
+    }
 }
 
 /// Reads an operator sequence or a problem.

@@ -21,6 +21,7 @@ use place::Places;
 /// What lowering may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
+#[non_exhaustive]
 pub struct LoweringOptions {
     /// Views share the memory of their input; else every view is a chunk of its own.
     pub views: bool,
@@ -35,6 +36,36 @@ pub struct LoweringOptions {
 impl Default for LoweringOptions {
     fn default() -> Self {
         Self { views: true, inplace: true, inputs_in_pool: false, weights_in_pool: false }
+    }
+}
+
+impl LoweringOptions {
+    /// Lets views share the memory of their input, or not.
+    #[must_use]
+    pub const fn views(mut self, views: bool) -> Self {
+        self.views = views;
+        self
+    }
+
+    /// Honours requests to overwrite, or only what is required.
+    #[must_use]
+    pub const fn inplace(mut self, inplace: bool) -> Self {
+        self.inplace = inplace;
+        self
+    }
+
+    /// Puts inputs into the pool, or leaves them outside.
+    #[must_use]
+    pub const fn inputs_in_pool(mut self, inputs_in_pool: bool) -> Self {
+        self.inputs_in_pool = inputs_in_pool;
+        self
+    }
+
+    /// Puts weights into the pool, or leaves them outside.
+    #[must_use]
+    pub const fn weights_in_pool(mut self, weights_in_pool: bool) -> Self {
+        self.weights_in_pool = weights_in_pool;
+        self
     }
 }
 
@@ -61,6 +92,7 @@ pub enum Home {
 
 /// A lowered sequence.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Lowered {
     /// The chunks. The label of a chunk is the name of the tensor that it was made for.
     pub problem: Problem,

@@ -17,6 +17,7 @@ use crate::{
     derive(serde::Serialize, serde::Deserialize),
     serde(try_from = "PlanFile", into = "PlanFile")
 )]
+#[non_exhaustive]
 pub struct Plan {
     /// Who planned, if that is known: a CSV file does not tell.
     pub strategy: Option<Strategy>,
@@ -48,6 +49,7 @@ pub struct Plan {
 
 /// A chunk with its place in the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedChunk {
     /// The chunk's id in its input.
     pub id: u64,
@@ -69,6 +71,7 @@ pub struct PlannedChunk {
 
 /// A tensor with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedTensor {
     /// Its name.
     pub name: Box<str>,

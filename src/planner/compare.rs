@@ -14,6 +14,7 @@ use crate::{
 
 /// What the strategies make of a problem.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The largest number of bytes alive at one step.
     pub lower_bound: Bytes,
@@ -27,6 +28,7 @@ pub struct Comparison {
 
 /// What one strategy makes of a problem.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Entry {
     /// The strategy.
     pub strategy: Strategy,
@@ -36,6 +38,7 @@ pub struct Entry {
 
 /// The answer of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The size of its pool in bytes.
     pub pool_size: Bytes,

@@ -8,6 +8,7 @@ use crate::{
 
 /// An offset in the pool for every chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Layout {
     /// In bytes, by [`ChunkId`]; 0 for chunks without bytes.
     pub offsets: Vec<Bytes>,
@@ -21,6 +22,7 @@ pub struct Layout {
 
 /// Which chunks share which object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObjectTable {
     /// The size of each object in bytes.
     pub sizes: Vec<Bytes>,

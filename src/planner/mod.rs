@@ -122,9 +122,8 @@ impl Planner {
     /// // For another thread, or a signal handler, to set.
     /// let cancel = AtomicBool::new(false);
     /// let mut progress = |progress: &_| println!("{progress:?}");
-    /// let observer = Observer { cancel: Some(&cancel), progress: Some(&mut progress) };
-    /// let limits =
-    ///     Limits { nodes: u64::MAX, time: Some(Duration::from_secs(60)), ..Limits::default() };
+    /// let observer = Observer::default().cancel(&cancel).progress(&mut progress);
+    /// let limits = Limits::default().nodes(u64::MAX).time(Duration::from_secs(60));
     /// let planner = Planner::new().strategy(Strategy::Optimal).limits(limits);
     /// let plan = planner.plan_observed(&networks::mobilenet_v2(1)?, observer)?;
     /// assert!(plan.proven_optimal);

@@ -17,6 +17,7 @@ pub struct Objects<S = Bytes> {
 
 /// An offset in one pool for every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Offsets {
     /// In bytes, by record.
     pub offsets: Vec<Bytes>,

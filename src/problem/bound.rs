@@ -14,6 +14,7 @@ use crate::{
 
 /// The lower bound of a problem and where it is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// No pool can be smaller, in bytes.
     pub bytes: Bytes,

@@ -12,6 +12,7 @@ use crate::{
 
 /// A rectangle of steps and bytes that a chain occupies and no other chain may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Segment {
     /// The chunk that holds the bytes.
     pub chunk: ChunkId,

@@ -4,6 +4,7 @@ use crate::problem::ChunkId;
 
 /// The ids that chunks have outside, in the file or program that they come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ids {
     /// The position in the list is the id.
     #[default]
@@ -37,6 +38,7 @@ impl Ids {
 
 /// Ids and names of chunks; takes no memory per chunk where there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Labels {
     /// The ids; as many as there are chunks, or none.
     pub ids: Ids,

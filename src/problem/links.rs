@@ -9,6 +9,7 @@ use crate::{
 
 /// The wish of a chunk to be written over a part of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Request {
     /// The newer chunk.
     pub overwriter: ChunkId,
@@ -20,8 +21,24 @@ pub struct Request {
     pub required: bool,
 }
 
+impl Request {
+    /// A request that may be dropped, to be written over a chunk from `offset` bytes on.
+    #[must_use]
+    pub const fn new(overwriter: ChunkId, overwritten: ChunkId, offset: Bytes) -> Self {
+        Self { overwriter, overwritten, offset, required: false }
+    }
+
+    /// Makes a plan without it wrong, as for a state update.
+    #[must_use]
+    pub const fn required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+}
+
 /// An honoured request, seen from its overwriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// The chunk that is written over.
     pub overwritten: ChunkId,
@@ -68,6 +85,7 @@ impl fmt::Display for Refusal {
 
 /// A request that was not honoured, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Dropped {
     /// The request, by its place in the list given.
     pub request: usize,

@@ -69,6 +69,7 @@ impl std::fmt::Debug for ChunkId {
 
 /// A memory chunk: a run of bytes with a lifetime, the smallest unit that is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chunk {
     /// The step of the operator that produces the chunk.
     pub begin: Step,

@@ -13,6 +13,7 @@ use crate::{
 
 /// How large a map may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MapOptions {
     /// Columns of text, axis included; at least 40.
     pub width: usize,
@@ -23,6 +24,22 @@ pub struct MapOptions {
 impl Default for MapOptions {
     fn default() -> Self {
         Self { width: 80, height: 24 }
+    }
+}
+
+impl MapOptions {
+    /// Draws so many columns.
+    #[must_use]
+    pub const fn width(mut self, width: usize) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Draws so many lines.
+    #[must_use]
+    pub const fn height(mut self, height: usize) -> Self {
+        self.height = height;
+        self
     }
 }
 

@@ -5,6 +5,7 @@ use crate::Bytes;
 /// How the memory of an output depends on the inputs of its operator. Inputs are named by `T`:
 /// a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Dependency<T> {
     /// New memory.
     #[default]
@@ -23,6 +24,7 @@ pub enum Dependency<T> {
 
 /// One way for an output to be written over an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Overwrite<T> {
     /// The overwritten input.
     pub input: T,

@@ -70,6 +70,7 @@ pub enum Origin {
 
 /// A value with a size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tensor {
     /// Its name, unique in the sequence.
     pub name: Box<str>,
@@ -81,6 +82,7 @@ pub struct Tensor {
 
 /// An operator of a checked sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperatorNode {
     /// Its name; need not be unique, may be empty.
     pub name: Box<str>,

@@ -26,9 +26,10 @@ pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
                 return Some(format!("{chunk:?} is not in its place in the chain"));
             }
         }
-        laid.extend(problem.segments(root).map(|segment| {
-            let (low, high) = (base + segment.low, base + segment.high);
-            (root, Segment { low, high, ..segment })
+        laid.extend(problem.segments(root).map(|mut segment| {
+            segment.low += base;
+            segment.high += base;
+            (root, segment)
         }));
     }
     for (at, (root, a)) in laid.iter().enumerate() {

@@ -20,11 +20,12 @@ use super::random::{Wild, random_problem, random_sequence};
 
 /// All combinations of the options of lowering.
 pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
-    (0..16).map(|bits| LoweringOptions {
-        views: bits & 1 == 0,
-        inplace: bits & 2 == 0,
-        inputs_in_pool: bits & 4 != 0,
-        weights_in_pool: bits & 8 != 0,
+    (0..16).map(|bits| {
+        LoweringOptions::default()
+            .views(bits & 1 == 0)
+            .inplace(bits & 2 == 0)
+            .inputs_in_pool(bits & 4 != 0)
+            .weights_in_pool(bits & 8 != 0)
     })
 }
 
@@ -81,8 +82,9 @@ pub fn rebuilt(
         if let (Some(overwriter), Some(overwritten)) =
             (ids[request.overwriter.index()], ids[request.overwritten.index()])
         {
-            let offset = size(request.offset);
-            rebuilt.request(Request { overwriter, overwritten, offset, ..*request });
+            let request = Request::new(overwriter, overwritten, size(request.offset))
+                .required(request.required);
+            rebuilt.request(request);
         }
     }
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
@@ -90,7 +92,7 @@ pub fn rebuilt(
 
 /// A planner that searches briefly: many cases find more than long searches.
 fn planner(strategy: Strategy) -> Planner {
-    Planner::new().strategy(strategy).limits(Limits { nodes: 200, ..Limits::default() })
+    Planner::new().strategy(strategy).limits(Limits::default().nodes(200))
 }
 
 fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
@@ -115,8 +117,8 @@ fn shuffled(problem: &Problem, places: &[usize]) -> Problem {
     }
     let id = |old: ChunkId| ids[old.index()].unwrap();
     for &request in problem.requests() {
-        let (overwriter, overwritten) = (id(request.overwriter), id(request.overwritten));
-        shuffled.request(Request { overwriter, overwritten, ..request });
+        let moved = Request::new(id(request.overwriter), id(request.overwritten), request.offset);
+        shuffled.request(moved.required(request.required));
     }
     shuffled.alignment(problem.alignment()).padding(problem.padding()).build().unwrap()
 }

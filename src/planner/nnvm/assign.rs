@@ -7,6 +7,7 @@ use crate::planner::nnvm::{
 
 /// A plan in which variables have storages, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AssignedPlan {
     /// The storages of the variables follow the planned ones, in the order of execution.
     pub plan: MemoryPlan,

@@ -11,6 +11,7 @@ use crate::{
 
 /// How to plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlanOptions {
     /// A free storage is reused for sizes that differ by at most this factor; 0 for no reuse.
     pub match_range: u64,
@@ -35,8 +36,39 @@ impl Default for PlanOptions {
     }
 }
 
+impl PlanOptions {
+    /// Reuses a free storage for sizes that differ by at most this factor; 0 for no reuse.
+    #[must_use]
+    pub const fn match_range(mut self, match_range: u64) -> Self {
+        self.match_range = match_range;
+        self
+    }
+
+    /// Tries every match range up to the one given, or that one alone.
+    #[must_use]
+    pub const fn auto_search(mut self, auto_search: bool) -> Self {
+        self.auto_search = auto_search;
+        self
+    }
+
+    /// Lets this many operators run at once.
+    #[must_use]
+    pub const fn colours(mut self, colours: usize) -> Self {
+        self.colours = colours;
+        self
+    }
+
+    /// Lets operators work in place on inputs that they ignore, as the original does, or not.
+    #[must_use]
+    pub const fn take_ignored_inputs(mut self, take: bool) -> Self {
+        self.take_ignored_inputs = take;
+        self
+    }
+}
+
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EntryPlan {
     /// Its storage; `None` if it is not planned: of a variable, external, or not executed.
     pub storage: Option<usize>,
@@ -48,6 +80,7 @@ pub struct EntryPlan {
 
 /// A storage for every entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryPlan {
     /// By node and output.
     pub entries: Vec<Vec<EntryPlan>>,

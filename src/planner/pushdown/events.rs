@@ -68,6 +68,7 @@ pub enum Holder {
 
 /// A block of the memory queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Block {
     /// In bytes, padding included.
     pub size: Bytes,
@@ -77,6 +78,7 @@ pub struct Block {
 
 /// One event of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// When.
     pub step: Step,
@@ -106,6 +108,7 @@ pub fn events(problem: &Problem) -> Vec<Event> {
 
 /// The two queues at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queues {
     /// The memory queue, from the bottom up.
     pub memory: Vec<Block>,

@@ -62,6 +62,7 @@ fn fits_reporting(
 
 /// Chunks that cannot fit together, the answer of [`conflict`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Conflict {
     /// The roots of their chains.
     pub roots: Vec<ChunkId>,

@@ -54,6 +54,7 @@ use threads::Board;
 
 /// How far to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The effort in search nodes. A node that looks at many chunks counts for several, so that
     /// the time is in proportion: about 10^6 nodes per second.
@@ -73,8 +74,32 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Spends this much effort, in search nodes.
+    #[must_use]
+    pub const fn nodes(mut self, nodes: u64) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Ends after this time.
+    #[must_use]
+    pub const fn time(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// Searches with this many threads.
+    #[must_use]
+    pub const fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+}
+
 /// How far a search is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// No pool is smaller, in bytes.
     pub lower_bound: Bytes,
@@ -86,6 +111,7 @@ pub struct Progress {
 
 /// Hooks into a running search. The default has none.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Observer<'a> {
     /// The search ends soon after this is set, with the best so far.
     pub cancel: Option<&'a AtomicBool>,
@@ -93,7 +119,21 @@ pub struct Observer<'a> {
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,
 }
 
-impl Observer<'_> {
+impl<'a> Observer<'a> {
+    /// Ends the search soon after the flag is set.
+    #[must_use]
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Reports how far the search is.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a mut dyn FnMut(&Progress)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
     /// The same hooks, for one of several searches.
     pub fn reborrow(&mut self) -> Observer<'_> {
         let hook = |hook| -> &mut dyn FnMut(&Progress) { hook };
@@ -104,6 +144,7 @@ impl Observer<'_> {
 
 /// The answer of [`optimize`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The best layout found.
     pub layout: Layout,

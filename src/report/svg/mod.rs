@@ -28,6 +28,7 @@ pub use simulation::simulation_svg;
 
 /// How large a picture is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SvgOptions {
     /// In pixels, at least 640.
     pub width: u32,
@@ -43,6 +44,22 @@ impl SvgOptions {
         let chunks = u32::try_from(plan.chunks.len().min(2000)).unwrap_or(2000);
         let width = (120 + 6 * steps).clamp(960, 2400);
         Self { width, height: (500 + chunks).clamp(560, 1200) }
+    }
+}
+
+impl SvgOptions {
+    /// Draws a picture of this width, in pixels.
+    #[must_use]
+    pub const fn width(mut self, width: u32) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Draws a picture of this height, in pixels.
+    #[must_use]
+    pub const fn height(mut self, height: u32) -> Self {
+        self.height = height;
+        self
     }
 }
 

@@ -12,7 +12,7 @@ use rten_tensor::AsView;
 
 /// Views shared and operators in place, as asked for.
 fn options(views: bool, inplace: bool) -> LoweringOptions {
-    LoweringOptions { views, inplace, ..LoweringOptions::default() }
+    LoweringOptions::default().views(views).inplace(inplace)
 }
 
 fn plan(network: &Network, strategy: Strategy, options: LoweringOptions) -> Plan {
@@ -95,7 +95,7 @@ fn the_small_network_gives_the_same_bits_in_one_pool(
     let network = Network::load(&small_network());
     let inputs = network.inputs(2);
     let expected = expected(&network, &inputs);
-    let options = LoweringOptions { inputs_in_pool, ..options(views, inplace) };
+    let options = options(views, inplace).inputs_in_pool(inputs_in_pool);
     for &strategy in Strategy::ALL {
         let plan = plan(&network, strategy, options);
         assert!(run_in_pool(&network, &plan, &inputs) == expected, "{strategy}: {plan:#?}");
