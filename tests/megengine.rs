@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{golden, number, numbers};
+use common::{golden, number, numbers, problems::layout};
 use memplan::{Planner, Problem, Strategy, problem::ChunkId};
 use rstest::rstest;
 use serde_json::Value;
@@ -63,7 +63,7 @@ fn best_fit_lays_chunks_as_they_come(
     for &(begin, end, size) in chunks {
         problem.chunk(begin..end, size);
     }
-    assert_eq!(Strategy::BestFit.layout(&problem.build().unwrap()).offsets, offsets);
+    assert_eq!(layout(Strategy::BestFit, &problem.build().unwrap()).offsets, offsets);
 }
 
 /// Head and tail of the overwritten chunk are free from the next step on.
@@ -76,7 +76,7 @@ fn best_fit_gives_back_the_rest_of_an_overwritten_chunk() {
     let head = problem.chunk(2..4, 6);
     problem.overwrite(overwriter, overwritten, 6);
     let problem = problem.build().unwrap();
-    let layout = Strategy::BestFit.layout(&problem);
+    let layout = layout(Strategy::BestFit, &problem);
     let offsets = [overwritten, overwriter, tail, head].map(|chunk| layout.offset(chunk));
     assert_eq!((offsets, layout.pool_size(&problem)), ([0, 6, 16, 0], 20));
 }

@@ -6,8 +6,8 @@ mod chains;
 
 use chains::{Numbers, random_chains, random_chains_of};
 use memplan::{
-    Problem, Strategy,
-    planner::search::{Fit, Limits, Observer, conflict, fits, optimize},
+    Problem,
+    planner::search::{self, Fit, Limits, Observer, conflict, fits, optimize},
     problem::{ChunkId, Segment},
 };
 
@@ -258,7 +258,7 @@ fn what_is_called_proven_is() {
 fn the_strategy_plans_right() {
     for seed in 0..300 {
         let problem = random_chains(&mut Numbers(seed), 30);
-        let layout = Strategy::Optimal.layout(&problem);
+        let layout = search::layout(&problem, &Limits::default(), Observer::default());
         check(&problem, &layout.offsets, layout.pool_size(&problem));
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::graphs::wrong_read;
+use common::{graphs::wrong_read, problems::layout};
 use memplan::{
     Planner, Problem, Strategy,
     planner::nnvm::{
@@ -258,7 +258,7 @@ fn a_problem_is_planned_chain_by_chain_in_real_bytes() {
     problem.chunk(2..4, 12);
     problem.chunk(3..5, 1);
     let problem = problem.build().unwrap();
-    let layout = Strategy::Nnvm.layout(&problem);
+    let layout = layout(Strategy::Nnvm, &problem);
     let objects = layout.objects.unwrap();
     assert_eq!(objects.sizes, [12, 20, 1]);
     assert_eq!(objects.of_chunk, [Some(0), Some(1), Some(0), Some(2)]);

@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::problems::layout;
 use common::random::{Wild, random_problem};
 use memplan::{
     Problem, Strategy,
@@ -61,7 +62,7 @@ fn replayed_events_give_sound_queues_and_the_planners_offsets() {
             assert!(queues.free().is_sorted_by_key(|block| block.size));
         }
         assert!(queues.memory.len() <= 1, "everything is free in the end: {queues:?}");
-        let layout = Strategy::Pushdown.layout(&problem);
+        let layout = layout(Strategy::Pushdown, &problem);
         let front = front_space(&events);
         for root in problem.roots() {
             assert_eq!(layout.offset(root), base(&problem, &front, root), "{root:?}");

@@ -7,6 +7,7 @@ use memplan::{
     import::{Format, ImportOptions, Input, read_input},
     lower::{LoweringOptions, lower},
     networks,
+    planner::pushdown,
     verify::verify_problem,
 };
 
@@ -72,7 +73,7 @@ impl Prepared<'_> {
             },
             Self::Lower(sequence) => lower(sequence, LoweringOptions::default())
                 .map_or(0, |lowered| lowered.problem.len() as u64),
-            Self::Layout(problem) => Strategy::Pushdown.layout(problem).offsets.len() as u64,
+            Self::Layout(problem) => pushdown::layout(problem).offsets.len() as u64,
             Self::Bound(problem) => problem.lower_bound().bytes,
             Self::Verify(problem, plan) => verify_problem(problem, plan).len() as u64,
         })

@@ -180,8 +180,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
         let input = files::read_input(path, &args.reading)?;
         let problem = placed(&input, path, &args.reading, &args.placing)?;
         let limits = args.searching.limits();
-        let comparison =
-            searching(None, |observer| planner::compare_observed(&problem, &limits, observer));
+        let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
+        let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
         if is_interrupted() {
             say("interrupted: best and optimal searched no further");
         }

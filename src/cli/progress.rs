@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::atomic::Ordering,
+    sync::{Mutex, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -23,30 +23,45 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// it on. With a capacity, the question is whether it fits.
 pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer<'_>) -> T) -> T {
     let start = Instant::now();
-    // Where several strategies search, each counts its own nodes.
-    let (mut began, mut nodes) = (start, 0);
-    let mut last: Option<Instant> = None;
-    let mut show = |progress: &Progress| {
-        let now = Instant::now();
-        if progress.nodes < nodes {
-            began = now;
-        }
-        nodes = progress.nodes;
-        if now - start >= PATIENCE && last.is_none_or(|last| now - last >= PAUSE) {
-            last = Some(now);
-            let line = line(progress, now - began, capacity);
-            let _ = write!(io::stderr(), "\r{line}\x1b[K");
-        }
+    let line = Mutex::new(Line { began: start, nodes: 0, written: None });
+    let show = |progress: &Progress| {
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.show(progress, start, capacity);
     };
     let mut observer = Observer::default().cancel(interrupt::asked());
     if io::stderr().is_terminal() {
-        observer = observer.progress(&mut show);
+        observer = observer.progress(&show);
     }
     let found = interrupt::finishing(|| search(observer));
-    if last.is_some() {
+    if line.into_inner().is_ok_and(|line| line.written.is_some()) {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     found
+}
+
+/// The line on the terminal.
+struct Line {
+    /// When the present search began. Where several strategies search, each counts its own nodes.
+    began: Instant,
+    /// Its nodes so far.
+    nodes: u64,
+    /// When the line was last written.
+    written: Option<Instant>,
+}
+
+impl Line {
+    fn show(&mut self, progress: &Progress, start: Instant, capacity: Option<Bytes>) {
+        let now = Instant::now();
+        if progress.nodes < self.nodes {
+            self.began = now;
+        }
+        self.nodes = progress.nodes;
+        if now - start >= PATIENCE && self.written.is_none_or(|written| now - written >= PAUSE) {
+            self.written = Some(now);
+            let line = line(progress, now - self.began, capacity);
+            let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        }
+    }
 }
 
 /// Whether a search was ended early.

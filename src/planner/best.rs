@@ -16,7 +16,7 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, Strategy, free_list,
+        Layout, PlanError, Strategy, free_list,
         search::{self, Limits, Observer},
     },
 };
@@ -40,15 +40,16 @@ const MOST_CONFLICTS: u64 = 10_000_000;
 /// The most chains of a problem that is searched.
 const MOST_SEARCHED: usize = 200_000;
 
-/// Plans with every candidate until the lower bound is met, then searches with the default effort.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
-    layout_observed(problem, &Limits::default(), Observer::default())
-}
-
 /// Plans with every candidate until the lower bound is met, then searches within limits.
-#[must_use]
-pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
+///
+/// # Errors
+///
+/// If a candidate cannot plan such a problem.
+pub fn layout(
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -56,7 +57,7 @@ pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_
         dense && walks(strategy) || strategy == Strategy::FreeList && !free_list::is_quick(problem)
     };
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
-        let layout = strategy.layout(problem);
+        let layout = strategy.layout(problem, limits, observer)?;
         let pool = layout.pool_size(problem);
         debug!(target: "memplan::best", %strategy, pool, bound, "tried");
         if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
@@ -66,14 +67,14 @@ pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_
             break;
         }
     }
-    let Some((pool, cheap)) = best else { return Layout::default() };
+    let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
     if pool <= bound || !is_searched(problem) {
-        return cheap;
+        return Ok(cheap);
     }
     let found = search::optimize(problem, Some(&cheap), limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
-    Layout { winner, lower_bound: found.lower_bound, ..found.layout }
+    Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
 }
 
 /// Whether a problem is small enough to be searched.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     Bytes, Problem, Strategy,
     planner::{
-        best,
+        PlanError, best,
         records::Boxes,
         search::{Limits, Observer},
         tflite,
@@ -53,20 +53,17 @@ pub struct Outcome {
 /// Pairs of chains alive together above which a strategy that looks at them takes too long.
 const MOST_CONFLICTS: u64 = 200_000_000;
 
-/// Plans a problem with every strategy that takes it in reasonable time.
-#[must_use]
-pub fn compare(problem: &Problem) -> Comparison {
-    compare_observed(problem, &Limits::default(), Observer::default())
-}
-
-/// Like [`compare`]; strategies that search go as far as the limits say, tell how far they are, and
-/// can be cancelled.
-#[must_use]
-pub fn compare_observed(
+/// Plans a problem with every strategy that takes it in reasonable time. Strategies that search go as
+/// far as the limits say, report how far they are, and can be cancelled.
+///
+/// # Errors
+///
+/// If a strategy cannot plan such a problem.
+pub fn compare(
     problem: &Problem,
     limits: &Limits,
-    mut observer: Observer<'_>,
-) -> Comparison {
+    observer: Observer<'_>,
+) -> Result<Comparison, PlanError> {
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
@@ -74,26 +71,31 @@ pub fn compare_observed(
         .iter()
         .map(|&strategy| {
             let skipped = strategy.limit().is_some_and(too_large);
-            let plan = || plan(problem, strategy, limits, observer.reborrow());
-            Entry { strategy, outcome: (!skipped).then(plan) }
+            let plan = || plan(problem, strategy, limits, observer);
+            Ok(Entry { strategy, outcome: (!skipped).then(plan).transpose()? })
         })
-        .collect();
-    Comparison {
+        .collect::<Result<_, PlanError>>()?;
+    Ok(Comparison {
         lower_bound: problem.lower_bound().bytes,
         shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
         naive_size: problem.naive_size(),
         entries,
-    }
+    })
 }
 
-fn plan(problem: &Problem, strategy: Strategy, limits: &Limits, observer: Observer<'_>) -> Outcome {
+fn plan(
+    problem: &Problem,
+    strategy: Strategy,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Outcome, PlanError> {
     let start = Instant::now();
-    let layout = strategy.layout_observed(problem, limits, observer);
+    let layout = strategy.layout(problem, limits, observer)?;
     let took = start.elapsed();
-    Outcome {
+    Ok(Outcome {
         pool_size: layout.pool_size(problem),
         took,
         objects: layout.objects.map(|objects| objects.sizes.len()),
         winner: layout.winner,
-    }
+    })
 }

@@ -5,7 +5,7 @@ use tracing::info;
 use crate::{
     Bytes, Plan, Problem,
     planner::{
-        Layout, Planner, Strategy, best,
+        Layout, PlanError, Planner, Strategy, best,
         search::{self, Fit, Limits, Observer},
     },
 };
@@ -31,14 +31,14 @@ impl Planner {
         &self,
         problem: &Problem,
         capacity: Bytes,
-        mut observer: Observer<'_>,
-    ) -> (Answer, Layout) {
+        observer: Observer<'_>,
+    ) -> Result<(Answer, Layout), PlanError> {
         let searches = match self.strategy {
             Strategy::Best => best::is_searched(problem),
             strategy => strategy.searches(),
         };
         let limits = Limits { nodes: 0, ..self.limits };
-        let mut layout = self.strategy.layout_observed(problem, &limits, observer.reborrow());
+        let mut layout = self.strategy.layout(problem, &limits, observer)?;
         let lower_bound = problem.lower_bound().bytes;
         let mut answer: Answer = PlanFit::Yes;
         if layout.pool_size(problem) > capacity {
@@ -69,6 +69,6 @@ impl Planner {
             chunks = problem.len(),
             "asked whether it fits",
         );
-        (answer, layout)
+        Ok((answer, layout))
     }
 }

@@ -22,7 +22,7 @@ pub mod tflite;
 
 use tracing::{debug, info};
 
-pub use compare::{Comparison, Entry, Outcome, compare, compare_observed};
+pub use compare::{Comparison, Entry, Outcome, compare};
 pub use error::PlanError;
 pub use fit::PlanFit;
 pub use layout::{Layout, ObjectTable};
@@ -121,8 +121,8 @@ impl Planner {
     ///
     /// // For another thread, or a signal handler, to set.
     /// let cancel = AtomicBool::new(false);
-    /// let mut progress = |progress: &_| println!("{progress:?}");
-    /// let observer = Observer::default().cancel(&cancel).progress(&mut progress);
+    /// let progress = |progress: &_| println!("{progress:?}");
+    /// let observer = Observer::default().cancel(&cancel).progress(&progress);
     /// let limits = Limits::default().nodes(u64::MAX).time(Duration::from_secs(60));
     /// let planner = Planner::new().strategy(Strategy::Optimal).limits(limits);
     /// let plan = planner.plan_observed(&networks::mobilenet_v2(1)?, observer)?;
@@ -140,7 +140,7 @@ impl Planner {
     ) -> Result<Plan, PlanError> {
         let lowered = lower(sequence, self.lowering)?;
         let problem = self.adjust(lowered.problem)?;
-        let layout = self.layout(&problem, observer);
+        let layout = self.layout(&problem, observer)?;
         Ok(Plan::of_sequence(sequence, &lowered.homes, &problem, self.strategy, &layout))
     }
 
@@ -164,7 +164,7 @@ impl Planner {
         observer: Observer<'_>,
     ) -> Result<Plan, PlanError> {
         let problem = self.adjust(problem.clone())?;
-        let layout = self.layout(&problem, observer);
+        let layout = self.layout(&problem, observer)?;
         Ok(Plan::of_problem(&problem, self.strategy, &layout))
     }
 
@@ -193,7 +193,7 @@ impl Planner {
     ) -> Result<PlanFit, PlanError> {
         let lowered = lower(sequence, self.lowering)?;
         let problem = self.adjust(lowered.problem)?;
-        let (answer, layout) = self.fit_layout(&problem, capacity, observer);
+        let (answer, layout) = self.fit_layout(&problem, capacity, observer)?;
         let homes = &lowered.homes;
         Ok(answer(Plan::of_sequence(sequence, homes, &problem, self.strategy, &layout)))
     }
@@ -210,7 +210,7 @@ impl Planner {
         observer: Observer<'_>,
     ) -> Result<PlanFit, PlanError> {
         let problem = self.adjust(problem.clone())?;
-        let (answer, layout) = self.fit_layout(&problem, capacity, observer);
+        let (answer, layout) = self.fit_layout(&problem, capacity, observer)?;
         Ok(answer(Plan::of_problem(&problem, self.strategy, &layout)))
     }
 
@@ -220,8 +220,8 @@ impl Planner {
         Ok(problem.with_alignment(alignment, padding)?)
     }
 
-    fn layout(&self, problem: &Problem, observer: Observer<'_>) -> Layout {
-        let layout = self.strategy.layout_observed(problem, &self.limits, observer);
+    fn layout(&self, problem: &Problem, observer: Observer<'_>) -> Result<Layout, PlanError> {
+        let layout = self.strategy.layout(problem, &self.limits, observer)?;
         debug!(target: "memplan::plan", strategy = %self.strategy, chunks = problem.len(), "laid out");
         info!(
             target: "memplan::plan",
@@ -231,6 +231,6 @@ impl Planner {
             chunks = problem.len(),
             "planned",
         );
-        layout
+        Ok(layout)
     }
 }

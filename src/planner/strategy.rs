@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     Problem,
     planner::{
-        Layout, best, best_fit, free_list, interval_move, nnvm, pushdown,
+        Layout, PlanError, best, best_fit, free_list, interval_move, nnvm, pushdown,
         search::{self, Limits, Observer},
         tflite,
     },
@@ -13,8 +13,8 @@ use crate::{
 
 /// Makes the enum and everything that knows all of its variants from one table.
 macro_rules! strategies {
-    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr =>
-        $layout:path, $summary:literal;)*) => {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr
+        $(=> $layout:path)?, $summary:literal;)*) => {
         /// A planner, by name.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -38,25 +38,23 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $summary,)* }
             }
 
-            /// Chooses an offset for every chunk. The same problem always gets the same layout.
-            #[must_use]
-            pub fn layout(self, problem: &Problem) -> Layout {
-                match self { $(Self::$variant => $layout(problem),)* }
-            }
-
-            /// Like [`layout`](Self::layout); strategies that search go as far as the limits say, tell
-            /// how far they are, and can be cancelled.
-            #[must_use]
-            pub fn layout_observed(
+            /// Chooses an offset for every chunk; the same problem always gets the same layout.
+            /// Strategies that search go as far as the limits say, report how far they are, and
+            /// can be cancelled.
+            ///
+            /// # Errors
+            ///
+            /// If the strategy cannot plan such a problem.
+            pub fn layout(
                 self,
                 problem: &Problem,
                 limits: &Limits,
                 observer: Observer<'_>,
-            ) -> Layout {
+            ) -> Result<Layout, PlanError> {
                 match self {
-                    Self::Best => best::layout_observed(problem, limits, observer),
-                    Self::Optimal => search::layout_observed(problem, limits, observer),
-                    _ => self.layout(problem),
+                    Self::Best => best::layout(problem, limits, observer),
+                    Self::Optimal => Ok(search::layout(problem, limits, observer)),
+                    $($(Self::$variant => Ok($layout(problem)),)?)*
                 }
             }
 
@@ -79,8 +77,8 @@ macro_rules! strategies {
 
 strategies! {
     #[default]
-    Best "best", None => best::layout, "the smallest pool of the cheap planners, and then of a short search";
-    Optimal "optimal", None => search::layout,
+    Best "best", None, "the smallest pool of the cheap planners, and then of a short search";
+    Optimal "optimal", None,
         "an anytime search for the smallest pool, with a proof when it has one";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";

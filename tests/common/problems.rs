@@ -1,10 +1,18 @@
 //! Problems to plan, and a check of layouts.
 
 use memplan::{
-    Problem,
-    planner::Layout,
+    Problem, Strategy,
+    planner::{
+        Layout,
+        search::{Limits, Observer},
+    },
     problem::{ChunkId, Segment},
 };
+
+/// The layout of a strategy that searches as far as it does unless told otherwise.
+pub fn layout(strategy: Strategy, problem: &Problem) -> Layout {
+    strategy.layout(problem, &Limits::default(), Observer::default()).unwrap()
+}
 
 /// The first fault of a layout, found by comparing every segment with every other.
 pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {

@@ -38,6 +38,7 @@ mod tree;
 mod valley;
 
 use std::{
+    fmt,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -110,35 +111,38 @@ pub struct Progress {
 }
 
 /// Hooks into a running search. The default has none.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Observer<'a> {
     /// The search ends soon after this is set, with the best so far.
     pub cancel: Option<&'a AtomicBool>,
-    /// Called every few hundred nodes.
-    pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+    /// Called every few hundred nodes, by the thread that asked for the search.
+    pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
 }
 
 impl<'a> Observer<'a> {
     /// Ends the search soon after the flag is set.
     #[must_use]
-    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+    pub const fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
     /// Reports how far the search is.
     #[must_use]
-    pub fn progress(mut self, progress: &'a mut dyn FnMut(&Progress)) -> Self {
+    pub const fn progress(mut self, progress: &'a (dyn Fn(&Progress) + Sync)) -> Self {
         self.progress = Some(progress);
         self
     }
+}
 
-    /// The same hooks, for one of several searches.
-    pub fn reborrow(&mut self) -> Observer<'_> {
-        let hook = |hook| -> &mut dyn FnMut(&Progress) { hook };
-        let progress = self.progress.as_deref_mut().map(hook);
-        Observer { cancel: self.cancel, progress }
+impl fmt::Debug for Observer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let progress = self.progress.map(|_| "a function");
+        f.debug_struct("Observer")
+            .field("cancel", &self.cancel)
+            .field("progress", &progress)
+            .finish()
     }
 }
 
@@ -195,7 +199,7 @@ impl<'a> Report<'a> {
 
     /// Tells how far the search is, and asks whether it is to stop.
     fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
-        if let Some(progress) = &mut self.observer.progress {
+        if let Some(progress) = self.observer.progress {
             progress(&Progress { lower_bound, best, nodes: self.before + nodes });
         }
         self.stopped = self.stopped
@@ -205,15 +209,9 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Looks for the smallest pool with the default effort.
+/// Looks for the smallest pool within limits; [`optimize`] reports more.
 #[must_use]
-pub fn layout(problem: &Problem) -> Layout {
-    layout_observed(problem, &Limits::default(), Observer::default())
-}
-
-/// Looks for the smallest pool within limits; see [`optimize`], which tells more.
-#[must_use]
-pub fn layout_observed(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
+pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Layout {
     let outcome = optimize(problem, None, limits, observer);
     Layout { lower_bound: outcome.lower_bound, ..outcome.layout }
 }

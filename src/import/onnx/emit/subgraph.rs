@@ -17,6 +17,7 @@ use crate::{
         read::scope::{self, Scope},
     },
     lower::{LoweringOptions, lower},
+    planner::search::{Limits, Observer},
 };
 
 /// The alignment for which room is made in the workspace, in bytes: a cache line.
@@ -238,7 +239,8 @@ impl Host<'_> {
 /// only one there is.
 fn pool_size(body: &OpSequence, options: LoweringOptions) -> Result<Bytes, PlanError> {
     let problem = lower(body, options)?.problem.with_alignment(ALIGNMENT, 0)?;
-    Ok(Strategy::default().layout(&problem).pool_size(&problem))
+    let layout = Strategy::default().layout(&problem, &Limits::default(), Observer::default())?;
+    Ok(layout.pool_size(&problem))
 }
 
 /// What holds whichever branch runs.
