@@ -13,6 +13,7 @@
 mod file;
 #[cfg(any(feature = "files", feature = "onnx"))]
 pub mod import;
+mod input;
 pub mod lower;
 pub mod networks;
 mod plan;
@@ -22,6 +23,7 @@ pub mod report;
 pub mod sequence;
 pub mod verify;
 
+pub use input::{Input, InputRef};
 pub use plan::{Plan, PlannedChunk, PlannedTensor, TensorPlace};
 pub use planner::{Layout, PlanError, Planner, Strategy};
 pub use problem::{Problem, ProblemError};

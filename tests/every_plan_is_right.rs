@@ -9,8 +9,8 @@ use std::{fs, path::PathBuf};
 
 use common::shared_path;
 use memplan::{
-    Planner, Strategy,
-    import::{Format, ImportOptions, Input, read_input},
+    Input, Planner, Strategy,
+    import::{Format, ImportOptions, read_input},
     verify::{verify_problem, verify_sequence},
 };
 use rstest::rstest;
@@ -59,7 +59,7 @@ fn of_everything_in(
                     verify_sequence(sequence, &plan)
                 }
                 Input::Problem(problem) if is_quick(strategy, problem.len()) => {
-                    verify_problem(problem, &planner.plan_problem(problem).unwrap())
+                    verify_problem(problem, &planner.plan(problem).unwrap())
                 }
                 Input::Problem(_) => continue,
             };
@@ -82,12 +82,7 @@ fn best_is_never_worse_than_pushdown_on_anything_in(
     for (path, input) in inputs(folder) {
         let pool = |strategy| {
             let planner = Planner::new().strategy(strategy);
-            match &input {
-                Input::Sequence(sequence) => planner.plan(sequence),
-                Input::Problem(problem) => planner.plan_problem(problem),
-            }
-            .unwrap()
-            .pool_size
+            planner.plan(&input).unwrap().pool_size
         };
         assert!(pool(Strategy::Best) <= pool(Strategy::Pushdown), "{}", path.display());
     }

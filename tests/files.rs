@@ -7,8 +7,8 @@ mod common;
 
 use common::random::{Wild, random_problem};
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
-    import::{Format, ImportOptions, Input, read_input, read_plan},
+    Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
+    import::{Format, ImportOptions, read_input, read_plan},
     problem::ChunkId,
     report::{
         write_plan_csv, write_plan_json, write_problem_csv, write_problem_json, write_sequence_json,
@@ -43,7 +43,7 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         let json = written(|out| write_problem_json(out, &problem));
         assert_eq!(read(&json, Format::Json), Ok(Input::Problem(problem.clone())));
 
-        let plan = Planner::new().strategy(Strategy::Pushdown).plan_problem(&problem).unwrap();
+        let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
         let json = written(|out| write_plan_json(out, &plan, None));
         assert_eq!(read_plan(json.as_bytes(), Format::Json, &problem).unwrap(), plan);
         let csv = written(|out| write_plan_csv(out, &plan, Some(problem.labels())));
@@ -277,10 +277,8 @@ fn the_plan_file_has_the_keys_of_the_contract() {
     let a = problem.named_chunk("a", 0..2, 20);
     let b = problem.named_chunk("b", 1..3, 10);
     problem.overwrite(b, a, 6);
-    let plan: Plan = Planner::new()
-        .strategy(Strategy::Pushdown)
-        .plan_problem(&problem.build().unwrap())
-        .unwrap();
+    let plan: Plan =
+        Planner::new().strategy(Strategy::Pushdown).plan(&problem.build().unwrap()).unwrap();
     let took = Some(std::time::Duration::from_millis(250));
     snapbox::assert_data_eq!(
         written(|out| write_plan_json(out, &plan, took)),

@@ -29,7 +29,7 @@ fn the_offsets_are_the_recorded_ones(#[case] recorded: &str, #[case] strategy: S
     assert_eq!(cases.len(), 200);
     for (index, case) in cases.iter().enumerate() {
         let problem = problem(case);
-        let plan = Planner::new().strategy(strategy).plan_problem(&problem).unwrap();
+        let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
         let links = number(&case["links_taken"]);
         assert_eq!(problem.links_taken() as u64, links, "case {index}: links");
         // Elsewhere the original rounds up overwriters, which may exceed a plan.
@@ -89,7 +89,7 @@ fn interval_move_widens_a_gap_of_no_bytes() {
         problem.chunk(life, size);
     }
     let problem = problem.build().unwrap();
-    let plan = Planner::new().strategy(Strategy::IntervalMove).plan_problem(&problem).unwrap();
+    let plan = Planner::new().strategy(Strategy::IntervalMove).plan(&problem).unwrap();
     let offsets: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
     // The last one comes to lie between the first and the third, which touched at 6.
     assert_eq!((plan.pool_size, &*offsets), (16, &[0, 12, 12, 6, 6][..]));
@@ -103,6 +103,6 @@ fn interval_move_stays_usable_on_dense_chunks() {
         problem.chunk(a.min(b)..a.max(b) + 1, 1 + chunk * 15_485_863 % 1_000_003);
     }
     let problem = problem.build().unwrap();
-    let plan = Planner::new().strategy(Strategy::IntervalMove).plan_problem(&problem).unwrap();
+    let plan = Planner::new().strategy(Strategy::IntervalMove).plan(&problem).unwrap();
     assert!(plan.ratio() < 1.1, "{}", plan.ratio());
 }

@@ -373,8 +373,8 @@ fn a_planner_tells_how_far_it_is_and_can_be_cancelled() {
         };
         let observer = Observer::default().cancel(&cancel).progress(&progress);
         let limits = Limits::default().nodes(u64::MAX);
-        let planner = Planner::new().strategy(strategy).limits(limits);
-        let plan = planner.plan_problem_observed(&problem, observer).unwrap();
+        let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
+        let plan = planner.plan(&problem).unwrap();
         assert!(verify_problem(&problem, &plan).is_empty());
         assert_eq!((calls.into_inner(), plan.proven_optimal), (1, false));
     }

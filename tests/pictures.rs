@@ -105,7 +105,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
     arbtest::arbtest(|random| {
         let wild = Wild { chunks: 30, steps: 20, size: 100, alignment: true };
         let problem = random_problem(random, wild)?;
-        let plan = Planner::new().plan_problem(&problem).unwrap();
+        let plan = Planner::new().plan(&problem).unwrap();
         let html =
             memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
         let data = data(&html);
@@ -137,7 +137,7 @@ fn a_page_holds_every_plan_and_every_event() {
         assert_eq!(data["sizes"][at], chunk.size);
     }
     assert_eq!(data["events"].as_array().unwrap().len(), 5);
-    let other = Planner::new().plan_problem(&Problem::builder().build().unwrap()).unwrap();
+    let other = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
     let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
     assert_eq!(mixed, Err(PageError::OtherChunks(1)));
     assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
@@ -189,7 +189,7 @@ fn extreme_plans_are_drawn_without_failing() {
     wide.chunk(0..u64::MAX, 1);
     wide.chunk(7..9, u64::MAX / 2);
     let wide = wide.build().unwrap();
-    let mut plan = Planner::new().plan_problem(&wide).unwrap();
+    let mut plan = Planner::new().plan(&wide).unwrap();
     for offset in [0, u64::MAX - 3] {
         plan.chunks[1].offset = offset;
         plan.chunks[0].overwrites = Some((0, 3));
@@ -200,7 +200,7 @@ fn extreme_plans_are_drawn_without_failing() {
         assert!(serde_json::from_str::<Value>(&trace(&plan, StepNames(None))).is_ok());
         memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &wide).unwrap();
     }
-    let empty = Planner::new().plan_problem(&Problem::builder().build().unwrap()).unwrap();
+    let empty = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
     assert!(
         memory_map_svg(&empty, StepNames(None), SvgOptions::fitting(&empty))
             .contains("an empty pool")

@@ -1,7 +1,7 @@
 //! Properties of planners and plans that hold for every input.
 
 use memplan::{
-    OpSequence, Plan, Planner, Problem, SequenceError, Strategy,
+    Input, Plan, Planner, Problem, SequenceError, Strategy,
     lower::LoweringOptions,
     networks::mobilenet_v2,
     verify::{verify_problem, verify_sequence},
@@ -10,10 +10,9 @@ use rstest::rstest;
 
 #[test]
 fn inputs_and_plans_go_from_thread_to_thread() {
-    fn check<T: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static>() {}
-    check::<OpSequence>();
-    check::<Problem>();
-    check::<Planner>();
+    fn check<T: Clone + std::fmt::Debug + Send + Sync + 'static>() {}
+    check::<Input>();
+    check::<Planner<'static>>();
     check::<Plan>();
 }
 
@@ -72,8 +71,8 @@ fn alignment_and_padding_of_the_planner_win() {
     problem.chunk(0..1, 10);
     problem.chunk(0..1, 10);
     let problem = problem.alignment(16).padding(8).build().unwrap();
-    let pool = |planner: Planner| {
-        let plan = planner.plan_problem(&problem).unwrap();
+    let pool = |planner: Planner<'_>| {
+        let plan = planner.plan(&problem).unwrap();
         let asked = problem.clone().with_alignment(plan.alignment, plan.padding).unwrap();
         assert_eq!(verify_problem(&asked, &plan), []);
         plan.pool_size

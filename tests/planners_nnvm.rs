@@ -262,6 +262,6 @@ fn a_problem_is_planned_chain_by_chain_in_real_bytes() {
     let objects = layout.objects.unwrap();
     assert_eq!(objects.sizes, [12, 20, 1]);
     assert_eq!(objects.of_chunk, [Some(0), Some(1), Some(0), Some(2)]);
-    let plan = Planner::new().strategy(Strategy::Nnvm).plan_problem(&problem).unwrap();
+    let plan = Planner::new().strategy(Strategy::Nnvm).plan(&problem).unwrap();
     assert_eq!(plan.pool_size, 33);
 }

@@ -8,7 +8,7 @@ use memplan::{
 };
 
 fn plan(problem: &Problem) -> Plan {
-    Planner::new().strategy(Strategy::Pushdown).plan_problem(problem).unwrap()
+    Planner::new().strategy(Strategy::Pushdown).plan(problem).unwrap()
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
 use common::shared_path;
 use memplan::{
-    Plan, PlanError, Planner, Strategy, TensorPlace,
-    import::{Format, ImportOptions, Input, read_input},
+    Input, Plan, PlanError, Planner, Strategy, TensorPlace,
+    import::{Format, ImportOptions, read_input},
     networks,
     planner::search::Limits,
 };
@@ -82,14 +82,7 @@ fn inputs() -> Vec<(String, Input)> {
 }
 
 fn plan(input: &Input, strategy: Strategy) -> Result<Plan, PlanError> {
-    plan_by(&Planner::new().strategy(strategy), input)
-}
-
-fn plan_by(planner: &Planner, input: &Input) -> Result<Plan, PlanError> {
-    match input {
-        Input::Sequence(sequence) => planner.plan(sequence),
-        Input::Problem(problem) => planner.plan_problem(problem),
-    }
+    Planner::new().strategy(strategy).plan(input)
 }
 
 #[test]
@@ -138,7 +131,7 @@ fn two_threads_find_the_same_pool_or_a_smaller_one() {
     for (name, input) in inputs() {
         for strategy in [Strategy::Best, Strategy::Optimal] {
             let one = plan(&input, strategy).unwrap();
-            let two = plan_by(&Planner::new().strategy(strategy).limits(two), &input).unwrap();
+            let two = Planner::new().strategy(strategy).limits(two).plan(&input).unwrap();
             assert!(two.pool_size <= one.pool_size, "{name}, {strategy}");
             if one.proven_optimal {
                 assert_eq!(two.pool_size, one.pool_size, "{name}, {strategy}");

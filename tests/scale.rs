@@ -43,7 +43,7 @@ fn a_million_chunks_plan_on_a_small_stack(
 ) {
     let plan_and_verify = move || -> Plan {
         let problem = make();
-        let plan = Planner::new().plan_problem(&problem).unwrap();
+        let plan = Planner::new().plan(&problem).unwrap();
         assert_eq!(verify_problem(&problem, &plan), []);
         plan
     };

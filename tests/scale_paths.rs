@@ -8,8 +8,8 @@
 use std::{fs, time::Instant};
 
 use memplan::{
-    OpSequence, Operator, Output, Planner, Problem, Strategy,
-    import::{Format, ImportOptions, Input, read_input, read_plan},
+    Input, OpSequence, Operator, Output, Planner, Problem, Strategy,
+    import::{Format, ImportOptions, read_input, read_plan},
     lower::{LoweringOptions, lower},
     report::{write_plan_csv, write_plan_json, write_problem_csv, write_sequence_json},
     verify::{execute_sequence, verify_problem, verify_sequence},
@@ -101,7 +101,7 @@ fn through_all_paths(operators: usize) -> f64 {
     timed_stage("read CSV", &mut || read = read_input(&text, Format::Csv, &options).ok());
     let Some(Input::Problem(read)) = read else { panic!("no problem") };
     let mut plan = None;
-    timed_stage("plan the CSV", &mut || plan = Some(planner.plan_problem(&read).unwrap()));
+    timed_stage("plan the CSV", &mut || plan = Some(planner.plan(&read).unwrap()));
     let plan = plan.unwrap();
     timed_stage("verify the CSV", &mut || assert_eq!(verify_problem(&read, &plan), []));
     text = Vec::new();
@@ -139,6 +139,6 @@ fn ten_million_chunks_are_planned_and_verified() {
         problem.build().unwrap()
     });
     let planner = Planner::new().strategy(Strategy::Pushdown);
-    let plan = timed("plan", chunks, &mut seconds, || planner.plan_problem(&problem).unwrap());
+    let plan = timed("plan", chunks, &mut seconds, || planner.plan(&problem).unwrap());
     timed("verify", chunks, &mut seconds, || assert_eq!(verify_problem(&problem, &plan), []));
 }

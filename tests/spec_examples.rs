@@ -4,7 +4,7 @@ use memplan::{Plan, Planner, Problem};
 use rstest::rstest;
 
 fn plan(problem: &Problem) -> Plan {
-    Planner::new().plan_problem(problem).unwrap()
+    Planner::new().plan(problem).unwrap()
 }
 
 /// A chunk of 20, overwritten at 6 by 10: the head of 6 and the tail of 4 are free from the next

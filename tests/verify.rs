@@ -67,7 +67,7 @@ type Spoil = fn(&mut Plan);
 #[case::cycle(|p: &mut Plan| p.chunks[0].overwrites = Some((1, 0)), "'a' overwrites itself through other chunks")]
 fn a_wrong_plan_of_a_problem_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = problem();
-    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
     assert_eq!(verify_problem(&problem, &plan), []);
     assert_eq!((plan.pool_size, plan.chunks[2].offset), (20, 16));
     spoil(&mut plan);
@@ -242,7 +242,7 @@ fn a_plan_may_honour_other_requests() {
     problem.named_chunk("d", 4..5, 8);
     problem.overwrite(b, a, 0).overwrite(c, a, 0);
     let problem = problem.build().unwrap();
-    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
     assert_eq!((plan.lower_bound, plan.peak_step), (14, 2));
     plan.chunks[1].overwrites = None;
     plan.chunks[2].overwrites = Some((0, 0));
@@ -256,7 +256,7 @@ fn a_plan_may_honour_other_requests() {
 #[test]
 fn a_plan_for_more_alignment_and_padding_is_one_for_less() {
     let asked = |alignment, padding| problem().with_alignment(alignment, padding).unwrap();
-    let plan = Planner::new().alignment(8).padding(4).plan_problem(&problem()).unwrap();
+    let plan = Planner::new().alignment(8).padding(4).plan(&problem()).unwrap();
     for right in [asked(1, 0), asked(8, 4), asked(2, 3)] {
         assert_eq!(verify_problem(&right, &plan), []);
     }
@@ -277,7 +277,7 @@ fn a_chunk_without_bytes_may_lie_anywhere() {
     problem.chunk(0..4, 8);
     problem.chunk(1..3, 0);
     let problem = problem.build().unwrap();
-    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
     for offset in [0, 3, 8, 99] {
         plan.chunks[1].offset = offset;
         assert_eq!(verify_problem(&problem, &plan), []);
@@ -291,7 +291,7 @@ fn overlaps_without_end_are_cut_short() {
         problem.chunk(0..1, 1);
     }
     let problem = problem.build().unwrap();
-    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
     plan.chunks.iter_mut().for_each(|chunk| chunk.offset = 0);
     let violations = verify_problem(&problem, &plan);
     assert_eq!(
@@ -327,7 +327,7 @@ fn mutated_plans_are_caught_exactly_when_a_slow_check_catches_them() {
     arbtest::arbtest(|random| {
         let wild = Wild { chunks: 12, steps: 8, size: 12, alignment: true };
         let problem = random_problem(random, wild)?;
-        let mut plan = Planner::new().plan_problem(&problem).unwrap();
+        let mut plan = Planner::new().plan(&problem).unwrap();
         assert!(is_right_slowly(&plan));
         for _ in 0..random.int_in_range(0..=3)? {
             if !plan.chunks.is_empty() {
@@ -354,7 +354,7 @@ fn every_strategy_is_right_on_random_problems() {
         let wild = Wild { chunks: 40, steps: 30, size: 100, alignment: true };
         let problem = random_problem(random, wild)?;
         for &strategy in Strategy::ALL {
-            let plan = Planner::new().strategy(strategy).plan_problem(&problem).unwrap();
+            let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
             assert_eq!(verify_problem(&problem, &plan), [], "{strategy}: {problem:#?}");
         }
         Ok(())
@@ -365,7 +365,7 @@ fn every_strategy_is_right_on_random_problems() {
 #[test]
 fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
     let problem = problem();
-    let mut plan = Planner::new().plan_problem(&problem).unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
     plan.chunks[0].id = 77;
     assert!(!verify_problem(&problem, &plan).is_empty());
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);

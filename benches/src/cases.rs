@@ -3,8 +3,9 @@
 use std::fs;
 
 use memplan::{
+    Input,
     OpSequence, Plan, Planner, Problem, Strategy,
-    import::{Format, ImportOptions, Input, read_input},
+    import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
     networks,
     planner::pushdown,
@@ -112,7 +113,7 @@ impl Case {
             }
             (Phase::Bound, _) => Prepared::Bound(&self.problem),
             (Phase::Verify, _) => {
-                let plan = Planner::new().strategy(Strategy::Pushdown).plan_problem(&self.problem);
+                let plan = Planner::new().strategy(Strategy::Pushdown).plan(&self.problem);
                 plan.map_or(Prepared::Bound(&self.problem), |plan| {
                     Prepared::Verify(&self.problem, Box::new(plan))
                 })

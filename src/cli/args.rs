@@ -93,7 +93,7 @@ pub(crate) struct StrategyArgs {
 }
 
 impl StrategyArgs {
-    pub(crate) fn planner(&self, reading: &InputArgs) -> Planner {
+    pub(crate) fn planner(&self, reading: &InputArgs) -> Planner<'static> {
         planner(self.strategy, reading, &self.searching, &self.placing)
     }
 }
@@ -104,7 +104,7 @@ fn planner(
     reading: &InputArgs,
     searching: &SearchArgs,
     placing: &PlacingArgs,
-) -> Planner {
+) -> Planner<'static> {
     let mut planner =
         Planner::new().strategy(strategy).lowering(reading.lowering()).limits(searching.limits());
     if let Some(alignment) = placing.alignment {
@@ -250,7 +250,7 @@ impl ShowArgs {
         if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
     }
 
-    pub(crate) fn planner(&self, strategy: Strategy) -> Planner {
+    pub(crate) fn planner(&self, strategy: Strategy) -> Planner<'static> {
         planner(strategy, &self.reading, &self.searching, &self.placing)
     }
 }

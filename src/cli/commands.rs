@@ -8,9 +8,9 @@ use std::{
 };
 
 use memplan::{
-    Bytes, OpSequence, Plan, Planner, Problem, Strategy,
-    import::{Format, Input},
-    lower::{LoweringOptions, lower},
+    Bytes, Input, InputRef, OpSequence, Plan, Planner, Problem, Strategy,
+    import::Format,
+    lower::LoweringOptions,
     networks,
     planner::{
         self, PlanFit,
@@ -325,10 +325,7 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
 }
 
 pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
-    match input {
-        Input::Sequence(sequence) => StepNames(Some(sequence)),
-        Input::Problem(_) => StepNames(None),
-    }
+    StepNames(InputRef::from(input).sequence())
 }
 
 /// The chunks of an input.
@@ -337,12 +334,8 @@ pub(crate) fn lowered(
     path: &Path,
     options: LoweringOptions,
 ) -> Result<Problem, Failure> {
-    match input {
-        Input::Problem(problem) => Ok(problem.clone()),
-        Input::Sequence(sequence) => lower(sequence, options)
-            .map(|lowered| lowered.problem)
-            .map_err(|error| wrong(Some(path), error)),
-    }
+    let lowered = InputRef::from(input).lower(options);
+    lowered.map(|lowered| lowered.problem).map_err(|error| wrong(Some(path), error))
 }
 
 /// The problem of an input with the alignment and padding asked for.
@@ -363,12 +356,9 @@ pub(crate) fn make_plan(
     input: &Input,
     path: Option<&Path>,
     strategy: Strategy,
-    planner: &Planner,
+    planner: &Planner<'_>,
 ) -> Result<Plan, Failure> {
-    let plan = |observer: Observer<'_>| match input {
-        Input::Sequence(sequence) => planner.plan_observed(sequence, observer),
-        Input::Problem(problem) => planner.plan_problem_observed(problem, observer),
-    };
+    let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
     let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| wrong(path, error))?;
     if is_interrupted() && !plan.proven_optimal {
@@ -386,10 +376,7 @@ fn fit(
     capacity: Bytes,
 ) -> Result<PlanFit, Failure> {
     let planner = planning.planner(reading);
-    let fit = |observer: Observer<'_>| match input {
-        Input::Sequence(sequence) => planner.fit(sequence, capacity, observer),
-        Input::Problem(problem) => planner.fit_problem(problem, capacity, observer),
-    };
+    let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let searches = planning.strategy.searches();
     let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };
     fit.map_err(|error| wrong(path, error))

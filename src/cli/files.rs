@@ -7,8 +7,8 @@ use std::{
 };
 
 use memplan::{
-    Plan, Problem,
-    import::{self, Format, ImportOptions, Input},
+    Input, Plan, Problem,
+    import::{self, Format, ImportOptions},
 };
 
 use crate::cli::{Failure, args::InputArgs, interrupt};

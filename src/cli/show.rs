@@ -6,8 +6,7 @@ use std::{
 };
 
 use memplan::{
-    Plan, Problem, Step, Strategy,
-    import::Input,
+    Input, Plan, Problem, Step, Strategy,
     report::{self, MapOptions, StepNames, SvgOptions},
 };
 

@@ -2,10 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{
-    Plan,
-    import::{ImportError, Input},
-};
+use crate::{Input, Plan, import::ImportError};
 
 /// What every file says first.
 #[derive(Deserialize)]

@@ -1,4 +1,5 @@
-//! Reading files: each format becomes an [`OpSequence`] or a [`Problem`]. Nothing here knows of
+//! Reading files: each format becomes an [`OpSequence`](crate::OpSequence) or a
+//! [`Problem`](crate::Problem). Nothing here knows of
 //! planning but one place: the body of an ONNX loop or branch is laid out, because its pool is the
 //! workspace of the operator that holds it.
 
@@ -16,16 +17,8 @@ pub use error::ImportError;
 
 use std::collections::BTreeMap;
 
-use crate::{OpSequence, Problem};
-
-/// What can be planned.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// Operators, to be lowered first.
-    Sequence(OpSequence),
-    /// Chunks with lifetimes.
-    Problem(Problem),
-}
+#[cfg(feature = "files")]
+use crate::{Input, Problem};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,11 @@ mod file;
 pub use file::PlanFile;
 
 use crate::{
-    Bytes, OpSequence, Problem, Step, Strategy, lower::Home, planner::Layout, problem::ChunkId,
+    Bytes, InputRef, OpSequence, Problem, Step, Strategy,
+    lower::{Home, Lowered},
+    planner::Layout,
+    problem::ChunkId,
+    sequence::{Origin, TensorId},
 };
 
 /// The size of the pool, and a fixed offset in it for every chunk and every tensor.
@@ -103,7 +107,20 @@ pub enum TensorPlace {
 }
 
 impl Plan {
-    pub(crate) fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
+    /// The plan of an input that was lowered and laid out.
+    pub(crate) fn new(
+        input: InputRef<'_>,
+        lowered: &Lowered,
+        strategy: Strategy,
+        layout: &Layout,
+    ) -> Self {
+        let plan = Self::of_problem(&lowered.problem, strategy, layout);
+        let sequence = input.sequence();
+        let tensors = sequence.map(|sequence| planned_tensors(sequence, &lowered.homes, layout));
+        Self { tensors: tensors.unwrap_or_default(), ..plan }
+    }
+
+    fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
         let labels = problem.labels();
         let objects = layout.objects.as_ref();
         let chunks = problem
@@ -163,42 +180,6 @@ impl Plan {
         }
     }
 
-    pub(crate) fn of_sequence(
-        sequence: &OpSequence,
-        homes: &[Home],
-        problem: &Problem,
-        strategy: Strategy,
-        layout: &Layout,
-    ) -> Self {
-        let mut plan = Self::of_problem(problem, strategy, layout);
-        let produced = sequence.operators().iter().flat_map(|operator| &operator.outputs);
-        let in_pool = |home: &Home| matches!(home, Home::Chunk { .. });
-        let supplied = (0..).map(crate::sequence::TensorId).zip(homes).filter_map(|(id, home)| {
-            let supplied =
-                !matches!(sequence.tensor(id).origin, crate::sequence::Origin::Output { .. });
-            (supplied && in_pool(home)).then_some(id)
-        });
-        plan.tensors = supplied
-            .chain(produced.copied())
-            .map(|id| {
-                let tensor = sequence.tensor(id);
-                let place = match homes[id.index()] {
-                    Home::Chunk { chunk, offset } => TensorPlace::Pool {
-                        chunk: chunk.index(),
-                        offset: layout.offset(chunk) + offset,
-                    },
-                    Home::Supplied { tensor, offset } => TensorPlace::Supplied {
-                        tensor: sequence.tensor(tensor).name.clone(),
-                        offset,
-                    },
-                    Home::Nowhere => TensorPlace::Nowhere,
-                };
-                PlannedTensor { name: tensor.name.clone(), size: tensor.size.unwrap_or(0), place }
-            })
-            .collect();
-        plan
-    }
-
     /// The place of a tensor, by name; looks through the list.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&PlannedTensor> {
@@ -251,4 +232,31 @@ impl Plan {
     pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {
         self.chunks[chunk.index()].offset
     }
+}
+
+/// Supplied tensors that lie in the pool, then what the operators produce.
+fn planned_tensors(sequence: &OpSequence, homes: &[Home], layout: &Layout) -> Vec<PlannedTensor> {
+    let produced = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    let in_pool = |home: &Home| matches!(home, Home::Chunk { .. });
+    let supplied = (0..).map(TensorId).zip(homes).filter_map(|(id, home)| {
+        let supplied = !matches!(sequence.tensor(id).origin, Origin::Output { .. });
+        (supplied && in_pool(home)).then_some(id)
+    });
+    supplied
+        .chain(produced.copied())
+        .map(|id| {
+            let tensor = sequence.tensor(id);
+            let place = match homes[id.index()] {
+                Home::Chunk { chunk, offset } => TensorPlace::Pool {
+                    chunk: chunk.index(),
+                    offset: layout.offset(chunk) + offset,
+                },
+                Home::Supplied { tensor, offset } => {
+                    TensorPlace::Supplied { tensor: sequence.tensor(tensor).name.clone(), offset }
+                }
+                Home::Nowhere => TensorPlace::Nowhere,
+            };
+            PlannedTensor { name: tensor.name.clone(), size: tensor.size.unwrap_or(0), place }
+        })
+        .collect()
 }

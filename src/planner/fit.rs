@@ -6,7 +6,7 @@ use crate::{
     Bytes, Plan, Problem,
     planner::{
         Layout, PlanError, Planner, Strategy, best,
-        search::{self, Fit, Limits, Observer},
+        search::{self, Fit, Limits},
     },
 };
 
@@ -24,27 +24,26 @@ pub enum PlanFit {
 /// What became of the question.
 type Answer = fn(Plan) -> PlanFit;
 
-impl Planner {
+impl Planner<'_> {
     /// The strategy's layout if it fits; if not, and the strategy is one that searches, the search
     /// is asked for one that does.
     pub(super) fn fit_layout(
         &self,
         problem: &Problem,
         capacity: Bytes,
-        observer: Observer<'_>,
     ) -> Result<(Answer, Layout), PlanError> {
         let searches = match self.strategy {
             Strategy::Best => best::is_searched(problem),
             strategy => strategy.searches(),
         };
         let limits = Limits { nodes: 0, ..self.limits };
-        let mut layout = self.strategy.layout(problem, &limits, observer)?;
+        let mut layout = self.strategy.layout(problem, &limits, self.observer)?;
         let lower_bound = problem.lower_bound().bytes;
         let mut answer: Answer = PlanFit::Yes;
         if layout.pool_size(problem) > capacity {
             let fit = match () {
                 () if lower_bound > capacity => Fit::No,
-                () if searches => search::fits(problem, capacity, &self.limits, observer),
+                () if searches => search::fits(problem, capacity, &self.limits, self.observer),
                 () => Fit::Unknown,
             };
             match fit {

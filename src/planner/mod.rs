@@ -31,8 +31,8 @@ pub use records::{Record, RecordError, Records, Size};
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
-    Bytes, OpSequence, Plan, Problem,
-    lower::{LoweringOptions, lower},
+    Bytes, InputRef, Plan, Problem,
+    lower::{Lowered, LoweringOptions},
     planner::search::Observer,
 };
 
@@ -45,20 +45,21 @@ use crate::{
 /// problem.chunk(0..2, 10);
 /// problem.chunk(1..3, 20);
 /// problem.chunk(2..4, 10);
-/// let plan = Planner::new().plan_problem(&problem.build()?)?;
+/// let plan = Planner::new().plan(&problem.build()?)?;
 /// assert_eq!(plan.pool_size, 30);
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Planner {
+#[derive(Clone, Debug, Default)]
+pub struct Planner<'a> {
     strategy: Strategy,
     alignment: Option<Bytes>,
     padding: Option<Bytes>,
     lowering: LoweringOptions,
     limits: search::Limits,
+    observer: Observer<'a>,
 }
 
-impl Planner {
+impl Planner<'_> {
     /// A planner with the default options: the default [`Strategy`], the alignment and padding of
     /// the problem (for a sequence 1 and 0), the default [`LoweringOptions`].
     #[must_use]
@@ -101,18 +102,8 @@ impl Planner {
         self
     }
 
-    /// Plans an operator sequence.
-    ///
-    /// # Errors
-    ///
-    /// If the sequence cannot be lowered, or the alignment is not a power of two, or sizes do not
-    /// add up in 64 bits.
-    pub fn plan(&self, sequence: &OpSequence) -> Result<Plan, PlanError> {
-        self.plan_observed(sequence, Observer::default())
-    }
-
-    /// Plans an operator sequence; a strategy that searches tells how far it is, and ends early,
-    /// with the best so far, when it is cancelled.
+    /// Lets the caller watch and cancel the strategies that search; a cancelled search ends soon,
+    /// with the best so far.
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
@@ -122,61 +113,41 @@ impl Planner {
     /// // For another thread, or a signal handler, to set.
     /// let cancel = AtomicBool::new(false);
     /// let progress = |progress: &_| println!("{progress:?}");
-    /// let observer = Observer::default().cancel(&cancel).progress(&progress);
-    /// let limits = Limits::default().nodes(u64::MAX).time(Duration::from_secs(60));
-    /// let planner = Planner::new().strategy(Strategy::Optimal).limits(limits);
-    /// let plan = planner.plan_observed(&networks::mobilenet_v2(1)?, observer)?;
+    /// let plan = Planner::new()
+    ///     .strategy(Strategy::Optimal)
+    ///     .limits(Limits::default().nodes(u64::MAX).time(Duration::from_secs(60)))
+    ///     .observer(Observer::default().cancel(&cancel).progress(&progress))
+    ///     .plan(&networks::mobilenet_v2(1)?)?;
     /// assert!(plan.proven_optimal);
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
+    #[must_use]
+    pub fn observer(self, observer: Observer<'_>) -> Planner<'_> {
+        Planner { observer, ..self }
+    }
+
+    /// Plans an operator sequence, or chunks whose lifetimes are known.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
-    pub fn plan_observed(
-        &self,
-        sequence: &OpSequence,
-        observer: Observer<'_>,
-    ) -> Result<Plan, PlanError> {
-        let lowered = lower(sequence, self.lowering)?;
-        let problem = self.adjust(lowered.problem)?;
-        let layout = self.layout(&problem, observer)?;
-        Ok(Plan::of_sequence(sequence, &lowered.homes, &problem, self.strategy, &layout))
+    /// If a sequence cannot be lowered, the alignment is not a power of two, sizes do not add up in
+    /// 64 bits, or the strategy cannot plan such a problem.
+    pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
+        let input = input.into();
+        let lowered = self.lower(input)?;
+        let layout = self.layout(&lowered.problem)?;
+        Ok(Plan::new(input, &lowered, self.strategy, &layout))
     }
 
-    /// Plans chunks whose lifetimes are known.
-    ///
-    /// # Errors
-    ///
-    /// If the alignment is not a power of two, or sizes do not add up in 64 bits.
-    pub fn plan_problem(&self, problem: &Problem) -> Result<Plan, PlanError> {
-        self.plan_problem_observed(problem, Observer::default())
-    }
-
-    /// Plans chunks whose lifetimes are known, like [`plan_observed`](Self::plan_observed).
-    ///
-    /// # Errors
-    ///
-    /// As [`plan_problem`](Self::plan_problem).
-    pub fn plan_problem_observed(
-        &self,
-        problem: &Problem,
-        observer: Observer<'_>,
-    ) -> Result<Plan, PlanError> {
-        let problem = self.adjust(problem.clone())?;
-        let layout = self.layout(&problem, observer)?;
-        Ok(Plan::of_problem(&problem, self.strategy, &layout))
-    }
-
-    /// Says whether an operator sequence fits into a pool of `capacity` bytes. [`Strategy::Best`] and
+    /// Says whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
     /// [`Strategy::Optimal`] search for a plan that fits, or a proof that there is none, within the
     /// limits; the others plan as always.
     ///
     /// ```
-    /// use memplan::{Planner, networks, planner::{PlanFit, search::Observer}};
+    /// use memplan::{Planner, networks, planner::PlanFit};
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
-    /// let fit = |capacity| Planner::new().fit(&sequence, capacity, Observer::default());
+    /// let fit = |capacity| Planner::new().fit(&sequence, capacity);
     /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size <= 6 << 20));
     /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
     /// # Ok::<(), memplan::PlanError>(())
@@ -185,43 +156,33 @@ impl Planner {
     /// # Errors
     ///
     /// As [`plan`](Self::plan).
-    pub fn fit(
+    pub fn fit<'i>(
         &self,
-        sequence: &OpSequence,
+        input: impl Into<InputRef<'i>>,
         capacity: Bytes,
-        observer: Observer<'_>,
     ) -> Result<PlanFit, PlanError> {
-        let lowered = lower(sequence, self.lowering)?;
-        let problem = self.adjust(lowered.problem)?;
-        let (answer, layout) = self.fit_layout(&problem, capacity, observer)?;
-        let homes = &lowered.homes;
-        Ok(answer(Plan::of_sequence(sequence, homes, &problem, self.strategy, &layout)))
+        let input = input.into();
+        let lowered = self.lower(input)?;
+        let (answer, layout) = self.fit_layout(&lowered.problem, capacity)?;
+        Ok(answer(Plan::new(input, &lowered, self.strategy, &layout)))
     }
 
-    /// Says whether chunks whose lifetimes are known fit, like [`fit`](Self::fit).
+    /// The chunks that are planned: the input, lowered, with the alignment and the padding asked
+    /// for.
     ///
     /// # Errors
     ///
-    /// As [`plan_problem`](Self::plan_problem).
-    pub fn fit_problem(
-        &self,
-        problem: &Problem,
-        capacity: Bytes,
-        observer: Observer<'_>,
-    ) -> Result<PlanFit, PlanError> {
-        let problem = self.adjust(problem.clone())?;
-        let (answer, layout) = self.fit_layout(&problem, capacity, observer)?;
-        Ok(answer(Plan::of_problem(&problem, self.strategy, &layout)))
-    }
-
-    fn adjust(&self, problem: Problem) -> Result<Problem, PlanError> {
+    /// If a sequence cannot be lowered, the alignment is not a power of two, or sizes do not add up
+    /// in 64 bits.
+    pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
+        let Lowered { problem, homes } = input.into().lower(self.lowering)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
-        Ok(problem.with_alignment(alignment, padding)?)
+        Ok(Lowered { problem: problem.with_alignment(alignment, padding)?, homes })
     }
 
-    fn layout(&self, problem: &Problem, observer: Observer<'_>) -> Result<Layout, PlanError> {
-        let layout = self.strategy.layout(problem, &self.limits, observer)?;
+    fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {
+        let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
         debug!(target: "memplan::plan", strategy = %self.strategy, chunks = problem.len(), "laid out");
         info!(
             target: "memplan::plan",

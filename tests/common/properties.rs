@@ -4,8 +4,8 @@
 
 use arbitrary::{Result, Unstructured};
 use memplan::{
-    OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
-    import::{Format, ImportOptions, Input, read_input, read_plan},
+    Input, OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
+    import::{Format, ImportOptions, read_input, read_plan},
     lower::{LoweringOptions, lower},
     planner::search::Limits,
     problem::{ChunkId, Ids, Request},
@@ -40,7 +40,7 @@ pub fn is_impossible(error: &PlanError) -> bool {
 }
 
 /// Plans, and asks both checkers; returns whether there is a plan.
-pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner) -> bool {
+pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool {
     let plan = match planner.plan(sequence) {
         Ok(plan) => plan,
         Err(error) if is_impossible(&error) => return false,
@@ -91,12 +91,12 @@ pub fn rebuilt(
 }
 
 /// A planner that searches briefly: many cases find more than long searches.
-fn planner(strategy: Strategy) -> Planner {
+fn planner(strategy: Strategy) -> Planner<'static> {
     Planner::new().strategy(strategy).limits(Limits::default().nodes(200))
 }
 
 fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
-    let plan = planner(strategy).plan_problem(problem).unwrap();
+    let plan = planner(strategy).plan(problem).unwrap();
     assert_eq!(verify_problem(problem, &plan), [], "{strategy}: {problem:#?}");
     plan
 }

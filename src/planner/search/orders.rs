@@ -471,7 +471,7 @@ pub(super) mod tests {
                 assert_eq!(orders.decide((12 << shift) - 1, UNIT, &mut always), End::Packed);
             }
             let planner = crate::Planner::new().strategy(crate::Strategy::Optimal);
-            let plan = planner.plan_problem(&problem).unwrap();
+            let plan = planner.plan(&problem).unwrap();
             assert_eq!((plan.pool_size, plan.lower_bound), (12 << shift, 12 << shift));
         }
     }

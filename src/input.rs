@@ -1,0 +1,83 @@
+//! The two inputs of planning: operators, or chunks whose lifetimes are known.
+
+use crate::{
+    OpSequence, Problem, SequenceError,
+    lower::{Lowered, LoweringOptions, lower},
+};
+
+/// What can be planned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Operators, to be lowered first.
+    Sequence(OpSequence),
+    /// Chunks with lifetimes.
+    Problem(Problem),
+}
+
+/// A borrowed [`Input`]. Functions take `impl Into<InputRef>`: a reference to an [`OpSequence`], a
+/// [`Problem`] or an [`Input`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum InputRef<'a> {
+    /// Operators, to be lowered first.
+    Sequence(&'a OpSequence),
+    /// Chunks with lifetimes.
+    Problem(&'a Problem),
+}
+
+impl InputRef<'_> {
+    /// The chunks: those of the operators, lowered with these options, or a copy of the problem.
+    ///
+    /// # Errors
+    ///
+    /// If the operators cannot be lowered; see [`lower`].
+    pub fn lower(self, options: LoweringOptions) -> Result<Lowered, SequenceError> {
+        match self {
+            Self::Sequence(sequence) => lower(sequence, options),
+            Self::Problem(problem) => Ok(Lowered { problem: problem.clone(), homes: Vec::new() }),
+        }
+    }
+}
+
+impl<'a> InputRef<'a> {
+    /// The operators, if that is what is planned.
+    #[must_use]
+    pub const fn sequence(self) -> Option<&'a OpSequence> {
+        match self {
+            Self::Sequence(sequence) => Some(sequence),
+            Self::Problem(_) => None,
+        }
+    }
+}
+
+impl From<OpSequence> for Input {
+    fn from(sequence: OpSequence) -> Self {
+        Self::Sequence(sequence)
+    }
+}
+
+impl From<Problem> for Input {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl<'a> From<&'a Input> for InputRef<'a> {
+    fn from(input: &'a Input) -> Self {
+        match input {
+            Input::Sequence(sequence) => Self::Sequence(sequence),
+            Input::Problem(problem) => Self::Problem(problem),
+        }
+    }
+}
+
+impl<'a> From<&'a OpSequence> for InputRef<'a> {
+    fn from(sequence: &'a OpSequence) -> Self {
+        Self::Sequence(sequence)
+    }
+}
+
+impl<'a> From<&'a Problem> for InputRef<'a> {
+    fn from(problem: &'a Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
