@@ -529,7 +529,11 @@ fn a_dropout_that_trains_makes_new_tensors() {
 #[case::other_operators("b:16 = some.domain/Relu(a)", "")]
 // Views of the same memory in another order.
 #[case::part("b:16 = Add(a, first)", "")]
-#[case::part_with_another("b:16 = Sum(a, first, x)", "over x")]
+#[case::part_with_another("b:16 = Where(a, first, x)", "over x")]
+// Kernels of these add further inputs to what the first two gave.
+#[case::further_inputs("b:16 = Sum(s, x, a)", "over x")]
+#[case::only_further_inputs("b:16 = Max(s, s, a)", "")]
+#[case::a_further_input_again("b:16 = Mean(a, x, a)", "over x")]
 #[case::renamed("b:16 = Add(a, same)", "over a over same")]
 #[case::column_of_itself("b:64 = Add(a, tall)", "")]
 #[case::square_of_views("b:4 = Add(first, last)", "")]

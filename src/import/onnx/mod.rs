@@ -26,9 +26,11 @@ mod emit;
 mod error;
 mod infer;
 mod memory;
+mod ops;
 mod read;
 
 pub use error::OnnxError;
+pub use ops::{KnownOperator, operators};
 use rten_onnx::onnx::ModelProto;
 use tracing::debug;
 

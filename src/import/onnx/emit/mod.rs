@@ -1,6 +1,6 @@
 //! From a graph to an operator sequence: sizes, views and requests to work in place.
 
-pub(super) mod subgraph;
+mod bodies;
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,13 +10,17 @@ use crate::{
     Bytes, OpSequence, Operator, Output,
     import::onnx::{
         OnnxError,
-        infer::{self, Declarations, Inferred},
-        memory::inplace::{self, Place},
-        memory::views,
-        read::fact::Fact,
-        read::model::{Context, Node, stored},
-        read::op::Op,
-        read::scope::{self, Scope},
+        infer::{self, Bodies, Declarations, Inferred},
+        memory::{
+            inplace::{self, Place},
+            views,
+        },
+        ops::{self, op::Op, row::Row},
+        read::{
+            fact::Fact,
+            model::{Context, Node, stored},
+            scope::{self, Scope},
+        },
     },
     sequence::SequenceBuilder,
 };
@@ -49,11 +53,31 @@ pub(crate) fn sequence(
     for node in order.into_iter().map(|place| Node(&graph.node[place])) {
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
         let op = Op { node, inputs, opset: context.opset };
-        let inferred = infer::infer(&op, context, &emitter.declarations, &emitter.scope)?;
-        let operator = emitter.operator(&op, &inferred)?;
+        let row = ops::find(node);
+        infer::check_outputs(node, row, &emitter.declarations)?;
+        let bodies = run_bodies(&op, row, context, &emitter.scope)?;
+        let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies);
+        let operator = emitter.operator(&op, row, &inferred)?;
         emitter.add(node, inferred, operator);
     }
     emitter.finish(graph)
+}
+
+/// Makes sequences of the sub-graphs of an operator.
+fn run_bodies(
+    op: &Op,
+    row: Option<&Row>,
+    context: &Context,
+    scope: &Scope,
+) -> Result<Option<Bodies>, OnnxError> {
+    let handed = bodies::handed(op, row, context)?;
+    let mut answers = Vec::with_capacity(handed.len());
+    for body in &handed {
+        let body = sequence(body.graph, context, body.inputs.clone(), Some(scope))?;
+        let workspace = bodies::workspace(op, &body.sequence, &body.inputs)?;
+        answers.push(Bodies { outputs: body.outputs, workspace });
+    }
+    bodies::join(op, row, scope, &handed, answers)
 }
 
 struct Emitter<'a> {
@@ -118,6 +142,7 @@ impl<'a> Emitter<'a> {
     fn operator(
         &self,
         op: &Op<'a, '_>,
+        row: Option<&Row>,
         inferred: &Inferred,
     ) -> Result<Option<Emitted<'a>>, OnnxError> {
         let node = op.node;
@@ -131,10 +156,11 @@ impl<'a> Emitter<'a> {
             .inputs(scope::captured(node))
             .workspace(inferred.workspace);
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
-        let views = views::views(op, &inferred.outputs);
+        let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
+        let views = views::views(op, row, &inferred.outputs);
         let mut places = Vec::new();
         for (index, name) in node.outputs() {
-            if index > 0 && !self.read.contains(name) && views::leaves_out_unread(op) {
+            if index > 0 && skips_unread && !self.read.contains(name) {
                 continue;
             }
             let fact = &inferred.outputs[index];
@@ -147,8 +173,8 @@ impl<'a> Emitter<'a> {
                 let (memory, start) = place(input);
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
-            } else if index == 0 {
-                let requests = inplace::requests(op, fact, place);
+            } else {
+                let requests = inplace::requests(op, row, index, fact, place);
                 output = requests.into_iter().fold(output, Output::overwrites);
             }
             operator = operator.output(output);

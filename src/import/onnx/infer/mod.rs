@@ -1,14 +1,5 @@
 //! What is known of an operator's outputs: what the model declares, else what can be inferred.
 
-pub(super) mod elementwise;
-pub(super) mod folding;
-pub(super) mod layout;
-pub(super) mod models;
-pub(super) mod rules;
-pub(super) mod slices;
-pub(super) mod symbolic;
-pub(super) mod windows;
-
 use std::collections::HashMap;
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
@@ -18,42 +9,17 @@ use crate::{
     Bytes,
     import::onnx::{
         OnnxError,
-        emit::subgraph,
-        memory::views,
-        read::fact::{Dims, Fact, Scalar, written},
-        read::model::{self, Context, Node, not_a_tensor, stored},
-        read::op::{Op, Reason},
-        read::scope::Scope,
-        read::types,
+        ops::{
+            op::{Op, Reason, Shapes},
+            row::{Domain, Row, Size},
+        },
+        read::{
+            element,
+            fact::{Dims, Fact, MAX_RANK, Scalar, written},
+            model::{self, Context, Node, not_a_tensor, stored},
+        },
     },
 };
-
-/// Operators whose outputs differ from run to run, even for the same inputs.
-const RANDOM: &[&str] = &[
-    "Bernoulli",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-];
-
-/// Operators on values that are no tensors.
-const NOT_TENSORS: &[(&str, &str)] = &[
-    ("ConcatFromSequence", "sequence"),
-    ("Optional", "optional"),
-    ("OptionalGetElement", "optional"),
-    ("OptionalHasElement", "optional"),
-    ("SequenceAt", "sequence"),
-    ("SequenceConstruct", "sequence"),
-    ("SequenceEmpty", "sequence"),
-    ("SequenceErase", "sequence"),
-    ("SequenceInsert", "sequence"),
-    ("SequenceLength", "sequence"),
-    ("SequenceMap", "sequence"),
-    ("SplitToSequence", "sequence"),
-    ("ZipMap", "map"),
-];
 
 /// What the model declares of its tensors.
 pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
@@ -80,67 +46,89 @@ pub(crate) struct Inferred {
     pub(crate) reason: Option<Reason>,
 }
 
-/// Asks the declarations, then the rules, and computes what can be computed.
-///
-/// # Errors
-///
-/// If the operator makes something that has no size, or a sub-graph cannot be planned.
+/// What an operator's sub-graphs say of its outputs, and what they need while they run.
+pub(crate) struct Bodies {
+    pub(crate) outputs: Vec<Fact>,
+    pub(crate) workspace: Bytes,
+}
+
+/// Asks the declarations, then the rules, and computes what can be computed. `bodies` is what the
+/// sub-graphs say, if there are any.
 pub(crate) fn infer(
     op: &Op,
+    row: Option<&Row>,
     context: &Context,
     declarations: &Declarations,
-    scope: &Scope,
-) -> Result<Inferred, OnnxError> {
+    bodies: Option<Bodies>,
+) -> Inferred {
     let node = op.node;
-    refuse_what_has_no_size(node, declarations)?;
-    if node.kind() == "Constant" && node.is_standard() {
+    if let Some(Row { shapes: Size::Stored, .. }) = row {
         let mut outputs = vec![constant(node)];
         outputs.resize(node.0.output.len(), Fact::default());
-        return Ok(Inferred { outputs, workspace: 0, reason: None });
+        return Inferred { outputs, workspace: 0, reason: None };
     }
     let declared = |name: &String| declarations.get(name.as_str()).map(|v| context.declared(v));
     let mut outputs: Vec<Fact> =
         node.0.output.iter().map(|name| declared(name).unwrap_or_default()).collect();
-    let mut reason = None;
-    let mut workspace = 0;
-    if node.bodies().next().is_some() {
-        let answer = subgraph::plan(op, context, scope)?;
-        workspace = answer.workspace;
-        for (output, inferred) in outputs.iter_mut().zip(answer.outputs) {
+    if let Some(Bodies { outputs: inferred, workspace }) = bodies {
+        for (output, inferred) in outputs.iter_mut().zip(inferred) {
             complete(output, inferred.dims);
             output.element = output.element.or(inferred.element);
         }
-        reason = Some("it depends on how its sub-graph runs".to_owned());
-    } else {
-        let open = |(index, _): (usize, &str)| outputs[index].sizes().is_none();
-        if context.has_given_dims() || node.outputs().any(open) {
-            match rules::infer(op) {
-                Ok(shapes) => {
-                    for ((output, dims), name) in outputs.iter_mut().zip(shapes).zip(&node.0.output)
-                    {
-                        if context.has_given_dims() {
-                            drop_stale(output, dims.as_deref(), name);
-                        }
-                        complete(output, dims);
+        let reason = Some("it depends on how its sub-graph runs".to_owned());
+        return Inferred { outputs, workspace, reason };
+    }
+    let mut reason = None;
+    let open = |(index, _): (usize, &str)| outputs[index].sizes().is_none();
+    if context.has_given_dims() || node.outputs().any(open) {
+        match shapes(op, row) {
+            Ok(shapes) => {
+                for ((output, dims), name) in outputs.iter_mut().zip(shapes).zip(&node.0.output) {
+                    if context.has_given_dims() {
+                        drop_stale(output, dims.as_deref(), name);
                     }
-                    reason = Some("it depends on values that are known only in the run".to_owned());
+                    complete(output, dims);
                 }
-                Err(why) => reason = Some(why),
+                reason = Some("it depends on values that are known only in the run".to_owned());
             }
-        }
-        let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
-        let random = RANDOM.contains(&node.kind()) || views::drops(op);
-        let fixed = node.is_known() && known_inputs && !random;
-        for (index, output) in outputs.iter_mut().enumerate() {
-            output.element = output.element.or_else(|| types::infer(op, index));
-            output.constant = fixed;
-        }
-        folding::fold(op, &mut outputs);
-        for output in &mut outputs {
-            output.constant |= output.has_value();
+            Err(why) => reason = Some(why),
         }
     }
-    Ok(Inferred { outputs, workspace, reason })
+    let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
+    let random = row.is_some_and(|row| row.is_random(op));
+    for (index, output) in outputs.iter_mut().enumerate() {
+        let rule = row.and_then(|row| row.types.get(index).or(row.types.last()));
+        output.element = output.element.or_else(|| rule?.apply(op));
+        output.constant = row.is_some() && known_inputs && !random;
+    }
+    if let Some(fold) = row.and_then(|row| row.fold) {
+        fold.apply(op, &mut outputs);
+    }
+    for output in &mut outputs {
+        output.constant |= output.has_value();
+    }
+    Inferred { outputs, workspace: 0, reason }
+}
+
+/// The shapes of an operator's outputs, by its rule.
+fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
+    let shapes = match row.map(|row| row.shapes) {
+        Some(Size::Rule(rule) | Size::Run(rule)) => rule(op)?,
+        Some(_) => return Err("it needs its sub-graphs".to_owned()),
+        None if Domain::from_name(op.node.domain()).is_some() => {
+            return Err(format!("memplan does not know operators of type {}", op.node.kind()));
+        }
+        None => {
+            return Err(format!(
+                "memplan does not know the operators of '{}' (inline it if it is one of the model's own functions)",
+                op.node.domain()
+            ));
+        }
+    };
+    if shapes.iter().flatten().any(|dims| dims.len() > MAX_RANK) {
+        return Err(format!("it has more than {MAX_RANK} dimensions"));
+    }
+    Ok(shapes)
 }
 
 /// Drops a declared shape that the sizes given contradict: it was recorded for others.
@@ -173,11 +161,23 @@ fn complete(output: &mut Fact, inferred: Option<Dims>) {
     });
 }
 
-fn refuse_what_has_no_size(node: Node, declarations: &Declarations) -> Result<(), OnnxError> {
-    let listed = NOT_TENSORS.iter().find(|(kind, _)| *kind == node.kind() && node.is_known());
+/// Checks that an operator's outputs are tensors.
+///
+/// # Errors
+///
+/// If one has no size.
+pub(crate) fn check_outputs(
+    node: Node,
+    row: Option<&Row>,
+    declarations: &Declarations,
+) -> Result<(), OnnxError> {
+    let refused = match row.map(|row| row.shapes) {
+        Some(Size::Refused(what)) => Some(what),
+        _ => None,
+    };
     for (_, name) in node.outputs() {
         let declared = declarations.get(name).and_then(|value| not_a_tensor(value));
-        if let Some(what) = declared.or(listed.map(|(_, what)| *what)) {
+        if let Some(what) = declared.or(refused) {
             return Err(OnnxError::NotPlannable {
                 tensor: name.to_owned(),
                 maker: format!("made by operator {}", node.label()),
@@ -281,7 +281,7 @@ fn sized(
     let Some(element) = fact.element else {
         return Err(OnnxError::UnknownType { tensor, maker: maker() });
     };
-    if types::bits(element).is_none() {
+    if element::bits(element).is_none() {
         let what = match element {
             DataType::STRING => "tensor of strings".to_owned(),
             DataType(number) => format!("tensor of type number {number}"),

@@ -3,36 +3,37 @@
 use crate::{
     Bytes,
     import::onnx::{
-        infer::layout,
-        infer::slices,
-        read::fact::{Fact, count},
-        read::op::Op,
-        read::types,
+        ops::{
+            layout,
+            op::Op,
+            row::{Row, View},
+            slices,
+        },
+        read::{
+            element,
+            fact::{Fact, count},
+        },
     },
 };
 
 /// The input that an output is a view of, and where in it, in bytes.
-pub(crate) type View = Option<(usize, Bytes)>;
-
-/// Operators that only give the same elements in the same order another shape.
-const RENAMES: &[&str] = &["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
+pub(crate) type Place = Option<(usize, Bytes)>;
 
 /// The view that each output of an operator is, if it is one. The shapes of all are known.
-pub(crate) fn views(op: &Op, outputs: &[Fact]) -> Vec<View> {
+pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };
-    if !op.node.is_known() || input.element != first.element {
+    let Some(view) = row.and_then(|row| row.view).filter(|_| input.element == first.element) else {
         return views;
-    }
-    match op.node.kind() {
-        kind if RENAMES.contains(&kind) => views[0] = whole(input, first),
-        "Cast" | "CastLike" => views[0] = whole(input, first),
-        "Expand" if input.sizes() == first.sizes() => views[0] = whole(input, first),
-        "Dropout" if !drops(op) => views[0] = whole(input, first),
-        "Transpose" if keeps_order(op, input) => views[0] = whole(input, first),
-        "Slice" => views[0] = slice(op, input),
-        "Split" => split(op, input, outputs, &mut views),
-        _ => {}
+    };
+    match view {
+        View::Whole => views[0] = whole(input, first),
+        View::SameShape if input.sizes() == first.sizes() => views[0] = whole(input, first),
+        View::Passed if !row.is_some_and(|row| row.is_random(op)) => views[0] = whole(input, first),
+        View::KeptOrder if keeps_order(op, input) => views[0] = whole(input, first),
+        View::Run => views[0] = slice(op, input),
+        View::Runs => split(op, input, outputs, &mut views),
+        View::SameShape | View::Passed | View::KeptOrder => {}
     }
     // A declared shape may contradict the operator.
     for (view, output) in views.iter_mut().zip(outputs) {
@@ -44,21 +45,8 @@ pub(crate) fn views(op: &Op, outputs: &[Fact]) -> Vec<View> {
     views
 }
 
-fn whole(input: &Fact, output: &Fact) -> View {
+fn whole(input: &Fact, output: &Fact) -> Place {
     (input.bytes() == output.bytes()).then_some((0, 0))
-}
-
-/// A `Dropout` that passes its input on computes no mask unless somebody wants it.
-pub(crate) fn leaves_out_unread(op: &Op) -> bool {
-    op.node.kind() == "Dropout" && op.node.is_known() && !drops(op)
-}
-
-/// Whether this is a `Dropout` that trains, and so changes its input. Very old ones say so in an
-/// attribute.
-pub(crate) fn drops(op: &Op) -> bool {
-    let attribute = op.opset < 7 && op.node.int("is_test").unwrap_or(0) == 0;
-    let input = op.input(2).is_some_and(|training| training.int() != Some(0));
-    op.node.kind() == "Dropout" && (attribute || input)
 }
 
 /// Whether a `Transpose` moves only dimensions of size 1.
@@ -70,7 +58,7 @@ fn keeps_order(op: &Op, input: &Fact) -> bool {
 
 /// A slice is a run of bytes if, from outside in, it takes one index of each dimension, then a run
 /// of indices of one, then all of the others.
-fn slice(op: &Op, input: &Fact) -> View {
+fn slice(op: &Op, input: &Fact) -> Place {
     let sizes = input.sizes()?;
     let cuts = slices::slice_cuts(op, input.dims.as_ref()?).ok()?;
     let cuts: Vec<slices::Cut> = cuts.into_iter().collect::<Option<_>>()?;
@@ -88,7 +76,7 @@ fn slice(op: &Op, input: &Fact) -> View {
     Some((0, offset(input, place)?))
 }
 
-fn split(op: &Op, input: &Fact, outputs: &[Fact], views: &mut [View]) {
+fn split(op: &Op, input: &Fact, outputs: &[Fact], views: &mut [Place]) {
     let Some(sizes) = input.sizes() else { return };
     let Ok(axis) = op.axis(0, sizes.len()) else { return };
     if sizes[..axis].iter().any(|&size| size != 1) {
@@ -104,6 +92,6 @@ fn split(op: &Op, input: &Fact, outputs: &[Fact], views: &mut [View]) {
 
 /// Where an element lies in a tensor, in bytes, if it starts at a byte.
 fn offset(input: &Fact, place: u64) -> Option<Bytes> {
-    let bits = u128::from(place) * u128::from(types::bits(input.element?)?);
+    let bits = u128::from(place) * u128::from(element::bits(input.element?)?);
     bits.is_multiple_of(8).then(|| Bytes::try_from(bits / 8).ok())?
 }

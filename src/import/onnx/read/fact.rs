@@ -2,7 +2,7 @@
 
 use rten_onnx::onnx::DataType;
 
-use crate::{Bytes, import::onnx::read::types};
+use crate::{Bytes, import::onnx::read::element};
 
 /// Sizes per dimension in elements, `None` where unknown.
 pub(crate) type Dims = Vec<Option<u64>>;
@@ -60,7 +60,7 @@ impl Fact {
 
     /// The size in bytes; `None` if the shape or the type is unknown or it does not fit 64 bits.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
-        types::bytes(self.element?, count(&self.sizes()?)?)
+        element::bytes(self.element?, count(&self.sizes()?)?)
     }
 }
 

@@ -158,17 +158,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The type is one of ONNX's own or of the widespread `com.microsoft`, so its name says what
-    /// the operator does.
-    pub(crate) fn is_known(self) -> bool {
-        let domain = self.domain();
-        is_standard(domain) || matches!(domain, "ai.onnx.ml" | "com.microsoft")
-    }
-
-    pub(crate) fn is_standard(self) -> bool {
-        is_standard(self.domain())
-    }
-
     pub(crate) fn domain(self) -> &'a str {
         self.0.domain.as_deref().unwrap_or("")
     }

@@ -6,10 +6,11 @@
 use rten_shape_inference::ops::{self, Padding};
 
 use crate::import::onnx::{
-    infer::rules::Shapes,
-    infer::symbolic::{ask_dims, count},
+    ops::{
+        op::{Op, Reason, Shapes},
+        symbolic::{ask_dims, count},
+    },
     read::fact::Dims,
-    read::op::{Op, Reason},
 };
 
 /// How a window moves along one dimension. All numbers fit 31 bits.

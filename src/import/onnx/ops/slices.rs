@@ -1,8 +1,8 @@
 //! Where `Slice` and `Split` cut.
 
 use crate::import::onnx::{
+    ops::op::{Op, Reason, axis},
     read::fact::{Dims, Scalar},
-    read::op::{Op, Reason, axis},
 };
 
 /// A part of one dimension.

@@ -1,10 +1,11 @@
 //! Shape rules that copy, multiply or list sizes, in 64 bits.
 
 use crate::import::onnx::{
-    infer::rules::Shapes,
-    infer::slices,
+    ops::{
+        op::{Op, Reason, Shapes, axis},
+        slices,
+    },
     read::fact::{Dims, Fact, MAX_RANK, Scalar, count},
-    read::op::{Op, Reason, axis},
 };
 
 #[allow(clippy::unnecessary_wraps, reason = "every rule ends in it")]

@@ -3,14 +3,33 @@
 use rten_shape_inference::ops;
 
 use crate::import::onnx::{
-    infer::rules::Shapes,
-    infer::symbolic::{
-        Hand::{self, Shape},
-        ask, count,
+    ops::{
+        op::{Op, Shapes, axis},
+        symbolic::{
+            Hand::{self, Shape},
+            ask, count,
+        },
     },
     read::fact::Dims,
-    read::op::{Op, axis},
 };
+
+/// Whether a `Dropout` trains, and so changes its input. Very old ones say so in an attribute.
+pub(crate) fn drops(op: &Op) -> bool {
+    let attribute = op.opset < 7 && op.node.int("is_test").unwrap_or(0) == 0;
+    let input = op.input(2).is_some_and(|training| training.int() != Some(0));
+    attribute || input
+}
+
+/// Before this opset a `BatchNormalization` trains unless it says that it is a test.
+const TRAINS_UNLESS_TEST: i64 = 7;
+
+/// Whether a `BatchNormalization` trains: it says so, or it gives statistics.
+pub(crate) fn trains(op: &Op) -> bool {
+    let flag = |name: &str| op.node.int(name).unwrap_or(0) != 0;
+    flag("training_mode")
+        || op.node.outputs().count() > 1
+        || (op.opset < TRAINS_UNLESS_TEST && !flag("is_test"))
+}
 
 /// The data, and in training the statistics per channel.
 pub(crate) fn batch_normalization(op: &Op) -> Shapes {
@@ -63,16 +82,17 @@ pub(crate) fn recurrent(op: &Op) -> Shapes {
     Ok(vec![Some(all), Some(last.clone()), Some(last)])
 }
 
-/// ONNX's own attention, and the older operator of the same name from `com.microsoft`.
+/// ONNX's own attention.
 pub(crate) fn attention(op: &Op) -> Shapes {
-    if op.node.is_standard() {
-        let heads = |name| count(op, name, 0).map(|heads| Some(heads).filter(|&heads| heads > 0));
-        let rule = ops::Attention {
-            q_num_heads: heads("q_num_heads")?,
-            kv_num_heads: heads("kv_num_heads")?,
-        };
-        return ask(&rule, op, &shapes(6));
-    }
+    let heads = |name| count(op, name, 0).map(|heads| Some(heads).filter(|&heads| heads > 0));
+    let rule =
+        ops::Attention { q_num_heads: heads("q_num_heads")?, kv_num_heads: heads("kv_num_heads")? };
+    ask(&rule, op, &shapes(6))
+}
+
+/// The older operator of the same name from `com.microsoft`, whose weights hold all three
+/// projections.
+pub(crate) fn packed_attention(op: &Op) -> Shapes {
     let &[batch, sequence, _] = &op.dims(0)?[..] else {
         return Err("its input does not have 3 dimensions".to_owned());
     };

@@ -1,12 +1,15 @@
 //! An operator with what is known of its inputs: what shape rules, type rules and folding see.
 
-use crate::import::onnx::{
-    read::fact::{Dims, Fact},
-    read::model::Node,
+use crate::import::onnx::read::{
+    fact::{Dims, Fact},
+    model::Node,
 };
 
 /// Why a shape cannot be inferred, in words that end a sentence.
 pub(crate) type Reason = String;
+
+/// The shape of each output, `None` where it is unknown, for as many outputs as the rule knows.
+pub(crate) type Shapes = Result<Vec<Option<Dims>>, Reason>;
 
 /// An operator and what is known of its inputs.
 pub(crate) struct Op<'a, 'f> {

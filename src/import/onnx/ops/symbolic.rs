@@ -11,9 +11,8 @@ use rten_shape_inference::{
 };
 
 use crate::import::onnx::{
-    infer::rules::Shapes,
+    ops::op::{Op, Reason, Shapes},
     read::fact::{Dims, Fact, MAX_RANK, Scalar},
-    read::op::{Op, Reason},
 };
 
 /// How an input is handed over.

@@ -1,0 +1,18 @@
+//! What is known of the operators: one [`row`](row::Row) each in one [`table`](table::TABLE), and
+//! the rules that the rows name. To add an operator is to add its row.
+
+mod arithmetic;
+pub(super) mod fold;
+mod known;
+pub(super) mod layout;
+mod models;
+pub(super) mod op;
+pub(super) mod row;
+pub(super) mod slices;
+mod symbolic;
+mod table;
+pub(super) mod types;
+mod windows;
+
+pub use known::{KnownOperator, operators};
+pub(super) use table::find;

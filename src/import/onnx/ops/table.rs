@@ -1,0 +1,397 @@
+//! The table of all operators that memplan knows.
+
+use crate::import::onnx::{
+    ops::{
+        arithmetic::{
+            ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
+            MAX, MIN, MUL, NEG, NOT, OR, POW, ROUND, SIGN, SQRT, SUB, XOR,
+        },
+        fold::{self, Fold},
+        layout, models,
+        op::{Op, Shapes},
+        row::{Body, Domain, Kernel, Operands, Row, Size, Unless, View},
+        symbolic,
+        types::{BOOL, FIRST, FLOAT, INT32, INT64, TypeRule, UINT8},
+        windows,
+    },
+    read::model::Node,
+};
+
+const MOVES: &str = "its elements change their places";
+const RESIZES: &str = "no input has the size of the output";
+const MAKES: &str = "it computes the output from no tensor";
+const SPARSE: &str = "it writes some elements, and kernels copy the others first";
+const ON_TO: &str = "kernels may read an element again after they have written one";
+
+/// The shape of the first input.
+fn same(op: &Op) -> Shapes {
+    Ok(vec![Some(op.dims(0)?.clone())])
+}
+
+fn same_twice(op: &Op) -> Shapes {
+    Ok(vec![Some(op.dims(0)?.clone()); 2])
+}
+
+/// Only the run knows the shape.
+#[allow(clippy::unnecessary_wraps, reason = "the type of all rules")]
+fn unknown(_: &Op) -> Shapes {
+    Ok(Vec::new())
+}
+
+fn always(_: &Op) -> bool {
+    true
+}
+
+/// Each element from the one at the same place in the first input, and at most from scalars beside.
+const fn unary(name: &'static str) -> Row {
+    Row::new(name, same).elementwise_over_any()
+}
+
+/// Each element from those at the same place in all inputs, broadcast to one shape.
+const fn nary(name: &'static str) -> Row {
+    Row::new(name, layout::broadcast_all).elementwise_over_any()
+}
+
+/// Kernels add further inputs one after another to what the first two gave.
+const fn variadic(name: &'static str) -> Row {
+    Row::new(name, layout::broadcast_all).elementwise(&[0, 1])
+}
+
+const fn compare(name: &'static str) -> Row {
+    nary(name).types(&[BOOL])
+}
+
+const fn reduce(name: &'static str) -> Row {
+    Row::new(name, symbolic::reduce)
+}
+
+const fn global_pool(name: &'static str) -> Row {
+    Row::new(name, symbolic::global_pool)
+}
+
+const fn refused(name: &'static str, what: &'static str) -> Row {
+    Row::sized(name, Size::Refused(what))
+}
+
+const fn random_like(name: &'static str) -> Row {
+    Row::new(name, same).types(&[TypeRule::Attribute("dtype", &FIRST)]).random(always).never(MAKES)
+}
+
+const fn random(name: &'static str) -> Row {
+    Row::new(name, layout::shape_attribute)
+        .types(&[TypeRule::Attribute("dtype", &FLOAT)])
+        .random(always)
+        .never(MAKES)
+}
+
+const fn window(name: &'static str) -> Row {
+    Row::new(name, layout::window)
+        .types(&[TypeRule::Attribute("output_datatype", &FLOAT)])
+        .never(MAKES)
+}
+
+const fn skip_normalization(name: &'static str) -> Row {
+    // The fourth output is the sum of the two.
+    Row::new(name, models::skip_layer_normalization)
+        .types(&[FIRST, FLOAT, FLOAT, FIRST])
+        .operands(Operands {
+            kernel: Kernel::Rows,
+            outputs: &[0, 3],
+            inputs: Some(&[0, 1]),
+            unless: None,
+        })
+        .microsoft()
+}
+
+const fn layer_normalization(name: &'static str) -> Row {
+    Row::new(name, models::layer_normalization)
+        .types(&[FIRST, TypeRule::Attribute("stash_type", &FLOAT)])
+        .rows()
+        .also_microsoft()
+}
+
+/// Before this opset the mask of `Dropout` had the type of the data.
+const DROPOUT_MASK_IS_BOOL: i64 = 10;
+
+/// All operators, by kind.
+pub(super) const TABLE: &[Row] = &[
+    // Element by element.
+    unary("Abs").fold(Fold::Unary(ABS)),
+    unary("Acos"),
+    unary("Acosh"),
+    unary("Asin"),
+    unary("Asinh"),
+    unary("Atan"),
+    unary("Atanh"),
+    unary("BitwiseNot"),
+    unary("Cast")
+        .types(&[TypeRule::Attribute("to", &FIRST)])
+        .fold(Fold::Elements(fold::cast_all))
+        .view(View::Whole),
+    unary("CastLike")
+        .types(&[TypeRule::Input(1)])
+        .fold(Fold::Elements(fold::cast_all))
+        .view(View::Whole),
+    unary("Ceil").fold(Fold::Unary(CEIL)),
+    unary("Celu"),
+    unary("Clip"),
+    unary("Cos"),
+    unary("Cosh"),
+    unary("Elu"),
+    unary("Erf"),
+    unary("Exp"),
+    unary("Floor").fold(Fold::Unary(FLOOR)),
+    unary("Gelu").also_microsoft(),
+    unary("HardSigmoid"),
+    unary("HardSwish"),
+    unary("IsInf").types(&[BOOL]),
+    unary("IsNaN").types(&[BOOL]),
+    unary("LeakyRelu"),
+    unary("Log"),
+    unary("Mish"),
+    unary("Neg").fold(Fold::Unary(NEG)),
+    unary("Not").types(&[BOOL]).fold(Fold::Unary(NOT)),
+    unary("QuickGelu").microsoft(),
+    unary("Reciprocal"),
+    unary("Relu"),
+    unary("Round").fold(Fold::Unary(ROUND)),
+    unary("Selu"),
+    unary("Shrink"),
+    unary("Sigmoid"),
+    unary("Sign").fold(Fold::Unary(SIGN)),
+    unary("Sin"),
+    unary("Sinh"),
+    unary("Softplus"),
+    unary("Softsign"),
+    unary("Sqrt").fold(Fold::Unary(SQRT)),
+    unary("Swish"),
+    unary("Tan"),
+    unary("Tanh"),
+    unary("ThresholdedRelu"),
+    nary("Add").fold(Fold::Binary(ADD)),
+    compare("And").fold(Fold::Binary(AND)),
+    nary("BiasGelu").microsoft(),
+    nary("BitShift"),
+    nary("BitwiseAnd"),
+    nary("BitwiseOr"),
+    nary("BitwiseXor"),
+    nary("Div").fold(Fold::Binary(DIV)),
+    compare("Equal").fold(Fold::Binary(EQUAL)),
+    nary("FastGelu").microsoft(),
+    compare("Greater").fold(Fold::Binary(GREATER)),
+    compare("GreaterOrEqual").fold(Fold::Binary(GREATER_OR_EQUAL)),
+    compare("Less").fold(Fold::Binary(LESS)),
+    compare("LessOrEqual").fold(Fold::Binary(LESS_OR_EQUAL)),
+    variadic("Max").fold(Fold::Binary(MAX)),
+    variadic("Mean"),
+    variadic("Min").fold(Fold::Binary(MIN)),
+    nary("Mod").fold(Fold::Elements(fold::modulo)),
+    nary("Mul").fold(Fold::Binary(MUL)),
+    compare("Or").fold(Fold::Binary(OR)),
+    nary("PRelu"),
+    nary("Pow").fold(Fold::Binary(POW)),
+    nary("Sub").fold(Fold::Binary(SUB)),
+    variadic("Sum"),
+    nary("Where").types(&[TypeRule::Input(1)]).fold(Fold::Elements(fold::choose)),
+    compare("Xor").fold(Fold::Binary(XOR)),
+    Row::new("QLinearLeakyRelu", same).microsoft(),
+    Row::new("QLinearSigmoid", same).microsoft(),
+    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3)).microsoft(),
+    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3)).microsoft(),
+    Row::new("QuantizeLinear", same)
+        .types(&[TypeRule::InputOr(2, &TypeRule::Attribute("output_dtype", &UINT8))])
+        .never(RESIZES)
+        .also_microsoft(),
+    Row::new("DequantizeLinear", same)
+        .types(&[TypeRule::Attribute("output_dtype", &TypeRule::Input(1))])
+        .never(RESIZES)
+        .also_microsoft(),
+    Row::new("DynamicQuantizeLinear", symbolic::dynamic_quantize)
+        .types(&[UINT8, FLOAT, UINT8])
+        .never(RESIZES),
+    Row::new("Dropout", same_twice)
+        .types(&[FIRST, TypeRule::Since(DROPOUT_MASK_IS_BOOL, &BOOL, &FIRST)])
+        .view(View::Passed)
+        .random(models::drops)
+        .skips_unread(|op| !models::drops(op))
+        .never("its mask is computed beside"),
+    // Layout.
+    Row::new("Concat", layout::concat).fold(Fold::Elements(fold::concat)).never(RESIZES),
+    Row::new("DepthToSpace", symbolic::depth_to_space).never(MOVES),
+    Row::new("Expand", layout::expand)
+        .fold(Fold::Elements(fold::expand))
+        .view(View::SameShape)
+        .never(RESIZES),
+    Row::new("Flatten", layout::flatten).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Identity", same).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Pad", symbolic::pad).never(RESIZES).also_microsoft(),
+    Row::new("Reshape", layout::reshape).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Resize", layout::resize),
+    Row::new("ReverseSequence", same).never(MOVES),
+    Row::new("Slice", layout::slice)
+        .fold(Fold::Elements(fold::slice))
+        .view(View::Run)
+        .never(RESIZES),
+    Row::new("SpaceToDepth", layout::space_to_depth).never(MOVES),
+    Row::new("Split", layout::split).fold(Fold::Parts).view(View::Runs).never(RESIZES),
+    Row::new("Squeeze", layout::squeeze).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Tile", symbolic::tile).never(RESIZES),
+    Row::new("Transpose", layout::transpose)
+        .fold(Fold::Elements(fold::same_vector))
+        .view(View::KeptOrder)
+        .never(MOVES),
+    Row::new("Unsqueeze", layout::unsqueeze).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Upsample", layout::resize),
+    // Shapes as values, values as shapes.
+    Row::sized("Constant", Size::Stored).never(MAKES),
+    Row::new("ConstantOfShape", layout::constant_of_shape)
+        .types(&[TypeRule::TensorAttribute("value", &FLOAT)])
+        .fold(Fold::Elements(fold::constant_of_shape))
+        .never(MAKES),
+    Row::new("EyeLike", same).types(&[TypeRule::Attribute("dtype", &FIRST)]).never(MAKES),
+    Row::new("Range", layout::range)
+        .fold(Fold::Elements(fold::range))
+        .never(MAKES)
+        .also_microsoft(),
+    Row::new("Shape", layout::shape).types(&[INT64]).fold(Fold::Elements(fold::shape)).never(MAKES),
+    Row::new("Size", layout::size)
+        .types(&[INT64])
+        .fold(Fold::Elements(fold::number_of_elements))
+        .never(MAKES),
+    window("BlackmanWindow"),
+    window("HammingWindow"),
+    window("HannWindow"),
+    // Random numbers.
+    random_like("Bernoulli"),
+    Row::new("Multinomial", symbolic::multinomial)
+        .types(&[TypeRule::Attribute("dtype", &INT32)])
+        .random(always)
+        .never(RESIZES),
+    random("RandomNormal"),
+    random_like("RandomNormalLike"),
+    random("RandomUniform"),
+    random_like("RandomUniformLike"),
+    // Convolution and pooling.
+    Row::new("AveragePool", windows::pool),
+    Row::new("Conv", |op| windows::conv(op, 1)),
+    Row::new("ConvInteger", |op| windows::conv(op, 1)).types(&[INT32]),
+    Row::new("ConvTranspose", windows::conv_transpose),
+    Row::new("DeformConv", |op| windows::conv(op, 1)),
+    Row::new("FusedConv", |op| windows::conv(op, 1)).microsoft(),
+    global_pool("GlobalAveragePool"),
+    global_pool("GlobalLpPool"),
+    global_pool("GlobalMaxPool"),
+    Row::new("GridSample", symbolic::grid_sample).also_microsoft(),
+    Row::new("LpPool", windows::pool),
+    Row::new("MaxPool", windows::pool).types(&[FIRST, INT64]),
+    Row::new("MaxRoiPool", windows::roi),
+    Row::new("QLinearConv", |op| windows::conv(op, 3)).types(&[TypeRule::Input(7)]),
+    Row::new("RoiAlign", windows::roi),
+    // Products.
+    Row::new("DynamicQuantizeMatMul", |op| symbolic::matmul(op, 1)).types(&[FLOAT]).microsoft(),
+    Row::new("Einsum", symbolic::einsum),
+    Row::new("FusedGemm", symbolic::gemm).microsoft(),
+    Row::new("FusedMatMul", |op| symbolic::matmul(op, 1)).microsoft(),
+    Row::new("Gemm", symbolic::gemm),
+    Row::new("MatMul", |op| symbolic::matmul(op, 1)),
+    Row::new("MatMulInteger", |op| symbolic::matmul(op, 1)).types(&[INT32]),
+    Row::new("MatMulIntegerToFloat", |op| symbolic::matmul(op, 1)).types(&[FLOAT]).microsoft(),
+    Row::new("MatMulNBits", symbolic::matmul_n_bits).microsoft(),
+    Row::new("QLinearMatMul", |op| symbolic::matmul(op, 3)).types(&[TypeRule::Input(7)]),
+    // Reductions and choices.
+    Row::new("ArgMax", symbolic::arg_reduce).types(&[INT64]),
+    Row::new("ArgMin", symbolic::arg_reduce).types(&[INT64]),
+    Row::sized("Compress", Size::Run(unknown)).never(RESIZES),
+    Row::new("CumSum", same).never("kernels may leave the element itself out of its sum"),
+    Row::new("Gather", symbolic::gather).fold(Fold::Elements(fold::gather)).never(MOVES),
+    Row::new("GatherElements", symbolic::gather_elements).never(MOVES),
+    Row::new("GatherND", symbolic::gather_nd).never(MOVES).also_microsoft(),
+    Row::new("Hardmax", same).never("kernels clear the output before they look for the largest"),
+    Row::sized("NonMaxSuppression", Size::Run(symbolic::non_max_suppression)).types(&[INT64]),
+    Row::sized("NonZero", Size::Run(symbolic::non_zero)).types(&[INT64]),
+    Row::new("OneHot", symbolic::one_hot).types(&[TypeRule::Input(2)]),
+    reduce("ReduceL1"),
+    reduce("ReduceL2"),
+    reduce("ReduceLogSum"),
+    reduce("ReduceLogSumExp"),
+    reduce("ReduceMax").fold(Fold::Reduce(MAX)),
+    reduce("ReduceMean"),
+    reduce("ReduceMin").fold(Fold::Reduce(MIN)),
+    reduce("ReduceProd").fold(Fold::Reduce(MUL)),
+    reduce("ReduceSum").fold(Fold::Reduce(ADD)),
+    reduce("ReduceSumSquare"),
+    Row::new("Scatter", same).never(SPARSE),
+    Row::new("ScatterElements", same).never(SPARSE),
+    Row::new("ScatterND", same).never(SPARSE),
+    Row::new("TensorScatter", same).never(SPARSE),
+    Row::new("TopK", symbolic::top_k).types(&[FIRST, INT64]),
+    Row::new("Trilu", same).never(ON_TO).also_microsoft(),
+    Row::sized("Unique", Size::Run(unknown)).types(&[FIRST, INT64]).also_microsoft(),
+    // Signals.
+    Row::new("DFT", symbolic::dft),
+    Row::new("STFT", symbolic::stft),
+    // Normalizations.
+    Row::new("BatchNormalization", models::batch_normalization)
+        .types(&[FIRST, TypeRule::Input(3)])
+        .operands(Operands {
+            kernel: Kernel::Elementwise,
+            outputs: &[0],
+            inputs: Some(&[0]),
+            unless: Some(Unless {
+                when: models::trains,
+                reason: "the operator trains, and reads its input again for the statistics",
+            }),
+        }),
+    Row::new("GroupNorm", same).rows().microsoft(),
+    Row::new("GroupNormalization", same).rows(),
+    Row::new("InstanceNormalization", same).rows(),
+    Row::new("LRN", same),
+    layer_normalization("LayerNormalization"),
+    Row::new("LogSoftmax", same).rows(),
+    Row::new("LpNormalization", same).rows(),
+    Row::new("MeanVarianceNormalization", same).rows(),
+    Row::new("QLinearSoftmax", same).rows().microsoft(),
+    Row::new("RMSNormalization", same).rows(),
+    layer_normalization("SimplifiedLayerNormalization"),
+    skip_normalization("SkipLayerNormalization"),
+    skip_normalization("SkipSimplifiedLayerNormalization"),
+    Row::new("Softmax", same).rows(),
+    // Parts of models.
+    Row::new("Attention", models::attention),
+    Row::new("Attention", models::packed_attention).microsoft(),
+    Row::new("EmbedLayerNormalization", models::embed_layer_normalization)
+        .types(&[TypeRule::Input(2), INT32, TypeRule::Input(2)])
+        .microsoft(),
+    Row::new("GRU", models::recurrent),
+    Row::new("GroupQueryAttention", models::group_query_attention).microsoft(),
+    Row::new("LSTM", models::recurrent),
+    Row::new("MultiHeadAttention", models::multi_head_attention).microsoft(),
+    Row::new("RNN", models::recurrent),
+    Row::new("RotaryEmbedding", same)
+        .never("kernels write one element of a pair before they read it for the other")
+        .also_microsoft(),
+    // Operators that hold graphs.
+    Row::sized("If", Size::Body(Body::If)).never("its branches do, in memory of their own"),
+    Row::sized("Loop", Size::Body(Body::Loop)).never("its state is copied"),
+    Row::sized("Scan", Size::Body(Body::Scan)).never("its state is copied"),
+    // What is no tensor.
+    refused("ConcatFromSequence", "sequence"),
+    refused("Optional", "optional"),
+    refused("OptionalGetElement", "optional"),
+    refused("OptionalHasElement", "optional"),
+    refused("SequenceAt", "sequence"),
+    refused("SequenceConstruct", "sequence"),
+    refused("SequenceEmpty", "sequence"),
+    refused("SequenceErase", "sequence"),
+    refused("SequenceInsert", "sequence"),
+    refused("SequenceLength", "sequence"),
+    refused("SequenceMap", "sequence"),
+    refused("SplitToSequence", "sequence"),
+    refused("ZipMap", "map").ml(),
+];
+
+/// The row of an operator, if memplan knows it.
+pub(crate) fn find(node: Node) -> Option<&'static Row> {
+    let domain = Domain::from_name(node.domain())?;
+    TABLE.iter().find(|row| row.name == node.kind() && row.domains.contains(&domain))
+}

@@ -1,0 +1,59 @@
+//! Which element type an operator's outputs have.
+
+use rten_onnx::onnx::DataType;
+
+use crate::import::onnx::{ops::op::Op, read::fact::Fact};
+
+/// How the type of an output follows.
+#[derive(Clone, Copy)]
+pub(crate) enum TypeRule {
+    /// That of an input.
+    Input(usize),
+    /// Always this.
+    Is(DataType),
+    /// The number of a type in an attribute, else as the next rule says.
+    Attribute(&'static str, &'static TypeRule),
+    /// The type of the tensor in an attribute, else as the next rule says.
+    TensorAttribute(&'static str, &'static TypeRule),
+    /// That of an input if it is present, else as the next rule says.
+    InputOr(usize, &'static TypeRule),
+    /// The first rule from an opset on, the second before.
+    Since(i64, &'static TypeRule, &'static TypeRule),
+}
+
+pub(crate) const FIRST: TypeRule = TypeRule::Input(0);
+pub(crate) const BOOL: TypeRule = TypeRule::Is(DataType::BOOL);
+pub(crate) const FLOAT: TypeRule = TypeRule::Is(DataType::FLOAT);
+pub(crate) const INT32: TypeRule = TypeRule::Is(DataType::INT32);
+pub(crate) const INT64: TypeRule = TypeRule::Is(DataType::INT64);
+pub(crate) const UINT8: TypeRule = TypeRule::Is(DataType::UINT8);
+
+impl TypeRule {
+    /// The type that follows for an operator, if it is known.
+    pub(crate) fn apply(self, op: &Op) -> Option<DataType> {
+        let input = |index: usize| op.input(index).and_then(|fact: &Fact| fact.element);
+        match self {
+            Self::Input(index) => input(index),
+            Self::Is(element) => Some(element),
+            Self::Attribute(name, otherwise) => match op.node.int(name) {
+                Some(number) if number != 0 => i32::try_from(number).ok().map(DataType),
+                _ => otherwise.apply(op),
+            },
+            Self::TensorAttribute(name, otherwise) => match op.node.tensor(name) {
+                Some(tensor) => tensor.data_type,
+                None => otherwise.apply(op),
+            },
+            Self::InputOr(index, otherwise) => match op.input(index) {
+                Some(_) => input(index),
+                None => otherwise.apply(op),
+            },
+            Self::Since(opset, new, old) => {
+                if op.opset >= opset {
+                    new.apply(op)
+                } else {
+                    old.apply(op)
+                }
+            }
+        }
+    }
+}
