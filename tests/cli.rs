@@ -47,7 +47,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
 #[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to 2^64 bytes or more")]
-#[case::padding_too_large(&["plan", EXAMPLE, "--padding", "18446744073709551000"], "(at chunk 'a' of 4096 B; the alignment is 1 B, the padding of each chunk 18446744073709551000 B)")]
+#[case::padding_too_large(&["plan", EXAMPLE, "--padding", "18446744073709551000"], "(at chunk 'a' of 4096 B; the alignment is 64 B, the padding of each chunk 18446744073709551000 B)")]
 #[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
 #[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
 #[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
@@ -351,13 +351,29 @@ fn a_plan_keeps_to_what_is_asked(
     assert!(run.out.starts_with(answer), "{}", run.out);
 }
 
+/// A model has no alignment of its own and gets that of a cache line; a problem states one.
+#[rstest]
+#[case(&[], "alignment 64 B\n")]
+#[case(&["--alignment", "1", "--padding", "3"], "alignment 1 B, padding 3 B\n")]
+fn the_alignment_of_a_model_is_64_unless_another_is_asked_for(
+    #[case] placing: &[&str],
+    #[case] line: &str,
+) {
+    for command in ["plan", "explain"] {
+        let run = memplan(&[&[command, EXAMPLE], placing].concat());
+        assert!(run.out.contains(line), "{}", run.out);
+    }
+    let run = memplan(&[&["plan", "book/src/figures/tiling.csv"], placing].concat());
+    assert_eq!(run.out.contains(line), !placing.is_empty(), "{}", run.out);
+}
+
 /// Operators ask for nothing, the command line may.
 #[test]
 fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
     let folder = tempfile::tempdir().unwrap();
     for (name, code) in [("plan.json", 1), ("plan.csv", 0)] {
         let plan = folder.path().join(name).display().to_string();
-        assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+        assert_eq!(memplan(&["plan", EXAMPLE, "--alignment", "1", "-o", &plan]).code, 0);
         assert_eq!(memplan(&["verify", EXAMPLE, &plan]).code, 0);
         // A CSV file states no alignment: its offsets are checked instead.
         assert_eq!(memplan(&["verify", EXAMPLE, &plan, "--alignment", "64"]).code, code);

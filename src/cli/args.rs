@@ -4,7 +4,7 @@ use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memplan::{
-    Planner, Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits,
+    Input, Planner, Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits,
 };
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
@@ -93,27 +93,13 @@ pub(crate) struct StrategyArgs {
 }
 
 impl StrategyArgs {
-    pub(crate) fn planner(&self, reading: &InputArgs) -> Planner<'static> {
-        planner(self.strategy, reading, &self.searching, &self.placing)
+    pub(crate) fn planner(&self, reading: &InputArgs, input: &Input) -> Planner<'static> {
+        self.placing
+            .planner(input)
+            .strategy(self.strategy)
+            .lowering(reading.lowering())
+            .limits(self.searching.limits())
     }
-}
-
-/// The library's planner with all options.
-fn planner(
-    strategy: Strategy,
-    reading: &InputArgs,
-    searching: &SearchArgs,
-    placing: &PlacingArgs,
-) -> Planner<'static> {
-    let mut planner =
-        Planner::new().strategy(strategy).lowering(reading.lowering()).limits(searching.limits());
-    if let Some(alignment) = placing.alignment {
-        planner = planner.alignment(alignment);
-    }
-    if let Some(padding) = placing.padding {
-        planner = planner.padding(padding);
-    }
-    planner
 }
 
 /// How far to search.
@@ -145,12 +131,34 @@ impl SearchArgs {
 /// What offsets must keep to.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: the problem's, else 1].
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, for a problem its own].
     #[arg(long, value_name = "BYTES")]
-    pub(crate) alignment: Option<u64>,
-    /// Bytes to add to every chunk [default: the problem's, else 0].
+    alignment: Option<u64>,
+    /// Bytes to add to every chunk [default: 0 for a model, for a problem its own].
     #[arg(long, value_name = "BYTES")]
-    pub(crate) padding: Option<u64>,
+    padding: Option<u64>,
+}
+
+impl PlacingArgs {
+    /// What kernels want, which read and write whole vectors and cache lines.
+    const MODEL_ALIGNMENT: u64 = 64;
+
+    /// A planner that keeps to this placing. A problem states its own alignment; a model has none.
+    pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {
+        let default = match input {
+            Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
+            Input::Problem(_) => None,
+        };
+        let planner = Planner::new();
+        let planner = match self.alignment.or(default) {
+            Some(alignment) => planner.alignment(alignment),
+            None => planner,
+        };
+        match self.padding {
+            Some(padding) => planner.padding(padding),
+            None => planner,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -190,8 +198,14 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    #[command(flatten)]
-    pub(crate) placing: PlacingArgs,
+    /// Alignment in bytes that the plan must keep to, or to a multiple of it [default: any for a
+    /// model, for a problem its own].
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) alignment: Option<u64>,
+    /// Bytes that the plan must add to every chunk at least [default: none for a model, for a
+    /// problem its own].
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) padding: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -250,8 +264,9 @@ impl ShowArgs {
         if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
     }
 
-    pub(crate) fn planner(&self, strategy: Strategy) -> Planner<'static> {
-        planner(strategy, &self.reading, &self.searching, &self.placing)
+    pub(crate) fn planner(&self, strategy: Strategy, input: &Input) -> Planner<'static> {
+        let planner = self.placing.planner(input).strategy(strategy);
+        planner.lowering(self.reading.lowering()).limits(self.searching.limits())
     }
 }
 

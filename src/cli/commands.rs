@@ -58,7 +58,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
     let (reading, planning) = (&args.reading, &args.planning);
     let plan = match args.capacity {
-        None => make_plan(&input, path, planning.strategy, &planning.planner(reading))?,
+        None => make_plan(&input, path, planning.strategy, &planning.planner(reading, &input))?,
         Some(capacity) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
             PlanFit::No(plan) => {
@@ -133,7 +133,7 @@ fn measured(plan: &Plan) -> String {
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
+    let problem = asked(&input, args)?;
     let plan = files::read_plan(&args.plan, &problem)?;
     let violations = match &input {
         // A CSV file knows chunks alone.
@@ -207,9 +207,12 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         (Some(plan), Some(path)) => {
             files::read_plan(plan, &lowered(&input, path, args.reading.lowering())?)?
         }
-        _ => {
-            make_plan(&input, path, args.planning.strategy, &args.planning.planner(&args.reading))?
-        }
+        _ => make_plan(
+            &input,
+            path,
+            args.planning.strategy,
+            &args.planning.planner(&args.reading, &input),
+        )?,
     };
     let steps = step_names(&input);
     let mut out = io::stdout().lock();
@@ -338,17 +341,25 @@ pub(crate) fn lowered(
     lowered.map(|lowered| lowered.problem).map_err(|error| wrong(Some(path), error))
 }
 
-/// The problem of an input with the alignment and padding asked for.
+/// The problem of an input as it is planned.
 pub(crate) fn placed(
     input: &Input,
     path: &Path,
     reading: &InputArgs,
     placing: &PlacingArgs,
 ) -> Result<Problem, Failure> {
-    let problem = lowered(input, path, reading.lowering())?;
-    let alignment = placing.alignment.unwrap_or(problem.alignment());
-    let padding = placing.padding.unwrap_or(problem.padding());
-    problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(path), error))
+    let planner = placing.planner(input).lowering(reading.lowering());
+    let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
+    Ok(lowered.problem)
+}
+
+/// The problem of an input with the alignment and padding that `verify` requires. A plan of a model
+/// may have any, if none is asked for.
+fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
+    let problem = lowered(input, &args.input, args.reading.lowering())?;
+    let alignment = args.alignment.unwrap_or(problem.alignment());
+    let padding = args.padding.unwrap_or(problem.padding());
+    problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(&args.input), error))
 }
 
 /// A plan; after Ctrl-C, what the search has found till then.
@@ -375,7 +386,7 @@ fn fit(
     planning: &StrategyArgs,
     capacity: Bytes,
 ) -> Result<PlanFit, Failure> {
-    let planner = planning.planner(reading);
+    let planner = planning.planner(reading, input);
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let searches = planning.strategy.searches();
     let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };

@@ -120,7 +120,7 @@ fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Fail
         (Some(plan), Some(path)) => {
             files::read_plan(plan, &lowered(input, path, args.reading.lowering())?)
         }
-        (_, path) => make_plan(input, path, strategy, &args.planner(strategy)),
+        (_, path) => make_plan(input, path, strategy, &args.planner(strategy, input)),
     }
 }
 

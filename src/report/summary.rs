@@ -45,6 +45,11 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
             format!(", {}", count(plan.objects.len() as u64, "shared object"))
         },
     );
+    let _ = write!(text, "alignment {} B", plan.alignment);
+    if plan.padding > 0 {
+        let _ = write!(text, ", padding {} B", plan.padding);
+    }
+    text.push('\n');
     text
 }
 
