@@ -1,6 +1,5 @@
 //! Every strategy's plan of every real model and problem passes `verify`.
 
-#![cfg(feature = "cli")]
 #![allow(clippy::cast_precision_loss, reason = "the table shows three digits")]
 
 mod common;

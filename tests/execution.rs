@@ -1,8 +1,6 @@
 //! Plans run on a shadow of the memory: this checks planners and lowering from the operators and the
 //! offsets alone.
 
-#![cfg(feature = "files")]
-
 mod common;
 
 use arbitrary::{Result, Unstructured};
@@ -67,7 +65,6 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
 }
 
 /// With `--nocapture` it tells how long each model took.
-#[cfg(feature = "onnx")]
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};

@@ -1,8 +1,6 @@
 //! Files in and out: what is written is read again as it was; what cannot be honoured is refused
 //! with its line.
 
-#![cfg(feature = "files")]
-
 mod common;
 
 use common::random::{Wild, random_problem};

@@ -1,7 +1,5 @@
 //! Replays the corpus of the fuzzers.
 
-#![cfg(feature = "cli")]
-
 mod common;
 
 use std::{fs, path::PathBuf};

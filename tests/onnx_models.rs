@@ -1,7 +1,5 @@
 //! Real models: sizes and bounds are those that others computed from the same graphs.
 
-#![cfg(feature = "onnx")]
-
 mod common;
 
 use memplan::{

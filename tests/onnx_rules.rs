@@ -1,10 +1,5 @@
 //! The promises of the ONNX importer, on graphs of a few operators each.
 
-#![cfg(feature = "onnx")]
-
-#[cfg(feature = "cli")]
-#[path = "common/command.rs"]
-mod command;
 #[path = "common/wire.rs"]
 mod wire;
 
@@ -619,17 +614,20 @@ fn an_old_batch_normalization_trains_by_default(
     assert_eq!(describe(&sequence), format!("y:32 = BatchNormalization(x, s, s, s, s){over}"));
 }
 
-/// The log of `RUST_LOG=memplan=debug memplan plan` for a graph.
-#[cfg(feature = "cli")]
+/// What reading a graph logs at the level `debug`.
 fn told(graph: GraphProto, opset: i64) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.onnx");
-    std::fs::write(&path, model(graph, opset)).unwrap();
-    let args = ["plan", path.to_str().unwrap(), "--strategy", "naive"];
-    command::memplan_with(&args, Some("memplan=debug"), "").err
+    let (reader, writer) = std::io::pipe().unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(writer))
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        read(&model(graph, opset), &ImportOptions::default()).unwrap();
+    });
+    std::io::read_to_string(reader).unwrap()
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn a_request_that_is_not_made_is_told_with_its_reason() {
     let text = "
@@ -655,7 +653,6 @@ fn a_request_that_is_not_made_is_told_with_its_reason() {
 }
 
 /// The plan of a body is no plan: one line says what was planned.
-#[cfg(feature = "cli")]
 #[test]
 fn the_body_of_a_loop_is_not_told_as_a_plan() {
     let body = "in i:i64[]\nin c:bool[]\nin s:f32[16]\nd = Identity(c)\nt = Exp(s)\nout d\nout t";

@@ -1,7 +1,5 @@
 //! Pictures show the plan, all of it, and nothing that a name smuggles in.
 
-#![cfg(feature = "files")]
-
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! Properties of lowering and planning on random inputs.
 
-#![cfg(feature = "files")]
-
 mod common;
 
 use common::properties;

@@ -2,8 +2,6 @@
 //! all models and problems, by every strategy, stand in a table. `SNAPSHOTS=overwrite cargo test
 //! --release --test same_plan` writes it anew.
 
-#![cfg(feature = "cli")]
-
 mod common;
 #[path = "common/hard.rs"]
 mod hard;

@@ -3,7 +3,7 @@
 //!
 //! `cargo test --release --test scale_paths -- --ignored --nocapture` prints the figures of the book.
 
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 
 use std::{fs, time::Instant};
 

@@ -151,7 +151,6 @@ fn a_weight_may_be_a_graph_output() {
     }
 }
 
-#[cfg(feature = "serde")]
 #[test]
 fn a_weight_that_nobody_reads_and_knows_the_size_of_stands_in_no_file() {
     let sequence = OpSequence::builder()

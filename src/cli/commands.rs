@@ -20,7 +20,7 @@ use memplan::{
     verify,
 };
 
-use crate::cli::{
+use crate::{
     Failure, Verdict,
     args::{
         CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs,

@@ -11,7 +11,7 @@ use memplan::{
     import::{self, Format, ImportOptions},
 };
 
-use crate::cli::{Failure, args::InputArgs, interrupt};
+use crate::{Failure, args::InputArgs, interrupt};
 
 /// What a file is called in messages.
 pub(crate) fn name(path: &Path) -> String {

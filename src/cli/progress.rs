@@ -12,7 +12,7 @@ use memplan::{
     report::Size,
 };
 
-use crate::cli::interrupt;
+use crate::interrupt;
 
 /// Short searches show nothing.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use memplan::{
     report::{self, MapOptions, StepNames, SvgOptions},
 };
 
-use crate::cli::{
+use crate::{
     Failure, Verdict,
     args::ShowArgs,
     commands::{BUILT_IN, input, lowered, make_plan, placed, step_names},

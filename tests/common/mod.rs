@@ -4,17 +4,23 @@
 
 pub mod graphs;
 pub mod problems;
-#[cfg(feature = "files")]
 pub mod properties;
 pub mod random;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+/// The project's folder, from the library's package and from the tool's.
+pub fn project() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let holds_both = |folder: &&Path| folder.join("src/cli").exists();
+    package.ancestors().find(holds_both).unwrap().to_owned()
+}
+
 /// A folder of real models, problems and recorded answers beside the project, if it is there.
 pub fn shared_path(path: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(path);
+    let path = project().join("../shared").join(path);
     path.exists().then_some(path)
 }
 

@@ -1,4 +1,4 @@
-//! The command line: a thin face of the library. Results go to standard output, words and traces
+//! The `memplan` command: a thin face of the library. Results go to standard output, words and traces
 //! to standard error. Exit code 0 is good, 1 means that a plan is wrong or does not fit, 2 that the
 //! words on the command line or the input are.
 
@@ -45,8 +45,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Runs the command that the process was started with.
-pub(crate) fn run() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
     trace();
     interrupt::listen();

@@ -1,11 +1,8 @@
 //! The contract of the command line: exit codes, results on standard output, words on standard
 //! error, errors that name file, place and remedy, files that are whole or not there.
 
-#![cfg(feature = "cli")]
-
-#[path = "common/command.rs"]
 mod command;
-#[path = "common/hard.rs"]
+#[path = "../../../tests/common/hard.rs"]
 mod hard;
 
 use std::{

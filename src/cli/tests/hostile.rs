@@ -1,12 +1,10 @@
 //! Inputs that want to do harm: always a clear error with file and place, exit code 2 for bad input
 //! and 1 for a bad plan; never a panic, never half a file.
 
-#![cfg(feature = "cli")]
-
-#[path = "common/command.rs"]
 mod command;
+#[path = "../../../tests/common/mod.rs"]
 mod common;
-#[path = "common/wire.rs"]
+#[path = "../../../tests/common/wire.rs"]
 mod wire;
 
 use std::{
@@ -18,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use command::{Run, memplan, memplan_with};
+use command::{Run, memplan, memplan_with, project};
 use common::{properties, shared_path};
 use memplan::{
     OpSequence, Operator, Output, Planner, Strategy,
@@ -469,7 +467,7 @@ fn a_closed_pipe_is_no_error() {
 fn a_full_disk_is_told(#[case] args: &[&str]) {
     let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));
-    command.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).stdout(full());
+    command.args(args).current_dir(project()).stdout(full());
     let output = command.output().unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(words, "memplan: cannot write the result: No space left on device (os error 28)\n");
@@ -496,7 +494,7 @@ fn a_full_disk_is_told_for_files_and_for_words() {
     for (args, code) in [(["plan", "nowhere.json"], 2), (["plan", EXAMPLE], 0)] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));
-        command.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env("RUST_LOG", "memplan=debug");
+        command.args(args).current_dir(project()).env("RUST_LOG", "memplan=debug");
         assert_eq!(command.stdout(Stdio::null()).stderr(full).status().unwrap().code(), Some(code));
     }
 }

@@ -1,18 +1,11 @@
 //! The book's figures are what the tool prints, and its links lead somewhere. `SNAPSHOTS=overwrite
 //! cargo test --test book` prints the figures anew.
 
-#![cfg(feature = "cli")]
-
-#[path = "common/command.rs"]
 mod command;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use command::{memplan, memplan_with};
+use command::{memplan, memplan_with, project};
 use rstest::rstest;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
@@ -57,7 +50,7 @@ fn every_planner_has_a_page_with_its_map() {
 fn the_table_of_planners_is_what_the_tool_prints() {
     let model = |name: &str| format!("../shared/data/models/{name}.onnx");
     let (resnet, vit) = (model("resnet50_b1"), model("vit_b_16_b1"));
-    if !Path::new(env!("CARGO_MANIFEST_DIR")).join(&resnet).exists() {
+    if !project().join(&resnet).exists() {
         return;
     }
     let run = command::memplan(&[
@@ -116,13 +109,13 @@ fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str
 #[case("resnet50.after.svg", &["--strategy", "best"])]
 fn the_picture_of_resnet50_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
     const MODEL: &str = "../shared/data/models/resnet50_b1.onnx";
-    if Path::new(env!("CARGO_MANIFEST_DIR")).join(MODEL).exists() {
+    if project().join(MODEL).exists() {
         compare_drawn(figure, &[&[MODEL], args].concat());
     }
 }
 
 fn book() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("book/src")
+    project().join("book/src")
 }
 
 /// The text between two marks, wherever they stand.

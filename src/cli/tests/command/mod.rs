@@ -4,8 +4,14 @@
 
 use std::{
     io::Write,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+/// The project's folder: paths in the tests are seen from there.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 /// The output of a run and its exit code.
 #[derive(Debug)]
@@ -25,7 +31,7 @@ pub fn memplan_with(args: &[&str], log: Option<&str>, input: &str) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));
     command
         .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(project())
         .env_remove("RUST_LOG")
         .env_remove("COLUMNS")
         .stdin(Stdio::piped())
