@@ -4,7 +4,7 @@
 
 use crate::{
     Bytes, Step,
-    planner::{Layout, search::taken::Taken},
+    planner::{Layout, search::state::occupancy::Occupancy},
     problem::{ChunkId, Problem, Segment},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
     bodies: Vec<Body>,
-    taken: Taken,
+    occupancy: Occupancy,
 }
 
 pub(super) struct Body {
@@ -73,8 +73,8 @@ impl<'a> Greedy<'a> {
             })
             .collect();
         let begins = bodies.iter().flat_map(|body| &body.segments).map(|s| s.begin);
-        let taken = Taken::nothing(begins);
-        Self { problem, bodies, taken }
+        let occupancy = Occupancy::new(begins);
+        Self { problem, bodies, occupancy }
     }
 
     /// What orders put first, the most promising one first.
@@ -114,13 +114,13 @@ impl<'a> Greedy<'a> {
         let kept = |b: usize| kept.and_then(|kept| kept[self.bodies[b].root.index()]);
         let first = order.iter().filter(|&&b| kept(b).is_some());
         let then = order.iter().filter(|&&b| kept(b).is_none());
-        self.taken.clear();
+        self.occupancy.clear();
         for &b in first.chain(then) {
             let Body { root, segments, .. } = &self.bodies[b];
-            let base = kept(b).unwrap_or_else(|| self.taken.lowest(segments, self.problem));
+            let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
             bases[root.index()] = base;
-            self.taken.take(segments, base);
-            if self.taken.work > MOST_WORK {
+            self.occupancy.take(segments, base);
+            if self.occupancy.work > MOST_WORK {
                 return None;
             }
         }
@@ -175,7 +175,7 @@ impl Crowds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::search::instance::tests::random_problem;
+    use crate::planner::search::samples::random_problem;
 
     /// The bytes alive in a step.
     fn live(problem: &Problem, step: Step) -> Bytes {

@@ -1,16 +1,22 @@
 //! The search tree: an explicit stack, so that depth costs no call stack.
 //!
-//! Where no body yet to come crosses a boundary of sections, the packing falls apart into
-//! components that know nothing of each other. Each is packed for itself: when one cannot be, the
-//! tree goes back to the choice that made it, past everything that was tried in its siblings.
+//! Where no body left crosses a boundary of sections, the packing falls apart into independent
+//! components. Each is packed for itself: when one cannot be, the tree goes back to the choice that
+//! made it, past everything that was tried in its siblings.
 
-use super::{
-    instance::Instance,
-    refuted::Refuted,
-    valley::{Pivot, Valleys},
+use std::ops::Range;
+
+use crate::planner::search::{
+    effort::Verdict,
+    reasoning::{
+        nogoods::Nogoods,
+        pivot::{Candidate, Pivot},
+        valleys::Valleys,
+    },
+    state::fingerprint::Fingerprint,
 };
 
-/// A choice that was made, and what is left to choose.
+/// A choice that was made, and the alternatives.
 struct Frame {
     /// The component.
     left: usize,
@@ -26,7 +32,7 @@ struct Frame {
     waste: Option<u64>,
     /// The components to pack when this one is packed.
     pending: usize,
-    state: (u64, u64),
+    state: Fingerprint,
 }
 
 /// A component to pack later; a list by `below`.
@@ -40,75 +46,64 @@ struct Pending {
 
 const NIL: usize = usize::MAX;
 
-/// How a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Everything is placed.
-    Packed,
-    /// There is no packing.
-    Refuted,
-    /// The budget is spent.
-    Spent,
-}
-
-pub(super) struct Tree {
+pub struct Tree {
     frames: Vec<Frame>,
     pendings: Vec<Pending>,
-    candidates: Vec<(u32, u64)>,
+    candidates: Vec<Candidate>,
     /// Choices tried, in all runs.
     pub nodes: u64,
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { frames: Vec::new(), pendings: Vec::new(), candidates: Vec::new(), nodes: 0 }
     }
 
-    /// Looks for a packing from the state in `valleys`, trying bodies of low rank first, until
-    /// `stop` says so, which is asked with the number of nodes. When packed, the skyline holds the
-    /// offsets.
-    pub(super) fn run(
+    /// Searches for a packing from the state in `valleys`, bodies of low rank first, until `stop`,
+    /// called with the nodes and the bodies examined so far, returns true. After a packing was
+    /// found, the skyline holds the offsets.
+    pub fn run(
         &mut self,
-        inst: &Instance,
         valleys: &mut Valleys<'_>,
         rank: &[u32],
-        refuted: &mut Refuted,
+        nogoods: &mut Nogoods,
         mut stop: impl FnMut(u64, u64) -> bool,
-    ) -> End {
+    ) -> Verdict {
         self.frames.clear();
         self.candidates.clear();
-        let sections = inst.sections;
-        if !valleys.sky.loads_fit() || (sections > 0 && !valleys.settle(0, sections)) {
-            return End::Refuted;
+        let sections = valleys.sky.inst.sections;
+        let fits = (0..sections).all(|x| valleys.sky.fits(x));
+        if !fits || (sections > 0 && !valleys.settle(0..sections)) {
+            return Verdict::Refuted;
         }
-        let mut pending = self.split(valleys, (0, sections), NIL, NIL);
+        let mut pending = self.split(valleys, 0..sections, NIL, NIL);
         while pending != NIL {
-            let top = self.open(valleys, rank, refuted, self.pendings[pending]);
-            match self.advance(valleys, refuted, top, &mut stop) {
+            let top = self.open(valleys, rank, nogoods, self.pendings[pending]);
+            match self.advance(valleys, nogoods, top, &mut stop) {
                 Ok(next) => pending = next,
-                Err(end) => return end,
+                Err(verdict) => return verdict,
             }
         }
-        End::Packed
+        Verdict::Packed
     }
 
-    /// Opens a component; gives the frame to go on with, or back to.
+    /// Opens a component; returns the frame to continue with, or to go back to.
     fn open(
         &mut self,
         valleys: &mut Valleys<'_>,
         rank: &[u32],
-        refuted: &Refuted,
+        nogoods: &Nogoods,
         component: Pending,
     ) -> usize {
         let Pending { left, right, parent, below } = component;
-        let state = valleys.sky.hash(left, right);
-        if refuted.contains(state) {
+        let state = valleys.sky.fingerprint(left..right);
+        if nogoods.contains(state) {
             return parent;
         }
-        let Some(pivot) = valleys.pivot(left, right) else { return parent };
+        let Some(pivot) = valleys.pivot(left..right) else { return parent };
         let next = self.candidates.len();
         valleys.candidates(&pivot, &mut self.candidates);
-        self.candidates[next..].sort_unstable_by_key(|&(body, _)| rank[body as usize]);
+        self.candidates[next..].sort_unstable_by_key(|candidate| rank[candidate.body as usize]);
         self.frames.push(Frame {
             left,
             right,
@@ -124,69 +119,69 @@ impl Tree {
         self.frames.len() - 1
     }
 
-    /// Makes the next choice that stands, at frame `at` or further back; gives what is to pack
-    /// then.
+    /// Makes the next choice without a contradiction, at frame `at` or further back; returns the
+    /// component to pack then.
     fn advance(
         &mut self,
         valleys: &mut Valleys<'_>,
-        refuted: &mut Refuted,
+        nogoods: &mut Nogoods,
         mut at: usize,
         stop: &mut impl FnMut(u64, u64) -> bool,
-    ) -> Result<usize, End> {
+    ) -> Result<usize, Verdict> {
         loop {
             if at == NIL {
-                return Err(End::Refuted);
+                return Err(Verdict::Refuted);
             }
             self.frames.truncate(at + 1);
             let frame = &mut self.frames[at];
             valleys.sky.undo(frame.mark);
             self.candidates.truncate(frame.end);
             if stop(self.nodes, valleys.work()) {
-                return Err(End::Spent);
+                return Err(Verdict::Spent);
             }
             self.nodes += 1;
             let changed = if frame.next < frame.end {
-                let (body, offset) = self.candidates[frame.next];
+                let candidate = self.candidates[frame.next];
                 frame.next += 1;
-                valleys.put(body, offset)
+                valleys.put(candidate)
             } else if let Some(up) = frame.waste.take() {
                 let x = frame.pivot.section;
-                valleys.sky.raise(x, frame.pivot.valley.floor + up);
-                (x, x + 1)
+                valleys.sky.raise(x, frame.pivot.floor + up);
+                x..x + 1
             } else {
-                refuted.insert(frame.state);
+                nogoods.insert(frame.state);
                 at = frame.parent;
                 continue;
             };
-            let component = (frame.left, frame.right);
+            let component = frame.left..frame.right;
             let pending = frame.pending;
-            if valleys.settle(changed.0, changed.1) {
+            if valleys.settle(changed) {
                 return Ok(self.split(valleys, component, at, pending));
             }
         }
     }
 
-    /// Puts the components of a range on the list of those to pack.
+    /// Adds the components of some sections to the list of those to pack.
     fn split(
         &mut self,
         valleys: &Valleys<'_>,
-        (left, right): (usize, usize),
+        sections: Range<usize>,
         parent: usize,
         below: usize,
     ) -> usize {
         let sky = &valleys.sky;
         self.pendings.truncate(if below == NIL { 0 } else { below + 1 });
         let mut pending = below;
-        let mut x = left;
-        while x < right {
-            let start = x;
+        let mut x = sections.start;
+        while x < sections.end {
+            let left = x;
             x += 1;
-            while x < right && sky.cross[x] + sky.odd_cross[x] > 0 {
+            while x < sections.end && sky.body_crosses(x) {
                 x += 1;
             }
-            // What crosses a boundary is over both its sections.
-            if sky.live(start) {
-                self.pendings.push(Pending { left: start, right: x, parent, below: pending });
+            // A body that crosses a boundary covers the sections on both sides.
+            if sky.live(left) {
+                self.pendings.push(Pending { left, right: x, parent, below: pending });
                 pending = self.pendings.len() - 1;
             }
         }

@@ -1,10 +1,10 @@
 //! Several threads on one problem: a portfolio that shares what it finds.
 //!
-//! The time of one search has a heavy tail, and which order of trying is the lucky one is not known
-//! beforehand. So every thread runs the whole search with other noise in its orders, and all write
+//! The time of one search has a heavy tail, and nobody knows beforehand which order of trying is the
+//! lucky one. So every thread runs the whole search with other noise in its orders, and all write
 //! the best packing and the best bound on one board; the search is over when the two meet. The
-//! first thread never looks at the board but for that: it does what it would do alone, so that more
-//! threads are never worse for the same nodes. Its end is the end of the others.
+//! first thread reads the board for that alone: it does what it would do alone, so that more
+//! threads are never worse for the same nodes. When it ends, the others end.
 
 use std::{
     sync::{
@@ -14,8 +14,17 @@ use std::{
     thread,
 };
 
+/// The best that is known, in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// No pool is smaller.
+    pub bound: u64,
+    /// The size of the best packing.
+    pub best: u64,
+}
+
 /// What all threads have found, in units.
-pub(super) struct Board {
+pub struct Board {
     /// No pool is smaller.
     bound: AtomicU64,
     /// The size of the best packing known.
@@ -28,7 +37,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub(super) fn new(bound: u64, best: u64) -> Self {
+    pub fn new(bound: u64, best: u64) -> Self {
         Self {
             bound: AtomicU64::new(bound),
             best: AtomicU64::new(best),
@@ -38,22 +47,24 @@ impl Board {
         }
     }
 
-    /// The best bound and the size of the best packing.
-    pub(super) fn standing(&self) -> (u64, u64) {
-        (self.bound.load(Ordering::Relaxed), self.best.load(Ordering::Relaxed))
+    pub fn standing(&self) -> Standing {
+        Standing {
+            bound: self.bound.load(Ordering::Relaxed),
+            best: self.best.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether nothing is left to search.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Takes note of a packing.
-    pub(super) fn packed(&self, size: u64, offsets: &[u64]) {
+    /// Records a packing.
+    pub fn packed(&self, size: u64, offsets: &[u64]) {
         let mut held = self.offsets.lock().unwrap_or_else(PoisonError::into_inner);
         if size < self.best.load(Ordering::Relaxed) {
             *held = Some(offsets.to_vec());
@@ -63,39 +74,39 @@ impl Board {
         self.compare();
     }
 
-    /// Takes note of a bound.
-    pub(super) fn refuted(&self, bound: u64) {
+    /// Records a bound.
+    pub fn refuted(&self, bound: u64) {
         self.bound.fetch_max(bound, Ordering::Relaxed);
         self.compare();
     }
 
     fn compare(&self) {
-        let (bound, best) = self.standing();
+        let Standing { bound, best } = self.standing();
         if bound >= best {
             self.end();
         }
     }
 
     /// Counts nodes of a thread that is not the first.
-    pub(super) fn help(&self, nodes: u64) {
+    pub fn help(&self, nodes: u64) {
         self.helped.fetch_add(nodes, Ordering::Relaxed);
     }
 
-    pub(super) fn helped(&self) -> u64 {
+    pub fn helped(&self) -> u64 {
         self.helped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn into_offsets(self) -> Option<Vec<u64>> {
+    pub fn into_offsets(self) -> Option<Vec<u64>> {
         self.offsets.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asked with the nodes so far, the bound and the best: whether to stop.
-pub(super) type Stop<'a> = dyn FnMut(u64, (u64, u64)) -> bool + 'a;
+/// Called with the nodes so far and what stands on the board; returns true to stop.
+pub type Stop<'a> = dyn FnMut(u64, Standing) -> bool + 'a;
 
-/// Runs a search on several threads; gives the nodes of the first, which alone asks whether to
-/// `stop`. No more threads run than the machine has cores for us: more would only be in the way.
-pub(super) fn together(
+/// Runs a search on several threads; returns the nodes of the first, which alone calls `stop`. No
+/// more threads run than there are cores for this process: more would only slow each other down.
+pub fn together(
     threads: usize,
     board: &Board,
     stop: &mut Stop<'_>,
@@ -114,7 +125,7 @@ pub(super) fn together(
                     false
                 });
             };
-            // If the machine gives no thread, there is one less.
+            // If the system refuses a thread, there is one less.
             let _ = thread::Builder::new().spawn_scoped(scope, other);
         }
         let nodes = search(0, stop);
@@ -128,20 +139,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_packings_the_smaller_stays_and_of_equals_the_first() {
+    fn the_smaller_of_two_packings_stays_and_the_first_of_equals() {
         let board = Board::new(3, 10);
         for (size, offsets) in [(12, [1]), (7, [2]), (9, [3]), (7, [4])] {
             board.packed(size, &offsets);
         }
-        assert_eq!((board.standing(), board.is_over()), ((3, 7), false));
+        assert_eq!((board.standing(), board.is_over()), (Standing { bound: 3, best: 7 }, false));
         board.refuted(7);
-        assert_eq!((board.standing(), board.is_over()), ((7, 7), true));
+        assert_eq!((board.standing(), board.is_over()), (Standing { bound: 7, best: 7 }, true));
         assert_eq!(board.into_offsets(), Some(vec![2]));
     }
 
-    /// The nodes of all but the first are counted on the board.
+    /// The board counts the nodes of all threads but the first.
     #[test]
-    fn as_many_threads_search_as_are_asked_for_and_there_are_cores() {
+    fn no_more_threads_search_than_requested_and_than_there_are_cores() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         for (asked, run) in [(0, 1), (1, 1), (2, cores.min(2)), (usize::MAX, cores)] {
             let (board, searches) = (Board::new(0, 9), AtomicU64::new(0));
@@ -152,7 +163,8 @@ mod tests {
             };
             let nodes = together(asked, &board, &mut stop, |number, stop| {
                 searches.fetch_add(1, Ordering::Relaxed);
-                assert!(!stop(5, (0, 9)) && !stop(7 + number, (0, 9)));
+                let standing = Standing { bound: 0, best: 9 };
+                assert!(!stop(5, standing) && !stop(7 + number, standing));
                 7 + number
             });
             let run = run as u64;

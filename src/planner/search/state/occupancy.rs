@@ -37,18 +37,18 @@ struct Node {
 }
 
 /// What is taken.
-pub(super) struct Taken {
+pub struct Occupancy {
     /// The steps at which anything begins, ascending.
     begins: Vec<Step>,
     /// The children of node `i` are `2 * i` and `2 * i + 1`; the root is node 1.
     nodes: Vec<Node>,
     /// Runs looked at.
-    pub(super) work: u64,
+    pub work: u64,
 }
 
-impl Taken {
+impl Occupancy {
     /// Nothing is taken yet, by segments that begin at these steps.
-    pub(super) fn nothing(begins: impl Iterator<Item = Step>) -> Self {
+    pub fn new(begins: impl Iterator<Item = Step>) -> Self {
         let mut begins: Vec<Step> = begins.collect();
         begins.sort_unstable();
         begins.dedup();
@@ -56,7 +56,7 @@ impl Taken {
         Self { begins, nodes, work: 0 }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.work = 0;
         for node in &mut self.nodes {
             node.whole.0.clear();
@@ -65,7 +65,7 @@ impl Taken {
     }
 
     /// Takes the bytes of a body that lies at `base`.
-    pub(super) fn take(&mut self, segments: &[Segment], base: Bytes) {
+    pub fn take(&mut self, segments: &[Segment], base: Bytes) {
         for segment in segments {
             let (low, high) = (base + segment.low, base + segment.high);
             let (first, last) = self.leaves(segment);
@@ -80,7 +80,7 @@ impl Taken {
     }
 
     /// The lowest aligned offset at which a body is clear of all that is taken.
-    pub(super) fn lowest(&mut self, segments: &[Segment], problem: &Problem) -> Bytes {
+    pub fn lowest(&mut self, segments: &[Segment], problem: &Problem) -> Bytes {
         let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
         for segment in segments {
             let (first, last) = self.leaves(segment);
@@ -155,7 +155,7 @@ fn above(first: usize, last: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::search::instance::tests::random_problem;
+    use crate::planner::search::samples::random_problem;
 
     #[test]
     fn the_lowest_free_offset_is_found() {
@@ -163,7 +163,7 @@ mod tests {
             let problem = random_problem(random)?;
             let bodies: Vec<Vec<Segment>> =
                 problem.roots().map(|root| problem.segments(root).collect()).collect();
-            let mut taken = Taken::nothing(bodies.iter().flatten().map(|segment| segment.begin));
+            let mut taken = Occupancy::new(bodies.iter().flatten().map(|segment| segment.begin));
             // The second time, nothing is left of the first.
             for _ in 0..2 {
                 let mut laid: Vec<(&Segment, Bytes)> = Vec::new();
@@ -199,7 +199,7 @@ mod tests {
         let mut problem = Problem::builder();
         problem.chunk(0..4, 10);
         let problem = problem.build().unwrap();
-        let mut taken = Taken::nothing([0, 1, 2].into_iter());
+        let mut taken = Occupancy::new([0, 1, 2].into_iter());
         assert_eq!((taken.lowest(&[segment(0, 4, 0, 2)], &problem), taken.work), (0, 0));
         taken.take(&[segment(0, 4, 0, 2)], 0);
         taken.take(&[segment(1, 2, 0, 2)], 2);

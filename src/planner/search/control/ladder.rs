@@ -1,0 +1,107 @@
+//! The ladder: the smallest limit under which everything fits.
+//!
+//! The lower bound comes first: tight limits are often easier than loose ones, because waste is
+//! refuted at once, and a packing at the bound is its own proof. Limits above it follow, higher and
+//! higher until everything fits, then lower again. Every sweep has twice the rounds of the one
+//! before. A refuted limit raises the bound, and the next step up from it is larger, so that limits
+//! are not refuted byte by byte. Several threads climb ladders of their own, and share what they
+//! find.
+
+use super::{
+    restarts::Restarts,
+    threads::{Board, Standing, Stop},
+};
+use crate::planner::search::{effort::Verdict, state::instance::Instance};
+
+/// The limits of a sweep, in 64ths of the way from the bound to the best packing.
+const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
+
+/// The limits of threads other than the first: half the rounds at the bound, where a packing is its
+/// own proof, and larger steps down.
+const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
+
+/// The rounds of a rung of the first sweep.
+const SHARE: u64 = 6;
+
+/// Searches from what stands on the board, and writes there what it finds, until bound and best
+/// meet, until `stop` returns true, or until there are `last` nodes; returns their number. Threads
+/// other than the first, 0, continue from what others find.
+pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
+    let Standing { mut bound, mut best } = board.standing();
+    let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
+    let mut rounds = Restarts::new(inst, thread);
+    let mut share = SHARE;
+    let mut stopped = false;
+    let mut rung = 0;
+    while !stopped && bound < best && rounds.nodes() < last {
+        let gap = u128::from(best - bound) * rungs[rung] / 64;
+        let step = u64::try_from(gap).unwrap_or(0) / inst.align * inst.align;
+        let limit = bound + step;
+        let rounds_now = if rung == 0 { 2 * share } else { share };
+        let verdict = rounds.decide(limit, rounds_now, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, Standing { bound, best }) || board.is_over();
+            stopped
+        });
+        match verdict {
+            // The same rung is lower now.
+            Verdict::Packed => {
+                best = height(inst, rounds.offsets()).max(bound);
+                board.packed(best, rounds.offsets());
+            }
+            Verdict::Refuted => {
+                bound = limit + inst.align;
+                board.refuted(bound);
+                rung = (rung + 1).min(rungs.len() - 1);
+            }
+            Verdict::Spent if rung + 1 < rungs.len() => rung += 1,
+            Verdict::Spent => {
+                rung = 0;
+                share = share.saturating_mul(2);
+            }
+        }
+        if thread > 0 {
+            Standing { bound, best } = board.standing();
+        }
+    }
+    rounds.nodes()
+}
+
+/// Searches whether everything fits under one limit, and writes the answer to the board.
+pub fn ask(
+    inst: &Instance,
+    limit: u64,
+    thread: u64,
+    last: u64,
+    board: &Board,
+    stop: &mut Stop<'_>,
+) -> u64 {
+    let mut rounds = Restarts::new(inst, thread);
+    let standing = board.standing();
+    let (mut share, mut stopped) = (SHARE, false);
+    while !stopped && rounds.nodes() < last {
+        let verdict = rounds.decide(limit, share, last, &mut |nodes| {
+            stopped = stopped || stop(nodes, standing) || board.is_over();
+            stopped
+        });
+        match verdict {
+            Verdict::Packed => board.packed(limit, rounds.offsets()),
+            Verdict::Refuted => board.refuted(limit + inst.align),
+            Verdict::Spent => {
+                share = share.saturating_mul(2);
+                continue;
+            }
+        }
+        break;
+    }
+    rounds.nodes()
+}
+
+/// The height of a packing, a multiple of the alignment.
+fn height(inst: &Instance, offsets: &[u64]) -> u64 {
+    let (items, staircases) = offsets.split_at(inst.items.len());
+    let items = inst.items.iter().zip(items).map(|(item, offset)| offset + item.size);
+    let staircases = inst.staircases.iter().zip(staircases).map(|(staircase, offset)| {
+        offset + staircase.parts.iter().map(|part| part.high).max().unwrap_or(0)
+    });
+    items.chain(staircases).max().unwrap_or(0).next_multiple_of(inst.align)
+}

@@ -1,0 +1,218 @@
+//! Restarts: does everything fit under a limit?
+//!
+//! The time of one search has a heavy tail: one order of trying finds a packing in a hundred nodes
+//! where another needs a billion. So the search runs in rounds of few nodes, seldom more (Luby's
+//! sequence), each with another order, another branching rule and a little noise. Rounds share
+//! their no-goods and faults; any round that ends is a proof. Where there are staircases, rounds
+//! alternate with the disjunctive search.
+
+use crate::planner::search::{
+    branching::{
+        body_order::{LAP, rank_bodies},
+        tree::Tree,
+    },
+    disjunctive::Disjunctive,
+    effort::{UNIT, Verdict, luby, weigh},
+    reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
+    state::{instance::Instance, skyline::Skyline},
+};
+
+/// The nodes between two questions whether to stop.
+const PAUSE: u64 = 256;
+
+const BRANCH_RULES: [BranchRule; 4] =
+    [BranchRule::Fewest, BranchRule::WasteHalf, BranchRule::Faults, BranchRule::WasteThrice];
+
+pub struct Restarts<'a> {
+    inst: &'a Instance,
+    valleys: Valleys<'a>,
+    tree: Tree,
+    nogoods: Nogoods,
+    /// The other search, if there are staircases.
+    pub disjunctive: Option<Disjunctive>,
+    /// Whether it found the last packing.
+    in_disjunctive: bool,
+    round: u64,
+    rank: Vec<u32>,
+}
+
+/// The nodes of both searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub in_disjunctive: u64,
+    pub in_valleys: u64,
+}
+
+impl Spent {
+    fn total(self) -> u64 {
+        self.in_disjunctive + self.in_valleys
+    }
+}
+
+impl<'a> Restarts<'a> {
+    /// The rounds of a thread; the orders of each thread have noise of their own.
+    pub fn new(inst: &'a Instance, thread: u64) -> Self {
+        Self {
+            inst,
+            valleys: Valleys::new(Skyline::new(inst, 0)),
+            tree: Tree::new(),
+            nogoods: Nogoods::new(),
+            disjunctive: Disjunctive::new(inst),
+            in_disjunctive: false,
+            round: first_round(thread),
+            rank: vec![0; inst.bodies()],
+        }
+    }
+
+    /// Nodes so far. A node that examines many bodies counts for several.
+    pub fn nodes(&self) -> u64 {
+        self.spent().total()
+    }
+
+    fn spent(&self) -> Spent {
+        Spent {
+            in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
+            in_valleys: weigh(self.tree.nodes, self.valleys.work()),
+        }
+    }
+
+    /// Searches under a limit for so many rounds, until there are `last` nodes, or until `stop`
+    /// returns true.
+    pub fn decide(
+        &mut self,
+        limit: u64,
+        rounds: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        if stop(self.nodes()) {
+            return Verdict::Spent;
+        }
+        let (mut asked, mut stopped) = (self.nodes(), false);
+        let mut stop = |nodes: u64| {
+            if nodes >= asked + PAUSE {
+                asked = nodes;
+                stopped = stop(nodes);
+            }
+            stopped = stopped || nodes >= last;
+            stopped
+        };
+        let before = self.spent();
+        let mut run = self.disjunctive.as_ref().map_or(0, |search| search.first_run(rounds));
+        let mut round = 0;
+        while round < rounds {
+            let verdict = if self.is_disjunctive_due(before) {
+                let verdict = self.run_disjunctive(limit, run, &mut stop);
+                run = run.saturating_mul(4);
+                if stop(self.nodes()) {
+                    return verdict;
+                }
+                verdict
+            } else {
+                if stop(self.nodes()) {
+                    break;
+                }
+                round += 1;
+                self.run_round(limit, luby(round.div_ceil(LAP)), &mut stop)
+            };
+            if verdict != Verdict::Spent {
+                return verdict;
+            }
+        }
+        Verdict::Spent
+    }
+
+    /// Whether it is the disjunctive search's turn. It goes first, and has the more nodes the more
+    /// bodies are staircases.
+    fn is_disjunctive_due(&self, before: Spent) -> bool {
+        let now = self.spent();
+        let (bodies, staircases) = (self.inst.bodies() as u64, self.inst.staircases.len() as u64);
+        let had = (now.in_disjunctive - before.in_disjunctive) * bodies;
+        let due = (now.in_valleys - before.in_valleys) * staircases * 4;
+        self.disjunctive.is_some() && had <= due
+    }
+
+    fn run_disjunctive(
+        &mut self,
+        limit: u64,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        let in_valleys = self.spent().in_valleys;
+        let Some(disjunctive) = &mut self.disjunctive else { return Verdict::Spent };
+        let verdict = disjunctive.decide(limit, nodes, &mut |nodes| stop(nodes + in_valleys));
+        self.in_disjunctive = verdict == Verdict::Packed;
+        verdict
+    }
+
+    /// One round in the valleys, of so many units of nodes.
+    fn run_round(&mut self, limit: u64, units: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+        let in_disjunctive = self.spent().in_disjunctive;
+        let unit = UNIT + 2 * self.inst.bodies() as u64;
+        let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
+        rank_bodies(self.inst, self.round, &mut self.rank);
+        self.valleys.rule = self.branch_rule();
+        self.valleys.sky.reset(limit);
+        let verdict =
+            self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
+                stop(in_disjunctive + weigh(nodes, work)) || nodes >= budget
+            });
+        self.round += u64::from(verdict == Verdict::Spent);
+        verdict
+    }
+
+    fn branch_rule(&self) -> BranchRule {
+        let at = (self.round / 2 + self.round / LAP) % BRANCH_RULES.len() as u64;
+        BRANCH_RULES[usize::try_from(at).unwrap_or(0)]
+    }
+
+    /// The offsets, in units by body, of the last packing.
+    pub fn offsets(&self) -> &[u64] {
+        match &self.disjunctive {
+            Some(search) if self.in_disjunctive => search.offsets(),
+            _ => self.valleys.sky.offsets(),
+        }
+    }
+}
+
+/// The first round of a thread; that of the first thread is 0.
+fn first_round(thread: u64) -> u64 {
+    // Any numbers far apart would do; these are lucky on the hardest public problem.
+    if thread == 0 { 0 } else { (thread + 4) << 20 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::samples::{instance, interlocking};
+
+    /// Neither search waits long: the disjunctive one begins and continues when its turn comes.
+    #[test]
+    fn both_searches_take_turns() {
+        let problem = interlocking(30);
+        let inst = instance(&problem);
+        let mut restarts = Restarts::new(&inst, 0);
+        let (mut reported, mut last, mut spent) = (Vec::new(), Spent::default(), 0);
+        for limit in (inst.bound()..).step_by(60) {
+            let verdict = restarts.decide(limit, 4, u64::MAX, &mut |nodes| {
+                reported.push(nodes);
+                false
+            });
+            let now = restarts.spent();
+            let in_disjunctive = now.in_disjunctive - last.in_disjunctive;
+            let in_valleys = now.in_valleys - last.in_valleys;
+            last = now;
+            match verdict {
+                Verdict::Packed => break,
+                Verdict::Refuted => {}
+                // All bodies are staircases.
+                Verdict::Spent => {
+                    spent += 1;
+                    assert!(in_valleys > 4 * UNIT && in_disjunctive > 2 * in_valleys, "{now:?}");
+                    assert!(in_disjunctive < 16 * in_valleys, "{now:?}");
+                }
+            }
+        }
+        assert!(spent > 0 && reported.is_sorted(), "{reported:?}");
+    }
+}

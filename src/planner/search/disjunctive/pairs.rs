@@ -1,0 +1,89 @@
+//! Pairs: which differences of their offsets keep two bodies apart.
+
+/// More pairs, or meetings of two bodies on a section, are not examined.
+const MANY_PAIRS: usize = 5000;
+const MANY_MEETINGS: usize = 5_000_000;
+
+/// Exceeds every offset and difference.
+pub const FAR: i64 = i64::MAX / 8;
+
+/// A range of differences that keep two bodies apart, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub least: i64,
+    pub most: i64,
+}
+
+/// Two bodies that share a section.
+pub struct Pair {
+    pub bodies: [usize; 2],
+    /// The second offset minus the first must lie in one of these; ascending.
+    pub gaps: Vec<Gap>,
+    /// How often no gap was left.
+    pub faults: u64,
+}
+
+/// A body on a section.
+pub struct Slice {
+    pub body: usize,
+    pub low: i64,
+    pub high: i64,
+}
+
+/// All pairs that share a section, with their gaps; `None` if there are too many.
+pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<Pair>> {
+    let meetings = sections.iter().map(|section| section.len() * section.len() / 2);
+    if meetings.sum::<usize>() > MANY_MEETINGS {
+        return None;
+    }
+    let mut clashes: Vec<Vec<(i64, i64)>> = Vec::new();
+    let mut number = vec![usize::MAX; bodies * bodies];
+    let mut of = Vec::new();
+    for section in sections {
+        // By body.
+        for (at, b) in section.iter().enumerate() {
+            for a in &section[..at] {
+                let number = &mut number[a.body * bodies + b.body];
+                if *number == usize::MAX {
+                    if clashes.len() == MANY_PAIRS {
+                        return None;
+                    }
+                    *number = clashes.len();
+                    clashes.push(Vec::new());
+                    of.push([a.body, b.body]);
+                }
+                clashes[*number].push((a.low - b.high, a.high - b.low));
+            }
+        }
+    }
+    let pairs = of.into_iter().zip(clashes).map(|(bodies, mut clashes)| {
+        clashes.sort_unstable();
+        let mut gaps = Vec::new();
+        let mut from = -FAR;
+        for (low, high) in clashes {
+            let to = low.div_euclid(align) * align;
+            if from <= to {
+                gaps.push(Gap { least: from, most: to });
+            }
+            from = from.max(-(-high).div_euclid(align) * align);
+        }
+        gaps.push(Gap { least: from, most: FAR });
+        Pair { bodies, gaps, faults: 0 }
+    });
+    Some(pairs.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fifty bodies that meet on every section: too many meetings to go through.
+    #[test]
+    fn too_many_meetings_are_not_examined() {
+        for (sections, used) in [(4000, true), (4001, false)] {
+            let slices = || (0..50).map(|body| Slice { body, low: 0, high: 1 }).collect();
+            let sections: Vec<Vec<Slice>> = (0..sections).map(|_| slices()).collect();
+            assert_eq!(pairs(&sections, 50, 1).map(|pairs| pairs.len()), used.then_some(1225));
+        }
+    }
+}

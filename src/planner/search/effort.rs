@@ -1,0 +1,48 @@
+//! Effort: how the work of a search is counted, and how a search within an effort can end.
+
+/// The nodes of the shortest round.
+pub const UNIT: u64 = 1000;
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is placed.
+    Packed,
+    /// There is no packing.
+    Refuted,
+    /// The budget is spent.
+    Spent,
+}
+
+/// The nodes that a search counts: a node that examines many bodies or pairs counts for several.
+pub fn weigh(nodes: u64, work: u64) -> u64 {
+    nodes + work / 64
+}
+
+/// Luby's sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1 (Luby, Sinclair, Zuckerman 1993).
+pub fn luby(mut i: u64) -> u64 {
+    loop {
+        let power = (i + 1).next_power_of_two();
+        if power == i + 1 {
+            return power / 2;
+        }
+        i -= power / 2 - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_have_the_lengths_of_lubys_sequence() {
+        let lengths: Vec<u64> = (1..=31).map(luby).collect();
+        let half = [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8];
+        assert_eq!(lengths, [&half[..], &half[..], &[16]].concat());
+    }
+
+    #[test]
+    fn every_sixty_four_bodies_examined_count_as_a_node() {
+        assert_eq!([weigh(5, 0), weigh(5, 63), weigh(5, 64), weigh(5, 640)], [5, 5, 6, 15]);
+    }
+}

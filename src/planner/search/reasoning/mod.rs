@@ -1,0 +1,8 @@
+//! Reasoning: what follows from a partial packing without branching, and where to branch.
+
+pub(super) mod nogoods;
+pub(super) mod pivot;
+mod staircases;
+mod survey;
+mod valley;
+pub(super) mod valleys;

@@ -1,0 +1,106 @@
+//! No-goods: a table of states from which nothing leads to a packing.
+//!
+//! The key is the fingerprint of a component of the problem: the bodies left and the room above
+//! each section. Room is counted from the limit down, so that a no-good serves later rounds and
+//! other limits as well.
+
+#![allow(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
+
+use crate::planner::search::state::fingerprint::Fingerprint;
+
+/// A set of fingerprints that forgets when it is full.
+#[derive(Clone, Debug)]
+pub struct Nogoods {
+    /// A power of two of slots; a key lies in one of [`WAYS`] slots from where its sum points.
+    /// The default fingerprint is an empty slot.
+    slots: Vec<Fingerprint>,
+    used: usize,
+}
+
+const WAYS: usize = 4;
+const MOST: usize = 1 << 22;
+
+impl Nogoods {
+    pub fn new() -> Self {
+        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0 }
+    }
+
+    pub fn contains(&self, key: Fingerprint) -> bool {
+        self.places(key).any(|at| self.slots[at] == key)
+    }
+
+    pub fn insert(&mut self, key: Fingerprint) {
+        if self.used * 2 > self.slots.len() && self.slots.len() < MOST {
+            self.grow();
+        }
+        self.put(key);
+    }
+
+    fn put(&mut self, key: Fingerprint) {
+        let free = self.places(key).find(|&at| self.slots[at] == Fingerprint::default());
+        self.used += usize::from(free.is_some());
+        // When all are taken, the other half of the key chooses the one to replace.
+        let at = free.or_else(|| self.places(key).nth(key.xor as usize % WAYS));
+        if let Some(at) = at {
+            self.slots[at] = key;
+        }
+    }
+
+    fn places(&self, key: Fingerprint) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.slots.len() - 1;
+        let start = key.sum as usize & mask & !(WAYS - 1);
+        (0..WAYS).map(move |way| start + way)
+    }
+
+    fn grow(&mut self) {
+        let empty = vec![Fingerprint::default(); self.slots.len() * 4];
+        let old = std::mem::replace(&mut self.slots, empty);
+        self.used = 0;
+        for key in old.into_iter().filter(|&key| key != Fingerprint::default()) {
+            self.put(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::state::fingerprint::scramble;
+
+    fn key(number: u64) -> Fingerprint {
+        Fingerprint { sum: scramble(number), xor: scramble(!number) }
+    }
+
+    #[test]
+    fn nearly_all_no_goods_are_remembered_and_nothing_else() {
+        let mut nogoods = Nogoods::new();
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+            // The newest is always there.
+            assert!(nogoods.contains(key(number)));
+        }
+        let known = (0..50_000).filter(|&number| nogoods.contains(key(number))).count();
+        assert!(known > 47_500, "{known} of 50000");
+        assert_eq!(
+            nogoods.slots.iter().filter(|&&slot| slot != Fingerprint::default()).count(),
+            known
+        );
+        assert!(!(50_000..100_000).any(|number| nogoods.contains(key(number))));
+    }
+
+    #[test]
+    fn the_table_grows_with_what_it_holds() {
+        let mut nogoods = Nogoods::new();
+        let least = nogoods.slots.len();
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+            let (slots, used) = (nogoods.slots.len(), nogoods.used);
+            assert!(
+                2 * used <= slots + 2 && (slots == least || slots <= 8 * used + 8),
+                "{slots} slots, {used} used"
+            );
+        }
+        let used = nogoods.slots.iter().filter(|&&slot| slot != Fingerprint::default()).count();
+        assert_eq!(nogoods.used, used);
+    }
+}

@@ -1,0 +1,110 @@
+//! Random problems and partial packings for the tests of the search.
+
+use arbitrary::{Result, Unstructured};
+
+use super::state::{instance::Instance, skyline::Skyline};
+use crate::Problem;
+
+/// A few chunks, some overwritten, some more than once; sometimes aligned and padded.
+pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
+    let alignment = *random.choose(&[1, 1, 2, 4])?;
+    let padding = *random.choose(&[0, 0, 1])?;
+    let mut problem = Problem::builder().alignment(alignment).padding(padding);
+    for _ in 0..random.int_in_range(0..=9)? {
+        let mut begin = random.int_in_range(0..=11)?;
+        let mut end = begin + random.int_in_range(1..=5)?;
+        let mut size: u64 = random.int_in_range(1..=9)?;
+        let mut chunk = problem.chunk(begin..end, size);
+        for _ in 0..random.int_in_range(0..=2)? {
+            (begin, end) = (end - 1, end + random.int_in_range(0..=3)?);
+            let offset = random.int_in_range(0..=size - 1)?;
+            size = random.int_in_range(1..=size - offset)?;
+            let overwriter = problem.chunk(begin..end, size);
+            problem.overwrite(overwriter, chunk, offset);
+            chunk = overwriter;
+        }
+    }
+    Ok(problem.build().unwrap())
+}
+
+pub fn instance(problem: &Problem) -> Instance {
+    Instance::new(problem, &problem.roots().collect::<Vec<_>>())
+}
+
+/// Staircases that leave many orders open.
+pub fn interlocking(chains: u64) -> Problem {
+    let mut problem = Problem::builder();
+    for at in 0..chains {
+        let size = 100 + at * 37 % 60;
+        let whole = problem.chunk(at..at + 3 + at % 4, size);
+        let part = problem.chunk(at + 2 + at % 4..at + 9, size / 2 + at % 9);
+        problem.overwrite(part, whole, at * 7 % 20);
+    }
+    problem.build().unwrap()
+}
+
+/// A change of a skyline.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Place(u32),
+    Hang(u32, u64),
+    Raise(usize, u64),
+}
+
+pub fn apply(sky: &mut Skyline<'_>, change: Change) {
+    match change {
+        Change::Place(item) => sky.place(item),
+        Change::Hang(body, offset) => sky.hang(body, offset),
+        Change::Raise(x, to) => sky.raise(x, to),
+    }
+}
+
+/// The lowest height over a section that is reserved.
+pub fn ceiling(sky: &Skyline<'_>, x: usize) -> u64 {
+    sky.lowest_reserved(x).map_or(u64::MAX, |part| part.low)
+}
+
+/// A random change; `None` if it is not allowed.
+pub fn random_change(random: &mut Unstructured<'_>, sky: &Skyline<'_>) -> Result<Option<Change>> {
+    let inst = sky.inst;
+    if random.ratio(1, 4)? {
+        let x = random.choose_index(inst.sections)?;
+        let to = sky.floor(x) + random.int_in_range(1..=3)?;
+        return Ok(
+            (sky.live(x) && to <= sky.floor(x) + sky.slack(x)).then_some(Change::Raise(x, to))
+        );
+    }
+    let body = random.choose_index(inst.bodies())?;
+    let id = u32::try_from(body).unwrap();
+    if sky.is_placed(id) {
+        return Ok(None);
+    }
+    if let Some(item) = inst.items.get(body) {
+        let mut over = item.sections();
+        let floor = sky.floor(over.start);
+        let rests = over.all(|x| sky.floor(x) == floor && floor + item.size <= ceiling(sky, x));
+        return Ok(rests.then_some(Change::Place(id)));
+    }
+    let offset = random.int_in_range(0..=20)?;
+    let is_free = inst.staircase(id).parts.iter().all(|part| {
+        let span = part.at(offset);
+        let clear = |x| sky.reserved(x).iter().all(|r| span.high <= r.low || r.high <= span.low);
+        part.sections().all(|x| sky.floor(x) <= span.low && clear(x))
+    });
+    Ok(is_free.then_some(Change::Hang(id, offset)))
+}
+
+/// A skyline with some random changes.
+pub fn random_sky<'a>(random: &mut Unstructured<'_>, inst: &'a Instance) -> Result<Skyline<'a>> {
+    let mut sky = Skyline::new(inst, inst.bound() + random.int_in_range(0..=20)?);
+    for _ in 0..random.int_in_range(0..=12)? {
+        if let Some(change) = random_change(random, &sky)? {
+            let mark = sky.mark();
+            apply(&mut sky, change);
+            if !(0..inst.sections).all(|x| sky.fits(x)) {
+                sky.undo(mark);
+            }
+        }
+    }
+    Ok(sky)
+}

@@ -1,0 +1,39 @@
+//! The answer of the search.
+
+use crate::{Bytes, Problem, planner::Layout};
+
+/// The answer of [`optimize`](super::optimize).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Solution {
+    /// The best layout found.
+    pub layout: Layout,
+    /// The size of its pool in bytes.
+    pub pool_size: Bytes,
+    /// No pool is smaller, in bytes; the live bytes, or more where more was proven.
+    pub lower_bound: Bytes,
+    /// Whether the pool is proven the smallest.
+    pub proven_optimal: bool,
+    /// The nodes it took, of all threads.
+    pub nodes: u64,
+}
+
+impl Solution {
+    pub(super) fn of(problem: &Problem, layout: Layout) -> Self {
+        Self {
+            pool_size: layout.pool_size(problem),
+            layout,
+            lower_bound: problem.lower_bound().bytes,
+            proven_optimal: false,
+            nodes: 0,
+        }
+    }
+
+    /// Replaces the layout by a better one.
+    pub(super) fn improve(&mut self, problem: &Problem, layout: Layout) {
+        let pool_size = layout.pool_size(problem);
+        if pool_size < self.pool_size {
+            (self.layout, self.pool_size) = (layout, pool_size);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The problem as the search sees it: time cut into sections, and bodies that cover them.
+//!
+//! A section stands for a run of steps. Its set of chunks is contained in no other section's: what
+//! fits there fits in all the steps between, so no others are kept. Sizes are counted in units, a
+//! common divisor of everything, so that a step of the search is as long as it can be.
+//!
+//! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`].
+
+use std::ops::Range;
+
+use crate::{
+    Bytes, Step,
+    problem::{ChunkId, Problem, Segment},
+};
+
+/// A range of heights, in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    pub low: u64,
+    pub high: u64,
+}
+
+impl Span {
+    /// Whether the two have no height in common.
+    pub fn is_clear_of(self, other: Self) -> bool {
+        self.high <= other.low || other.high <= self.low
+    }
+}
+
+/// A rectangle to place: a range of sections times a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The first section.
+    pub first: u32,
+    /// The section after the last.
+    pub end: u32,
+    /// In units.
+    pub size: u64,
+}
+
+impl Item {
+    pub fn sections(&self) -> Range<usize> {
+        self.first as usize..self.end as usize
+    }
+}
+
+/// One rectangle of a body: sections times units above the body's offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub first: u32,
+    pub end: u32,
+    pub low: u64,
+    pub high: u64,
+}
+
+impl Part {
+    pub fn sections(&self) -> Range<usize> {
+        self.first as usize..self.end as usize
+    }
+
+    /// Where the part lies if its body lies at `offset`.
+    pub fn at(&self, offset: u64) -> Span {
+        Span { low: offset + self.low, high: offset + self.high }
+    }
+}
+
+/// A body that is more than a rectangle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staircase {
+    /// By time; no two share a section.
+    pub parts: Vec<Part>,
+}
+
+impl Staircase {
+    /// From the first part to the last.
+    pub fn sections(&self) -> Range<usize> {
+        let first = self.parts.first().map_or(0, |part| part.first as usize);
+        let end = self.parts.last().map_or(0, |part| part.end as usize);
+        first..end
+    }
+
+    /// The part that covers a section.
+    pub fn part(&self, section: usize) -> Option<&Part> {
+        let at = self.parts.partition_point(|part| part.end as usize <= section);
+        self.parts.get(at).filter(|part| part.first as usize <= section)
+    }
+}
+
+/// A packing problem. Bodies are numbered: the items first, then the staircases.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// By first section, then end, then size: twins are neighbours.
+    pub items: Vec<Item>,
+    pub staircases: Vec<Staircase>,
+    /// The number of sections.
+    pub sections: usize,
+    /// Bytes per unit.
+    pub unit: Bytes,
+    /// Offsets are multiples of this, in units.
+    pub align: u64,
+    /// The root of each body.
+    pub roots: Vec<ChunkId>,
+}
+
+impl Instance {
+    pub fn new(problem: &Problem, roots: &[ChunkId]) -> Self {
+        let mut bodies: Vec<(ChunkId, Vec<Segment>)> =
+            roots.iter().map(|&root| (root, rectangles(problem, root))).collect();
+        let alignment = problem.alignment();
+        let ragged = bodies.iter().flat_map(|b| &b.1).any(|s| s.low % alignment != 0);
+        if !ragged {
+            // Everything above a segment begins at a multiple of the alignment.
+            for segment in bodies.iter_mut().flat_map(|b| &mut b.1) {
+                segment.high = problem.align_up(segment.high);
+            }
+        }
+        let closes = closes(&bodies);
+        let unit = bodies
+            .iter()
+            .flat_map(|b| &b.1)
+            .flat_map(|s| [s.low, s.high])
+            .fold(alignment * u64::from(ragged), gcd)
+            .max(1);
+        // Section k ends at closes[k], and holds what begins before and ends no earlier.
+        let section =
+            |step| u32::try_from(closes.partition_point(|&c| c <= step)).unwrap_or(u32::MAX);
+        let part = |s: &Segment| Part {
+            first: section(s.begin),
+            end: section(s.end),
+            low: s.low / unit,
+            high: s.high / unit,
+        };
+        let (mut items, mut staircases) = (Vec::new(), Vec::new());
+        for (root, segments) in &bodies {
+            let mut parts: Vec<Part> = segments.iter().map(part).collect();
+            parts.retain(|p| p.first < p.end);
+            match parts[..] {
+                [Part { first, end, low: 0, high: size }] => {
+                    items.push((Item { first, end, size }, *root));
+                }
+                _ => staircases.push((Staircase { parts }, *root)),
+            }
+        }
+        items.sort_by_key(|&(i, root)| (i.first, i.end, i.size, root));
+        let roots = items.iter().map(|i| i.1).chain(staircases.iter().map(|o| o.1)).collect();
+        Self {
+            items: items.into_iter().map(|i| i.0).collect(),
+            staircases: staircases.into_iter().map(|o| o.0).collect(),
+            sections: closes.len(),
+            unit,
+            align: (alignment / unit).max(1),
+            roots,
+        }
+    }
+
+    /// The number of bodies.
+    pub fn bodies(&self) -> usize {
+        self.items.len() + self.staircases.len()
+    }
+
+    pub fn staircase(&self, body: u32) -> &Staircase {
+        &self.staircases[body as usize - self.items.len()]
+    }
+
+    pub fn is_staircase(&self, body: u32) -> bool {
+        body as usize >= self.items.len()
+    }
+
+    /// The largest sum of sizes over a section, a multiple of the alignment.
+    pub fn bound(&self) -> u64 {
+        let mut change = vec![0i128; self.sections + 1];
+        let mut add = |first: u32, end: u32, size: u64| {
+            change[first as usize] += i128::from(size);
+            change[end as usize] -= i128::from(size);
+        };
+        for i in &self.items {
+            add(i.first, i.end, i.size);
+        }
+        for p in self.staircases.iter().flat_map(|o| &o.parts) {
+            add(p.first, p.end, p.high - p.low);
+        }
+        let mut live = 0;
+        let most = change.into_iter().map(|c| {
+            live += c;
+            live
+        });
+        u64::try_from(most.max().unwrap_or(0)).unwrap_or(u64::MAX).next_multiple_of(self.align)
+    }
+}
+
+/// The segments of a chain; neighbours with the same bytes become one.
+fn rectangles(problem: &Problem, root: ChunkId) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for segment in problem.segments(root) {
+        match segments.last_mut() {
+            Some(last)
+                if (last.end, last.low, last.high)
+                    == (segment.begin, segment.low, segment.high) =>
+            {
+                last.end = segment.end;
+            }
+            _ => segments.push(segment),
+        }
+    }
+    segments
+}
+
+/// The steps at which sections end: a section closes at an end that follows a begin.
+fn closes(bodies: &[(ChunkId, Vec<Segment>)]) -> Vec<Step> {
+    let segments = || bodies.iter().flat_map(|b| &b.1);
+    // At one step, ends (false) come before begins (true).
+    let mut events: Vec<(Step, bool)> =
+        segments().map(|s| (s.begin, true)).chain(segments().map(|s| (s.end, false))).collect();
+    events.sort_unstable();
+    let mut closes = Vec::new();
+    let mut opened = false;
+    for (step, begins) in events {
+        if !begins && opened {
+            closes.push(step);
+        }
+        opened = begins;
+    }
+    closes
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests;

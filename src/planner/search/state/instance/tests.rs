@@ -1,0 +1,115 @@
+use super::*;
+use crate::planner::search::samples::{instance, random_problem};
+
+/// The parts of all bodies over a section, by root.
+fn over_section(inst: &Instance, section: u32) -> Vec<(ChunkId, Part)> {
+    let whole = |&Item { first, end, size }| vec![Part { first, end, low: 0, high: size }];
+    let bodies =
+        inst.items.iter().map(whole).chain(inst.staircases.iter().map(|o| o.parts.clone()));
+    let mut over: Vec<(ChunkId, Part)> = inst
+        .roots
+        .iter()
+        .zip(bodies)
+        .flat_map(|(&root, parts)| parts.into_iter().map(move |part| (root, part)))
+        .filter(|(_, part)| (part.first..part.end).contains(&section))
+        .collect();
+    over.sort_unstable_by_key(|&(root, _)| root);
+    over
+}
+
+/// The bytes of each chain in a step, relative to its root.
+fn over_step(problem: &Problem, step: Step) -> Vec<(ChunkId, Bytes, Bytes)> {
+    let all = || problem.roots().flat_map(|root| problem.segments(root).map(move |s| (root, s)));
+    let ragged = all().any(|(_, s)| s.low % problem.alignment() != 0);
+    let high = |high| if ragged { high } else { problem.align_up(high) };
+    let mut over: Vec<(ChunkId, Bytes, Bytes)> = all()
+        .filter(|(_, s)| (s.begin..s.end).contains(&step))
+        .map(|(root, s)| (root, s.low, high(s.high)))
+        .collect();
+    over.sort_unstable();
+    over
+}
+
+/// The chunks of a section are those of some step, and no step has more.
+#[test]
+fn sections_are_the_fullest_steps() {
+    arbtest::arbtest(|random| {
+        let problem = random_problem(random)?;
+        let inst = instance(&problem);
+        assert_eq!(inst.bodies(), problem.roots().count());
+        assert_eq!(inst.unit * inst.align % problem.alignment(), 0);
+        let steps: Vec<_> = (0..40).map(|step| over_step(&problem, step)).collect();
+        let sections: Vec<Vec<(ChunkId, Part)>> =
+            (0u32..).take(inst.sections).map(|at| over_section(&inst, at)).collect();
+        for (at, section) in sections.iter().enumerate() {
+            let has = |other: &Vec<_>| section.iter().all(|part| other.contains(part));
+            assert!((0..at).chain(at + 1..inst.sections).all(|o| !has(&sections[o])));
+        }
+        let bytes = |&(root, part): &(_, Part)| (root, part.low * inst.unit, part.high * inst.unit);
+        let sections: Vec<Vec<_>> =
+            sections.iter().map(|section| section.iter().map(bytes).collect()).collect();
+        assert!(sections.iter().all(|section| steps.contains(section)), "{problem:#?}");
+        for step in steps.iter().filter(|step| !step.is_empty()) {
+            let has = |section: &Vec<_>| step.iter().all(|part| section.contains(part));
+            assert!(sections.iter().any(has), "{step:?} of {problem:#?}");
+        }
+        let most = steps.iter().map(|step| step.iter().map(|(_, l, h)| h - l).sum::<u64>());
+        let most = problem.align_up(most.max().unwrap_or(0));
+        assert_eq!(inst.bound() * inst.unit, most, "{problem:#?}");
+        Ok(())
+    });
+}
+
+/// No step of the search is smaller than it has to be.
+#[test]
+fn the_unit_divides_all_sizes_and_no_larger_one_does() {
+    arbtest::arbtest(|random| {
+        let problem = random_problem(random)?;
+        let inst = instance(&problem);
+        let numbers: Vec<u64> = (0u32..)
+            .take(inst.sections)
+            .flat_map(|section| over_section(&inst, section))
+            .flat_map(|(_, part)| [part.low, part.high])
+            .chain((inst.align > 1 && inst.bodies() > 0).then_some(inst.align))
+            .collect();
+        let common = |by: u64| numbers.iter().all(|number| number.is_multiple_of(by));
+        assert!(numbers.is_empty() || !(2..=40).any(common), "{numbers:?} of {problem:#?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_staircase_covers_the_sections_of_its_parts() {
+    let part = |first, end| Part { first, end, low: 0, high: 1 };
+    let staircase = Staircase { parts: vec![part(3, 5), part(5, 6)] };
+    assert_eq!(staircase.sections(), 3..6);
+    let parts = (2..7).map(|section| staircase.part(section).map(|part| part.first));
+    assert_eq!(parts.collect::<Vec<_>>(), [None, Some(3), Some(3), Some(5), None]);
+}
+
+/// A chain that keeps its bytes is an item; one whose bytes change is not.
+#[test]
+fn chains_whose_bytes_change_are_staircases() {
+    let mut problem = Problem::builder();
+    let plain = problem.chunk(0..4, 6);
+    let whole = problem.chunk(0..2, 4);
+    let same = problem.chunk(1..4, 4);
+    let large = problem.chunk(0..3, 8);
+    let small = problem.chunk(2..4, 2);
+    problem.overwrite(same, whole, 0).overwrite(small, large, 6);
+    // A section of its own for each of the two steps of the staircase.
+    problem.chunk(0..1, 2);
+    problem.chunk(3..4, 2);
+    let problem = problem.build().unwrap();
+    let inst = instance(&problem);
+    assert_eq!(inst.roots.iter().position(|&root| root == large), Some(inst.items.len()));
+    assert_eq!((inst.staircases.len(), inst.unit, inst.sections), (1, 2, 2));
+    let staircase = inst.staircase(4);
+    assert_eq!(staircase.sections(), 0..2);
+    let low = |section| staircase.part(section).map(|part| (part.low, part.high));
+    assert_eq!([low(0), low(1), low(2)], [Some((0, 4)), Some((3, 4)), None]);
+    assert_eq!([3, 4].map(|body| inst.is_staircase(body)), [false, true]);
+    for root in [plain, whole] {
+        assert!(inst.roots[..4].contains(&root));
+    }
+}
