@@ -1,33 +1,16 @@
 //! Code that several test files share.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub mod graphs;
 pub mod problems;
 pub mod properties;
 pub mod random;
-
-use std::path::{Path, PathBuf};
+pub mod shared;
 
 use serde_json::Value;
 
-/// The project's folder, from the library's package and from the tool's.
-pub fn project() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let holds_both = |folder: &&Path| folder.join("src/cli").exists();
-    package.ancestors().find(holds_both).unwrap().to_owned()
-}
-
-/// A folder of real models, problems and recorded answers beside the project, if it is there.
-pub fn shared_path(path: &str) -> Option<PathBuf> {
-    let path = project().join("../shared").join(path);
-    path.exists().then_some(path)
-}
-
-/// The text of a file in that folder.
-pub fn shared(path: &str) -> Option<String> {
-    shared_path(path).map(|path| std::fs::read_to_string(path).unwrap())
-}
+pub use shared::{project, shared, shared_path};
 
 /// The cases of a file of recorded answers, if it is there.
 pub fn golden(file: &str) -> Option<Vec<Value>> {

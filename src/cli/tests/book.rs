@@ -2,11 +2,14 @@
 //! cargo test --test book` prints the figures anew.
 
 mod command;
+#[path = "../../../tests/common/shared.rs"]
+mod shared;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use command::{memplan, memplan_with, project};
 use rstest::rstest;
+use shared::shared_path;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
 const OVERWRITE: &str = "book/src/figures/overwrite.json";
@@ -48,11 +51,11 @@ fn every_planner_has_a_page_with_its_map() {
 /// Two of the models are not the project's own.
 #[test]
 fn the_table_of_planners_is_what_the_tool_prints() {
-    let model = |name: &str| format!("../shared/data/models/{name}.onnx");
-    let (resnet, vit) = (model("resnet50_b1"), model("vit_b_16_b1"));
-    if !project().join(&resnet).exists() {
+    if shared_path("data/models").is_none() {
         return;
     }
+    let model = |name: &str| format!("../shared/data/models/{name}.onnx");
+    let (resnet, vit) = (model("resnet50_b1"), model("vit_b_16_b1"));
     let run = command::memplan(&[
         "compare",
         &resnet,
@@ -80,7 +83,10 @@ fn compare_drawn(figure: &str, args: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let drawn = folder.path().join(figure);
     let run = memplan(&[&["show"], args, &["-o", drawn.to_str().unwrap()]].concat());
-    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    assert_eq!(
+        (run.code, run.out.as_str(), run.err.as_str()),
+        (0, "", format!("memplan: wrote {}\n", drawn.display()).as_str())
+    );
     let path = book().join("figures").join(figure);
     snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(
         fs::read_to_string(drawn).unwrap(),
@@ -108,9 +114,8 @@ fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str
 #[case("resnet50.before.svg", &["--strategy", "naive", "--no-views", "--no-inplace"])]
 #[case("resnet50.after.svg", &["--strategy", "best"])]
 fn the_picture_of_resnet50_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
-    const MODEL: &str = "../shared/data/models/resnet50_b1.onnx";
-    if project().join(MODEL).exists() {
-        compare_drawn(figure, &[&[MODEL], args].concat());
+    if let Some(model) = shared_path("data/models/resnet50_b1.onnx") {
+        compare_drawn(figure, &[&[model.to_str().unwrap()], args].concat());
     }
 }
 

@@ -16,7 +16,10 @@ mod small;
 mod tensor;
 mod weights;
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 pub use network::{Inputs, Network, Pool};
 pub use peak::{Peaks, peaks};
@@ -35,9 +38,24 @@ pub const MODELS: [(&str, &str); 9] = [
     ("ViT-B/16", "vit_b_16_b1"),
 ];
 
-/// A model from the folder beside the project, if it is there.
+/// A model from the folder beside the project, if it is there. If not, a line says so once, on
+/// standard error.
+///
+/// # Panics
+///
+/// If it is not there and `MEMPLAN_SHARED=required`.
 #[must_use]
 pub fn model(name: &str) -> Option<Vec<u8>> {
+    static SKIPPED: std::sync::Once = std::sync::Once::new();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/models");
-    std::fs::read(folder.join(format!("{name}.onnx"))).ok()
+    let model = std::fs::read(folder.join(format!("{name}.onnx"))).ok();
+    if model.is_none() {
+        let required = std::env::var_os("MEMPLAN_SHARED").is_some_and(|value| value == "required");
+        assert!(!required, "{} lacks {name}.onnx, but MEMPLAN_SHARED=required", folder.display());
+        SKIPPED.call_once(|| {
+            // The test harness captures `eprintln!`, but not this.
+            let _ = writeln!(io::stderr(), "SKIPPED: models of ../shared, which is not there ({name})");
+        });
+    }
+    model
 }
