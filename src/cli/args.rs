@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The arguments of the command line.
 
 use std::{ops::Range, path::PathBuf, time::Duration};
 
@@ -12,9 +12,18 @@ use memplan::{
 #[derive(Debug, Parser)]
 #[command(
     version,
-    after_help = "Without a command, plans a built-in network and shows its memory map.\nRUST_LOG=memplan=debug tells the passes, RUST_LOG=memplan::simulate=trace every step of the simulation.\nExit code: 0 good, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
+    max_term_width = 80,
+    after_help = "Without a command, plans a built-in network and shows its memory map.\nExit code: 0 good, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
 )]
 pub(crate) struct Arguments {
+    /// Print results and errors only: no notes, no warnings, no progress; with -o, no summary.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Log to standard error: -v each plan, -vv each pass and every in-place request that is
+    /// dropped, -vvv every event. `RUST_LOG`, if set, is used instead, and can name passes, such
+    /// as `RUST_LOG=memplan::simulate=trace`.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -57,6 +66,9 @@ pub(crate) struct InputArgs {
     /// Write no output over an input, unless it is required.
     #[arg(long)]
     no_inplace: bool,
+    /// The largest file to read.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, default_value = "2GiB")]
+    pub(crate) max_input: u64,
 }
 
 impl InputArgs {
@@ -335,17 +347,14 @@ fn steps(text: &str) -> Result<Range<Step>, String> {
     let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a step"));
     let steps = number(from)?..number(to)?;
     if steps.is_empty() {
-        return Err(format!(
-            "from step {} on there is none before step {}",
-            steps.start, steps.end
-        ));
+        return Err("FROM must be less than TO".to_owned());
     }
     Ok(steps)
 }
 
 fn capacity(text: &str) -> Result<u64, String> {
-    let words = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB";
-    size(text).filter(|&bytes| bytes > 0).ok_or_else(|| words.to_owned())
+    let expected = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB";
+    size(text).filter(|&bytes| bytes > 0).ok_or_else(|| expected.to_owned())
 }
 
 /// A number of bytes, alone or in a unit; part of a byte counts as none.

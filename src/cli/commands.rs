@@ -26,7 +26,7 @@ use crate::{
         CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs,
         VerifyArgs,
     },
-    files,
+    files, is_quiet, note,
     progress::{is_interrupted, searching},
     say,
     show::map_options,
@@ -50,7 +50,7 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let output = match args.output.as_deref() {
-        Some(path) => Some((path, files::plan_to_write(path)?)),
+        Some(path) => Some((path, files::plan_to_write(path, args.input.as_deref())?)),
         None => None,
     };
     let input = input(args.input.as_deref(), &args.reading)?;
@@ -90,7 +90,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         report::write_plan_json(&mut out, &plan, Some(took))?;
     } else if args.csv {
         report::write_plan_csv(&mut out, &plan, labels)?;
-    } else {
+    } else if output.is_none() || !is_quiet() {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         write!(out, "{}", report::summary(&plan, step_names(&input)))?;
@@ -134,7 +134,7 @@ fn measured(plan: &Plan) -> String {
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
     let problem = asked(&input, args)?;
-    let plan = files::read_plan(&args.plan, &problem)?;
+    let plan = files::read_plan(&args.plan, &problem, &args.reading)?;
     let violations = match &input {
         // A CSV file knows chunks alone.
         Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
@@ -183,7 +183,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
         let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
         let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
         if is_interrupted() {
-            say("interrupted: best and optimal searched no further");
+            note("interrupted: best and optimal searched no further");
         }
         comparisons.push((files::name(path), comparison));
     }
@@ -205,7 +205,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
     let plan = match (args.plan.as_deref(), path) {
         (Some(plan), Some(path)) => {
-            files::read_plan(plan, &lowered(&input, path, args.reading.lowering())?)?
+            files::read_plan(plan, &lowered(&input, path, args.reading.lowering())?, &args.reading)?
         }
         _ => make_plan(
             &input,
@@ -261,10 +261,10 @@ fn explain_capacity(
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
-    let format = files::converted_format(&args.output)?;
+    let format = files::converted_format(&args.output, &args.input)?;
     let lowers = args.lower || format == Format::Csv;
     if let Some(switch) = args.reading.lowering_switch().filter(|_| !lowers) {
-        let remedy = "takes effect where operators are lowered; add --lower, or leave it away";
+        let remedy = "takes effect where operators are lowered; add --lower, or omit it";
         return Err(wrong(None, format!("{switch} {remedy}")));
     }
     match (&input, format) {
@@ -281,10 +281,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
                         "{links} chunks that would be written over another get memory of their own"
                     ),
                 };
-                say(&format!("CSV knows no overwrite links; {memory}"));
+                note(&format!("CSV knows no overwrite links; {memory}"));
             }
             if problem.padding() > 0 {
-                say(&format!(
+                note(&format!(
                     "CSV knows no padding; give it anew where the file is read, with --padding {}",
                     problem.padding()
                 ));
@@ -318,10 +318,10 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
         Some(path) => files::read_input(path, args),
         None if !args.dims.is_empty() => Err(wrong(
             None,
-            "--dim is for ONNX models, and without an input the built-in network is planned; leave it away",
+            "--dim is for ONNX models, and without an input the built-in network is planned; omit it",
         )),
         None if args.format.is_some() => {
-            Err(wrong(None, "--format is for an input, and there is none; leave it away"))
+            Err(wrong(None, "--format is for an input, and there is no input; omit it"))
         }
         None => Ok(Input::Sequence(built_in(1)?)),
     }
@@ -373,7 +373,7 @@ pub(crate) fn make_plan(
     let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| wrong(path, error))?;
     if is_interrupted() && !plan.proven_optimal {
-        say("interrupted: this is the best plan so far; that none is smaller is not proven");
+        note("interrupted: this is the best plan so far; that none is smaller is not proven");
     }
     Ok(plan)
 }

@@ -7,18 +7,20 @@ use std::{
 };
 
 use memplan::{
-    Input, Plan, Problem,
+    Bytes, Input, Plan, Problem,
     import::{self, Format, ImportOptions},
+    report::Size,
 };
+use same_file::Handle;
 
-use crate::{Failure, args::InputArgs, interrupt};
+use crate::{Failure, args::InputArgs, interrupt, note};
 
-/// What a file is called in messages.
+/// The name of a file in messages.
 pub(crate) fn name(path: &Path) -> String {
     if is_standard(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// What a file is called in titles: without its folder.
+/// The name of a file in titles: without its folder.
 pub(crate) fn short_name(path: &Path) -> String {
     let file = path.file_name().filter(|_| !is_standard(path));
     file.map_or_else(|| name(path), |file| file.display().to_string())
@@ -47,8 +49,8 @@ pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
 }
 
 /// The format of what `convert` writes, by the end of its name.
-pub(crate) fn converted_format(path: &Path) -> Result<Format, Failure> {
-    no_dash(path, "convert writes a file, .json or .csv")?;
+pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failure> {
+    output(path, [read], "convert writes a file, .json or .csv")?;
     match Format::of_name(&path.display().to_string()) {
         Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
         Some(format) => Ok(format),
@@ -56,18 +58,40 @@ pub(crate) fn converted_format(path: &Path) -> Result<Format, Failure> {
     }
 }
 
-/// An output is a file: what goes to standard output needs no name.
-pub(crate) fn no_dash(path: &Path, remedy: &str) -> Result<(), Failure> {
+/// Checks an output before any work is done: a file, and none of those that are read.
+pub(crate) fn output<'a>(
+    path: &Path,
+    read: impl IntoIterator<Item = &'a Path>,
+    remedy: &str,
+) -> Result<(), Failure> {
     if is_standard(path) {
-        return Err(Failure::Input(format!("-o names a file, and - is none; {remedy}")));
+        return Err(Failure::Input(format!("-o must name a file, not -; {remedy}")));
+    }
+    for read in read {
+        if is_same_file(path, read) {
+            let read = if path == read { "" } else { &format!(", {}", name(read)) };
+            let words = format!("-o names a file that is read{read}; choose another name");
+            return Err(about(path, words));
+        }
     }
     Ok(())
 }
 
-/// The format of a plan that is to be written, once it is made: so that no search is in vain, the
-/// name is looked at before.
-pub(crate) fn plan_to_write(path: &Path) -> Result<Format, Failure> {
-    no_dash(path, "leave -o away, and print the plan with --json or --csv")?;
+/// True if both names lead to one file, through whatever links.
+fn is_same_file(output: &Path, read: &Path) -> bool {
+    // Devices may be read and written, and opening a pipe would wait for its other end.
+    let is_file = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if !is_file(output) || !is_standard(read) && !is_file(read) {
+        return false;
+    }
+    let read = if is_standard(read) { Handle::stdin() } else { Handle::from_path(read) };
+    read.and_then(|read| Ok(read == Handle::from_path(output)?)).unwrap_or(false)
+}
+
+/// The format of a plan that is to be written once it is made. The name is checked first, so that no
+/// search is in vain.
+pub(crate) fn plan_to_write(path: &Path, read: Option<&Path>) -> Result<Format, Failure> {
+    output(path, read, "omit -o, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
     let failed = cannot_write(path);
     if path.is_dir() {
@@ -82,14 +106,26 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::Input(format!("{}: cannot write: {error}", path.display()))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = if is_standard(path) {
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+/// Reads a file of at most `limit` bytes, so that the read of an endless device ends.
+fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| about(path, error);
+    let (source, size): (Box<dyn Read>, Bytes) = if is_standard(path) {
+        (Box::new(io::stdin().lock()), 0)
     } else {
-        fs::read(path).map(|read| bytes = read)
+        let file = fs::File::open(path).map_err(failed)?;
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        (Box::new(file), size)
     };
-    read.map_err(|error| about(path, error))?;
+    let mut bytes = Vec::new();
+    if size <= limit {
+        bytes.reserve(usize::try_from(size).unwrap_or(0));
+        // The byte after the last allowed one shows that there are more.
+        source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if size.max(bytes.len() as u64) > limit {
+        let words = format!("larger than {}; --max-input sets the largest size", Size(limit));
+        return Err(about(path, words));
+    }
     Ok(bytes)
 }
 
@@ -97,7 +133,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
     if format != Format::Onnx && !args.dims.is_empty() {
-        return Err(about(path, "--dim is for ONNX models, and this is none; leave it away"));
+        return Err(about(path, "--dim is for ONNX models, and this is not one; omit it"));
     }
     let mut options = ImportOptions::default();
     for (name, size) in &args.dims {
@@ -105,13 +141,13 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
             return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
         }
     }
-    let input =
-        import::read_input(&read(path)?, format, &options).map_err(|error| about(path, error))?;
+    let input = import::read_input(&read(path, args.max_input)?, format, &options)
+        .map_err(|error| about(path, error))?;
     match (&input, args.lowering_switch()) {
         (Input::Problem(_), Some(switch)) => Err(about(
             path,
             format!(
-                "{switch} is for operators, and this is a problem, whose chunks are given; leave it away"
+                "{switch} is for operators, and this is a problem, whose chunks are given; omit it"
             ),
         )),
         _ => Ok(input),
@@ -119,33 +155,34 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
 }
 
 /// Reads a plan for a problem.
-pub(crate) fn read_plan(path: &Path, problem: &Problem) -> Result<Plan, Failure> {
+pub(crate) fn read_plan(path: &Path, problem: &Problem, args: &InputArgs) -> Result<Plan, Failure> {
     let format = plan_format(path)?;
-    import::read_plan(&read(path)?, format, problem).map_err(|error| about(path, error))
+    import::read_plan(&read(path, args.max_input)?, format, problem)
+        .map_err(|error| about(path, error))
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed. Ctrl-C waits for it.
+/// Writes a file whole or not at all: beside it first, then renamed. The first signal waits for it.
 pub(crate) fn write(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    interrupt::finishing(|| write_beside(path, fill))
+    interrupt::finishing(|| write_beside(path, fill)).map_err(cannot_write(path))?;
+    note(&format!("wrote {}", path.display()));
+    Ok(())
 }
 
 fn write_beside(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let failed = cannot_write(path);
+) -> io::Result<()> {
     // A device, such as /dev/stdout, cannot be renamed to.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = fs::OpenOptions::new().write(true).open(path).map_err(&failed)?;
-        return fill(&mut file).map_err(failed);
+        return fill(&mut fs::OpenOptions::new().write(true).open(path)?);
     }
-    // Behind a link, the file is what is written anew, and it keeps who may read it.
+    // Behind a link, the file itself is replaced, and it keeps its permissions.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = beside(&file);
-    let written = fs::File::create(&beside).and_then(|new| {
+    let written = interrupt::create_temporary(&beside).and_then(|new| {
         if let Ok(old) = fs::metadata(&file) {
             new.set_permissions(old.permissions())?;
         }
@@ -153,14 +190,16 @@ fn write_beside(
         fill(&mut new)?;
         new.into_inner()?.sync_all()
     });
-    written.and_then(|()| fs::rename(&beside, &file)).map_err(|error| {
-        // What is half written goes; if it cannot, there is nothing more to do.
+    let written = written.and_then(|()| fs::rename(&beside, &file));
+    if written.is_err() {
+        // If what is half written cannot be removed, there is nothing more to do.
         let _ = fs::remove_file(&beside);
-        failed(error)
-    })
+    }
+    interrupt::keep();
+    written
 }
 
 fn beside(path: &Path) -> PathBuf {
-    // Not the name and more, which might be too long.
+    // The file's own name with an addition might be too long.
     path.with_file_name(format!(".memplan.{}.tmp", std::process::id()))
 }

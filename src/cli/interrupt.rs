@@ -1,7 +1,11 @@
-//! Ctrl-C: while something is searched or written, the first is a request to come to an end, and
-//! the second ends the process. At any other time the first does.
+//! Signals that end the process: Ctrl-C, a kill, a terminal that is closed. While something is
+//! searched or written, the first is a request to come to an end, and the second ends the process.
+//! At any other time the first does. No temporary file stays.
 
 use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
     process,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -9,37 +13,87 @@ use std::{
     },
 };
 
-/// What a shell says of a process that Ctrl-C has ended.
-const INTERRUPTED: i32 = 130;
-
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Held while it is decided that the process ends, so that nothing begins meanwhile.
-static BUSY: Mutex<bool> = Mutex::new(false);
-
-fn busy() -> MutexGuard<'static, bool> {
-    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+/// What the process is about.
+struct Work {
+    busy: bool,
+    /// A file that is half written.
+    temporary: Option<PathBuf>,
 }
 
-/// Listens from now on. If the system does not let us, Ctrl-C ends the process as ever.
+/// Held while it is decided that the process ends, so that nothing begins meanwhile.
+static WORK: Mutex<Work> = Mutex::new(Work { busy: false, temporary: None });
+
+fn work() -> MutexGuard<'static, Work> {
+    WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Listens from now on. If the system does not allow it, signals end the process as ever.
 pub(crate) fn listen() {
-    let _ = ctrlc::set_handler(|| {
-        let busy = busy();
-        if ASKED.swap(true, Ordering::SeqCst) || !*busy {
-            process::exit(INTERRUPTED);
+    let _ = on_signals(|exit_code| {
+        let work = work();
+        if ASKED.swap(true, Ordering::SeqCst) || !work.busy {
+            if let Some(file) = &work.temporary {
+                let _ = fs::remove_file(file);
+            }
+            process::exit(exit_code);
         }
     });
 }
 
-/// Whether there was a Ctrl-C.
+/// Calls `handle` at every signal, with the exit code that shells give a process ended by it.
+#[cfg(unix)]
+fn on_signals(handle: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    use signal_hook::{
+        consts::{SIGHUP, SIGINT, SIGTERM},
+        iterator::Signals,
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !is_ignored(SIGHUP) {
+        signals.add_signal(SIGHUP)?;
+    }
+    let listen = move || signals.forever().for_each(|signal| handle(128 + signal));
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ())
+}
+
+/// True if the process was started to outlive a signal, as by `nohup`. Where the system does not
+/// say, false.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(not(unix))]
+fn on_signals(handle: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    ctrlc::set_handler(move || handle(130)).map_err(io::Error::other)
+}
+
+/// Set by the first signal.
 pub(crate) fn asked() -> &'static AtomicBool {
     &ASKED
 }
 
-/// Does what is not to be ended by the first Ctrl-C.
-pub(crate) fn finishing<T>(work: impl FnOnce() -> T) -> T {
-    *busy() = true;
-    let done = work();
-    *busy() = false;
+/// Does what the first signal must not end.
+pub(crate) fn finishing<T>(task: impl FnOnce() -> T) -> T {
+    work().busy = true;
+    let done = task();
+    work().busy = false;
     done
+}
+
+/// Creates a file that goes if a signal ends the process before [`keep`] is called.
+pub(crate) fn create_temporary(path: &Path) -> io::Result<File> {
+    let mut work = work();
+    let file = File::create(path)?;
+    work.temporary = Some(path.to_owned());
+    Ok(file)
+}
+
+/// Says that the temporary file has its final name, or is gone.
+pub(crate) fn keep() {
+    work().temporary = None;
 }

@@ -1,6 +1,6 @@
-//! The `memplan` command: a thin face of the library. Results go to standard output, words and traces
-//! to standard error. Exit code 0 is good, 1 means that a plan is wrong or does not fit, 2 that the
-//! words on the command line or the input are.
+//! The `memplan` command: a thin face of the library. Results go to standard output, messages and
+//! traces to standard error. Exit code 0 is good, 1 means that a plan is wrong or does not fit, 2
+//! that the arguments or the input are wrong.
 
 mod args;
 mod commands;
@@ -12,6 +12,7 @@ mod show;
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use clap::Parser;
@@ -20,7 +21,7 @@ use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command, PlanArgs};
 
-/// What a command found.
+/// The answer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
@@ -28,11 +29,11 @@ pub(crate) enum Verdict {
     Bad,
 }
 
-/// Something wrong with the words or the input; the text names file, place and remedy.
+/// Something wrong with the arguments or the input; the text names file, place and remedy.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(String),
-    /// Whoever reads our output has had enough.
+    /// The reader of our output has closed it.
     ClosedPipe,
 }
 
@@ -47,7 +48,8 @@ impl From<io::Error> for Failure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    trace();
+    QUIET.store(arguments.quiet, Ordering::Relaxed);
+    trace(&arguments);
     interrupt::listen();
     let result = match &arguments.command {
         None => commands::demo(),
@@ -71,18 +73,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// Words for a person, on standard error. If they cannot be written there is nobody to tell.
+/// Set by `--quiet`.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints an error or an answer for a person, on standard error. If that fails, nobody reads it.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }
 
-/// Events go to standard error, as `RUST_LOG` says; warnings without it, or if it makes no sense.
-fn trace() {
+/// Prints what a person may like to know, if `--quiet` allows it.
+pub(crate) fn note(message: &str) {
+    if !is_quiet() {
+        say(message);
+    }
+}
+
+/// Writes events to standard error: those that `RUST_LOG` asks for, or else `-v` and `-q`.
+fn trace(arguments: &Arguments) {
+    let level = match (arguments.quiet, arguments.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "warn,memplan=info",
+        (false, 2) => "warn,memplan=debug",
+        (false, _) => "warn,memplan=trace",
+    };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|error| {
         if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() {
-            say(&format!("{}: {error}; only warnings are told", EnvFilter::DEFAULT_ENV));
+            note(&format!("{}: {error}; it is ignored", EnvFilter::DEFAULT_ENV));
         }
-        EnvFilter::new("warn")
+        EnvFilter::new(level)
     });
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()

@@ -12,7 +12,7 @@ use memplan::{
     report::Size,
 };
 
-use crate::interrupt;
+use crate::{interrupt, is_quiet};
 
 /// Short searches show nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer
         line.show(progress, start, capacity);
     };
     let mut observer = Observer::default().cancel(interrupt::asked());
-    if io::stderr().is_terminal() {
+    if io::stderr().is_terminal() && !is_quiet() {
         observer = observer.progress(&show);
     }
     let found = interrupt::finishing(|| search(observer));

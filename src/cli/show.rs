@@ -29,7 +29,6 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Result<Self, Failure> {
-        files::no_dash(path, "leave -o away to print the map")?;
         let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
         match end.as_deref() {
             Some("txt") => Ok(Self::Text),
@@ -49,7 +48,14 @@ impl Form {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
-    let form = args.output.as_deref().map_or(Ok(Form::Text), Form::of)?;
+    let form = match args.output.as_deref() {
+        Some(path) => {
+            let read = args.input.as_deref().into_iter().chain(args.plan.as_deref());
+            files::output(path, read, "omit -o to print the map")?;
+            Form::of(path)?
+        }
+        None => Form::Text,
+    };
     if args.strategies().len() > 1 && (form != Form::Html || args.plan.is_some()) {
         let words = "several strategies stand beside each other in an .html file only";
         return Err(Failure::Input(words.to_owned()));
@@ -118,7 +124,7 @@ fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
 fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Failure> {
     match (&args.plan, args.input.as_deref()) {
         (Some(plan), Some(path)) => {
-            files::read_plan(plan, &lowered(input, path, args.reading.lowering())?)
+            files::read_plan(plan, &lowered(input, path, args.reading.lowering())?, &args.reading)
         }
         (_, path) => make_plan(input, path, strategy, &args.planner(strategy, input)),
     }

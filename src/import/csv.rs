@@ -198,7 +198,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     problem.alignment(alignment).finish().map_err(|error| at_line(bytes, error))
 }
 
-/// Names the line of the chunk that makes the problem none: the last of its id.
+/// Names the line of the invalid chunk, the last with its id.
 fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
     let (ProblemError::DuplicateId { id } | ProblemError::SizeOverflow { chunk: id, .. }) = &error
     else {

@@ -4,6 +4,8 @@
 mod command;
 #[path = "../../../tests/common/hard.rs"]
 mod hard;
+#[path = "cli/outputs.rs"]
+mod outputs;
 
 use std::{
     fmt::Write,
@@ -66,26 +68,26 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::steps_without_an_end(&["show", EXAMPLE, "--simulation", "--steps", "3"], "expected FROM..TO, such as 2..4")]
 #[case::explain_a_plan_by_a_strategy(&["explain", EXAMPLE, "p.json", "--strategy", "naive"], "--strategy")]
 #[case::show_a_plan_with_an_alignment(&["show", EXAMPLE, "p.json", "--alignment", "64"], "--alignment")]
-#[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "from step 5 on there is none before step 2")]
+#[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "FROM must be less than TO")]
 #[case::steps_after_the_last(&["show", EXAMPLE, "--simulation", "--steps", "7..9", "-o", "nowhere.svg"], "book/src/figures/example.json: there are 6 steps, and --steps begins with step 7")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
 #[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
-#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, and this is none; leave it away")]
-#[case::dimension_of_nothing(&["show", "--dim", "batch=8"], "without an input the built-in network is planned; leave it away")]
-#[case::format_of_nothing(&["plan", "--format", "csv"], "--format is for an input, and there is none; leave it away")]
-#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace is for operators, and this is a problem, whose chunks are given; leave it away")]
+#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, and this is not one; omit it")]
+#[case::dimension_of_nothing(&["show", "--dim", "batch=8"], "without an input the built-in network is planned; omit it")]
+#[case::format_of_nothing(&["plan", "--format", "csv"], "--format is for an input, and there is no input; omit it")]
+#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace is for operators, and this is a problem, whose chunks are given; omit it")]
 #[case::views_in_a_problem(&["compare", EXAMPLE, EIGHT, "--no-views"], "eight.json: --no-views is for operators")]
 #[case::inputs_in_a_problem(&["show", EIGHT, "--inputs"], "eight.json: --inputs is for operators")]
 #[case::weights_in_a_problem(&["explain", EIGHT, "--weights"], "eight.json: --weights is for operators")]
 #[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace is for operators")]
 #[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace is for operators")]
-#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or leave it away")]
+#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or omit it")]
 #[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: what is written is .json or .csv")]
-#[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away, and print the plan with --json or --csv")]
-#[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; convert writes a file, .json or .csv")]
-#[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o names a file, and - is none; leave -o away to print the map")]
+#[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o, and print the plan with --json or --csv")]
+#[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; convert writes a file, .json or .csv")]
+#[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o to print the map")]
 #[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
@@ -207,13 +209,13 @@ fn a_search_that_proves_nothing_says_so(#[case] limit: &[&str]) {
     }
 }
 
-/// The first Ctrl-C ends the search, not the process.
+/// The first Ctrl-C ends the search, not the process; so do a kill and the end of a terminal.
 #[cfg(unix)]
 #[rstest]
-#[case::plan(&["plan"])]
-#[case::show(&["show", "--threads", "2"])]
-#[case::explain(&["explain", "--threads", "2"])]
-fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str]) {
+#[case::plan(&["plan"], "-INT")]
+#[case::show(&["show", "--threads", "2"], "-TERM")]
+#[case::explain(&["explain", "--threads", "2"], "-HUP")]
+fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case] signal: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (input, plan) = (hard_csv(folder.path()), folder.path().join("plan.json"));
     let (input, plan) = (input.to_str().unwrap(), plan.to_str().unwrap());
@@ -221,19 +223,24 @@ fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str]) {
     if command == ["plan"] {
         args.extend(["-o", plan]);
     }
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
+    // Under `nohup` the test itself would pass on that a hang-up is to be ignored.
+    let mut child = std::process::Command::new("env");
+    if cfg!(target_os = "linux") {
+        child.arg("--default-signal=HUP");
+    }
+    child.arg(env!("CARGO_BIN_EXE_memplan"));
     child.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(2));
     let pid = child.id().to_string();
-    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(!output.stdout.is_empty());
-    assert_eq!(
-        String::from_utf8(output.stderr).unwrap(),
-        "memplan: interrupted: this is the best plan so far; that none is smaller is not proven\n"
-    );
+    let words = String::from_utf8(output.stderr).unwrap();
+    let interrupted =
+        "memplan: interrupted: this is the best plan so far; that none is smaller is not proven\n";
+    assert!(words.starts_with(interrupted), "{words}");
     if command == ["plan"] {
         assert_eq!(memplan(&["verify", input, plan]).code, 0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
@@ -515,7 +522,8 @@ fn what_csv_cannot_hold_is_told() {
     let run = memplan_with(&["convert", "-", "--format", "json", "-o", &path], None, text);
     let words =
         "memplan: CSV knows no padding; give it anew where the file is read, with --padding 16\n";
-    assert_eq!((run.code, run.err.as_str()), (0, words));
+    assert_eq!(run.code, 0);
+    assert!(run.err.starts_with(words), "{}", run.err);
 }
 
 #[test]
@@ -544,7 +552,7 @@ fn words_in_rust_log_that_make_no_sense_are_told() {
     let run = memplan_with(&["plan", EXAMPLE], Some("memplan=[[["), "");
     assert_eq!(run.code, 0);
     assert!(run.err.starts_with("memplan: RUST_LOG: "), "{}", run.err);
-    assert!(run.err.ends_with("; only warnings are told\n"), "{}", run.err);
+    assert!(run.err.ends_with("; it is ignored\n"), "{}", run.err);
     assert_eq!(run.err.lines().count(), 1);
     assert_eq!(memplan_with(&["plan", EXAMPLE], Some(""), "").err, "");
 }
@@ -560,7 +568,7 @@ fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
     assert_eq!(memplan(&[&make[..], &placing].concat()).code, 0);
     let draw = |words: &[&str], file: &str| {
         let file = path(file);
-        let run = memplan(&[&["show", EXAMPLE, "-o", &file], words].concat());
+        let run = memplan(&[&["show", EXAMPLE, "-q", "-o", &file], words].concat());
         assert_eq!((run.code, run.err.as_str()), (0, ""));
         fs::read_to_string(file).unwrap()
     };

@@ -19,7 +19,7 @@ pub enum GraphError {
         node: usize,
     },
     /// A node says that it works in place, or ignores an input, but has no such input or output.
-    #[error("node {node} has not the inputs and outputs that it works with in place or ignores")]
+    #[error("node {node} refers to a missing input or output")]
     Operands {
         /// The node.
         node: usize,
