@@ -306,3 +306,126 @@ fn a_partial_update_of_a_variable_in_the_pool_is_refused() {
         "operator 'update': 'w2' must overwrite 'w', but that chunk must be kept to the end"
     );
 }
+
+/// x 48, then an operator `add` with `inputs` that are x or views of it, and an output y.
+fn add(inputs: &'static [(&str, u64, u64)], y: Output) -> impl FnOnce(&mut SequenceBuilder) {
+    move |s| {
+        let views = inputs.iter().filter(|(name, ..)| *name != "x");
+        let views =
+            views.map(|&(name, low, high)| Output::new(name, high - low).reads_at("x", low));
+        let names: Vec<&str> = inputs.iter().map(|(name, ..)| *name).collect();
+        s.operator(operator("p", &[], [Output::new("x", 48)]))
+            .operator(operator("split", &["x"], views))
+            .operator(operator("add", &names, [y]));
+    }
+}
+
+/// Rule d: `add(x[0:32], x[16:48])` over the second destroyed the first while it was read. No test
+/// read two views of one tensor.
+#[rstest]
+#[case::a_part_of_another_input(&[("v", 0, 32), ("w", 16, 48)], Output::new("y", 32).overwrites("w"), None)]
+#[case::the_whole_of_another_input(&[("x", 0, 48), ("w", 0, 4)], Output::new("y", 48).overwrites("x"), None)]
+#[case::more_than_the_input(&[("v", 0, 8), ("w", 4, 40)], Output::new("y", 16).overwrites("v"), None)]
+#[case::the_same_bytes(&[("v", 0, 32), ("w", 0, 32)], Output::new("y", 32).overwrites("w"), Some(0))]
+#[case::the_same_tensor(&[("x", 0, 48), ("x", 0, 48)], Output::new("y", 48).overwrites("x"), Some(0))]
+#[case::the_same_bytes_and_others(&[("v", 0, 32), ("w", 0, 32), ("u", 31, 33)],
+    Output::new("y", 32).overwrites("w"), None)]
+#[case::some_of_the_same_bytes(&[("v", 0, 32), ("w", 0, 32)], Output::new("y", 31).overwrites("w"), None)]
+#[case::other_bytes(&[("v", 0, 16), ("w", 16, 48)], Output::new("y", 32).overwrites("w"), Some(16))]
+#[case::a_part_that_no_other_input_has(&[("v", 0, 16), ("x", 0, 48)], Output::new("y", 32).overwrites_at("x", 16), Some(16))]
+#[case::the_first_that_nobody_else_reads(&[("v", 0, 24), ("w", 16, 48), ("u", 16, 24)],
+    Output::new("y", 8).overwrites_at("v", 16).overwrites_at("w", 16), Some(32))]
+fn an_input_that_another_input_shares_is_not_overwritten(
+    #[case] inputs: &'static [(&str, u64, u64)],
+    #[case] y: Output,
+    #[case] offset: Option<u64>,
+) {
+    let plan = plan(add(inputs, y));
+    assert_eq!(plan.chunks[1].overwrites, offset.map(|offset| (0, offset)));
+}
+
+/// Views that are chunks of their own share nothing.
+#[test]
+fn without_views_an_input_shares_no_bytes_with_another() {
+    let declare = add(&[("v", 0, 32), ("w", 16, 48)], Output::new("y", 32).overwrites("w"));
+    let plan = plan_with(declare, LoweringOptions::default().views(false));
+    assert_eq!(chunks(&plan)[3], ("y", 2, 3, Some("w")));
+}
+
+/// What an operator passes on is whole when it ends, also if nobody reads it.
+#[rstest]
+#[case::over_the_view(0, None)]
+#[case::beside_the_view(4, Some((0, 4)))]
+fn a_view_that_the_operator_puts_out_is_not_overwritten(
+    #[case] at: u64,
+    #[case] overwrites: Option<(usize, u64)>,
+) {
+    let plan = plan(|s| {
+        let outputs = [Output::new("v", 4).reads("x"), Output::new("y", 4).overwrites_at("x", at)];
+        s.operator(operator("a", &[], [Output::new("x", 8)])).operator(operator(
+            "b",
+            &["x"],
+            outputs,
+        ));
+    });
+    assert_eq!(plan.chunks[1].overwrites, overwrites);
+}
+
+fn refusal(declare: impl FnOnce(&mut SequenceBuilder)) -> String {
+    let mut sequence = OpSequence::builder();
+    declare(&mut sequence);
+    let sequence = sequence.build().unwrap();
+    memplan::lower::lower(&sequence, LoweringOptions::default()).unwrap_err().to_string()
+}
+
+#[rstest]
+#[case::in_the_pool(|s: &mut SequenceBuilder| add(&[("v", 0, 32), ("w", 16, 48)], Output::new("y", 32).updates("w", 0))(s),
+    "operator 'add': 'y' must overwrite 'w', but the operator also uses 'v', which shares bytes with what would be overwritten")]
+#[case::outside(|s: &mut SequenceBuilder| {
+    s.weight("state", None)
+        .operator(operator("split", &["state"], [Output::new("v", 8).reads_at("state", 4)]))
+        .operator(operator("step", &["state", "v"], [Output::new("new", 8).updates("state", 0)]));
+}, "operator 'step': 'new' must overwrite 'state', but the operator also uses 'v', which shares bytes with what would be overwritten")]
+#[case::a_view_put_out(|s: &mut SequenceBuilder| {
+    let outputs = [Output::new("old", 8).reads("state"), Output::new("new", 8).updates("state", 0)];
+    s.weight("state", Some(8)).operator(operator("step", &["state"], outputs));
+}, "operator 'step': 'new' must overwrite 'state', but the operator also uses 'old', which shares bytes with what would be overwritten")]
+#[case::a_later_reader(|s: &mut SequenceBuilder| {
+    s.weight("kv", Some(16))
+        .operator(operator("u1", &["kv"], [Output::new("a", 8).updates("kv", 0)]))
+        .operator(operator("u2", &["kv"], [Output::new("b", 8).updates("kv", 8)]));
+}, "operator 'u1': 'a' must overwrite 'kv', but its operator is not the last reader of that chunk")]
+fn a_required_overwrite_that_would_destroy_what_is_read_is_an_error(
+    #[case] declare: fn(&mut SequenceBuilder),
+    #[case] message: &str,
+) {
+    assert_eq!(refusal(declare), message);
+}
+
+/// An update of no bytes has nothing to write. It was refused because one of the two has no bytes.
+#[rstest]
+#[case::of_a_variable_without_bytes(0, LoweringOptions::default())]
+#[case::of_nothing_in_a_variable(16, LoweringOptions::default())]
+#[case::in_the_pool(16, LoweringOptions::default().weights_in_pool(true))]
+fn a_required_update_of_no_bytes_is_fine(#[case] size: u64, #[case] options: LoweringOptions) {
+    let plan = plan_with(
+        |s| {
+            s.weight("kv", Some(size))
+                .operator(operator("append", &["kv"], [Output::new("kv2", 0).updates("kv", 0)]))
+                .output("kv2");
+        },
+        options,
+    );
+    assert_eq!(plan.tensor("kv2").unwrap().place, TensorPlace::Nowhere);
+}
+
+/// The same for a problem.
+#[test]
+fn a_required_overwriter_without_bytes_is_fine() {
+    let mut problem = memplan::Problem::builder();
+    let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 0));
+    problem.request(memplan::problem::Request::new(new, old, 4).required(true));
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!(memplan::verify::verify_problem(&problem, &plan), []);
+}

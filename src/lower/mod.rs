@@ -5,6 +5,7 @@
 //! the chunk it shares; `requests` collects the write dependencies and drops those that must
 //! not be honoured. What remains is a [`Problem`], which no longer knows of operators.
 
+mod aliases;
 mod lifetimes;
 mod place;
 mod requests;
@@ -18,7 +19,7 @@ use crate::{
 };
 use place::Places;
 
-/// What lowering may do.
+/// The options of lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
 #[non_exhaustive]
@@ -69,7 +70,7 @@ impl LoweringOptions {
     }
 }
 
-/// Where a tensor lives.
+/// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// In a chunk of the pool, at an offset in bytes.
@@ -86,7 +87,7 @@ pub enum Home {
         /// Bytes from its start.
         offset: Bytes,
     },
-    /// Nowhere: it has no bytes.
+    /// Nowhere: the tensor has no bytes.
     Nowhere,
 }
 
@@ -96,7 +97,7 @@ pub enum Home {
 pub struct Lowered {
     /// The chunks. The label of a chunk is the name of the tensor that it was made for.
     pub problem: Problem,
-    /// Where each tensor lives, by [`TensorId`].
+    /// The place of each tensor, by [`TensorId`].
     pub homes: Vec<Home>,
 }
 
@@ -104,9 +105,9 @@ pub struct Lowered {
 ///
 /// # Errors
 ///
-/// If a required overwrite cannot be honoured, an overwriter fits over a view only together with what
-/// lies behind that and views are chunks of their own, or a weight that should lie in the pool has
-/// no size.
+/// If a required overwrite cannot be honoured, an overwriter fits over a view only together with
+/// what lies behind that and views are chunks of their own, or a weight that should lie in the pool
+/// has no size.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);

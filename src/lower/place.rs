@@ -23,7 +23,7 @@ pub(super) struct DraftChunk {
     source: Source,
 }
 
-/// Whether a chunk holds the present state of a variable, which outlives the sequence. A required
+/// Says if a chunk holds the present state of a variable, which outlives the sequence. A required
 /// update moves the state on to the overwriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
@@ -41,7 +41,7 @@ impl DraftChunk {
     }
 }
 
-/// What a chunk was made for.
+/// The reason for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Tensor(TensorId),
@@ -165,7 +165,7 @@ fn place_supplied(
         None if in_pool => {
             return Err(SequenceError::WeightWithoutSize { tensor: tensor.name.to_string() });
         }
-        // Outside and of unknown size: large enough for whatever views it.
+        // Outside and of unknown size: large enough for any view.
         None => Bytes::MAX,
     };
     let chunk = places.add(size, (!in_pool).then_some(id), Source::Tensor(id));

@@ -6,10 +6,11 @@ use crate::{
     Bytes, SequenceError,
     lower::{
         LoweringOptions,
+        aliases::Aliases,
         place::{DraftChunk, Places, Variable},
     },
     problem::{Chunk, ChunkId, Links, Refusal, Request},
-    sequence::{Dependency, OpSequence, Origin, Overwrite, Tensor, TensorId},
+    sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId},
 };
 
 /// The honoured links between all chunks, those outside the pool included.
@@ -34,10 +35,17 @@ impl Resolved {
 }
 
 /// A write dependency between tensors.
-struct Wish<'a> {
+struct WriteDependency<'a> {
     step: usize,
-    output: &'a Tensor,
+    output: TensorId,
     overwrite: &'a Overwrite<TensorId>,
+}
+
+/// The reason why an output is not written over an input.
+enum Obstacle {
+    Refusal(Refusal),
+    /// Rule d: this other tensor of the operator shares bytes with what would be overwritten.
+    Alias(TensorId),
 }
 
 pub(super) fn resolve(
@@ -46,22 +54,27 @@ pub(super) fn resolve(
     places: &Places,
 ) -> Result<Resolved, SequenceError> {
     let mut requests = Vec::new();
-    let mut wishes = Vec::new();
-    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
-        let tensor = sequence.tensor(output);
-        let Origin::Output { step, dependency: Dependency::Overwrites(overwrites) } =
-            &tensor.origin
-        else {
-            continue;
-        };
-        for overwrite in overwrites.iter().filter(|o| options.inplace || o.required) {
-            let wish = Wish { step: *step, output: tensor, overwrite };
-            match wish.request(sequence, places, output)? {
-                Ok(request) => {
-                    requests.push(request);
-                    wishes.push(wish);
+    let mut dependencies = Vec::new();
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let mut aliases = None;
+        for &output in &operator.outputs {
+            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                &sequence.tensor(output).origin
+            else {
+                continue;
+            };
+            // Without bytes there is nothing to write, and a required update is honoured.
+            let Some((overwriter, _)) = places.tensors[output.index()] else { continue };
+            let aliases = aliases.get_or_insert_with(|| Aliases::of(sequence, operator, places));
+            for overwrite in overwrites.iter().filter(|o| options.inplace || o.required) {
+                let dependency = WriteDependency { step, output, overwrite };
+                match dependency.request(sequence, places, overwriter, aliases)? {
+                    Ok(request) => {
+                        requests.push(request);
+                        dependencies.push(dependency);
+                    }
+                    Err(obstacle) => dependency.refuse(sequence, &obstacle)?,
                 }
-                Err(reason) => wish.refuse(sequence, reason)?,
             }
         }
     }
@@ -72,65 +85,74 @@ pub(super) fn resolve(
         .collect();
     let (links, dropped) = Links::resolve(&chunks, &requests);
     for dropped in dropped {
-        wishes[dropped.request].refuse(sequence, dropped.reason)?;
+        dependencies[dropped.request].refuse(sequence, &Obstacle::Refusal(dropped.reason))?;
     }
     Ok(Resolved { links, requests })
 }
 
-impl Wish<'_> {
-    /// The wish as a request between chunks, or the reason why it cannot be one.
+impl WriteDependency<'_> {
+    /// Returns the dependency as a request between chunks, or the reason why it cannot be one.
     fn request(
         &self,
         sequence: &OpSequence,
         places: &Places,
-        output: TensorId,
-    ) -> Result<Result<Request, Refusal>, SequenceError> {
+        overwriter: ChunkId,
+        aliases: &Aliases,
+    ) -> Result<Result<Request, Obstacle>, SequenceError> {
         let Overwrite { input, offset, required } = *self.overwrite;
-        let (Some((overwriter, _)), Some((overwritten, base))) =
-            (places.tensors[output.index()], places.tensors[input.index()])
-        else {
-            return Ok(Err(Refusal::Empty));
+        let Some((overwritten, base)) = places.tensors[input.index()] else {
+            return Ok(Err(Obstacle::Refusal(Refusal::Empty)));
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
-        // An input that is a view adds its own offset; the rest of its chunk is room, too.
-        let offset_in_chunk = base.checked_add(offset);
-        if offset_in_chunk
-            .and_then(|offset| offset.checked_add(size))
-            .is_none_or(|end| end > chunk.size)
-        {
+        // An input that is a view adds its own offset; the rest of its chunk is room as well.
+        let low = base.checked_add(offset);
+        let bytes = low.and_then(|low| Some((low, low.checked_add(size)?)));
+        let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size) else {
             return Err(SequenceError::OverwriteDoesNotFit {
                 operator: sequence.operator_name(self.step),
-                output: self.output.name.to_string(),
+                output: sequence.tensor(self.output).name.to_string(),
                 size,
                 offset,
                 input: sequence.tensor(input).name.to_string(),
                 room: chunk.size - base,
             });
+        };
+        if let Some(other) = aliases.in_the_way(input, overwritten, low, high) {
+            return Ok(Err(Obstacle::Alias(other)));
         }
         if chunk.kept() {
-            return Ok(Err(Refusal::KeptToTheEnd));
+            return Ok(Err(Obstacle::Refusal(Refusal::KeptToTheEnd)));
         }
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
-            return Ok(Err(Refusal::OutsideThePool));
+            return Ok(Err(Obstacle::Refusal(Refusal::OutsideThePool)));
         }
-        let offset = offset_in_chunk.unwrap_or(0);
-        Ok(Ok(Request { overwriter, overwritten, offset, required }))
+        Ok(Ok(Request { overwriter, overwritten, offset: low, required }))
     }
 
     /// A dropped request is an event; a dropped requirement is an error.
-    fn refuse(&self, sequence: &OpSequence, reason: Refusal) -> Result<(), SequenceError> {
+    fn refuse(&self, sequence: &OpSequence, obstacle: &Obstacle) -> Result<(), SequenceError> {
+        let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
         let operator = sequence.operator_name(self.step);
-        let (output, input) = (&*self.output.name, &*sequence.tensor(self.overwrite.input).name);
-        if self.overwrite.required {
-            return Err(SequenceError::RequiredOverwrite {
-                operator,
-                output: output.to_owned(),
-                input: input.to_owned(),
-                reason,
-            });
+        let (output, input) = (name(self.output), name(self.overwrite.input));
+        match *obstacle {
+            Obstacle::Alias(other) if self.overwrite.required => {
+                let other = name(other);
+                Err(SequenceError::RequiredOverwriteOfAlias { operator, output, input, other })
+            }
+            Obstacle::Refusal(reason) if self.overwrite.required => {
+                Err(SequenceError::RequiredOverwrite { operator, output, input, reason })
+            }
+            Obstacle::Alias(other) => {
+                let other = name(other);
+                let reason = "another tensor of the operator shares bytes with what it overwrites";
+                debug!(target: "memplan::lower", operator, output, input, other, reason, "in-place request dropped");
+                Ok(())
+            }
+            Obstacle::Refusal(reason) => {
+                debug!(target: "memplan::lower", operator, output, input, %reason, "in-place request dropped");
+                Ok(())
+            }
         }
-        debug!(target: "memplan::lower", operator, output, input, %reason, "in-place request dropped");
-        Ok(())
     }
 }

@@ -11,8 +11,8 @@ use crate::{
 
 /// Collects chunks and requests; [`build`](Self::build) checks them.
 ///
-/// Alignment and padding hold for the whole problem and take the builder, so that they can be said
-/// where it is made; everything else borrows it.
+/// Alignment and padding hold for the whole problem. Their methods take the builder by value, so
+/// that they can follow its creation; all others borrow it.
 ///
 /// ```
 /// use memplan::Problem;
@@ -100,7 +100,7 @@ impl ProblemBuilder {
         self
     }
 
-    /// Gives the chunks the ids that they have outside; as many as chunks in the end.
+    /// Gives the chunks the ids that they have outside: one for each chunk.
     pub fn with_ids(&mut self, ids: Ids) -> &mut Self {
         self.labels.ids = ids;
         self
@@ -126,8 +126,8 @@ impl ProblemBuilder {
         self
     }
 
-    /// Checks everything and resolves the requests into links. The builder keeps what it has and can
-    /// be built again.
+    /// Checks everything and resolves the requests into links. The builder keeps what it has and
+    /// can be built again.
     ///
     /// # Errors
     ///
@@ -149,7 +149,8 @@ impl ProblemBuilder {
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
             let reason = dropped.reason;
-            if required {
+            // An update without bytes writes nothing, so it is always honoured.
+            if required && reason != Refusal::Empty {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
             debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
@@ -187,7 +188,7 @@ impl ProblemBuilder {
                     .checked_add(self.padding)
                     .and_then(|size| size.checked_next_multiple_of(self.alignment))
                     .and_then(|size| sum.checked_add(size))
-                    // One more round-up of a whole pool must fit, too.
+                    // Rounding a whole pool up once more must also fit.
                     .filter(|sum| sum.checked_add(self.alignment).is_some())
                     .ok_or_else(|| ProblemError::SizeOverflow {
                         chunk: name(),

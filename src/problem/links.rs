@@ -1,4 +1,4 @@
-//! Which overwrite requests are honoured (spec 2.3), and the chains that they make.
+//! The overwrite requests that are honoured (spec 2.3), and the chains that they form.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::{
     problem::{Chunk, ChunkId},
 };
 
-/// The wish of a chunk to be written over a part of another.
+/// A request that a chunk be written over a part of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request {
@@ -15,9 +15,9 @@ pub struct Request {
     pub overwriter: ChunkId,
     /// The older chunk.
     pub overwritten: ChunkId,
-    /// Where in the older chunk, in bytes from its start.
+    /// The place in the older chunk, in bytes from its start.
     pub offset: Bytes,
-    /// Whether a plan without it is wrong (a state update), or only larger.
+    /// True if a plan without it is wrong (a state update), false if it is only larger.
     pub required: bool,
 }
 
@@ -42,11 +42,11 @@ impl Request {
 pub struct Link {
     /// The chunk that is written over.
     pub overwritten: ChunkId,
-    /// Where in it, in bytes from its start.
+    /// The place in it, in bytes from its start.
     pub offset: Bytes,
 }
 
-/// Why a request was not honoured.
+/// The reason why a request was not honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -89,7 +89,7 @@ impl fmt::Display for Refusal {
 pub struct Dropped {
     /// The request, by its place in the list given.
     pub request: usize,
-    /// Why it was dropped.
+    /// The reason why it was dropped.
     pub reason: Refusal,
 }
 
@@ -174,7 +174,7 @@ impl Links {
     }
 }
 
-/// The reasons that lie in the two chunks alone.
+/// The reasons that follow from the two chunks alone.
 fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     let overwriter = &chunks[request.overwriter.index()];
     let overwritten = &chunks[request.overwritten.index()];
@@ -190,7 +190,7 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     }
 }
 
-/// Rule c: whether a request takes the place of the one honoured so far.
+/// Rule c: returns true if a request takes the place of the one honoured so far.
 fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     let size = |request: Request| chunks[request.overwriter.index()].size;
     match (request.required, present.required) {

@@ -58,8 +58,8 @@ impl SequenceBuilder {
         self
     }
 
-    /// Takes inputs of operators that nobody declares or produces as weights, as sequence files
-    /// do, instead of refusing them.
+    /// Accepts inputs of operators that are neither declared nor produced, and makes them weights,
+    /// as sequence files do.
     pub fn undeclared_are_weights(&mut self) -> &mut Self {
         self.undeclared_are_weights = true;
         self
@@ -72,8 +72,8 @@ impl SequenceBuilder {
     /// # Errors
     ///
     /// If a tensor is unknown or defined twice, an output both reads and overwrites, a dependency
-    /// names no input of its operator, a view or an overwriter does not fit, operators form a cycle,
-    /// or the sizes do not add up in 64 bits.
+    /// names no input of its operator, a view or an overwriter does not fit, operators form a
+    /// cycle, or the sizes do not add up in 64 bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
@@ -113,8 +113,8 @@ impl SequenceBuilder {
 pub(super) struct Names {
     ids: HashMap<Box<str>, TensorId>,
     /// Inputs, weights of known size, outputs in operator order, then other weights in the order
-    /// of their first use; so a sequence gets the same ids when it is written and read again. Weights
-    /// of unknown size that no operator reads come last.
+    /// of their first use; so a sequence gets the same ids when it is written and read again.
+    /// Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
 }
 
@@ -195,7 +195,7 @@ impl Names {
                 .iter()
                 .map(|name| self.find(name, user))
                 .collect::<Result<Vec<TensorId>, _>>()?;
-            // So that many outputs of many inputs are no product of the two.
+            // Many outputs of many inputs must not take a product of the two.
             let many: HashSet<TensorId> =
                 if inputs.len() > 16 { inputs.iter().copied().collect() } else { HashSet::new() };
             let is_input = |id: &TensorId| {

@@ -1,9 +1,9 @@
-//! How a caller writes operators down, before anything is checked.
+//! Operators as a caller declares them, before they are checked.
 
 use crate::Bytes;
 
-/// How the memory of an output depends on the inputs of its operator. Inputs are named by `T`:
-/// a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
+/// The way in which the memory of an output depends on the inputs of its operator. Inputs are named
+/// by `T`: a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dependency<T> {
@@ -30,7 +30,7 @@ pub struct Overwrite<T> {
     pub input: T,
     /// Bytes from the input's start.
     pub offset: Bytes,
-    /// Whether the output must land there (a state update), or only may.
+    /// True if the output must land there (a state update), false if it may.
     pub required: bool,
 }
 
@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// The output is a view of the whole input, such as a reshape. An output that is a view cannot
-    /// be an overwriter, too.
+    /// also be an overwriter.
     #[must_use]
     pub fn reads(self, input: impl Into<Box<str>>) -> Self {
         self.reads_at(input, 0)
@@ -66,7 +66,8 @@ impl Output {
     }
 
     /// The output may be written over the input. Said more than once, the first input that can
-    /// be overwritten is.
+    /// be overwritten is. An input whose bytes another input of the operator shares can be only if
+    /// both have exactly the bytes that are overwritten.
     #[must_use]
     pub fn overwrites(self, input: impl Into<Box<str>>) -> Self {
         self.overwrites_at(input, 0)
@@ -79,7 +80,8 @@ impl Output {
     }
 
     /// The output must be written over the input from `offset` bytes on: a state update that
-    /// lands in the variable's memory. A plan that cannot do so is an error.
+    /// lands in the variable's memory. A plan that cannot do so is an error. An update of no bytes
+    /// always can.
     #[must_use]
     pub fn updates(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
         self.overwrite(input.into(), offset, true)
@@ -112,7 +114,7 @@ impl Operator {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// What the operator does, such as `Conv`; for people.
+    /// The kind of operator, such as `Conv`; for people.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<Box<str>>) -> Self {
         self.kind = kind.into();
@@ -140,7 +142,7 @@ impl Operator {
         self
     }
 
-    /// What to call the operator before a person: its name, else its kind and place.
+    /// The name for messages: its own, else its kind and place.
     pub(super) fn display_name(&self, place: usize) -> String {
         display_name(&self.name, &self.kind, place)
     }

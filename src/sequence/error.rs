@@ -1,12 +1,12 @@
-//! What can be wrong with an operator sequence.
+//! The errors of operator sequences.
 
 use crate::{Bytes, problem::Refusal};
 
-/// An operator sequence that makes no sense, or that cannot be lowered.
+/// An invalid operator sequence, or one that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SequenceError {
-    /// A tensor that nobody produces or supplies.
+    /// A tensor that is neither produced nor supplied.
     #[error(
         "{user} names tensor '{tensor}', which no operator produces and which is not declared as input or weight"
     )]
@@ -21,12 +21,12 @@ pub enum SequenceError {
     DefinedTwice {
         /// The tensor's name.
         tensor: String,
-        /// Who defines it first.
+        /// The first definition.
         first: String,
-        /// Who defines it again.
+        /// The second definition.
         second: String,
     },
-    /// Operators that wait for each other.
+    /// Operators that depend on each other in a circle.
     #[error("the operators form a cycle: {}", operators.join(" -> "))]
     Cycle {
         /// The operators on the cycle, each reading the one before; the first reads the last.
@@ -95,8 +95,23 @@ pub enum SequenceError {
         output: String,
         /// The overwritten tensor.
         input: String,
-        /// Why not.
+        /// The reason.
         reason: Refusal,
+    },
+    /// A required overwrite of bytes that another tensor of the same operator shows: an input,
+    /// which would be destroyed while it is read, or a view that the operator puts out.
+    #[error(
+        "operator '{operator}': '{output}' must overwrite '{input}', but the operator also uses '{other}', which shares bytes with what would be overwritten"
+    )]
+    RequiredOverwriteOfAlias {
+        /// The operator.
+        operator: String,
+        /// The overwriter.
+        output: String,
+        /// The overwritten tensor.
+        input: String,
+        /// The tensor that shares the bytes.
+        other: String,
     },
     /// Sizes that do not add up in 64 bits.
     #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
@@ -120,9 +135,9 @@ pub enum SequenceError {
     /// A file of another format.
     #[error("the format is '{found}', expected '{expected}'")]
     Format {
-        /// What the file says.
+        /// The format in the file.
         found: String,
-        /// What it must say.
+        /// The format expected.
         expected: &'static str,
     },
 }

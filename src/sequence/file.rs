@@ -55,13 +55,13 @@ pub struct OperatorEntry {
     /// For people; need not be unique.
     #[serde(default)]
     pub name: Box<str>,
-    /// For people; may be left out.
+    /// For people; may be omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub kind: Box<str>,
     /// Names of the tensors it reads.
     #[serde(default)]
     pub inputs: Vec<Box<str>>,
-    /// What it produces.
+    /// The outputs.
     #[serde(default)]
     pub outputs: Vec<OutputEntry>,
     /// Scratch bytes; 0 if left out.
@@ -105,7 +105,7 @@ pub struct OverwriteEntry {
     /// Bytes from its start.
     #[serde(default)]
     pub offset: Bytes,
-    /// Whether it must be honoured; `false` if left out.
+    /// True if it must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }
@@ -124,7 +124,7 @@ impl Serialize for OverwriteEntries {
     }
 }
 
-/// By hand, so that a wrong key is named: serde tells of untagged forms only that none fits.
+/// Written by hand to name a wrong key: for untagged forms, serde only reports that no form fits.
 impl<'de> Deserialize<'de> for OverwriteEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
@@ -194,7 +194,7 @@ impl From<OpSequence> for SequenceFile {
             .iter()
             .flat_map(|operator| operator.inputs.iter().copied())
             .collect();
-        // A file has no word for a weight of unknown size that no operator reads.
+        // A file cannot express a weight of unknown size that no operator reads.
         let known = |id: &&super::TensorId| {
             let tensor = sequence.tensor(**id);
             tensor.origin != Origin::Weight || tensor.size.is_some() || read.contains(id)

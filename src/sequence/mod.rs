@@ -52,7 +52,7 @@ impl TensorId {
     }
 }
 
-/// Where a tensor comes from.
+/// The origin of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Supplied from outside for this run.
@@ -63,7 +63,7 @@ pub enum Origin {
     Output {
         /// The step of the operator.
         step: usize,
-        /// How the tensor's memory depends on the operator's inputs.
+        /// The way in which the tensor's memory depends on the operator's inputs.
         dependency: Dependency<TensorId>,
     },
 }
@@ -76,7 +76,7 @@ pub struct Tensor {
     pub name: Box<str>,
     /// Its size in bytes; `None` only for a weight of unknown size.
     pub size: Option<Bytes>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -143,7 +143,7 @@ impl OpSequence {
         &self.outputs
     }
 
-    /// What to call an operator before a person: its name, else its kind and step.
+    /// The name of an operator for messages: its own, else its kind and step.
     #[must_use]
     pub fn operator_name(&self, step: usize) -> String {
         let operator = &self.operators[step];

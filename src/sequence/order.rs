@@ -27,7 +27,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// The operators that an operator waits for.
+    /// The producers of an operator's inputs.
     fn producers(&self, operator: usize) -> impl Iterator<Item = usize> + '_ {
         self.operators[operator].inputs.iter().filter_map(|name| self.names.producer(name))
     }
@@ -37,7 +37,7 @@ impl Graph<'_> {
             .all(|operator| self.producers(operator).all(|producer| producer < operator))
     }
 
-    /// Of the operators that wait for nobody, the first in the given order comes next.
+    /// Next comes the first operator, in the given order, whose producers have all come.
     fn stable_order(&self) -> Result<Vec<usize>, SequenceError> {
         let count = self.operators.len();
         let mut waiting = vec![0_usize; count];
@@ -67,8 +67,8 @@ impl Graph<'_> {
         }
     }
 
-    /// Walks back from an operator that still waits, always to a producer that waits, too, until
-    /// one comes up again.
+    /// Walks back from an operator that still waits to a producer that waits as well, until an
+    /// operator comes up again.
     fn cycle(&self, waiting: &[usize]) -> Vec<String> {
         let mut seen_at = vec![usize::MAX; waiting.len()];
         let mut walk = Vec::new();

@@ -1,4 +1,4 @@
-//! A plan against its problem: rule 1 for chunks, and the links that were asked for.
+//! A plan against its problem: rule 1 for chunks, and the requests for links.
 
 use std::collections::{HashMap, HashSet};
 
@@ -59,7 +59,9 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
             });
         }
     }
-    for request in problem.requests().iter().filter(|request| request.required) {
+    // An update without bytes has nothing to write.
+    let writes = |chunk: ChunkId| problem.chunk(chunk).size > 0;
+    for request in problem.requests().iter().filter(|r| r.required && writes(r.overwriter)) {
         let link = (request.overwriter, request.overwritten, request.offset);
         let taken = planned[request.overwriter.index()].and_then(link_of);
         if taken != Some(link) {
@@ -72,7 +74,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Tells which chunk of the problem a chunk of the plan is meant to be.
+/// Returns the chunk of the problem that a chunk of the plan stands for.
 type Finder<'a> = Box<dyn Fn(&PlannedChunk) -> Option<ChunkId> + 'a>;
 
 fn finder(problem: &Problem) -> Finder<'_> {
