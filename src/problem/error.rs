@@ -1,4 +1,4 @@
-//! What can be wrong with a problem.
+//! The errors of problems.
 
 use crate::{Bytes, Step, problem::Refusal};
 
@@ -24,7 +24,7 @@ pub enum ProblemError {
         /// The id.
         id: String,
     },
-    /// Not as many ids as chunks.
+    /// More or fewer ids than chunks.
     #[error("the ids given are not as many as the {chunks} chunks")]
     IdCount {
         /// The number of chunks.
@@ -65,7 +65,7 @@ pub enum ProblemError {
         overwriter: String,
         /// The overwritten chunk's name.
         overwritten: String,
-        /// Why not.
+        /// The reason.
         reason: Refusal,
     },
     /// An alignment that is not a power of two.
@@ -95,9 +95,9 @@ pub enum ProblemError {
     /// A file of another format.
     #[error("the format is '{found}', expected '{expected}'")]
     Format {
-        /// What the file says.
+        /// The format in the file.
         found: String,
-        /// What it must say.
+        /// The format expected.
         expected: &'static str,
     },
 }

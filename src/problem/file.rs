@@ -16,10 +16,10 @@ const FORMAT: &str = "memplan-problem/1";
 pub struct ProblemFile {
     /// Always `memplan-problem/1`.
     pub format: String,
-    /// Alignment of roots in bytes; 1 if left out.
+    /// Alignment of roots in bytes; 1 if omitted.
     #[serde(default = "one")]
     pub alignment: Bytes,
-    /// Bytes added to every chunk; 0 if left out.
+    /// Bytes added to every chunk; 0 if omitted.
     #[serde(default)]
     pub padding: Bytes,
     /// The chunks.
@@ -35,7 +35,7 @@ pub struct ProblemFile {
 pub struct ChunkEntry {
     /// Any number, unique in its file.
     pub id: u64,
-    /// A name for people; may be left out.
+    /// A name for people; may be omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
     /// First step.
@@ -56,7 +56,7 @@ pub struct OverwriteEntry {
     pub overwritten: u64,
     /// Bytes from the overwritten chunk's start.
     pub offset: Bytes,
-    /// Whether it must be honoured; `false` if left out.
+    /// True if it must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }

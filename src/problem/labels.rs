@@ -1,4 +1,4 @@
-//! What people and files call the chunks. Planners never look at it.
+//! The names and ids of chunks for people and files. Planners never read them.
 
 use crate::problem::ChunkId;
 
@@ -26,7 +26,7 @@ impl Ids {
         }
     }
 
-    /// How many ids are given; `None` for positions, which always suffice.
+    /// The number of ids; `None` for positions, which always suffice.
     pub(super) fn len(&self) -> Option<usize> {
         match self {
             Self::Positions => None,
@@ -36,11 +36,11 @@ impl Ids {
     }
 }
 
-/// Ids and names of chunks; takes no memory per chunk where there are none.
+/// Ids and names of chunks; takes no memory per chunk if there are neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Labels {
-    /// The ids; as many as there are chunks, or none.
+    /// The ids: one for each chunk, or [`Ids::Positions`].
     pub ids: Ids,
     /// The names; as many as there are chunks, or empty. An empty name stands for the id.
     pub names: Vec<Box<str>>,
@@ -71,7 +71,7 @@ impl Labels {
         self.names.get(chunk.index()).map(AsRef::as_ref).filter(|name| !name.is_empty())
     }
 
-    /// What to call a chunk before a person: its name, else its id.
+    /// The name of a chunk for messages: its own, else its id.
     #[must_use]
     pub fn name(&self, chunk: ChunkId) -> String {
         self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)

@@ -1,4 +1,4 @@
-//! Memory chunks with lifetimes: what every planner takes, and all that it knows.
+//! Memory chunks with lifetimes: the input of every planner.
 //!
 //! A [`Problem`] lists chunks, each a run of bytes alive in a half-open range of steps, and the
 //! requests of chunks to overwrite others. It is checked when it is built: lifetimes are not
@@ -90,7 +90,7 @@ pub struct Chunk {
 pub struct Problem {
     chunks: Vec<Chunk>,
     requests: Vec<Request>,
-    /// What became of the requests; a function of the two fields above.
+    /// The honoured requests; a function of the two fields above.
     links: Links,
     labels: Labels,
     alignment: Bytes,
@@ -117,7 +117,7 @@ impl Problem {
         self.chunks.len()
     }
 
-    /// Whether the problem has no chunk.
+    /// Returns true if the problem has no chunk.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
@@ -168,7 +168,7 @@ impl Problem {
         self.links.place(chunk)
     }
 
-    /// Whether any request is honoured.
+    /// Returns true if any request is honoured.
     #[must_use]
     pub fn has_links(&self) -> bool {
         !self.links.is_empty()
