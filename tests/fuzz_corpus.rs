@@ -22,7 +22,7 @@ fn csv(bytes: &[u8]) {
 }
 
 fn sequence(bytes: &[u8]) {
-    let _ = properties::sequences_run_as_planned(&mut Unstructured::new(bytes));
+    let _ = properties::a_sequence_runs_as_planned(&mut Unstructured::new(bytes));
 }
 
 fn problem(bytes: &[u8]) {

@@ -1,4 +1,4 @@
-//! Random operator sequences run as planned, with all options of lowering.
+//! Random operator sequences run as planned, with any strategy and any options of lowering.
 
 #![no_main]
 
@@ -6,11 +6,11 @@
 mod bodies;
 
 use arbitrary::Unstructured;
-use bodies::properties::sequences_run_as_planned;
+use bodies::properties::a_sequence_runs_as_planned;
 use memplan_fuzz::within_memory;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     within_memory(bytes, |bytes| {
-        let _ = sequences_run_as_planned(&mut Unstructured::new(bytes));
+        let _ = a_sequence_runs_as_planned(&mut Unstructured::new(bytes));
     });
 });

@@ -1,50 +1,52 @@
 //! A plan carried out: the operators run, in order, on a shadow of the memory, and every byte is
-//! followed from whoever writes it to whoever reads it.
+//! followed from its writer to its readers.
 //!
-//! The shadow knows of each byte only whose it is: the stamp of the tensor that was written there
-//! last. Every tensor is written at most once, so its id is also the version. A step
+//! The shadow stores one thing for each byte: the stamp of the tensor that was written there last.
+//! Every tensor is written at most once, so its id is also the version. A step
 //!
 //! 1. reads its inputs: every byte of them must still carry the stamp that it was given;
 //! 2. scribbles over its workspace;
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
-//!    input, and lies at the place declared;
-//! 4. leaves its outputs and its workspace whole: none of them lies on another.
+//!    input and lies at the place declared. Other inputs survive, unless they have exactly the bytes
+//!    of the output;
+//! 4. leaves its outputs, views included, and its workspace whole: they do not overlap.
 //!
 //! A required overwrite must land in its variable. After the last step the graph outputs, and the
 //! state of variables in the pool, must be whole.
 //!
-//! Needed are the operators and the offsets of tensors, which a framework uses, and nothing else:
-//! no lifetimes, no chunks (but those of workspaces, which no tensor's offset tells), no links. So
-//! this checks lowering as well as planning. Bytes are kept as intervals: O(n log n) for n reads and
-//! writes, whatever the size of the pool.
+//! This needs the operators and the offsets of tensors, which a framework uses, and nothing else:
+//! no lifetimes, no links, and of the chunks only those of workspaces, which hold no tensor. So it
+//! checks lowering as well as planning. Bytes are kept as intervals: O(n log n) for n reads and
+//! writes, for a pool of any size.
 
 use std::collections::BTreeMap;
 
 use crate::{
     Bytes, OpSequence, Plan,
-    sequence::{Dependency, OperatorNode, Origin, TensorId},
+    sequence::{Dependency, OperatorNode, Origin},
     verify::{
         Violation,
-        places::{self, Place, Workspace},
+        places::{self, Interval, Memory, Place, Workspace},
     },
 };
 
 pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     let places = places::of_tensors(sequence, plan, &mut violations);
-    let workspaces = places::workspaces(sequence, plan, &mut violations);
-    // What the chunk table says is not needed to run.
+    let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
+    // The chunk table is not needed to run.
     violations.retain(|violation| !matches!(violation, Violation::TensorOutsideChunk { .. }));
     let tensors = sequence.tensors();
     let mut machine = Machine {
         sequence,
         plan,
-        places,
+        places: places.of,
         workspaces,
         content_of: (0..tensors.len()).collect(),
         state: tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect(),
-        overwritten: vec![None; tensors.len()],
+        overwritten: vec![Vec::new(); tensors.len()],
+        destroyed: vec![None; tensors.len()],
         shadow: Shadow::default(),
         violations,
     };
@@ -62,24 +64,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     machine.violations
 }
 
-/// Memory with addresses of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Memory {
-    Pool,
-    /// Of a supplied tensor outside the pool.
-    Supplied(TensorId),
-}
-
-/// Some bytes.
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    memory: Memory,
-    low: Bytes,
-    /// Above `low`.
-    high: Bytes,
-}
-
-/// Who wrote a byte last.
+/// The last writer of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
     Tensor(usize),
@@ -87,7 +72,7 @@ enum Stamp {
     Workspace(usize),
 }
 
-/// When a tensor must be whole.
+/// The moment at which a tensor must be whole.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Reads(usize),
@@ -99,7 +84,7 @@ enum When {
 #[derive(Debug, Default)]
 struct Shadow {
     /// By the first byte of a run: the byte after its last, and the stamp of all of them. Runs are
-    /// not empty and do not overlap; bytes in none were never written.
+    /// not empty and do not overlap; bytes outside all runs were never written.
     runs: BTreeMap<(Memory, Bytes), (Bytes, Stamp)>,
 }
 
@@ -125,11 +110,11 @@ impl Shadow {
         }
     }
 
-    /// The first bytes of an interval whose stamp, `None` if they have none, is not as it should be.
+    /// The first bytes of an interval with a wrong stamp; bytes without a stamp have `None`.
     fn first(
         &self,
         Interval { memory, low, high }: Interval,
-        is_wrong: impl Fn(Option<Stamp>) -> bool,
+        mut is_wrong: impl FnMut(Option<Stamp>) -> bool,
     ) -> Option<(Interval, Option<Stamp>)> {
         let before = self.runs.range(..=(memory, low)).next_back();
         let before = before.filter(|&(&(of, _), &(end, _))| of == memory && end > low);
@@ -157,10 +142,13 @@ struct Machine<'a> {
     workspaces: Vec<Workspace>,
     /// The tensor that was written where a tensor lies: itself, unless it is a view in place.
     content_of: Vec<usize>,
-    /// Whether a tensor that was written is the present state of a variable.
+    /// By tensor that was written: true if it is the present state of a variable.
     state: Vec<bool>,
-    /// By output: the content that it is declared to overwrite, and lies on.
-    overwritten: Vec<Option<usize>>,
+    /// By output: the inputs that it is declared to overwrite where it lies, sorted.
+    overwritten: Vec<Vec<usize>>,
+    /// By output: the input of other bytes that it destroys. There is at most one, which it is
+    /// declared to overwrite.
+    destroyed: Vec<Option<usize>>,
     shadow: Shadow,
     violations: Vec<Violation>,
 }
@@ -176,19 +164,7 @@ impl Machine<'_> {
 
     /// The bytes of a tensor, if it has any. Memory of unknown size has all there are.
     fn interval(&self, tensor: usize) -> Option<Interval> {
-        let (memory, low) = match self.places[tensor] {
-            Place::Pool(low) => (Memory::Pool, low),
-            Place::Supplied(supplied, low) => (Memory::Supplied(supplied), low),
-            Place::Nowhere => return None,
-        };
-        let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
-        let (low, high) = places::bytes(low, size)?;
-        Some(Interval { memory, low, high })
-    }
-
-    fn workspace_interval(&self, workspace: usize) -> Interval {
-        let Workspace { low, high, .. } = self.workspaces[workspace];
-        Interval { memory: Memory::Pool, low, high }
+        self.places[tensor].interval(self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX))
     }
 
     /// Inputs and weights are there before the first step.
@@ -204,36 +180,37 @@ impl Machine<'_> {
         let mut inputs: Vec<usize> = operator.inputs.iter().map(|input| input.index()).collect();
         inputs.sort_unstable();
         inputs.dedup();
-        // Who is lost already says so once.
+        // A lost tensor is reported once.
         inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
         if let Some(workspace) = workspace {
-            let interval = self.workspace_interval(workspace);
+            let interval = self.workspaces[workspace].interval;
             if interval.high > self.plan.pool_size {
                 self.outside(self.workspaces[workspace].name.clone(), interval);
             }
             self.shadow.write(interval, Stamp::Workspace(workspace));
         }
-        let mut written = Vec::with_capacity(operator.outputs.len());
+        let mut put_out = Vec::with_capacity(operator.outputs.len());
         for output in &operator.outputs {
-            if self.produce(output.index()) {
-                written.push(output.index());
+            if self.produce(output.index(), &inputs) {
+                put_out.push(output.index());
             }
         }
         for input in inputs {
             self.check_destroyed(step, input);
         }
-        for output in written {
+        for output in put_out {
             self.is_whole(output, When::Ends(step));
         }
         if let Some(workspace) = workspace {
-            let interval = self.workspace_interval(workspace);
+            let interval = self.workspaces[workspace].interval;
             let name = self.workspaces[workspace].name.clone();
             self.holds(interval, Stamp::Workspace(workspace), || name, When::Ends(step));
         }
     }
 
-    /// An operator writes an output, or passes a view on; tells whether it wrote.
-    fn produce(&mut self, tensor: usize) -> bool {
+    /// An operator writes an output, or passes a view of an input on. Returns whether the output
+    /// must be whole when the operator ends, which a view of what was lost before cannot be.
+    fn produce(&mut self, tensor: usize, whole_inputs: &[usize]) -> bool {
         let sequence = self.sequence;
         let Origin::Output { dependency, .. } = &sequence.tensors()[tensor].origin else {
             return false;
@@ -243,23 +220,21 @@ impl Machine<'_> {
             Dependency::Fresh => {}
             Dependency::Reads { input, offset } => {
                 let input = input.index();
-                if self.places[tensor] == self.places[input].moved(*offset) {
+                if self.places[tensor].is_at(self.places[input], *offset) {
                     self.content_of[tensor] = self.content_of[input];
-                    return false;
+                    return whole_inputs.binary_search(&input).is_ok();
                 }
             }
             Dependency::Overwrites(overwrites) => {
                 for overwrite in overwrites {
                     let input = overwrite.input.index();
-                    let in_place =
-                        self.places[tensor] == self.places[input].moved(overwrite.offset);
-                    let content = self.content_of[input];
+                    let in_place = self.places[tensor].is_at(self.places[input], overwrite.offset);
                     if in_place {
-                        self.overwritten[tensor] = Some(content);
+                        self.overwritten[tensor].push(input);
                         may_be_supplied |= overwrite.required;
                     }
                     if overwrite.required && in_place {
-                        self.move_state(content, tensor);
+                        self.move_state(self.content_of[input], tensor);
                     } else if overwrite.required && self.interval(tensor).is_some() {
                         self.violations.push(Violation::RequiredOverwriteMissing {
                             overwriter: self.name(tensor),
@@ -269,6 +244,7 @@ impl Machine<'_> {
                 }
             }
         }
+        self.overwritten[tensor].sort_unstable();
         if let (Place::Supplied(supplied, offset), false) = (self.places[tensor], may_be_supplied) {
             self.violations.push(Violation::NotSupplied {
                 tensor: self.name(tensor),
@@ -304,7 +280,7 @@ impl Machine<'_> {
         self.violations.push(Violation::OutsideThePool { chunk, offset, size, pool_size });
     }
 
-    /// Whether every byte of a tensor carries its stamp; if not, that is a violation.
+    /// Returns true if every byte of a tensor carries its stamp; else adds a violation.
     fn is_whole(&mut self, tensor: usize, when: When) -> bool {
         let sequence = self.sequence;
         let name = || sequence.tensors()[tensor].name.to_string();
@@ -349,14 +325,18 @@ impl Machine<'_> {
         }
     }
 
-    /// An input that was whole before its operator wrote: whoever wrote over it must be declared to.
+    /// Checks an input that was whole before its operator wrote: an output that destroyed it must
+    /// be declared to.
     fn check_destroyed(&mut self, step: usize, input: usize) {
         let Some(interval) = self.interval(input) else { return };
         let content = self.content_of[input];
+        let mut destroyers = Vec::new();
         let destroyed = self.shadow.first(interval, |stamp| match stamp {
-            Some(Stamp::Tensor(writer)) => {
-                writer != content && self.overwritten[writer] != Some(content)
+            Some(Stamp::Tensor(writer)) if writer != content => {
+                destroyers.push(writer);
+                !self.may_destroy(writer, input, interval)
             }
+            Some(Stamp::Tensor(_)) => false,
             _ => true,
         });
         if let Some((Interval { low, high, .. }, Some(stamp))) = destroyed {
@@ -367,7 +347,25 @@ impl Machine<'_> {
                 low,
                 high,
             });
+            return;
         }
+        for writer in destroyers {
+            if self.interval(writer) != Some(interval) {
+                self.destroyed[writer] = Some(input);
+            }
+        }
+    }
+
+    /// Returns true if an output may destroy an input: one that has exactly its bytes, if it is
+    /// declared to overwrite any input in that place, or one that it is declared to overwrite, but
+    /// no second one.
+    fn may_destroy(&self, writer: usize, input: usize, interval: Interval) -> bool {
+        let declared = &self.overwritten[writer];
+        if self.interval(writer) == Some(interval) {
+            return !declared.is_empty();
+        }
+        let is_first = self.destroyed[writer].is_none_or(|first| first == input);
+        is_first && declared.binary_search(&input).is_ok()
     }
 
     /// After the last step: graph outputs, and the state of variables in the pool.
@@ -385,6 +383,7 @@ impl Machine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sequence::TensorId;
 
     /// The same writes to a shadow and to a list of bytes.
     #[test]

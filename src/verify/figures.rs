@@ -1,16 +1,16 @@
-//! What a plan says of itself, counted anew: its steps, one buffer per chunk, the bytes alive and
-//! where they are most.
+//! The figures that a plan states, counted anew: its steps, the size of one buffer per chunk, the
+//! bytes alive and the step with the most of them.
 //!
 //! A lower bound may be above the bytes alive, if a search proved it, but never below; nothing is
-//! proven the smallest unless the bound meets the pool. Whether a bound above the bytes alive is true
-//! only a search could tell.
+//! proven the smallest unless the bound meets the pool. Whether a bound above the bytes alive is
+//! true only a search could tell.
 
 use crate::{
     Bytes, Plan, Problem, Step,
     verify::{Figure, Violation},
 };
 
-/// What the figures of a plan should be.
+/// The figures of a plan as they should be.
 pub(super) struct Counted {
     steps: Step,
     naive_size: u128,
@@ -19,11 +19,12 @@ pub(super) struct Counted {
 }
 
 /// The bytes that a chunk needs for itself, and when; the lowest may count from its root.
-struct Life {
-    begin: Step,
-    end: Step,
-    low: u128,
-    size: Bytes,
+pub(super) struct Life {
+    pub(super) begin: Step,
+    pub(super) end: Step,
+    pub(super) low: u128,
+    /// Without padding.
+    pub(super) size: Bytes,
 }
 
 impl Counted {
@@ -53,7 +54,7 @@ impl Counted {
         Self::of_lives(plan, problem.steps(), lives)
     }
 
-    fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
+    pub(super) fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
         let alignment = u128::from(plan.alignment);
         let mut naive_size = 0;
         // Step, bytes and cells of the alignment that begin there or, below zero, end.
@@ -82,6 +83,12 @@ impl Counted {
             }
         }
         Self { steps, naive_size, alive, peak_step }
+    }
+}
+
+impl Counted {
+    pub(super) fn bytes_alive(&self) -> Bytes {
+        Bytes::try_from(self.alive).unwrap_or(Bytes::MAX)
     }
 }
 

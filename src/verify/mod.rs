@@ -13,21 +13,30 @@
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment.
 //!
-//! What the plan says of itself must be so, too: its steps, the bound, the peak.
 //!
-//! For a sequence the same is asked of tensors, with their lifetimes counted from the operators
-//! anew: a view lies inside its input, and whatever it reads is there until its last reader.
+//! 6. shared objects, if it has any, lie one after another, each as large as its largest chunk.
 //!
-//! [`execute_sequence`] asks the same in another way: it runs the operators on a shadow of the
-//! memory, in which every byte knows whose it is.
+//! What the plan says of itself must be so as well: its steps, the peak, and a lower bound that is
+//! neither below the bytes alive nor above the pool. A bound above the bytes alive is a claim that
+//! a search proved it; [`bytes_alive`] is what was checked.
+//!
+//! For a sequence nothing is believed but where the tensors lie. Which chunks there are, their
+//! sizes and lifetimes, what overwrites what, the bound and the peak are counted anew from the
+//! operators, and the plan must say the same. An output may be written over an input only where
+//! that is declared, and only if no other tensor of its operator is destroyed (spec 2.3 d).
+//!
+//! [`execute_sequence`] checks the same in another way: it runs the operators on a shadow of the
+//! memory, in which every byte is stamped with its writer.
 //!
 //! Takes O((n + k) log n) for n chunks and k violations.
 
+mod contents;
 mod execute;
 mod figures;
 mod places;
 mod problem;
 mod sequence;
+mod sharing;
 mod sweep;
 mod table;
 mod violation;
@@ -36,11 +45,14 @@ pub use violation::{Field, Figure, Violation};
 
 use std::collections::HashSet;
 
-use crate::{Bytes, OpSequence, Plan, Problem, Step, TensorPlace, verify::figures::Counted};
+use crate::{
+    Bytes, OpSequence, Plan, Problem, TensorPlace, lower::LoweringOptions, sequence::Origin,
+    verify::figures::Counted,
+};
 
 /// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
-/// id, or by name where the ids of the problem are texts. The plan may keep to a larger alignment and
-/// padding than the problem, not to smaller ones: [`Problem::with_alignment`] asks for others.
+/// id, or by name where the ids of the problem are texts. The plan may keep to a larger alignment
+/// and padding than the problem, not to smaller ones: [`Problem::with_alignment`] asks for others.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
@@ -48,7 +60,7 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
     if plan.alignment.is_power_of_two() {
-        // A plan may honour other links than the problem does, as long as they were asked for.
+        // A plan may honour other requests than the problem does.
         let counted =
             [Counted::of_problem(plan, problem), Counted::of_table(plan, problem.steps())];
         violations.extend(figures::check(plan, &counted));
@@ -63,18 +75,14 @@ pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(table::check(plan));
     violations.extend(sequence::check(sequence, plan));
-    if plan.alignment.is_power_of_two() {
-        let steps = sequence.operators().len() as Step;
-        violations.extend(figures::check(plan, &[Counted::of_table(plan, steps)]));
-    }
     // A fault of a tensor is often one of its chunk, of the same name.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
 }
 
-/// Whether a plan keeps to an alignment and a padding, or to larger ones. A sequence has none of its
-/// own, and [`verify_sequence`] asks only for those that the plan states.
+/// Checks that a plan keeps to an alignment and a padding, or to larger ones. A sequence has
+/// neither of its own, and [`verify_sequence`] asks only for those that the plan states.
 #[must_use]
 pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Violation> {
     let asked =
@@ -86,12 +94,58 @@ pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Viol
         .collect()
 }
 
-/// Runs the operators on a shadow of the memory, with every tensor where the plan says, and tells
-/// what they would find wrong: a byte that is read and is no longer the tensor's, an output written
-/// over an input without leave, an update beside its variable. Empty if all goes well.
+/// Checks that inputs and weights of at least one byte lie in the pool if `options` put them there.
+/// [`verify_sequence`] accepts them inside and outside.
+#[must_use]
+pub fn verify_supplied(
+    sequence: &OpSequence,
+    plan: &Plan,
+    options: LoweringOptions,
+) -> Vec<Violation> {
+    let in_pool = plan.tensors.iter().filter(|t| matches!(t.place, TensorPlace::Pool { .. }));
+    let in_pool: HashSet<&str> = in_pool.map(|tensor| &*tensor.name).collect();
+    let asked = sequence.tensors().iter().filter(|tensor| match tensor.origin {
+        Origin::Input => options.inputs_in_pool,
+        Origin::Weight => options.weights_in_pool,
+        Origin::Output { .. } => false,
+    });
+    asked
+        .filter(|tensor| tensor.size != Some(0) && !in_pool.contains(&*tensor.name))
+        .map(|tensor| Violation::NotInPool { tensor: tensor.name.to_string() })
+        .collect()
+}
+
+/// The most bytes alive at one step, which every pool needs for the chunks and links of this plan.
+/// The chunks count as the plan lists them, so ask once the plan is verified. A
+/// [`lower_bound`](Plan::lower_bound) above this is what a search claims to have proven; only a
+/// search can check that.
 ///
-/// Nothing is asked but operators and offsets of tensors; lifetimes, chunks and links, which
-/// [`verify_sequence`] checks, do not count. A plan without tensors cannot be run.
+/// ```
+/// use memplan::{Planner, Problem, verify::{bytes_alive, verify_problem}};
+///
+/// let mut problem = Problem::builder();
+/// problem.chunk(0..2, 10);
+/// problem.chunk(1..3, 20);
+/// let problem = problem.build()?;
+/// let plan = Planner::new().plan(&problem)?;
+/// assert_eq!(verify_problem(&problem, &plan), []);
+/// assert_eq!(bytes_alive(&plan), 30);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn bytes_alive(plan: &Plan) -> Bytes {
+    if !plan.alignment.is_power_of_two() {
+        return 0;
+    }
+    Counted::of_table(plan, plan.steps).bytes_alive()
+}
+
+/// Runs the operators on a shadow of the memory, with every tensor where the plan says, and returns
+/// what goes wrong: a byte that is read after another tensor was written there, an output written
+/// over an input without permission, an update beside its variable. Empty if the plan works.
+///
+/// Only operators and the offsets of tensors matter; lifetimes, chunks and links, which
+/// [`verify_sequence`] checks, do not. A plan without tensors cannot be run.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_sequence};
@@ -113,8 +167,8 @@ pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Chunks and tensors that name a chunk which the plan does not list. The checks that follow take
-/// them as naming none.
+/// Finds chunks and tensors that name a chunk which the plan does not list. The checks that follow
+/// ignore such names.
 fn loose_ends(plan: &Plan) -> Vec<Violation> {
     let overwriters =
         plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.0)));

@@ -1,4 +1,4 @@
-//! Where a plan of a sequence puts tensors and workspaces: rule 1 for tensors.
+//! The places that a plan of a sequence gives to tensors and workspaces: rule 1 for tensors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,25 +8,76 @@ use crate::{
     verify::{Field, Violation},
 };
 
-/// Where a tensor lies, as the plan says.
+/// Memory with addresses of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Memory {
+    Pool,
+    /// The memory of a supplied tensor outside the pool.
+    Supplied(TensorId),
+}
+
+/// At least one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Interval {
+    pub(super) memory: Memory,
+    pub(super) low: Bytes,
+    /// The byte after the last.
+    pub(super) high: Bytes,
+}
+
+impl Interval {
+    /// `size` bytes from an address on; fewer at the end of all addresses. `None` for no bytes.
+    pub(super) fn new(memory: Memory, low: Bytes, size: Bytes) -> Option<Self> {
+        let low = low.min(Bytes::MAX - 1);
+        (size > 0).then_some(Self { memory, low, high: low.saturating_add(size) })
+    }
+
+    /// The bytes that are in both.
+    pub(super) fn common(&self, other: &Self) -> Option<Self> {
+        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
+        (self.memory == other.memory && low < high).then_some(Self { low, high, ..*self })
+    }
+}
+
+/// The place of a tensor, as the plan states it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// In the pool, at this offset.
     Pool(Bytes),
     /// In a supplied tensor, at this offset.
     Supplied(TensorId, Bytes),
+    /// Nowhere. Tensors without bytes are nowhere, wherever the plan puts them.
     Nowhere,
 }
 
 impl Place {
-    /// The place some bytes further on.
-    pub(super) fn moved(self, by: Bytes) -> Self {
+    fn address(self) -> Option<(Memory, Bytes)> {
         match self {
-            Self::Pool(offset) => Self::Pool(offset.saturating_add(by)),
-            Self::Supplied(supplied, offset) => Self::Supplied(supplied, offset.saturating_add(by)),
-            Self::Nowhere => Self::Nowhere,
+            Self::Pool(offset) => Some((Memory::Pool, offset)),
+            Self::Supplied(supplied, offset) => Some((Memory::Supplied(supplied), offset)),
+            Self::Nowhere => None,
         }
     }
+
+    /// The bytes of a tensor of this size, if it has any.
+    pub(super) fn interval(self, size: Bytes) -> Option<Interval> {
+        let (memory, low) = self.address()?;
+        Interval::new(memory, low, size)
+    }
+
+    /// Returns true if this place is the other one, some bytes further on.
+    pub(super) fn is_at(self, other: Self, offset: Bytes) -> bool {
+        let other = other.address().map(|(memory, low)| (memory, low.saturating_add(offset)));
+        other.is_some() && self.address() == other
+    }
+}
+
+/// The places of all tensors.
+pub(super) struct Places {
+    /// By tensor.
+    pub(super) of: Vec<Place>,
+    /// By tensor: the chunk that the plan says it is in, if it has bytes and lies in the pool.
+    pub(super) chunks: Vec<Option<usize>>,
 }
 
 /// Rule 1 for tensors: each is in the plan once, with its size, inside its chunk.
@@ -34,10 +85,11 @@ pub(super) fn of_tensors(
     sequence: &OpSequence,
     plan: &Plan,
     violations: &mut Vec<Violation>,
-) -> Vec<Place> {
+) -> Places {
     let ids: HashMap<&str, usize> =
         sequence.tensors().iter().enumerate().map(|(at, tensor)| (&*tensor.name, at)).collect();
     let mut places = vec![None; sequence.tensors().len()];
+    let mut chunks = vec![None; sequence.tensors().len()];
     for planned in &plan.tensors {
         let name = || planned.name.to_string();
         let Some(&at) = ids.get(&*planned.name) else {
@@ -45,6 +97,7 @@ pub(super) fn of_tensors(
             continue;
         };
         let place = match &planned.place {
+            _ if sequence.tensors()[at].size == Some(0) => Place::Nowhere,
             TensorPlace::Pool { chunk, offset } => {
                 let end = |offset: Bytes, size: Bytes| offset.saturating_add(size);
                 let outside = |chunk: &&PlannedChunk| {
@@ -57,6 +110,7 @@ pub(super) fn of_tensors(
                         chunk: chunk.name.to_string(),
                     });
                 }
+                chunks[at] = Some(*chunk);
                 Place::Pool(*offset)
             }
             TensorPlace::Supplied { tensor, offset } => {
@@ -112,17 +166,11 @@ pub(super) fn of_tensors(
             Some(place) => place,
         });
     }
-    result
+    Places { of: result, chunks }
 }
 
 fn id(at: usize) -> TensorId {
     TensorId(u32::try_from(at).unwrap_or(u32::MAX))
-}
-
-/// The first of so many bytes, if any, and the byte after the last: less if there is none after it.
-pub(super) fn bytes(low: Bytes, size: Bytes) -> Option<(Bytes, Bytes)> {
-    let low = low.min(Bytes::MAX - 1);
-    (size > 0).then_some((low, low.saturating_add(size)))
 }
 
 /// The scratch memory of an operator.
@@ -130,26 +178,20 @@ pub(super) struct Workspace {
     pub(super) name: String,
     /// The operator.
     pub(super) step: usize,
-    pub(super) low: Bytes,
-    pub(super) high: Bytes,
+    /// The chunk in the plan.
+    pub(super) chunk: usize,
+    pub(super) interval: Interval,
 }
 
-/// The workspaces that operators ask for, in order of steps. No tensor's place tells where they
-/// lie: they are those chunks of the plan that begin in their step, are called as lowering calls
-/// them, and hold no tensor.
+/// The workspaces of the operators, in order of steps. A workspace is the chunk of the plan that
+/// begins in its step, has the name that lowering gives it, and holds no tensor.
 pub(super) fn workspaces(
     sequence: &OpSequence,
     plan: &Plan,
+    of_tensors: &Places,
     violations: &mut Vec<Violation>,
 ) -> Vec<Workspace> {
-    let of_tensors: HashSet<usize> = plan
-        .tensors
-        .iter()
-        .filter_map(|tensor| match tensor.place {
-            TensorPlace::Pool { chunk, .. } => Some(chunk),
-            TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
-        })
-        .collect();
+    let of_tensors: HashSet<usize> = of_tensors.chunks.iter().copied().flatten().collect();
     let chunks: HashMap<(&str, Step), usize> = plan
         .chunks
         .iter()
@@ -163,11 +205,17 @@ pub(super) fn workspaces(
             continue;
         }
         let name = format!("{}.workspace", sequence.operator_name(step));
-        let planned = chunks.get(&(&*name, step as Step)).map(|&at| &plan.chunks[at]);
-        let planned = planned.filter(|chunk| chunk.size >= operator.workspace);
-        match planned.and_then(|chunk| bytes(chunk.offset, operator.workspace)) {
+        let planned = chunks.get(&(&*name, step as Step)).copied();
+        let planned = planned.filter(|&chunk| plan.chunks[chunk].size >= operator.workspace);
+        let planned = planned.and_then(|chunk| {
+            let offset = plan.chunks[chunk].offset;
+            Some((chunk, Interval::new(Memory::Pool, offset, operator.workspace)?))
+        });
+        match planned {
             None => violations.push(Violation::Missing { name }),
-            Some((low, high)) => workspaces.push(Workspace { name, step, low, high }),
+            Some((chunk, interval)) => {
+                workspaces.push(Workspace { name, step, chunk, interval });
+            }
         }
     }
     workspaces

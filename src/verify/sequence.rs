@@ -1,17 +1,16 @@
-//! A plan against its operator sequence: tensors, their lifetimes counted from the operators anew.
-//!
-//! A *content* is what an operator writes once: the output itself and the views that lie where it
-//! lies. It must stay untouched from the step that writes it to the last step that reads any of
-//! them. Chunks do not occur here.
+//! A plan against its operator sequence. The contents are counted from the operators. The size, the
+//! lifetime and the link of every chunk follow from its content, and the bound and the peak follow
+//! from all contents; the plan must state the same.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
-    sequence::{Dependency, Origin},
     verify::{
-        Violation,
-        places::{self, Place},
+        Field, Violation,
+        contents::{self, Content, Contents},
+        figures::{self, Counted, Life},
+        places::{self, Memory, Places, Workspace},
         sweep::{Rectangle, overlaps},
     },
 };
@@ -19,191 +18,181 @@ use crate::{
 pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     let places = places::of_tensors(sequence, plan, &mut violations);
-    let mut checker = Checker {
-        sequence,
-        plan,
-        places,
-        content_of: (0..sequence.tensors().len()).collect(),
-        contents: vec![None; sequence.tensors().len()],
-        violations,
-    };
-    checker.walk();
-    checker.keep_to_the_end();
-    checker.check_workspaces_and_overlaps();
+    let contents = contents::count(sequence, plan, &places.of, &mut violations);
+    let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
+    let mut checker = Checker { sequence, plan, places, contents, workspaces, violations };
+    checker.check_chunks();
+    checker.check_links();
+    checker.check_overlaps();
+    checker.check_figures();
     checker.violations
-}
-
-/// A content in the pool, under the tensor that was written.
-#[derive(Clone, Debug)]
-struct Content {
-    /// When it needs its bytes for itself.
-    begin: Step,
-    end: Step,
-    low: Bytes,
-    high: Bytes,
 }
 
 struct Checker<'a> {
     sequence: &'a OpSequence,
     plan: &'a Plan,
-    places: Vec<Place>,
-    /// The tensor whose content a tensor shows: itself unless it is a view in place.
-    content_of: Vec<usize>,
-    /// By tensor that was written.
-    contents: Vec<Option<Content>>,
+    places: Places,
+    contents: Contents,
+    workspaces: Vec<Workspace>,
     violations: Vec<Violation>,
 }
 
-impl Checker<'_> {
-    fn name(&self, tensor: usize) -> String {
-        self.sequence.tensors()[tensor].name.to_string()
+impl<'a> Checker<'a> {
+    fn name(&self, tensor: usize) -> &'a str {
+        &self.sequence.tensors()[tensor].name
     }
 
-    fn size(&self, tensor: usize) -> Bytes {
-        self.sequence.tensors()[tensor].size.unwrap_or(0)
+    /// The contents in the pool, each with the tensor that was written.
+    fn in_pool(&self) -> impl Iterator<Item = (usize, &Content)> {
+        let contents = self.contents.of.iter().enumerate();
+        contents.filter_map(|(at, content)| Some((at, content.as_ref()?))).filter(pool_only)
     }
 
-    /// Walks the operators: reads prolong contents, outputs begin them.
-    fn walk(&mut self) {
-        for (at, tensor) in self.sequence.tensors().iter().enumerate() {
-            if !matches!(tensor.origin, Origin::Output { .. }) {
-                self.begin(at, 0, None);
-            }
-        }
-        for (step, operator) in (0..).zip(self.sequence.operators()) {
-            for input in &operator.inputs {
-                self.touch(input.index(), step);
-            }
-            for output in &operator.outputs {
-                self.produce(output.index(), step);
-            }
-        }
+    /// The chunk of a content, if the plan lists it.
+    fn chunk_of(&self, tensor: usize) -> Option<usize> {
+        self.places.chunks[tensor].filter(|&chunk| chunk < self.plan.chunks.len())
     }
 
-    /// A content is read in a step.
-    fn touch(&mut self, tensor: usize, step: Step) {
-        if let Some(content) = &mut self.contents[self.content_of[tensor]] {
-            content.end = content.end.max(step + 1);
+    /// Rule 1 for chunks: each is one content or one workspace, all of it, for as long as that is
+    /// needed.
+    fn check_chunks(&mut self) {
+        let mut found = Vec::new();
+        let mut ids = HashSet::with_capacity(self.plan.chunks.len());
+        for chunk in self.plan.chunks.iter().filter(|chunk| !ids.insert(chunk.id)) {
+            found.push(Violation::Repeated { name: format!("chunk {}", chunk.id) });
         }
-    }
-
-    fn begin(&mut self, tensor: usize, step: Step, overwritten: Option<usize>) {
-        let Place::Pool(low) = self.places[tensor] else { return };
-        let size = self.size(tensor);
-        if size == 0 {
-            return;
-        }
-        let high = low.saturating_add(size).saturating_add(self.plan.padding);
-        // Inside the bytes of the content that it overwrites, it shares them in this step. That
-        // content guards them until then; if it lives on, the two overlap.
-        let shares = overwritten
-            .and_then(|overwritten| self.contents[self.content_of[overwritten]].as_ref())
-            .is_some_and(|old| old.low <= low && high <= old.high);
-        if !shares && low % self.plan.alignment.max(1) != 0 {
-            self.violations.push(Violation::Misaligned {
-                chunk: self.name(tensor),
-                offset: low,
-                alignment: self.plan.alignment,
-            });
-        }
-        let begin = if shares { step + 1 } else { step };
-        self.contents[tensor] = Some(Content { begin, end: step + 1, low, high });
-    }
-
-    /// An operator writes, or passes on, an output.
-    fn produce(&mut self, tensor: usize, step: Step) {
-        let Origin::Output { dependency, .. } = &self.sequence.tensors()[tensor].origin else {
-            return;
-        };
-        let mut overwritten = None;
-        match dependency {
-            Dependency::Fresh => {}
-            Dependency::Reads { input, offset } => {
-                if self.places[tensor] == self.places[input.index()].moved(*offset) {
-                    self.content_of[tensor] = self.content_of[input.index()];
-                    self.touch(tensor, step);
-                    return;
-                }
-            }
-            Dependency::Overwrites(overwrites) => {
-                for overwrite in overwrites {
-                    let input = overwrite.input.index();
-                    let expected = self.places[input].moved(overwrite.offset);
-                    if self.places[tensor] == expected && expected != Place::Nowhere {
-                        if overwrite.required || matches!(expected, Place::Pool(_)) {
-                            overwritten = Some(input);
-                        }
-                    } else if overwrite.required && self.size(tensor) > 0 {
-                        self.violations.push(Violation::RequiredOverwriteMissing {
-                            overwriter: self.name(tensor),
-                            overwritten: self.name(input),
-                        });
-                    }
-                }
-            }
-        }
-        if let (Place::Supplied(supplied, offset), None) = (self.places[tensor], overwritten) {
-            self.violations.push(Violation::NotSupplied {
-                tensor: self.name(tensor),
-                supplied: self.name(supplied.index()),
-                offset,
-            });
-        }
-        self.begin(tensor, step, overwritten);
-    }
-
-    /// Graph outputs, and the state of variables: weights, or what was required to replace them.
-    fn keep_to_the_end(&mut self) {
-        let steps = self.sequence.operators().len() as Step;
-        let tensors = self.sequence.tensors();
-        let mut state: Vec<bool> =
-            tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect();
-        for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
-            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
-                &tensors[output.index()].origin
-            else {
+        let mut holds: Vec<Option<&str>> = vec![None; self.plan.chunks.len()];
+        for (tensor, content) in self.in_pool() {
+            let Some(chunk) = self.chunk_of(tensor) else { continue };
+            let name = self.name(tensor);
+            if let Some(first) = holds[chunk].replace(name) {
+                found.push(Violation::SharedChunk {
+                    chunk: self.plan.chunks[chunk].name.to_string(),
+                    first: first.to_owned(),
+                    second: name.to_owned(),
+                });
                 continue;
-            };
-            for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
-                // An update of a view in place is one of what it shows.
-                let variable = self.content_of[overwrite.input.index()];
-                if state[variable] && tensors[output.index()].size == tensors[variable].size {
-                    state[variable] = false;
-                    state[output.index()] = true;
-                }
+            }
+            let size = self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+            self.compare(chunk, name, [size, content.written, content.end], &mut found);
+        }
+        for workspace in &self.workspaces {
+            let (step, chunk) = (workspace.step as Step, workspace.chunk);
+            holds[chunk] = Some(&workspace.name);
+            let size = self.sequence.operators()[workspace.step].workspace;
+            self.compare(chunk, &workspace.name, [size, step, step + 1], &mut found);
+        }
+        for (chunk, _) in self.plan.chunks.iter().zip(&holds).filter(|(_, holds)| holds.is_none()) {
+            found.push(Violation::EmptyChunk { chunk: chunk.name.to_string() });
+        }
+        // A view lies in the chunk of what it shows.
+        for tensor in 0..self.sequence.tensors().len() {
+            let shown = self.contents.shown[tensor];
+            if shown != tensor && self.places.chunks[tensor] != self.places.chunks[shown] {
+                found.push(Violation::WrongChunk {
+                    tensor: self.name(tensor).to_owned(),
+                    shown: self.name(shown).to_owned(),
+                });
             }
         }
-        let kept = (0..tensors.len()).filter(|&at| state[at]);
-        for at in kept.chain(self.sequence.outputs().iter().map(|output| output.index())) {
-            if let Some(content) = &mut self.contents[self.content_of[at]] {
-                content.end = content.end.max(steps);
-            }
-        }
-    }
-
-    /// Workspaces are chunks of their operator's step; then rule 2 for everything in the pool.
-    fn check_workspaces_and_overlaps(&mut self) {
-        let mut rectangles: Vec<Rectangle<'_>> = self
-            .contents
-            .iter()
-            .enumerate()
-            .filter_map(|(at, content)| {
-                let Content { begin, end, low, high } = content.clone()?;
-                let name = Cow::Borrowed(&*self.sequence.tensors()[at].name);
-                Some(Rectangle { name, begin, end, low, high })
-            })
-            .collect();
-        for workspace in places::workspaces(self.sequence, self.plan, &mut self.violations) {
-            let begin = workspace.step as Step;
-            rectangles.push(Rectangle {
-                name: Cow::Owned(workspace.name),
-                begin,
-                end: begin + 1,
-                low: workspace.low,
-                high: workspace.high,
-            });
-        }
-        let found = overlaps(&rectangles);
+        drop(holds);
         self.violations.extend(found);
     }
+
+    /// Compares the name, size, begin and end of a chunk with those of what it holds.
+    fn compare(
+        &self,
+        chunk: usize,
+        name: &str,
+        expected: [u64; 3],
+        violations: &mut Vec<Violation>,
+    ) {
+        let chunk = &self.plan.chunks[chunk];
+        // Without a name of its own a chunk is called by its id.
+        if *chunk.name != *name && !name.is_empty() {
+            let (chunk, holds) = (chunk.name.to_string(), name.to_owned());
+            violations.push(Violation::Misnamed { chunk, holds });
+        }
+        let found = [chunk.size, chunk.begin, chunk.end];
+        let fields = [Field::Size, Field::Begin, Field::End];
+        for ((field, expected), found) in fields.into_iter().zip(expected).zip(found) {
+            if expected != found {
+                let name = name.to_owned();
+                violations.push(Violation::Changed { name, field, expected, found });
+            }
+        }
+    }
+
+    /// A chunk overwrites another if its content does, and only then.
+    fn check_links(&mut self) {
+        let mut overwritten: Vec<Option<usize>> = vec![None; self.plan.chunks.len()];
+        for (tensor, content) in self.in_pool() {
+            if let (Some(chunk), Some(old)) = (self.chunk_of(tensor), content.overwrites) {
+                overwritten[chunk] = self.chunk_of(old);
+            }
+        }
+        let name = |chunk: usize| self.plan.chunks[chunk].name.to_string();
+        for (chunk, &expected) in overwritten.iter().enumerate() {
+            let stated = self.plan.chunks[chunk].overwrites.map(|(old, _)| old);
+            let stated = stated.filter(|&old| old < self.plan.chunks.len());
+            if let (Some(old), true) = (stated, stated != expected) {
+                let (overwriter, overwritten) = (name(chunk), name(old));
+                self.violations.push(Violation::OverwriteNotRequested { overwriter, overwritten });
+            }
+            if let (Some(old), None) = (expected, stated) {
+                let (overwriter, overwritten) = (name(chunk), name(old));
+                self.violations.push(Violation::LinkMissing { overwriter, overwritten });
+            }
+        }
+    }
+
+    /// Rule 2 for contents and workspaces, in the pool and in supplied tensors.
+    fn check_overlaps(&mut self) {
+        let contents = self.contents.of.iter().enumerate();
+        let mut rectangles: Vec<(Memory, Rectangle<'_>)> = contents
+            .filter_map(|(at, content)| {
+                let &Content { memory, begin, end, low, high, .. } = content.as_ref()?;
+                let name = Cow::Borrowed(self.name(at));
+                Some((memory, Rectangle { name, begin, end, low, high }))
+            })
+            .collect();
+        rectangles.extend(self.workspaces.iter().map(|workspace| {
+            let begin = workspace.step as Step;
+            let (low, high) = (workspace.interval.low, workspace.interval.high);
+            let name = Cow::Borrowed(&*workspace.name);
+            (workspace.interval.memory, Rectangle { name, begin, end: begin + 1, low, high })
+        }));
+        rectangles.sort_by_key(|(memory, _)| *memory);
+        let mut found = Vec::new();
+        for alike in rectangles.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
+            let alike: Vec<Rectangle<'_>> = alike.iter().map(|(_, one)| one.clone()).collect();
+            found.extend(overlaps(&alike));
+        }
+        self.violations.extend(found);
+    }
+
+    fn check_figures(&mut self) {
+        let contents = self.in_pool().map(|(tensor, content)| Life {
+            begin: content.begin,
+            end: content.end,
+            low: content.low.into(),
+            size: self.sequence.tensors()[tensor].size.unwrap_or(0),
+        });
+        let workspaces = self.workspaces.iter().map(|workspace| Life {
+            begin: workspace.step as Step,
+            end: workspace.step as Step + 1,
+            low: workspace.interval.low.into(),
+            size: workspace.interval.high - workspace.interval.low,
+        });
+        if self.plan.alignment.is_power_of_two() {
+            let steps = self.sequence.operators().len() as Step;
+            let counted = Counted::of_lives(self.plan, steps, contents.chain(workspaces));
+            let found = figures::check(self.plan, &[counted]);
+            self.violations.extend(found);
+        }
+    }
+}
+
+fn pool_only((_, content): &(usize, &Content)) -> bool {
+    content.memory == Memory::Pool
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::{Bytes, Step, verify::Violation};
 
-/// What a chunk or tensor occupies.
+/// The steps and bytes that a chunk or tensor occupies.
 #[derive(Clone, Debug)]
 pub(super) struct Rectangle<'a> {
     pub(super) name: Cow<'a, str>,
@@ -18,7 +18,7 @@ pub(super) struct Rectangle<'a> {
     pub(super) high: Bytes,
 }
 
-/// How many overlaps are listed at most: a plan with all offsets 0 has quadratically many.
+/// The most overlaps that are listed: a plan with all offsets 0 has quadratically many.
 pub(super) const OVERLAP_LIMIT: usize = 10_000;
 
 /// Every overlapping pair, as violations, up to a limit.
@@ -90,7 +90,7 @@ impl Tournament {
     }
 
     /// Visits the places below `reach` whose value is above `floor`, in order, until `visit` says
-    /// stop; tells whether it never did.
+    /// stop. Returns true if it never did.
     fn each_above(&self, reach: usize, floor: Bytes, mut visit: impl FnMut(usize) -> bool) -> bool {
         // Nodes to look into, with the first place and the number of places below them.
         let mut open = vec![(1, 0, self.leaves)];

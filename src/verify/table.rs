@@ -14,6 +14,7 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
+    check_objects(plan, &mut violations);
     let rectangles: Vec<Rectangle<'_>> =
         (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
     violations.extend(overlaps(&rectangles));
@@ -65,7 +66,7 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Rule 3, as far as the table alone can tell.
+/// Rule 3, as far as the table alone shows it.
 fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
@@ -108,6 +109,41 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
+/// Rule 6: shared objects lie one after another. A chunk that overwrites nothing lies where its
+/// object begins, an overwriter in the object of what it overwrites, and an object is as large as
+/// the largest of its chunks, rounded up to the alignment.
+fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
+    let mut begins = Vec::with_capacity(plan.objects.len());
+    let mut end: Bytes = 0;
+    for &size in &plan.objects {
+        begins.push(end);
+        end = end.saturating_add(size);
+    }
+    let mut needed = vec![0; plan.objects.len()];
+    for chunk in &plan.chunks {
+        let expected = match link(plan, chunk) {
+            _ if chunk.size == 0 || plan.objects.is_empty() => None,
+            Some((overwritten, _)) => plan.chunks[overwritten].object,
+            // Two objects without bytes may begin at one place.
+            None => chunk.object.filter(|&object| begins.get(object) == Some(&chunk.offset)),
+        };
+        let must_have_one = chunk.size > 0 && !plan.objects.is_empty();
+        if chunk.object != expected || (must_have_one && expected.is_none()) {
+            violations.push(Violation::WrongObject { chunk: chunk.name.to_string() });
+        }
+        if let (None, Some(object)) = (link(plan, chunk), expected) {
+            needed[object] = needed[object].max(padded(plan, chunk));
+        }
+    }
+    let sizes = plan.objects.iter().zip(needed).enumerate();
+    for (object, (&found, needed)) in sizes {
+        let expected = needed.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
+        if found != expected {
+            violations.push(Violation::WrongObjectSize { object, expected, found });
+        }
+    }
+}
+
 /// A chunk from which the links lead back to itself.
 fn cycle(plan: &Plan) -> Option<String> {
     // The walk in which a chunk was seen.
@@ -128,9 +164,9 @@ fn cycle(plan: &Plan) -> Option<String> {
     None
 }
 
-/// What a chunk occupies. An overwriter inside the chunk that it overwrites, in that chunk's last
-/// step, shares its bytes there; its own time begins one step later. The overwritten chunk guards
-/// the bytes until then.
+/// The steps and bytes that a chunk occupies. An overwriter inside the chunk that it overwrites, in
+/// that chunk's last step, shares its bytes there; its own time begins one step later. The
+/// overwritten chunk guards the bytes until then.
 fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));

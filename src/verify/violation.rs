@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Bytes, Step};
 
-/// A number that a plan states of a chunk or tensor.
+/// A field of a chunk or tensor in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Field {
@@ -26,7 +26,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// A number that a plan states of itself.
+/// A figure that a plan states about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Figure {
@@ -34,13 +34,13 @@ pub enum Figure {
     Steps,
     /// The first step at which most bytes are alive.
     PeakStep,
-    /// What one buffer per chunk would take.
+    /// The size of one buffer per chunk.
     NaiveSize,
-    /// What every plan needs.
+    /// The bytes that every plan needs.
     LowerBound,
-    /// What the offsets of roots are multiples of.
+    /// The alignment of the offsets of roots.
     Alignment,
-    /// What is added to every chunk.
+    /// The bytes added to every chunk.
     Padding,
 }
 
@@ -77,10 +77,10 @@ pub enum Violation {
         /// The byte after the highest shared one.
         high: Bytes,
     },
-    /// More overlaps than anybody wants to read; the rest is not listed.
+    /// More overlaps than are listed.
     #[error("more than {limit} overlaps; the others are not listed")]
     MoreOverlaps {
-        /// How many are listed.
+        /// The number listed.
         limit: usize,
     },
     /// An overwriter that is not where its link puts it.
@@ -135,13 +135,39 @@ pub enum Violation {
         /// A chunk of the circle.
         chunk: String,
     },
-    /// A link that nobody asked for.
+    /// A link that was not requested.
     #[error("nobody asked that '{overwriter}' overwrite '{overwritten}'")]
     OverwriteNotRequested {
         /// The overwriter.
         overwriter: String,
         /// The overwritten chunk.
         overwritten: String,
+    },
+    /// A chunk that is written over another, without a link that says so.
+    #[error("'{overwriter}' is written over '{overwritten}', and the plan does not say so")]
+    LinkMissing {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+    },
+    /// A tensor written over an input, although another tensor of the same operator shares the
+    /// bytes: an input, which would be destroyed while it is read, or a view that the operator puts
+    /// out.
+    #[error(
+        "'{overwriter}' is written over '{overwritten}', but '{other}' of the same operator shares the bytes [{low}, {high})"
+    )]
+    OverwriteOfAlias {
+        /// The overwriter.
+        overwriter: String,
+        /// The input that it is declared to overwrite.
+        overwritten: String,
+        /// The tensor that shares the bytes.
+        other: String,
+        /// The first shared byte.
+        low: Bytes,
+        /// The byte after the last shared one.
+        high: Bytes,
     },
     /// A required overwrite that the plan does not honour.
     #[error("'{overwriter}' must overwrite '{overwritten}', and does not")]
@@ -158,7 +184,7 @@ pub enum Violation {
         chunk: String,
         /// Where it lies, in bytes.
         offset: Bytes,
-        /// What the offset must be a multiple of.
+        /// The alignment in bytes.
         alignment: Bytes,
     },
     /// A chunk that ends above the pool.
@@ -196,7 +222,7 @@ pub enum Violation {
     Changed {
         /// The chunk or tensor.
         name: String,
-        /// What differs.
+        /// The field that differs.
         field: Field,
         /// What the input says.
         expected: u64,
@@ -219,17 +245,17 @@ pub enum Violation {
         /// Its pool size.
         pool_size: Bytes,
     },
-    /// A number that the plan states of itself and that is not so.
+    /// A figure of the plan that is wrong.
     #[error("the {figure} is {expected}, but the plan says {found}")]
     WrongFigure {
-        /// What it is of.
+        /// The figure.
         figure: Figure,
-        /// What was counted or asked for; all but steps and one buffer per chunk are least values.
+        /// The value counted or asked for. The bound, the alignment and the padding may be larger.
         expected: u64,
         /// What the plan says.
         found: u64,
     },
-    /// A plan that calls itself the smallest, with a lower bound that does not prove it.
+    /// A plan that claims to be the smallest, with a lower bound that does not prove it.
     #[error(
         "the plan says that no pool is smaller, but its lower bound {lower_bound} B is not its pool size {pool_size} B"
     )]
@@ -253,6 +279,63 @@ pub enum Violation {
         /// The chunk.
         chunk: String,
     },
+    /// A chunk that does not lie at the start of the shared object that the plan says, or not in
+    /// the object of the chunk that it overwrites.
+    #[error("'{chunk}' is not in the shared object that it should be in")]
+    WrongObject {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A shared object that is larger or smaller than the largest of its chunks.
+    #[error("shared object {object} needs {expected} B, but the plan says {found}")]
+    WrongObjectSize {
+        /// The object, by its place in the plan.
+        object: usize,
+        /// What the largest of its chunks needs, in bytes.
+        expected: Bytes,
+        /// What the plan says.
+        found: Bytes,
+    },
+    /// A supplied tensor outside the pool that should lie in it.
+    #[error("'{tensor}' was asked to lie in the pool, but the plan leaves it outside")]
+    NotInPool {
+        /// The input or weight.
+        tensor: String,
+    },
+    /// A chunk in which the operators write nothing.
+    #[error("no operator writes anything into chunk '{chunk}', and nothing supplied lies there")]
+    EmptyChunk {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A chunk that holds two tensors which are not views of each other.
+    #[error(
+        "chunk '{chunk}' holds both '{first}' and '{second}', and neither is a view of the other"
+    )]
+    SharedChunk {
+        /// The chunk.
+        chunk: String,
+        /// One tensor.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A chunk that is not called as what it holds.
+    #[error("chunk '{chunk}' holds '{holds}', and is not called so")]
+    Misnamed {
+        /// The chunk.
+        chunk: String,
+        /// The tensor, or the workspace of an operator.
+        holds: String,
+    },
+    /// A view that the plan puts into another chunk than what it is a view of.
+    #[error("tensor '{tensor}' is a view of '{shown}', but the plan says another chunk")]
+    WrongChunk {
+        /// The view.
+        tensor: String,
+        /// The tensor that it is a view of.
+        shown: String,
+    },
     /// A tensor placed in a supplied tensor that it neither views nor updates.
     #[error("tensor '{tensor}' may not lie at {offset} in '{supplied}'")]
     NotSupplied {
@@ -269,12 +352,12 @@ pub enum Violation {
         /// The overwriter of that chunk, or the tensor in it.
         user: String,
     },
-    /// A tensor of which some bytes are no longer, or not yet, there.
+    /// A tensor with bytes that were overwritten, or not yet written.
     #[error("'{tensor}' is not whole {when}: the bytes [{low}, {high}) of {memory} hold {holder}")]
     Lost {
         /// The tensor.
         tensor: String,
-        /// When this shows, such as `when step 3 ('relu') reads it`.
+        /// The moment of this, such as `when step 3 ('relu') reads it`.
         when: String,
         /// Where the bytes are: `the pool`, or a supplied tensor.
         memory: String,
@@ -282,19 +365,19 @@ pub enum Violation {
         low: Bytes,
         /// The byte after the last of them.
         high: Bytes,
-        /// Who wrote there last; `nothing` if nobody did.
+        /// The last writer there; `nothing` if the bytes were never written.
         holder: String,
     },
-    /// An operator that writes over an input of its own and is not declared to.
+    /// An operator that writes over one of its inputs without being declared to.
     #[error(
         "{operator} writes {output} over its input '{input}', bytes [{low}, {high}), and may not"
     )]
     WrittenOverInput {
         /// The step.
         operator: String,
-        /// What is written.
+        /// The output.
         output: String,
-        /// What is destroyed.
+        /// The input that is destroyed.
         input: String,
         /// The first of the bytes.
         low: Bytes,

@@ -3,6 +3,8 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub mod graphs;
+pub mod mutants;
+pub mod oracle;
 pub mod problems;
 pub mod properties;
 pub mod random;

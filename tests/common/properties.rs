@@ -34,7 +34,9 @@ pub fn is_impossible(error: &PlanError) -> bool {
     matches!(
         error,
         PlanError::Sequence(
-            SequenceError::RequiredOverwrite { .. } | SequenceError::OverwriteDoesNotFit { .. }
+            SequenceError::RequiredOverwrite { .. }
+                | SequenceError::RequiredOverwriteOfAlias { .. }
+                | SequenceError::OverwriteDoesNotFit { .. }
         )
     )
 }
@@ -52,18 +54,36 @@ pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool 
     true
 }
 
-/// A random sequence runs as planned, with all options of lowering; returns the number of plans made
-/// and the number asked for.
+/// Returns a planner with any strategy, and an alignment and a padding that are large now and then.
+fn random_planner(random: &mut Unstructured<'_>) -> Result<Planner<'static>> {
+    let strategy = *random.choose(Strategy::ALL)?;
+    let most = if random.ratio(1, 4)? { 12 } else { 4 };
+    let alignment = 1 << random.int_in_range(0..=most)?;
+    let padding = if random.ratio(1, 4)? { random.int_in_range(0..=70)? } else { 0 };
+    Ok(planner(strategy).alignment(alignment).padding(padding))
+}
+
+/// A random sequence runs as planned, with all options of lowering. Returns how many plans there
+/// were, and how many were asked for.
 pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize, usize)> {
     let Ok(sequence) = random_sequence(random, 12)? else { return Ok((0, 0)) };
-    let strategy = *random.choose(Strategy::ALL)?;
-    let alignment = 1 << random.int_in_range(0..=4)?;
-    let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-    let planner = planner(strategy).alignment(alignment).padding(padding);
+    let planner = random_planner(random)?;
     let planned = all_options()
         .filter(|&options| is_planned_rightly(&sequence, &planner.clone().lowering(options)))
         .count();
     Ok((planned, 16))
+}
+
+/// A random sequence, perhaps of many operators, runs as planned with some options of lowering. For
+/// fuzzers, which try other options in other runs.
+pub fn a_sequence_runs_as_planned(random: &mut Unstructured<'_>) -> Result<()> {
+    let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
+    let planner = random_planner(random)?.lowering(options);
+    let operators = *random.choose(&[6, 12, 48])?;
+    if let Ok(sequence) = random_sequence(random, operators)? {
+        is_planned_rightly(&sequence, &planner);
+    }
+    Ok(())
 }
 
 /// The same problem with other chunks, in the same order; requests of chunks that are gone go.
@@ -184,6 +204,9 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     coarse_plan.naive_size = plan.naive_size;
     coarse_plan.peak_step = plan.peak_step;
     coarse_plan.proven_optimal = false;
+    // Objects are as large as their alignment wants.
+    coarse_plan.objects.clear();
+    coarse_plan.chunks.iter_mut().for_each(|chunk| chunk.object = None);
     assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
 
     // Removing a chunk that takes part in no overwriting never adds live bytes.

@@ -1,7 +1,7 @@
-//! Random problems and operator sequences, and a slow check of plans.
+//! Random problems and operator sequences.
 
 use arbitrary::{Result, Unstructured};
-use memplan::{OpSequence, Operator, Output, Plan, Problem, SequenceError, problem::ChunkId};
+use memplan::{OpSequence, Operator, Output, Problem, SequenceError, problem::ChunkId};
 
 /// The ranges from which random problems are drawn.
 #[derive(Clone, Copy)]
@@ -47,8 +47,9 @@ pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Probl
 /// A tensor of a random sequence.
 struct Drawn {
     size: u64,
-    /// Its offset in the root of its chunk, and the size of that root, if views share and nothing is
-    /// copied.
+    /// The tensor that its chunk was made for, its offset in that chunk, and the size of that chunk,
+    /// if views share and nothing is copied.
+    chunk: usize,
     offset: u64,
     room: u64,
     /// A variable that was not updated yet.
@@ -56,7 +57,7 @@ struct Drawn {
 }
 
 /// An operator sequence with everything in it: inputs, weights and variables, views of views,
-/// in-place operators also on a part, required updates, several outputs, dead outputs, workspace,
+/// operators that read several views of the same bytes, in-place operators also on a part, required updates, several outputs, dead outputs, workspace,
 /// tensors without bytes, graph outputs of every kind, and sometimes a list that is not in
 /// execution order. Some sequences ask for what cannot be done, such as two updates of one state.
 pub fn random_sequence(
@@ -73,7 +74,7 @@ pub fn random_sequence(
         } else {
             sequence.input(format!("t{at}"), size);
         }
-        tensors.push(Drawn { size, offset: 0, room: size, variable });
+        tensors.push(Drawn { size, chunk: at, offset: 0, room: size, variable });
     }
     let mut list = Vec::new();
     for at in 0..random.int_in_range(1..=operators)? {
@@ -107,7 +108,14 @@ fn random_operator(
     let mut inputs: Vec<usize> = Vec::new();
     for _ in 0..random.int_in_range(0..=3)? {
         let first = if random.ratio(3, 4)? { tensors.len().saturating_sub(4) } else { 0 };
-        inputs.push(random.int_in_range(first..=tensors.len() - 1)?);
+        let input = random.int_in_range(first..=tensors.len() - 1)?;
+        inputs.push(input);
+        // Often another view of the same bytes, or of some of them.
+        if random.ratio(1, 4)? {
+            let is_alias = |&at: &usize| tensors[at].chunk == tensors[input].chunk;
+            let aliases: Vec<usize> = (0..tensors.len()).filter(is_alias).collect();
+            inputs.push(aliases[random.choose_index(aliases.len())?]);
+        }
     }
     // Names of operators need not be unique.
     let mut operator = Operator::new(format!("op{}", step % 7));
@@ -117,8 +125,8 @@ fn random_operator(
     }
     for _ in 0..[0, 1, 1, 1, 1, 2, 3][random.choose_index(7)?] {
         let name = format!("t{}", tensors.len());
-        let mut drawn = Drawn { size: random_size(random)?, offset: 0, room: 0, variable: false };
-        drawn.room = drawn.size;
+        let (size, chunk) = (random_size(random)?, tensors.len());
+        let mut drawn = Drawn { size, chunk, offset: 0, room: size, variable: false };
         let choice = if inputs.is_empty() { 0 } else { random.int_in_range(0..=9)? };
         let output = if choice < 3 {
             Output::new(name, drawn.size)
@@ -130,6 +138,7 @@ fn random_operator(
                 let offset = if whole { 0 } else { random.int_in_range(0..=over.size)? };
                 let rest = over.size - offset;
                 drawn.size = if whole { rest } else { random.int_in_range(0..=rest)? };
+                drawn.chunk = over.chunk;
                 (drawn.offset, drawn.room) = (over.offset + offset, over.room);
                 Output::new(name, drawn.size).reads_at(format!("t{input}"), offset)
             } else {
@@ -163,72 +172,4 @@ fn random_operator(
         operator = operator.output(output);
     }
     Ok(operator)
-}
-
-#[allow(dead_code, reason = "the fuzzers use another part")]
-/// Checks a plan by the definition, in O(n^2), without its links: chunks that share a byte in a step
-/// must be joined by overwriting.
-pub fn is_right_slowly(plan: &Plan) -> bool {
-    let bytes = |at: usize| {
-        let chunk = &plan.chunks[at];
-        let padding = if chunk.size > 0 { plan.padding } else { 0 };
-        (chunk.offset, chunk.offset + chunk.size + padding)
-    };
-    let mut overwriters = vec![0; plan.chunks.len()];
-    for (at, chunk) in plan.chunks.iter().enumerate() {
-        if let Some((old, offset)) = chunk.overwrites {
-            overwriters[old] += 1;
-            let inside = offset + chunk.size <= plan.chunks[old].size;
-            let placed = chunk.offset == plan.chunks[old].offset + offset;
-            if !inside || !placed || chunk.begin + 1 != plan.chunks[old].end || old == at {
-                return false;
-            }
-        } else if chunk.size > 0 && chunk.offset % plan.alignment != 0 {
-            return false;
-        }
-        if chunk.size > 0 && bytes(at).1 > plan.pool_size {
-            return false;
-        }
-    }
-    if overwriters.iter().any(|&count| count > 1) {
-        return false;
-    }
-    // Every chunk that a chunk overwrites, directly or not.
-    let below = |at: usize| {
-        let mut chain = Vec::new();
-        let mut next = plan.chunks[at].overwrites;
-        while let Some((old, _)) = next {
-            if chain.contains(&old) {
-                return None;
-            }
-            chain.push(old);
-            next = plan.chunks[old].overwrites;
-        }
-        Some(chain)
-    };
-    for first in 0..plan.chunks.len() {
-        let Some(first_below) = below(first) else { return false };
-        for second in first + 1..plan.chunks.len() {
-            let Some(second_below) = below(second) else { return false };
-            let (a, b) = (&plan.chunks[first], &plan.chunks[second]);
-            let (low, high) = (a.begin.max(b.begin), a.end.min(b.end));
-            // The overwriter's first step is the only one that they may share.
-            let newer = if first_below.contains(&second) {
-                Some(a)
-            } else if second_below.contains(&first) {
-                Some(b)
-            } else {
-                None
-            };
-            let low = newer.map_or(low, |newer| low.max(newer.begin + 1));
-            let ((a_low, a_high), (b_low, b_high)) = (bytes(first), bytes(second));
-            if a.size > 0 && b.size > 0 && low < high && a_low < b_high && b_low < a_high {
-                return false;
-            }
-        }
-    }
-    let roots =
-        plan.chunks.iter().enumerate().filter(|(_, c)| c.overwrites.is_none() && c.size > 0);
-    let top = roots.map(|(at, _)| bytes(at).1.next_multiple_of(plan.alignment)).max().unwrap_or(0);
-    top == plan.pool_size && plan.lower_bound <= plan.pool_size
 }

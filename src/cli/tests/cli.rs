@@ -268,6 +268,30 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
+/// The bytes alive are counted anew; what a search has proven above them cannot be.
+#[test]
+fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "optimal", "-o", &plan]).code, 0);
+    let run = memplan(&["verify", EXAMPLE, &plan]);
+    let expected = "right: 5 chunks and 6 tensors in a pool of 15.0 KiB (15 360 B), 1.071 x the lower \
+        bound, 14.0 KiB (14 336 B)\nclaimed, not checked: a search proved that no pool is smaller than \
+        15.0 KiB (15 360 B)\n";
+    assert_eq!((run.code, run.out.as_str()), (0, expected));
+}
+
+#[test]
+fn supplied_tensors_that_should_lie_in_the_pool_are_missed_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+    let run = memplan(&["verify", EXAMPLE, &plan, "--inputs"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let message = "was asked to lie in the pool, but the plan leaves it outside\n";
+    assert!(run.out.contains(message), "{}", run.out);
+}
+
 /// Only proven pools are called proven, and chunks keep their names.
 #[test]
 fn a_csv_plan_is_explained_with_the_figures_of_its_input() {

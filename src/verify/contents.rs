@@ -1,0 +1,247 @@
+//! The memory that a sequence needs, counted from its operators and the places of its tensors
+//! alone.
+//!
+//! A *content* is what an operator writes once: the output itself and the views that lie where it
+//! lies. It must stay untouched from the step that writes it to the last step that reads any of
+//! them. Chunks do not occur here.
+
+use crate::{
+    Bytes, OpSequence, Plan, Step,
+    sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
+    verify::{
+        Violation,
+        places::{Interval, Memory, Place},
+        sharing::Sharing,
+    },
+};
+
+/// The bytes that a content occupies, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) memory: Memory,
+    /// The step of the operator that writes it; 0 if it is supplied.
+    pub(super) written: Step,
+    /// The first step in which it has its bytes for itself: one later if it overwrites another.
+    pub(super) begin: Step,
+    /// The last step that reads it, plus 1.
+    pub(super) end: Step,
+    pub(super) low: Bytes,
+    /// The byte after the last, padding included.
+    pub(super) high: Bytes,
+    /// The content that it is written over, by the tensor that was written there.
+    pub(super) overwrites: Option<usize>,
+}
+
+/// All contents of a sequence.
+pub(super) struct Contents {
+    /// The tensor whose content a tensor shows: itself unless it is a view in place.
+    pub(super) shown: Vec<usize>,
+    /// By tensor that was written.
+    pub(super) of: Vec<Option<Content>>,
+}
+
+/// Counts the contents. Outputs that lie where their operators may not write are violations.
+pub(super) fn count(
+    sequence: &OpSequence,
+    plan: &Plan,
+    places: &[Place],
+    violations: &mut Vec<Violation>,
+) -> Contents {
+    let tensors = sequence.tensors().len();
+    let contents = Contents { shown: (0..tensors).collect(), of: vec![None; tensors] };
+    let mut counter = Counter { sequence, plan, places, contents, violations };
+    counter.walk();
+    counter.keep_to_the_end();
+    counter.contents
+}
+
+struct Counter<'a> {
+    sequence: &'a OpSequence,
+    plan: &'a Plan,
+    places: &'a [Place],
+    contents: Contents,
+    violations: &'a mut Vec<Violation>,
+}
+
+impl<'a> Counter<'a> {
+    fn name(&self, tensor: usize) -> String {
+        self.sequence.tensors()[tensor].name.to_string()
+    }
+
+    /// The bytes of a tensor. A weight of unknown size may have any number.
+    fn size(&self, tensor: usize) -> Bytes {
+        self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX)
+    }
+
+    /// Walks the operators: reads prolong contents, outputs begin them.
+    fn walk(&mut self) {
+        for (at, tensor) in self.sequence.tensors().iter().enumerate() {
+            if !matches!(tensor.origin, Origin::Output { .. }) {
+                self.begin(at, 0, None);
+            }
+        }
+        let sequence = self.sequence;
+        for (step, operator) in (0..).zip(sequence.operators()) {
+            for input in &operator.inputs {
+                self.touch(input.index(), step);
+            }
+            let mut sharing = None;
+            for output in &operator.outputs {
+                self.produce(output.index(), step, operator, &mut sharing);
+            }
+        }
+    }
+
+    /// A content is read in a step.
+    fn touch(&mut self, tensor: usize, step: Step) {
+        if let Some(content) = &mut self.contents.of[self.contents.shown[tensor]] {
+            content.end = content.end.max(step + 1);
+        }
+    }
+
+    fn begin(&mut self, tensor: usize, step: Step, overwritten: Option<usize>) {
+        let size = self.size(tensor);
+        let Some(Interval { memory, low, high }) = self.places[tensor].interval(size) else {
+            return;
+        };
+        let padding = if memory == Memory::Pool { self.plan.padding } else { 0 };
+        let high = high.saturating_add(padding);
+        // Inside the bytes of the content that it overwrites, it shares them in this step. That
+        // content guards them until then; if it lives on, the two overlap.
+        let overwrites = overwritten.map(|input| self.contents.shown[input]).filter(|&old| {
+            let old = self.contents.of[old].as_ref();
+            old.is_some_and(|old| old.memory == memory && old.low <= low && high <= old.high)
+        });
+        if memory == Memory::Pool {
+            if overwrites.is_none() && low % self.plan.alignment.max(1) != 0 {
+                self.violations.push(Violation::Misaligned {
+                    chunk: self.name(tensor),
+                    offset: low,
+                    alignment: self.plan.alignment,
+                });
+            }
+            if self.sequence.tensors()[tensor].size.is_none() {
+                let pool_size = self.plan.pool_size;
+                let chunk = self.name(tensor);
+                self.violations.push(Violation::OutsideThePool {
+                    chunk,
+                    offset: low,
+                    size,
+                    pool_size,
+                });
+            }
+        }
+        let begin = if overwrites.is_some() { step + 1 } else { step };
+        self.contents.of[tensor] =
+            Some(Content { memory, written: step, begin, end: step + 1, low, high, overwrites });
+    }
+
+    /// An operator writes, or passes on, an output.
+    fn produce(
+        &mut self,
+        tensor: usize,
+        step: Step,
+        operator: &OperatorNode,
+        sharing: &mut Option<Sharing<'a>>,
+    ) {
+        let sequence = self.sequence;
+        let Origin::Output { dependency, .. } = &sequence.tensors()[tensor].origin else {
+            return;
+        };
+        let mut overwritten = None;
+        match dependency {
+            Dependency::Fresh => {}
+            Dependency::Reads { input, offset } => {
+                if self.places[tensor].is_at(self.places[input.index()], *offset) {
+                    self.contents.shown[tensor] = self.contents.shown[input.index()];
+                    self.touch(tensor, step);
+                    return;
+                }
+            }
+            Dependency::Overwrites(overwrites) => {
+                overwritten = self.overwritten(tensor, overwrites, operator, sharing);
+            }
+        }
+        if let (Place::Supplied(supplied, offset), None) = (self.places[tensor], overwritten) {
+            self.violations.push(Violation::NotSupplied {
+                tensor: self.name(tensor),
+                supplied: self.name(supplied.index()),
+                offset,
+            });
+        }
+        self.begin(tensor, step, overwritten);
+    }
+
+    /// The input that an output is written over as declared, if it lies there. Not declared are the
+    /// other tensors that the operator uses; if such a tensor shares bytes with the output, that is
+    /// a violation, unless the output may be written over another input in the same place.
+    fn overwritten(
+        &mut self,
+        tensor: usize,
+        overwrites: &[Overwrite<TensorId>],
+        operator: &OperatorNode,
+        sharing: &mut Option<Sharing<'a>>,
+    ) -> Option<usize> {
+        let mut declared = Vec::new();
+        for &Overwrite { input, offset, required } in overwrites {
+            let expected = self.places[input.index()];
+            if self.places[tensor].is_at(expected, offset) {
+                if required || matches!(expected, Place::Pool(_)) {
+                    declared.push(input.index());
+                }
+            } else if required && self.size(tensor) > 0 {
+                self.violations.push(Violation::RequiredOverwriteMissing {
+                    overwriter: self.name(tensor),
+                    overwritten: self.name(input.index()),
+                });
+            }
+        }
+        let &first = declared.first()?;
+        let sharing =
+            sharing.get_or_insert_with(|| Sharing::of(self.sequence, operator, self.places));
+        let allowed = declared.iter().copied().find(|&input| sharing.allows(tensor, input));
+        if allowed.is_none()
+            && let Some((other, Interval { low, high, .. })) =
+                sharing.first_in_the_way(tensor, first)
+        {
+            self.violations.push(Violation::OverwriteOfAlias {
+                overwriter: self.name(tensor),
+                overwritten: self.name(first),
+                other: self.name(other),
+                low,
+                high,
+            });
+        }
+        Some(allowed.unwrap_or(first))
+    }
+
+    /// Graph outputs, and the state of variables: weights, or what was required to replace them.
+    fn keep_to_the_end(&mut self) {
+        let steps = self.sequence.operators().len() as Step;
+        let tensors = self.sequence.tensors();
+        let mut state: Vec<bool> =
+            tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect();
+        for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                &tensors[output.index()].origin
+            else {
+                continue;
+            };
+            for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+                // An update of a view in place is one of what it shows.
+                let variable = self.contents.shown[overwrite.input.index()];
+                if state[variable] && tensors[output.index()].size == tensors[variable].size {
+                    state[variable] = false;
+                    state[output.index()] = true;
+                }
+            }
+        }
+        let in_pool = |&at: &usize| matches!(self.places[at], Place::Pool(_));
+        let kept = (0..tensors.len()).filter(|&at| state[at]).filter(in_pool);
+        for at in kept.chain(self.sequence.outputs().iter().map(|output| output.index())) {
+            if let Some(content) = &mut self.contents.of[self.contents.shown[at]] {
+                content.end = content.end.max(steps);
+            }
+        }
+    }
+}

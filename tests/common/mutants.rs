@@ -1,0 +1,158 @@
+//! Plans changed in any of their fields, most often by a little.
+
+use arbitrary::{Result, Unstructured};
+use memplan::{Plan, TensorPlace};
+
+/// Names a field that a mutant changes, so that none is forgotten.
+pub const FIELDS: [&str; 22] = [
+    "pool_size",
+    "lower_bound",
+    "proven_optimal",
+    "naive_size",
+    "alignment",
+    "padding",
+    "steps",
+    "peak_step",
+    "objects",
+    "chunk.id",
+    "chunk.name",
+    "chunk.size",
+    "chunk.begin",
+    "chunk.end",
+    "chunk.offset",
+    "chunk.overwrites",
+    "chunk.object",
+    "chunks",
+    "tensor.name",
+    "tensor.size",
+    "tensor.place",
+    "tensors",
+];
+
+/// A number near another, or near nothing.
+fn near(random: &mut Unstructured<'_>, number: u64, most: u64) -> Result<u64> {
+    Ok(match random.int_in_range(0..=7)? {
+        0 | 1 => number + 1,
+        2 | 3 => number.saturating_sub(1),
+        4 => number + random.int_in_range(2..=16)?,
+        5 => number.saturating_sub(random.int_in_range(2..=16)?),
+        6 => 0,
+        _ => random.int_in_range(0..=most)?,
+    })
+}
+
+/// Changes one field of a plan, perhaps to what it was, or to something that is right as well.
+pub fn mutate(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<&'static str> {
+    let field = *random.choose(&FIELDS)?;
+    let pool = 2 * plan.pool_size + 2;
+    let number = |number: &mut u64, random: &mut Unstructured<'_>, most| -> Result<()> {
+        *number = near(random, *number, most)?;
+        Ok(())
+    };
+    match field {
+        "pool_size" => number(&mut plan.pool_size, random, pool)?,
+        "lower_bound" => number(&mut plan.lower_bound, random, pool)?,
+        "proven_optimal" => plan.proven_optimal ^= true,
+        "naive_size" => number(&mut plan.naive_size, random, pool)?,
+        "alignment" => plan.alignment = *random.choose(&[0, 1, 2, 3, 4, 8, 16])?,
+        "padding" => plan.padding = random.int_in_range(0..=4)?,
+        "steps" => number(&mut plan.steps, random, 20)?,
+        "peak_step" => number(&mut plan.peak_step, random, 20)?,
+        "objects" if !plan.objects.is_empty() => {
+            let at = random.choose_index(plan.objects.len())?;
+            number(&mut plan.objects[at], random, pool)?;
+        }
+        "tensors" | "tensor.name" | "tensor.size" | "tensor.place" if !plan.tensors.is_empty() => {
+            change_tensor(random, plan, field)?;
+        }
+        _ if !plan.chunks.is_empty() => change_chunk(random, plan, field)?,
+        _ => {}
+    }
+    Ok(field)
+}
+
+fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> Result<()> {
+    let count = plan.chunks.len();
+    let (at, other) = (random.choose_index(count)?, random.choose_index(count)?);
+    let pool = 2 * plan.pool_size + 2;
+    let (other_offset, other_name) = (plan.chunks[other].offset, plan.chunks[other].name.clone());
+    let objects = plan.objects.len();
+    let chunk = &mut plan.chunks[at];
+    match field {
+        "chunk.id" => chunk.id = near(random, chunk.id, 20)?,
+        "chunk.name" => chunk.name = if at == other { "other".into() } else { other_name },
+        "chunk.size" => chunk.size = near(random, chunk.size, pool)?,
+        "chunk.begin" => chunk.begin = near(random, chunk.begin, 20)?,
+        "chunk.end" => chunk.end = near(random, chunk.end, 20)?,
+        "chunk.offset" => match random.int_in_range(0..=3)? {
+            0 => chunk.offset = other_offset,
+            1 => chunk.offset += plan.alignment,
+            2 => (chunk.offset, plan.chunks[other].offset) = (other_offset, chunk.offset),
+            _ => chunk.offset = near(random, chunk.offset, pool)?,
+        },
+        "chunk.overwrites" => {
+            chunk.overwrites = match chunk.overwrites {
+                Some((old, offset)) if random.arbitrary()? => {
+                    Some((old, near(random, offset, pool)?))
+                }
+                Some(_) if random.arbitrary()? => None,
+                _ => {
+                    let offset = chunk.offset.saturating_sub(other_offset);
+                    Some((other, if random.arbitrary()? { offset } else { 0 }))
+                }
+            };
+        }
+        "chunk.object" => {
+            chunk.object =
+                if random.arbitrary()? { Some(random.int_in_range(0..=objects)?) } else { None };
+        }
+        // Which chunks there are; tensors and links say so by place.
+        _ => match random.int_in_range(0..=2)? {
+            0 => plan.chunks.push(plan.chunks[at].clone()),
+            1 => plan.chunks.swap(at, other),
+            _ => drop(plan.chunks.pop()),
+        },
+    }
+    Ok(())
+}
+
+fn change_tensor(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> Result<()> {
+    let count = plan.tensors.len();
+    let (at, other) = (random.choose_index(count)?, random.choose_index(count)?);
+    let pool = 2 * plan.pool_size + 2;
+    let other_tensor = plan.tensors[other].clone();
+    let chunk = random.int_in_range(0..=plan.chunks.len())?;
+    let tensor = &mut plan.tensors[at];
+    match field {
+        "tensor.name" => {
+            tensor.name = if at == other { "other".into() } else { other_tensor.name };
+        }
+        "tensor.size" => tensor.size = near(random, tensor.size, pool)?,
+        "tensor.place" => {
+            let offset = match tensor.place {
+                TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => offset,
+                TensorPlace::Nowhere => 0,
+            };
+            let moved = near(random, offset, pool)?;
+            tensor.place = match (random.int_in_range(0..=5)?, &tensor.place) {
+                (0, _) => TensorPlace::Nowhere,
+                (1, _) => other_tensor.place,
+                (2, _) => TensorPlace::Supplied { tensor: other_tensor.name, offset },
+                (3, TensorPlace::Pool { .. }) => TensorPlace::Pool { chunk, offset },
+                (_, TensorPlace::Supplied { tensor, .. }) => {
+                    TensorPlace::Supplied { tensor: tensor.clone(), offset: moved }
+                }
+                (_, TensorPlace::Pool { chunk, .. }) => {
+                    TensorPlace::Pool { chunk: *chunk, offset: moved }
+                }
+                (_, TensorPlace::Nowhere) => TensorPlace::Pool { chunk, offset: moved },
+            };
+        }
+        _ => match random.int_in_range(0..=2)? {
+            0 => plan.tensors.push(other_tensor),
+            1 => plan.tensors.swap(at, other),
+            _ => drop(plan.tensors.remove(at)),
+        },
+    }
+    Ok(())
+}

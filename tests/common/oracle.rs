@@ -1,0 +1,494 @@
+//! Is a plan right? Decided slowly, from the definition, step by step and byte by byte, to judge
+//! `memplan::verify` and whatever it accepts. For small sizes, lifetimes and pools only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memplan::{
+    OpSequence, Plan, Problem, TensorPlace,
+    problem::{ChunkId, Request},
+    sequence::{Dependency, Origin},
+};
+
+/// Bytes of some memory, one by one.
+type Bytes = BTreeSet<(Memory, u64)>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Memory {
+    Pool,
+    Supplied(usize),
+}
+
+/// What occupies bytes for some steps.
+#[derive(Clone, Debug)]
+struct Occupant {
+    begin: u64,
+    end: u64,
+    low: u64,
+    size: u64,
+    /// Which it is written over, and so shares bytes with in its first step.
+    over: Option<usize>,
+    bytes: Bytes,
+}
+
+impl Occupant {
+    fn new(plan: &Plan, memory: Memory, steps: (u64, u64), low: u64, size: u64) -> Self {
+        let padding = if memory == Memory::Pool && size > 0 { plan.padding } else { 0 };
+        let bytes = (low..low + size + padding).map(|byte| (memory, byte)).collect();
+        Self { begin: steps.0, end: steps.1, low, size, over: None, bytes }
+    }
+
+    /// Whether it needs its bytes for itself in a step.
+    fn owns(&self, step: u64) -> bool {
+        self.begin + u64::from(self.over.is_some()) <= step && step < self.end
+    }
+}
+
+/// Whether no two share a byte in a step, but for an overwriter in its first step.
+fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
+    for step in 0..steps {
+        let mut holders: BTreeMap<(Memory, u64), Vec<usize>> = BTreeMap::new();
+        for (at, occupant) in occupants.iter().enumerate() {
+            if occupant.begin <= step && step < occupant.end {
+                for &byte in &occupant.bytes {
+                    holders.entry(byte).or_default().push(at);
+                }
+            }
+        }
+        for holders in holders.values() {
+            for (&a, &b) in holders.iter().flat_map(|a| holders.iter().map(move |b| (a, b))) {
+                // In one step a chunk may be written over, and the overwriter as well.
+                let writes_over = |new: usize, old: usize| {
+                    let over =
+                        |at: &usize| occupants[*at].over.filter(|_| occupants[*at].begin == step);
+                    std::iter::successors(over(&new), over).any(|at| at == old)
+                };
+                if a != b && !writes_over(a, b) && !writes_over(b, a) {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+/// What a plan must say of itself: bytes for one buffer each, bytes alive at the peak, first step
+/// where they are.
+fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
+    let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
+    let in_pool = occupants.iter().filter(|one| one.size > 0);
+    let one_each = in_pool.clone().map(|one| align(one.size + plan.padding)).sum();
+    let (mut most, mut peak) = (0, 0);
+    for step in 0..steps {
+        let alive = in_pool.clone().filter(|one| one.owns(step));
+        let plain: u64 = alive.clone().map(|one| one.size + plan.padding).sum();
+        let cells: u64 =
+            alive.map(|one| align(one.low + one.size + plan.padding) - align(one.low)).sum();
+        let needed = align(plain).max(cells);
+        if needed > most {
+            (most, peak) = (needed, step);
+        }
+    }
+    (one_each, most, peak)
+}
+
+/// The pool, the alignment, links and objects of the table of chunks.
+fn table_is_right(plan: &Plan) -> bool {
+    let mut top = 0;
+    let mut overwriters = vec![0; plan.chunks.len()];
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        let padded = if chunk.size > 0 { chunk.size + plan.padding } else { 0 };
+        let Some(end) = chunk.offset.checked_add(padded) else { return false };
+        if chunk.size > 0 && end > plan.pool_size {
+            return false;
+        }
+        match chunk.overwrites {
+            None if chunk.size == 0 => {}
+            None if !chunk.offset.is_multiple_of(plan.alignment) => return false,
+            None => top = top.max(end),
+            Some((old, offset)) => {
+                let Some(overwritten) = plan.chunks.get(old) else { return false };
+                overwriters[old] += 1;
+                let inside = offset.saturating_add(chunk.size) <= overwritten.size;
+                let placed = chunk.offset == overwritten.offset.saturating_add(offset);
+                if !inside || !placed || chunk.begin + 1 != overwritten.end || old == at {
+                    return false;
+                }
+            }
+        }
+    }
+    // Nobody is overwritten twice, and no chain is a circle.
+    let mut in_chains = 0;
+    for root in (0..plan.chunks.len()).filter(|&at| plan.chunks[at].overwrites.is_none()) {
+        let mut member = Some(root);
+        while let Some(at) = member {
+            in_chains += 1;
+            let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|(old, _)| old);
+            member = (0..plan.chunks.len()).find(|new| overwrites(new) == Some(at));
+        }
+    }
+    overwriters.iter().all(|&count| count <= 1)
+        && in_chains == plan.chunks.len()
+        && top.next_multiple_of(plan.alignment) == plan.pool_size
+        && plan.lower_bound <= plan.pool_size
+        && (!plan.proven_optimal || plan.lower_bound == plan.pool_size)
+        && objects_are_right(plan)
+}
+
+fn objects_are_right(plan: &Plan) -> bool {
+    let begin = |object: usize| plan.objects[..object].iter().sum::<u64>();
+    let of_chunk = plan.chunks.iter().all(|chunk| match (chunk.object, chunk.overwrites) {
+        (None, _) => plan.objects.is_empty() || chunk.size == 0,
+        (Some(_), _) if chunk.size == 0 => false,
+        (Some(object), Some((old, _))) => {
+            object < plan.objects.len() && plan.chunks[old].object == Some(object)
+        }
+        (Some(object), None) => object < plan.objects.len() && chunk.offset == begin(object),
+    });
+    let size = |object: usize| {
+        let roots = plan.chunks.iter().filter(|c| c.overwrites.is_none() && c.size > 0);
+        let inside = roots.filter(|chunk| chunk.object == Some(object));
+        inside.map(|c| (c.size + plan.padding).next_multiple_of(plan.alignment)).max().unwrap_or(0)
+    };
+    of_chunk && (0..plan.objects.len()).all(|object| plan.objects[object] == size(object))
+}
+
+/// Whether a plan is right for a problem whose ids are positions.
+pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
+    if !plan.alignment.is_power_of_two()
+        || plan.alignment < problem.alignment()
+        || plan.padding < problem.padding()
+        || plan.chunks.len() != problem.len()
+    {
+        return false;
+    }
+    // Where in the plan a chunk of the problem stands.
+    let mut planned = BTreeMap::new();
+    for (at, chunk) in plan.chunks.iter().enumerate() {
+        if planned.insert(chunk.id, at).is_some() {
+            return false;
+        }
+    }
+    for id in problem.ids() {
+        let real = problem.chunk(id);
+        let Some(&at) = planned.get(&u64::from(id.0)) else { return false };
+        let chunk = &plan.chunks[at];
+        if (chunk.begin, chunk.end, chunk.size) != (real.begin, real.end, real.size) {
+            return false;
+        }
+    }
+    if !table_is_right(plan) {
+        return false;
+    }
+    let link = |id: ChunkId| {
+        let (old, offset) = plan.chunks[planned[&u64::from(id.0)]].overwrites?;
+        Some((plan.chunks[old].id, offset))
+    };
+    let wish = |request: &Request| Some((u64::from(request.overwritten.0), request.offset));
+    let wanted =
+        |id: ChunkId| problem.requests().iter().any(|r| r.overwriter == id && wish(r) == link(id));
+    let written = |request: &&Request| problem.chunk(request.overwriter).size > 0;
+    let mut required = problem.requests().iter().filter(|r| r.required).filter(written);
+    if problem.ids().any(|id| link(id).is_some() && !wanted(id))
+        || !required.all(|request| link(request.overwriter) == wish(request))
+    {
+        return false;
+    }
+    let occupant = |at: usize| {
+        let chunk = &plan.chunks[at];
+        let steps = (chunk.begin, chunk.end);
+        let mut occupant = Occupant::new(plan, Memory::Pool, steps, chunk.offset, chunk.size);
+        occupant.over = chunk.overwrites.map(|(old, _)| old);
+        occupant
+    };
+    let occupants: Vec<Occupant> = (0..plan.chunks.len()).map(occupant).collect();
+    // The links that the problem honours count as well as the plan's own.
+    let mut honoured: Vec<Occupant> = occupants.clone();
+    for id in problem.ids() {
+        let one = &mut honoured[planned[&u64::from(id.0)]];
+        one.over = problem.link(id).map(|link| planned[&u64::from(link.overwritten.0)]);
+        one.low = problem.place_in_chain(id).1;
+    }
+    let steps = problem.steps();
+    let counted = [figures(plan, &honoured, steps), figures(plan, &occupants, steps)];
+    plan.steps == steps
+        && counted.iter().any(|&(one_each, ..)| one_each == plan.naive_size)
+        && counted.iter().any(|&(_, most, _)| most <= plan.lower_bound)
+        && counted.iter().any(|&(.., peak)| peak == plan.peak_step)
+        && nobody_is_disturbed(&occupants, steps)
+}
+
+/// Where a tensor lies: its memory, its offset there, and its chunk.
+type Place = Option<(Memory, u64, Option<usize>)>;
+
+/// Where the plan puts every tensor, if it puts every tensor somewhere.
+fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
+    let tensors = sequence.tensors();
+    let find = |name: &str| tensors.iter().position(|tensor| &*tensor.name == name);
+    let mut places: Vec<Option<Place>> = vec![None; tensors.len()];
+    for planned in &plan.tensors {
+        let at = find(&planned.name)?;
+        let place = match &planned.place {
+            TensorPlace::Pool { chunk, .. } if *chunk >= plan.chunks.len() => return None,
+            _ if planned.size == 0 => None,
+            TensorPlace::Pool { chunk, offset } => Some((Memory::Pool, *offset, Some(*chunk))),
+            TensorPlace::Supplied { tensor, offset } => {
+                Some((Memory::Supplied(find(tensor)?), *offset, None))
+            }
+            TensorPlace::Nowhere => return None,
+        };
+        if tensors[at].size != Some(planned.size) || places[at].replace(place).is_some() {
+            return None;
+        }
+    }
+    let mut all = Vec::new();
+    for (at, place) in places.into_iter().enumerate() {
+        let supplied = !matches!(tensors[at].origin, Origin::Output { .. });
+        let own = Some((Memory::Supplied(at), 0, None));
+        all.push(match place {
+            Some(Some((Memory::Supplied(_), ..))) if supplied && place != Some(own) => return None,
+            Some(place) => place,
+            None if tensors[at].size == Some(0) => None,
+            None if supplied => own,
+            None => return None,
+        });
+    }
+    Some(all)
+}
+
+/// Whether a plan is right for a sequence in which all sizes are known.
+pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
+    if !plan.alignment.is_power_of_two() || !table_is_right(plan) {
+        return false;
+    }
+    let Some(places) = places(sequence, plan) else { return false };
+    let mut run = Run { sequence, plan, places, shown: Vec::new() };
+    run.shown = run.shown();
+    let Some(over) = run.over() else { return false };
+    let Some((occupants, holds)) = run.occupants(&over) else { return false };
+
+    // The table repeats what the chunks hold.
+    let mut ids = BTreeSet::new();
+    let holds_so = plan.chunks.iter().zip(&holds).all(|(chunk, holds)| {
+        let over = chunk.overwrites.map(|(old, _)| old);
+        let (name, size, steps) = (chunk.name.to_string(), chunk.size, (chunk.begin, chunk.end));
+        *holds == [Held { name, size, steps, over }] && ids.insert(chunk.id)
+    });
+    // Supplied memory counts in no figure.
+    let in_pool = |one: &&Occupant| one.bytes.iter().all(|byte| byte.0 == Memory::Pool);
+    let of_pool: Vec<Occupant> = occupants.iter().filter(in_pool).cloned().collect();
+    let steps = sequence.operators().len() as u64;
+    let (one_each, most, peak) = figures(plan, &of_pool, steps.max(1));
+    holds_so
+        && run.tensors_are_in_their_chunks()
+        && plan.steps == steps
+        && one_each == plan.naive_size
+        && most <= plan.lower_bound
+        && peak == plan.peak_step
+        && nobody_is_disturbed(&occupants, steps.max(1))
+}
+
+/// What a chunk holds.
+#[derive(Clone, Debug, PartialEq)]
+struct Held {
+    name: String,
+    size: u64,
+    steps: (u64, u64),
+    /// The chunk that it is written over.
+    over: Option<usize>,
+}
+
+/// A sequence that runs in the places of a plan.
+struct Run<'a> {
+    sequence: &'a OpSequence,
+    plan: &'a Plan,
+    places: Vec<Place>,
+    /// The tensor that was written where a tensor lies.
+    shown: Vec<usize>,
+}
+
+impl Run<'_> {
+    fn size(&self, tensor: usize) -> u64 {
+        self.sequence.tensors()[tensor].size.unwrap()
+    }
+
+    fn is_at(&self, tensor: usize, input: usize, offset: u64) -> bool {
+        match (self.places[tensor], self.places[input]) {
+            (Some((memory, at, _)), Some((other, base, _))) => {
+                (memory, at) == (other, base.saturating_add(offset))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_in(&self, tensor: usize, pool: bool) -> bool {
+        self.places[tensor].is_some_and(|place| (place.0 == Memory::Pool) == pool)
+    }
+
+    fn bytes(&self, tensor: usize) -> Bytes {
+        let Some((memory, low, _)) = self.places[tensor] else { return Bytes::new() };
+        (low..low + self.size(tensor)).map(|byte| (memory, byte)).collect()
+    }
+
+    fn shown(&self) -> Vec<usize> {
+        let tensors = self.sequence.tensors();
+        let mut shown: Vec<usize> = (0..tensors.len()).collect();
+        for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            if let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+                &tensors[output.index()].origin
+                && self.is_at(output.index(), input.index(), *offset)
+            {
+                shown[output.index()] = shown[input.index()];
+            }
+        }
+        shown
+    }
+
+    /// Each tensor lies inside its chunk, which is that of what it shows.
+    fn tensors_are_in_their_chunks(&self) -> bool {
+        (0..self.places.len()).all(|at| match self.places[at] {
+            Some((Memory::Pool, offset, Some(chunk))) => {
+                let shown = self.places[self.shown[at]].and_then(|place| place.2);
+                let holder = &self.plan.chunks[chunk];
+                shown == Some(chunk)
+                    && holder.offset <= offset
+                    && offset + self.size(at) <= holder.offset + holder.size
+            }
+            _ => true,
+        })
+    }
+
+    /// For each output the tensor that it is written over, as declared; `None` if some output lies
+    /// where it may not.
+    fn over(&self) -> Option<Vec<Option<usize>>> {
+        let mut over: Vec<Option<usize>> = vec![None; self.places.len()];
+        for operator in self.sequence.operators() {
+            for output in operator.outputs.iter().map(|output| output.index()) {
+                let Origin::Output { dependency, .. } = &self.sequence.tensors()[output].origin
+                else {
+                    return None;
+                };
+                let mut declared = Vec::new();
+                if let Dependency::Overwrites(overwrites) = dependency {
+                    for overwrite in overwrites {
+                        let input = overwrite.input.index();
+                        let in_place = self.is_at(output, input, overwrite.offset);
+                        if in_place && (overwrite.required || self.is_in(output, true)) {
+                            declared.push(input);
+                        }
+                        if overwrite.required && !in_place && self.size(output) > 0 {
+                            return None;
+                        }
+                    }
+                }
+                if declared.is_empty() {
+                    if self.is_in(output, false) && self.shown[output] == output {
+                        return None;
+                    }
+                    continue;
+                }
+                // Rule d: what else the operator uses.
+                let written = self.bytes(output);
+                let is_harmless = |input: usize| {
+                    let others = operator.inputs.iter().map(|other| other.index());
+                    let mut others = others.filter(|&other| other != input);
+                    let views = operator.outputs.iter().map(|view| view.index());
+                    let mut views = views.filter(|&view| self.shown[view] != view);
+                    others.all(|other| {
+                        let bytes = self.bytes(other);
+                        bytes == written || bytes.is_disjoint(&written)
+                    }) && views.all(|view| self.bytes(view).is_disjoint(&written))
+                };
+                if !declared.iter().any(|&input| is_harmless(input)) {
+                    return None;
+                }
+                over[output] = Some(self.shown[declared[0]]);
+            }
+        }
+        Some(over)
+    }
+
+    /// What must last to the end: graph outputs, and the newest state of variables in the pool.
+    fn kept(&self) -> Vec<usize> {
+        let tensors = self.sequence.tensors();
+        let mut state: Vec<bool> = tensors.iter().map(|t| t.origin == Origin::Weight).collect();
+        for output in self.sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+            let output = output.index();
+            let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                &tensors[output].origin
+            else {
+                continue;
+            };
+            for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+                let variable = self.shown[overwrite.input.index()];
+                if state[variable] && self.size(variable) == self.size(output) {
+                    state[variable] = false;
+                    state[output] = true;
+                }
+            }
+        }
+        let mut kept: Vec<usize> =
+            (0..tensors.len()).filter(|&at| state[at] && self.is_in(at, true)).collect();
+        kept.extend(self.sequence.outputs().iter().map(|output| self.shown[output.index()]));
+        kept
+    }
+
+    /// The first step of a tensor that was written, and the step after the last in which an operator
+    /// uses it or a view of it.
+    fn steps(&self, written: usize, kept: &[usize]) -> (u64, u64) {
+        let operators = self.sequence.operators();
+        let begin = match self.sequence.tensors()[written].origin {
+            Origin::Output { step, .. } => step,
+            _ => 0,
+        };
+        let uses = |step: &usize| {
+            let mut used = operators[*step].inputs.iter().chain(&operators[*step].outputs);
+            used.any(|used| self.shown[used.index()] == written)
+        };
+        let last = (0..operators.len()).filter(uses).max().unwrap_or(begin);
+        let end = if kept.contains(&written) { (last + 1).max(operators.len()) } else { last + 1 };
+        (begin as u64, end as u64)
+    }
+
+    /// Everything that occupies memory, and what each chunk holds.
+    fn occupants(&self, over: &[Option<usize>]) -> Option<(Vec<Occupant>, Vec<Vec<Held>>)> {
+        let kept = self.kept();
+        let mut occupants: Vec<Occupant> = Vec::new();
+        let mut of_tensor: Vec<Option<usize>> = vec![None; self.places.len()];
+        let mut holds: Vec<Vec<Held>> = vec![Vec::new(); self.plan.chunks.len()];
+        for at in (0..self.places.len()).filter(|&at| self.shown[at] == at) {
+            let Some((memory, low, chunk)) = self.places[at] else { continue };
+            let steps = self.steps(at, &kept);
+            let mut new = Occupant::new(self.plan, memory, steps, low, self.size(at));
+            let old = over[at].and_then(|old| Some((old, of_tensor[old]?)));
+            let old = old.filter(|&(_, old)| new.bytes.is_subset(&occupants[old].bytes));
+            new.over = old.map(|(_, old)| old);
+            if let Some(chunk) = chunk {
+                if new.over.is_none() && !low.is_multiple_of(self.plan.alignment) {
+                    return None;
+                }
+                let name = self.sequence.tensors()[at].name.to_string();
+                let over = old.and_then(|(old, _)| self.places[old]?.2);
+                holds[chunk].push(Held { name, size: self.size(at), steps, over });
+            }
+            of_tensor[at] = Some(occupants.len());
+            occupants.push(new);
+        }
+        for (step, operator) in self.sequence.operators().iter().enumerate() {
+            if operator.workspace == 0 {
+                continue;
+            }
+            let name = format!("{}.workspace", self.sequence.operator_name(step));
+            let (step, size) = (step as u64, operator.workspace);
+            let holds_tensor = |at: usize| self.places.iter().flatten().any(|p| p.2 == Some(at));
+            let is_it = |at: &usize| {
+                let chunk = &self.plan.chunks[*at];
+                (&*chunk.name, chunk.begin) == (&*name, step) && !holds_tensor(*at)
+            };
+            let at = (0..self.plan.chunks.len()).rev().find(is_it)?;
+            let (low, steps) = (self.plan.chunks[at].offset, (step, step + 1));
+            occupants.push(Occupant::new(self.plan, Memory::Pool, steps, low, size));
+            holds[at].push(Held { name, size, steps, over: None });
+        }
+        Some((occupants, holds))
+    }
+}

@@ -1,0 +1,175 @@
+//! Plans changed in any field are called wrong exactly when a slow count, byte by byte and step by
+//! step, calls them wrong.
+//!
+//! Each test says on standard error how many changes it made. They run for longer with
+//! `MEMPLAN_MUTATION_MS`, in milliseconds.
+
+#![cfg(feature = "files")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{
+    mutants::{FIELDS, mutate},
+    oracle::{is_right_for_problem, is_right_for_sequence},
+    properties::all_options,
+    random::{Wild, random_problem, random_sequence},
+};
+use memplan::{
+    Planner, Strategy,
+    verify::{Field, Violation, execute_sequence, verify_problem, verify_sequence},
+};
+
+/// How many changes of each field there were, and how many of them in plans that were wrong.
+#[derive(Default)]
+struct Tally {
+    fields: BTreeMap<&'static str, (usize, usize)>,
+    right: usize,
+    wrong: usize,
+}
+
+impl Tally {
+    fn count(&mut self, fields: &[&'static str], is_right: bool) {
+        for field in fields {
+            let (tried, wrong) = self.fields.entry(field).or_default();
+            *tried += 1;
+            *wrong += usize::from(!is_right);
+        }
+        self.right += usize::from(is_right);
+        self.wrong += usize::from(!is_right);
+    }
+
+    /// Every field was changed so that a plan was wrong; some changes were harmless.
+    fn check(&self, fields: impl Iterator<Item = &'static str>) {
+        eprintln!("{} mutants are right and {} wrong: {:?}", self.right, self.wrong, self.fields);
+        for field in fields {
+            let &(tried, wrong) = self.fields.get(field).unwrap_or(&(0, 0));
+            assert!(wrong > 0, "of {tried} changes of {field} none made a plan wrong");
+        }
+        assert!(self.right > 0);
+    }
+}
+
+/// How long a test makes mutants, in milliseconds.
+fn budget() -> u64 {
+    std::env::var("MEMPLAN_MUTATION_MS").map_or(4_000, |text| text.parse().unwrap())
+}
+
+/// The mutants once changed places, links and the pool only.
+#[test]
+fn mutants_of_plans_of_problems() {
+    let mut tally = Tally::default();
+    arbtest::arbtest(|random| {
+        let wild = Wild { chunks: 8, steps: 8, size: 12, alignment: true };
+        let problem = random_problem(random, wild)?;
+        let strategy = *random.choose(Strategy::ALL)?;
+        let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
+        assert!(is_right_for_problem(&problem, &plan), "{problem:#?}\n{plan:#?}");
+        for _ in 0..8 {
+            let mut mutant = plan.clone();
+            let mut fields = vec![mutate(random, &mut mutant)?];
+            if random.ratio(1, 4)? {
+                fields.push(mutate(random, &mut mutant)?);
+            }
+            let violations = verify_problem(&problem, &mutant);
+            let is_right = is_right_for_problem(&problem, &mutant);
+            assert_eq!(
+                violations.is_empty(),
+                is_right,
+                "{fields:?}: {problem:#?}\n{mutant:#?}\n{violations:#?}"
+            );
+            tally.count(&fields, is_right);
+        }
+        Ok(())
+    })
+    .budget_ms(budget());
+    // A problem knows no tensors, and chunks are found by id.
+    let unchecked = |field: &&str| field.starts_with("tensor") || *field == "chunk.name";
+    tally.check(FIELDS.into_iter().filter(|field| !unchecked(field)));
+}
+
+/// No test changed lifetimes, bounds, steps and links of plans of sequences, so nothing showed that
+/// `verify` believed what the plan says of them.
+#[test]
+fn mutants_of_plans_of_sequences() {
+    let mut tally = Tally::default();
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
+        let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
+        let strategy = *random.choose(Strategy::ALL)?;
+        let alignment = 1 << random.int_in_range(0..=3)?;
+        let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
+        let planner = Planner::new().strategy(strategy).lowering(options);
+        let planner = planner.alignment(alignment).padding(padding);
+        let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
+        assert!(is_right_for_sequence(&sequence, &plan), "{sequence:#?}\n{plan:#?}");
+        for _ in 0..12 {
+            let mut mutant = plan.clone();
+            let mut fields = vec![mutate(random, &mut mutant)?];
+            if random.ratio(1, 4)? {
+                fields.push(mutate(random, &mut mutant)?);
+            }
+            let violations = verify_sequence(&sequence, &mutant);
+            let is_right = is_right_for_sequence(&sequence, &mutant);
+            assert_eq!(
+                violations.is_empty(),
+                is_right,
+                "{fields:?}: {sequence:#?}\n{mutant:#?}\n{violations:#?}"
+            );
+            // What a framework would do with a right plan works.
+            let executed = execute_sequence(&sequence, &mutant);
+            assert!(
+                executed.is_empty() || !is_right,
+                "{fields:?}: {sequence:#?}\n{mutant:#?}\n{executed:#?}"
+            );
+            tally.count(&fields, is_right);
+        }
+        Ok(())
+    })
+    .budget_ms(budget());
+    tally.check(FIELDS.into_iter());
+}
+
+/// Of 1 078 such edits 663 once passed.
+#[test]
+fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
+    let mut edits = 0;
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
+        let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
+        let planner = Planner::new().strategy(Strategy::Pushdown).lowering(options);
+        let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
+        for at in 0..plan.chunks.len() {
+            for edit in 0..5 {
+                let mut edited = plan.clone();
+                let chunk = &mut edited.chunks[at];
+                match edit {
+                    0 => chunk.begin += 1,
+                    1 => chunk.begin = chunk.begin.wrapping_sub(1),
+                    2 => chunk.end += 1,
+                    3 => chunk.end -= 1,
+                    _ => chunk.end += 1_000,
+                }
+                let violations = verify_sequence(&sequence, &edited);
+                let is_lifetime = |violation: &Violation| {
+                    matches!(violation, Violation::Changed { field: Field::Begin | Field::End, .. })
+                };
+                // A workspace is known by its step.
+                let is_workspace = |violation: &Violation| {
+                    matches!(violation, Violation::Missing { .. })
+                        && edited.chunks[at].name.ends_with(".workspace")
+                };
+                assert!(
+                    violations.iter().any(|v| is_lifetime(v) || is_workspace(v)),
+                    "{sequence:#?}\n{edited:#?}\n{violations:#?}"
+                );
+                edits += 1;
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(budget() / 4);
+    eprintln!("{edits} edits of lifetimes");
+    assert!(edits > 1_000);
+}
