@@ -1,9 +1,9 @@
-//! The simulation as data: what each event did to the memory queue, for pictures and for those who
+//! The simulation as data: how each event changed the memory queue, for pictures and for readers who
 //! want to look inside.
 //!
-//! An event changes one place of the memory queue only: what lies between two used blocks. So it is
-//! told as these two and the blocks that lie between them afterwards, and a walk over the events
-//! costs no more than the simulation did.
+//! An event changes one place of the memory queue only: the blocks between two used ones. So an event
+//! holds these two and the blocks that lie between them afterwards, and a walk over the events costs
+//! no more than the simulation did.
 
 use std::cmp::Reverse;
 
@@ -12,6 +12,7 @@ use crate::{
     planner::{
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
+            action::Action,
             memory_queue::{BlockKey, Content, MemoryQueue},
             simulate::Simulator,
         },
@@ -20,44 +21,12 @@ use crate::{
     problem::ChunkId,
 };
 
-/// What an event does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// The block of a chunk becomes free.
-    Free,
-    /// A chunk gets a new block at the top.
-    Append,
-    /// A chunk gets a free block of its size.
-    Fit,
-    /// A chunk gets the low end of a free block.
-    Split,
-    /// A chunk gets a free block that was too small, and grew.
-    Grow,
-    /// A chunk gets its part of the block of the chunk that it overwrites.
-    Overwrite,
-}
-
-impl Action {
-    /// As traces and pictures call it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Append => "alloc (append)",
-            Self::Fit => "alloc (fit)",
-            Self::Split => "alloc (split)",
-            Self::Grow => "alloc (grow)",
-            Self::Overwrite => "alloc_overwrite",
-        }
-    }
-}
-
-/// Who has a block.
+/// The holder of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A chunk.
     Chunk(ChunkId),
-    /// Nobody: the block stands in the free queue.
+    /// No chunk: the block is in the free queue.
     Free {
         /// The end of the chunk that gave the block up or was placed beside it.
         stamp: Step,
@@ -72,7 +41,7 @@ pub enum Holder {
 pub struct Block {
     /// In bytes, padding included.
     pub size: Bytes,
-    /// Who has it.
+    /// The chunk that holds it, or its place in the free queue.
     pub holder: Holder,
 }
 
@@ -80,11 +49,11 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// When.
+    /// The step in which it happens.
     pub step: Step,
-    /// What.
+    /// Its effect.
     pub action: Action,
-    /// Whom it is done for.
+    /// The chunk that is freed or placed.
     pub chunk: ChunkId,
     /// The nearest used block below; `None` for the floor. An alloc puts it into the chunk's front
     /// space.
@@ -92,11 +61,11 @@ pub struct Event {
     /// The nearest used block above; `None` for the end of the queue. An alloc puts the chunk into
     /// its front space.
     pub above: Option<ChunkId>,
-    /// What lies between the two after the event, from the bottom up; at most three blocks.
+    /// The blocks between these two after the event, from the bottom up; at most three.
     pub blocks: Vec<Block>,
 }
 
-/// Simulates and tells every event, in order.
+/// Simulates and returns every event, in order.
 #[must_use]
 pub fn events(problem: &Problem) -> Vec<Event> {
     let order = ChunkOrder::new(problem);
@@ -156,7 +125,7 @@ impl Recorder<'_> {
             side.filter(|&side| matches!(queue.get(side).content, Content::Free(_)))
         };
         let around = [free(queue.below(block)), Some(block), free(queue.above(block))];
-        let told = |key: BlockKey| {
+        let shown = |key: BlockKey| {
             let block = queue.get(key);
             let holder = match block.content {
                 Content::Used(rank) => Holder::Chunk(self.order.id(rank)),
@@ -170,7 +139,7 @@ impl Recorder<'_> {
             chunk: self.order.id(chunk),
             below: used(MemoryQueue::below),
             above: used(MemoryQueue::above),
-            blocks: around.into_iter().flatten().map(told).collect(),
+            blocks: around.into_iter().flatten().map(shown).collect(),
         });
     }
 }

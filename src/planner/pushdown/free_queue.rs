@@ -11,7 +11,7 @@ use btree_slab::{
     generic::map::{BTreeExt, BTreeExtMut},
 };
 
-use crate::{Bytes, Step, planner::pushdown::memory_queue::BlockKey};
+use crate::{Bytes, Step};
 
 /// Where a free block stands in the queue: size ascending, stamp descending, age ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,33 +23,38 @@ pub(super) struct FreeRank {
     pub(super) age: u64,
 }
 
-/// The free blocks in the order in which `alloc` prefers them.
-#[derive(Default)]
-pub(super) struct FreeQueue {
-    blocks: BTreeMap<FreeRank, BlockKey>,
+/// The free blocks, by their keys in the memory queue, in the order in which `alloc` prefers them.
+pub(super) struct FreeQueue<Key> {
+    blocks: BTreeMap<FreeRank, Key>,
     /// The age of the next block.
     next_age: u64,
 }
 
-impl FreeQueue {
+impl<Key> Default for FreeQueue<Key> {
+    fn default() -> Self {
+        Self { blocks: BTreeMap::new(), next_age: 0 }
+    }
+}
+
+impl<Key: Copy> FreeQueue<Key> {
     pub(super) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Adds a block and tells its rank, by which it is found again.
-    pub(super) fn insert(&mut self, size: Bytes, stamp: Step, block: BlockKey) -> FreeRank {
+    /// Adds a block and returns its rank, by which it is found again.
+    pub(super) fn insert(&mut self, size: Bytes, stamp: Step, block: Key) -> FreeRank {
         let rank = FreeRank { size, stamp: Reverse(stamp), age: self.next_age };
         self.next_age += 1;
         self.blocks.insert(rank, block);
         rank
     }
 
-    pub(super) fn remove(&mut self, rank: FreeRank) -> Option<BlockKey> {
+    pub(super) fn remove(&mut self, rank: FreeRank) -> Option<Key> {
         self.blocks.remove(&rank)
     }
 
     /// Takes out the first block of at least this size.
-    pub(super) fn take_at_least(&mut self, size: Bytes) -> Option<BlockKey> {
+    pub(super) fn take_at_least(&mut self, size: Bytes) -> Option<Key> {
         let least = FreeRank { size, stamp: Reverse(Step::MAX), age: 0 };
         let address = match self.blocks.address_of(&least) {
             Ok(address) | Err(address) => self.blocks.normalize(address)?,
@@ -59,13 +64,13 @@ impl FreeQueue {
     }
 
     /// Takes out the last block: one of the largest.
-    pub(super) fn take_last(&mut self) -> Option<BlockKey> {
+    pub(super) fn take_last(&mut self) -> Option<Key> {
         self.blocks.pop_last().map(|(_, block)| block)
     }
 }
 
 /// The sizes of the free blocks, smallest first.
-impl fmt::Display for FreeQueue {
+impl<Key: Copy> fmt::Display for FreeQueue<Key> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 16;
         f.write_str("[")?;
@@ -84,23 +89,21 @@ impl fmt::Display for FreeQueue {
 mod tests {
     use std::collections::BTreeMap;
 
-    use slotmap::SlotMap;
-
     use super::*;
 
     /// The same random steps on the queue and on the standard map.
     #[test]
     fn the_free_queue_does_what_the_standard_map_does() {
         arbtest::arbtest(|random| {
-            let mut keys: SlotMap<BlockKey, ()> = SlotMap::with_key();
+            let mut keys = 0..;
             let mut queue = FreeQueue::default();
-            let mut model: BTreeMap<FreeRank, BlockKey> = BTreeMap::new();
+            let mut model: BTreeMap<FreeRank, u32> = BTreeMap::new();
             while !random.is_empty() {
                 match random.int_in_range(0..=9)? {
                     0..=4 => {
                         let size = random.int_in_range(1..=64)?;
                         let stamp = random.int_in_range(0..=8)?;
-                        let key = keys.insert(());
+                        let Some(key) = keys.next() else { break };
                         let rank = queue.insert(size, stamp, key);
                         assert_eq!(model.insert(rank, key), None);
                     }

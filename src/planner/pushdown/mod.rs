@@ -2,7 +2,7 @@
 //!
 //! **Idea.** Replay the run with an allocator whose memory is elastic: `simulate` keeps only the
 //! *order* of blocks and lets a free block grow where it stands, so nothing is ever too small.
-//! What it records is who came to lie directly below whom, the front space. `offsets` then lets
+//! It records which chunk came to lie directly below which, the front space. `offsets` then lets
 //! every chain sink down until it rests on its front space.
 //!
 //! **Cost.** O(n log n) time and O(n) memory for n chunks; no recursion.
@@ -14,6 +14,7 @@
 //! **Source.** `MegEngine`'s static memory allocator, `PUSHDOWN` (2020); spec 4 and 5. The offsets
 //! equal the original's, ties included.
 
+mod action;
 mod events;
 mod free_queue;
 mod memory_queue;
@@ -22,7 +23,8 @@ mod simulate;
 
 use tracing::debug;
 
-pub use events::{Action, Block, Event, Holder, Queues, events};
+pub use action::Action;
+pub use events::{Block, Event, Holder, Queues, events};
 
 use crate::{
     Problem,

@@ -8,7 +8,7 @@ use crate::{
     planner::{
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
-            events::Action,
+            action::Action,
             free_queue::FreeQueue,
             memory_queue::{BlockKey, Content, MemoryQueue},
         },
@@ -35,7 +35,7 @@ pub(super) struct Simulator<'a> {
     order: &'a ChunkOrder<'a>,
     pub(super) step: Step,
     pub(super) memory: MemoryQueue,
-    free: FreeQueue,
+    free: FreeQueue<BlockKey>,
     /// The block of each chunk that is alive and not yet overwritten.
     blocks: Vec<Option<BlockKey>>,
     front_space: Vec<Above>,
