@@ -16,7 +16,7 @@ pub mod import;
 mod input;
 pub mod lower;
 pub mod networks;
-mod plan;
+pub mod plan;
 pub mod planner;
 pub mod problem;
 pub mod report;
@@ -24,7 +24,10 @@ pub mod sequence;
 pub mod verify;
 
 pub use input::{Input, InputRef};
-pub use plan::{Plan, PlannedChunk, PlannedTensor, TensorPlace};
+pub use plan::{
+    InputMemory, Location, OutputMemory, Placement, PlacementError, Plan, PlannedChunk,
+    PlannedTensor, StepMemory, TensorPlace,
+};
 pub use planner::{Layout, PlanError, Planner, Strategy};
 pub use problem::{Problem, ProblemError};
 pub use sequence::{OpSequence, Operator, Output, SequenceError};

@@ -138,11 +138,11 @@ fn build(
     let mut problem = Problem::builder();
     problem.at_least_steps(sequence.operators().len() as u64);
     let mut ids = vec![None; places.chunks.len()];
-    for (index, chunk) in places.chunks.iter().enumerate() {
+    let names = places.names(sequence);
+    for (index, (chunk, name)) in places.chunks.iter().zip(names).enumerate() {
         if outside(ChunkId::from_index(index)).is_none() {
             let lifetime = chunk.begin..chunk.end;
-            ids[index] =
-                Some(problem.named_chunk(places.name(sequence, index), lifetime, chunk.size));
+            ids[index] = Some(problem.named_chunk(name, lifetime, chunk.size));
         }
     }
     for request in links.honoured() {

@@ -93,12 +93,16 @@ impl Places {
         }
     }
 
-    /// The name of a chunk: its tensor's, or its operator's with `.workspace`.
-    pub(super) fn name(&self, sequence: &OpSequence, chunk: usize) -> Box<str> {
-        match self.chunks[chunk].source {
-            Source::Tensor(tensor) => sequence.tensor(tensor).name.clone(),
-            Source::Workspace(step) => format!("{}.workspace", sequence.operator_name(step)).into(),
-        }
+    /// The names of the chunks: those of their tensors and workspaces.
+    pub(super) fn names(&self, sequence: &OpSequence) -> Vec<Box<str>> {
+        let mut workspaces = sequence.workspace_names();
+        let sources = self.chunks.iter().map(|chunk| chunk.source);
+        sources
+            .map(|source| match source {
+                Source::Tensor(tensor) => sequence.tensor(tensor).name.clone(),
+                Source::Workspace(step) => workspaces[step].take().unwrap_or_default(),
+            })
+            .collect()
     }
 }
 

@@ -2,9 +2,11 @@
 
 #[cfg(feature = "serde")]
 mod file;
+mod placement;
 
 #[cfg(feature = "serde")]
-pub use file::PlanFile;
+pub use file::{ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
+pub use placement::{InputMemory, Location, OutputMemory, Placement, PlacementError, StepMemory};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,

@@ -232,7 +232,7 @@ impl Names {
                 outputs.push(id);
             }
         }
-        Ok(OpSequence { operators, tensors: self.tensors, outputs })
+        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids })
     }
 }
 

@@ -34,6 +34,8 @@ pub use file::{
     TensorEntry,
 };
 
+use std::collections::{HashMap, HashSet};
+
 use crate::Bytes;
 
 /// The index of a tensor in its [`OpSequence`].
@@ -110,6 +112,8 @@ pub struct OpSequence {
     tensors: Vec<Tensor>,
     /// Tensors that must survive the whole sequence; no repeats.
     outputs: Vec<TensorId>,
+    /// The tensors by name; a function of `tensors`.
+    ids: HashMap<Box<str>, TensorId>,
 }
 
 impl OpSequence {
@@ -135,6 +139,30 @@ impl OpSequence {
     #[must_use]
     pub fn tensor(&self, tensor: TensorId) -> &Tensor {
         &self.tensors[tensor.index()]
+    }
+
+    /// The id of a tensor, by its name.
+    #[must_use]
+    pub fn tensor_id(&self, name: &str) -> Option<TensorId> {
+        self.ids.get(name).copied()
+    }
+
+    /// What to call the workspaces, by step: `conv.workspace` for that of `conv`. Where a tensor or
+    /// an earlier workspace has that name already, the step is added, so that names are unique.
+    #[must_use]
+    pub fn workspace_names(&self) -> Vec<Option<Box<str>>> {
+        let mut given: HashSet<Box<str>> = HashSet::new();
+        let mut names = Vec::with_capacity(self.operators.len());
+        for (step, operator) in self.operators.iter().enumerate() {
+            names.push((operator.workspace > 0).then(|| {
+                let mut name: Box<str> = format!("{}.workspace", self.operator_name(step)).into();
+                while self.ids.contains_key(&name) || !given.insert(name.clone()) {
+                    name = format!("{name}.{step}").into();
+                }
+                name
+            }));
+        }
+        names
     }
 
     /// The graph outputs, which live to the end of the sequence.

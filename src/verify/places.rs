@@ -200,11 +200,12 @@ pub(super) fn workspaces(
         .map(|(at, chunk)| ((&*chunk.name, chunk.begin), at))
         .collect();
     let mut workspaces = Vec::new();
+    let mut names = sequence.workspace_names();
     for (step, operator) in sequence.operators().iter().enumerate() {
         if operator.workspace == 0 {
             continue;
         }
-        let name = format!("{}.workspace", sequence.operator_name(step));
+        let name = names[step].take().unwrap_or_default().to_string();
         let planned = chunks.get(&(&*name, step as Step)).copied();
         let planned = planned.filter(|&chunk| plan.chunks[chunk].size >= operator.workspace);
         let planned = planned.and_then(|chunk| {

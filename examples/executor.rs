@@ -1,0 +1,205 @@
+//! A small executor: a residual network with a concatenation, run twice, once with a buffer for
+//! every tensor and once in the pool that memplan planned. Both give the same bits.
+//!
+//! ```sh
+//! cargo run --example executor
+//! ```
+
+use std::{collections::HashMap, error::Error};
+
+use memplan::{
+    InputMemory, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
+};
+
+/// Images are square, and every tensor has this many pixels a channel.
+const SIDE: usize = 8;
+const PIXELS: usize = SIDE * SIDE;
+
+/// What an operator computes, and of which tensors.
+enum Kernel {
+    /// A 3 x 3 convolution with padding 1, as a product with patches that are copied together.
+    Conv {
+        weights: Vec<f32>,
+    },
+    Relu,
+    Add,
+    /// The channels of all inputs, one after another.
+    Concat,
+}
+
+impl Kernel {
+    /// Computes an output that shares memory with no input.
+    fn run(&self, inputs: &[&[f32]], output: &mut [f32], workspace: &mut [f32]) {
+        match self {
+            Self::Conv { weights } => convolve(inputs[0], weights, output, workspace),
+            Self::Relu => {
+                output.copy_from_slice(inputs[0]);
+                relu(output);
+            }
+            Self::Add => {
+                output.copy_from_slice(inputs[0]);
+                add(output, inputs[1]);
+            }
+            Self::Concat => {
+                let mut rest = output;
+                for input in inputs {
+                    let (part, behind) = rest.split_at_mut(input.len());
+                    part.copy_from_slice(input);
+                    rest = behind;
+                }
+            }
+        }
+    }
+
+    /// Computes an output over an input; `other` is the input that lies elsewhere, if there is one.
+    fn run_in_place(&self, memory: &mut [f32], other: Option<&[f32]>) {
+        match (self, other) {
+            (Self::Relu, _) => relu(memory),
+            (Self::Add, Some(other)) => add(memory, other),
+            // x + x
+            (Self::Add, None) => memory.iter_mut().for_each(|x| *x += *x),
+            (Self::Conv { .. } | Self::Concat, _) => unreachable!("they never ask to overwrite"),
+        }
+    }
+}
+
+fn relu(memory: &mut [f32]) {
+    for x in memory {
+        *x = x.max(0.0);
+    }
+}
+
+fn add(memory: &mut [f32], other: &[f32]) {
+    for (x, other) in memory.iter_mut().zip(other) {
+        *x += other;
+    }
+}
+
+fn convolve(input: &[f32], weights: &[f32], output: &mut [f32], patches: &mut [f32]) {
+    let channels = input.len() / PIXELS;
+    let patch = 9 * channels;
+    for (at, patch) in patches.chunks_exact_mut(patch).enumerate() {
+        let (row, column) = (at / SIDE, at % SIDE);
+        for (k, value) in patch.iter_mut().enumerate() {
+            let (channel, y, x) = (k / 9, row + k / 3 % 3, column + k % 3);
+            let inside = (1..=SIDE).contains(&y) && (1..=SIDE).contains(&x);
+            *value = if inside { input[channel * PIXELS + (y - 1) * SIDE + x - 1] } else { 0.0 };
+        }
+    }
+    for (output, weights) in output.chunks_exact_mut(PIXELS).zip(weights.chunks_exact(patch)) {
+        for (pixel, patch) in output.iter_mut().zip(patches.chunks_exact(patch)) {
+            *pixel = patch.iter().zip(weights).map(|(a, b)| a * b).sum();
+        }
+    }
+}
+
+/// A network: what memplan sees of it, and the kernels in the same order.
+struct Network {
+    sequence: OpSequence,
+    kernels: Vec<Kernel>,
+}
+
+/// So many numbers that repeat after some, from 0.
+fn numbers(count: usize, period: u8) -> impl Iterator<Item = f32> {
+    (0..period).map(f32::from).cycle().take(count)
+}
+
+fn network() -> Result<Network, Box<dyn Error>> {
+    let bytes = |channels: usize| (4 * channels * PIXELS) as u64;
+    let conv = |from: usize, to: usize| Kernel::Conv {
+        weights: numbers(9 * from * to, 7).map(|x| 0.1 * x - 0.3).collect(),
+    };
+    let operator = |name: &str, inputs: &[&str], output: Output| {
+        Operator::new(name).inputs(inputs.iter().copied()).output(output)
+    };
+    let (four, eight) = (bytes(4), bytes(8));
+    let patches = |channels: usize| 9 * bytes(channels);
+    let operators = [
+        (operator("conv1", &["image"], Output::new("a", four)).workspace(patches(3)), conv(3, 4)),
+        (operator("relu1", &["a"], Output::new("b", four).overwrites("a")), Kernel::Relu),
+        (operator("conv2", &["b"], Output::new("c", four)).workspace(patches(4)), conv(4, 4)),
+        (
+            operator("add", &["b", "c"], Output::new("d", four).overwrites("c").overwrites("b")),
+            Kernel::Add,
+        ),
+        (operator("relu2", &["d"], Output::new("e", four).overwrites("d")), Kernel::Relu),
+        (operator("concat", &["b", "e"], Output::new("f", eight)), Kernel::Concat),
+        (operator("conv3", &["f"], Output::new("y", four)).workspace(patches(8)), conv(8, 4)),
+    ];
+    let mut sequence = OpSequence::builder();
+    sequence.input("image", bytes(3)).output("y");
+    let mut kernels = Vec::new();
+    for (operator, kernel) in operators {
+        sequence.operator(operator);
+        kernels.push(kernel);
+    }
+    Ok(Network { sequence: sequence.build()?, kernels })
+}
+
+/// A buffer for every tensor.
+fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
+    let mut values: HashMap<TensorId, Vec<f32>> = HashMap::new();
+    let elements = |bytes: u64| usize::try_from(bytes / 4).unwrap_or(usize::MAX);
+    values.extend(network.sequence.tensor_id("image").map(|id| (id, image.to_vec())));
+    for (operator, kernel) in network.sequence.operators().iter().zip(&network.kernels) {
+        let output = operator.outputs[0];
+        let size = network.sequence.tensor(output).size.unwrap_or(0);
+        let mut result = vec![0.0; elements(size)];
+        let inputs: Vec<&[f32]> = operator.inputs.iter().map(|input| &*values[input]).collect();
+        kernel.run(&inputs, &mut result, &mut vec![0.0; elements(operator.workspace)]);
+        values.insert(output, result);
+    }
+    network.sequence.outputs().iter().flat_map(|output| values[output].clone()).collect()
+}
+
+/// Everything in one pool.
+fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Box<dyn Error>> {
+    let plan = Planner::new().alignment(64).plan(&network.sequence)?;
+    assert!(memplan::verify::verify_sequence(&network.sequence, &plan).is_empty());
+    let placement = plan.placement(&network.sequence)?;
+    let mut pool = vec![f32::NAN; usize::try_from(plan.pool_size)?.div_ceil(4)];
+    for (step, kernel) in network.kernels.iter().enumerate() {
+        let mut memory = placement.memory(step, &mut pool)?;
+        let inputs: Vec<&[f32]> = memory
+            .inputs
+            .iter()
+            .filter_map(|input| match input {
+                InputMemory::Slice(slice) => Some(*slice),
+                InputMemory::Supplied { .. } => Some(image),
+                InputMemory::InOutput { .. } => None,
+            })
+            .collect();
+        match &mut memory.outputs[0] {
+            OutputMemory::Fresh(output) => kernel.run(&inputs, output, memory.workspace),
+            OutputMemory::InPlace { memory, .. } => {
+                kernel.run_in_place(memory, inputs.first().copied());
+            }
+            OutputMemory::View | OutputMemory::Supplied { .. } => {}
+        }
+    }
+    let output = plan.offset("y").ok_or("the output lies in the pool")?;
+    let start = usize::try_from(output / 4)?;
+    Ok((pool[start..start + 4 * PIXELS].to_vec(), pool.len()))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let network = network()?;
+    let image: Vec<f32> = numbers(3 * PIXELS, 11).map(|x| x - 5.0).collect();
+    let apart = run_apart(&network, &image);
+    let (in_pool, elements) = run_in_pool(&network, &image)?;
+    assert_eq!(apart, in_pool);
+    println!(
+        "{} operators in a pool of {} bytes, bit for bit",
+        network.kernels.len(),
+        4 * elements
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_pool_holds_what_separate_buffers_hold() {
+        super::main().unwrap();
+    }
+}

@@ -1,0 +1,566 @@
+//! A plan beside its sequence: where an executor finds the memory of each step.
+
+use std::{mem, ops::Range};
+
+use crate::{
+    Bytes, OpSequence, Plan, Step, TensorPlace,
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// Where the tensors and workspaces of a sequence lie, by [`TensorId`] and by step. Made by
+/// [`Plan::placement`]; every answer takes O(1), and [`memory`](Self::memory) hands out slices.
+#[derive(Clone, Debug)]
+pub struct Placement<'a> {
+    sequence: &'a OpSequence,
+    pool_size: Bytes,
+    /// By [`TensorId`].
+    tensors: Vec<Location>,
+    /// By step.
+    workspaces: Vec<Option<Range<Bytes>>>,
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// In these bytes of the pool.
+    Pool(Range<Bytes>),
+    /// In the memory of a supplied tensor: its own, or that of the one that it is a view of.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+    /// Nowhere: it has no bytes.
+    Nowhere,
+}
+
+/// Why a plan does not serve its sequence, or a step cannot get its memory as slices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// A tensor of the plan that the sequence does not have.
+    #[error("the plan places tensor '{tensor}', which the sequence does not have")]
+    UnknownTensor {
+        /// Its name.
+        tensor: String,
+    },
+    /// A tensor or workspace that the plan does not place, or not with all its bytes.
+    #[error("'{name}' needs {size} B, and the plan places {found} B")]
+    Size {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The bytes needed.
+        size: Bytes,
+        /// The bytes placed; 0 if it is missing.
+        found: Bytes,
+    },
+    /// Something that sticks out of the pool.
+    #[error("'{name}' ends outside the pool of {pool_size} B")]
+    OutsideThePool {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The bytes of the pool.
+        pool_size: Bytes,
+    },
+    /// A pool that is smaller than planned.
+    #[error("the pool has {found} B, and the plan needs {pool_size} B")]
+    PoolTooSmall {
+        /// The bytes needed.
+        pool_size: Bytes,
+        /// The bytes given.
+        found: Bytes,
+    },
+    /// A place that does not begin or end between two elements.
+    #[error("'{name}' does not consist of whole elements of {element} B")]
+    Elements {
+        /// The tensor, or the workspace of an operator.
+        name: String,
+        /// The bytes of an element.
+        element: usize,
+    },
+    /// What a step writes shares bytes with something else that it uses.
+    #[error("operator '{operator}' writes '{written}' into the bytes of '{other}'")]
+    Shared {
+        /// The operator.
+        operator: String,
+        /// An output or a workspace.
+        written: String,
+        /// Another output, or an input that the output may not be written over.
+        other: String,
+    },
+}
+
+/// The memory of one step, in the order of its operator's inputs and outputs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StepMemory<'p, T> {
+    /// What the operator reads.
+    pub inputs: Vec<InputMemory<'p, T>>,
+    /// What it writes.
+    pub outputs: Vec<OutputMemory<'p, T>>,
+    /// Its scratch memory; empty if it needs none.
+    pub workspace: &'p mut [T],
+}
+
+/// The memory of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputMemory<'p, T> {
+    /// In the pool, apart from all that the operator writes.
+    Slice(&'p [T]),
+    /// In the memory of an output that is written over it, at these elements of that memory.
+    InOutput {
+        /// The place of the output in the list of outputs.
+        output: usize,
+        /// The elements.
+        range: Range<usize>,
+    },
+    /// Outside the pool, in the memory of a supplied tensor.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+}
+
+/// The memory of an output.
+#[derive(Debug, PartialEq, Eq)]
+pub enum OutputMemory<'p, T> {
+    /// Memory that no input shares.
+    Fresh(&'p mut [T]),
+    /// Memory that holds inputs when the step begins, each said to be
+    /// [in this output](InputMemory::InOutput), and the output when it ends.
+    InPlace {
+        /// The inputs and the output.
+        memory: &'p mut [T],
+        /// The elements of the output.
+        range: Range<usize>,
+    },
+    /// A view: its bytes are those of an input, and nothing is to be written.
+    View,
+    /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// Bytes from its start.
+        offset: Bytes,
+    },
+}
+
+/// Elements of the pool that a step may write.
+struct Region {
+    /// The output, or the inputs that it is written over and the output.
+    range: Range<usize>,
+    /// The elements of the output or workspace alone.
+    written: Range<usize>,
+    /// The place in the list of outputs; the workspace has none.
+    output: Option<usize>,
+}
+
+impl Plan {
+    /// Finds every tensor and workspace of the sequence that this is a plan of. Takes O(n); keep the
+    /// answer for the whole run.
+    ///
+    /// # Errors
+    ///
+    /// If the plan lacks a tensor or a workspace, or places one with fewer bytes or outside the pool.
+    /// Whether two of them are in each other's way is for [`verify`](mod@crate::verify) to say.
+    pub fn placement<'a>(&self, sequence: &'a OpSequence) -> Result<Placement<'a>, PlacementError> {
+        let pool_size = self.pool_size;
+        let mut placed: Vec<Option<Location>> = vec![None; sequence.tensors().len()];
+        let mut holds_tensor = vec![false; self.chunks.len()];
+        let find = |name: &str| {
+            let unknown = || PlacementError::UnknownTensor { tensor: name.to_owned() };
+            sequence.tensor_id(name).ok_or_else(unknown)
+        };
+        for planned in &self.tensors {
+            let id = find(&planned.name)?;
+            let size = sequence.tensor(id).size.unwrap_or(planned.size);
+            if size != planned.size {
+                let (name, found) = (planned.name.to_string(), planned.size);
+                return Err(PlacementError::Size { name, size, found });
+            }
+            placed[id.index()] = Some(match &planned.place {
+                TensorPlace::Pool { chunk, offset } => {
+                    if let Some(holds) = holds_tensor.get_mut(*chunk) {
+                        *holds = true;
+                    }
+                    Location::Pool(in_pool(pool_size, *offset, size, || planned.name.to_string())?)
+                }
+                TensorPlace::Supplied { tensor, offset } => {
+                    Location::Supplied { tensor: find(tensor)?, offset: *offset }
+                }
+                TensorPlace::Nowhere => Location::Nowhere,
+            });
+        }
+        let mut tensors = Vec::with_capacity(placed.len());
+        for (at, (tensor, location)) in sequence.tensors().iter().zip(placed).enumerate() {
+            let size = tensor.size.unwrap_or(0);
+            let produced = matches!(tensor.origin, Origin::Output { .. });
+            tensors.push(match location {
+                None | Some(Location::Nowhere) if produced && size > 0 => {
+                    let name = tensor.name.to_string();
+                    return Err(PlacementError::Size { name, size, found: 0 });
+                }
+                None if produced => Location::Nowhere,
+                None => Location::Supplied { tensor: TensorId::from_index(at), offset: 0 },
+                Some(location) => location,
+            });
+        }
+        let workspaces = self.workspaces(sequence, &holds_tensor)?;
+        Ok(Placement { sequence, pool_size, tensors, workspaces })
+    }
+
+    /// By step: the chunks that hold no tensor.
+    fn workspaces(
+        &self,
+        sequence: &OpSequence,
+        holds_tensor: &[bool],
+    ) -> Result<Vec<Option<Range<Bytes>>>, PlacementError> {
+        let mut chunks = vec![None; sequence.operators().len()];
+        for (chunk, _) in self.chunks.iter().zip(holds_tensor).filter(|&(_, &holds)| !holds) {
+            let step = usize::try_from(chunk.begin).ok().and_then(|step| chunks.get_mut(step));
+            if let Some(step) = step {
+                *step = Some(chunk);
+            }
+        }
+        let needed = sequence.operators().iter().map(|operator| operator.workspace);
+        needed
+            .zip(chunks)
+            .enumerate()
+            .map(|(step, (size, chunk))| {
+                let name = || format!("the workspace of {}", sequence.operator_name(step));
+                match chunk {
+                    _ if size == 0 => Ok(None),
+                    Some(chunk) if chunk.size >= size => {
+                        in_pool(self.pool_size, chunk.offset, size, name).map(Some)
+                    }
+                    _ => {
+                        let found = chunk.map_or(0, |chunk| chunk.size);
+                        Err(PlacementError::Size { name: name(), size, found })
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// The chunk that an operator works in while it runs; looks through the plan. A
+    /// [`placement`](Self::placement) answers at once.
+    #[must_use]
+    pub fn workspace(&self, step: Step) -> Option<&crate::PlannedChunk> {
+        let holds = |at: usize| {
+            let in_it = |place: &TensorPlace| matches!(place, TensorPlace::Pool { chunk, .. } if *chunk == at);
+            self.tensors.iter().any(|tensor| in_it(&tensor.place))
+        };
+        let mut chunks = self.chunks.iter().enumerate();
+        let found = chunks.find(|&(at, chunk)| chunk.begin == step && !holds(at));
+        found.map(|(_, chunk)| chunk).filter(|_| !self.tensors.is_empty())
+    }
+}
+
+fn in_pool(
+    pool_size: Bytes,
+    offset: Bytes,
+    size: Bytes,
+    name: impl Fn() -> String,
+) -> Result<Range<Bytes>, PlacementError> {
+    match offset.checked_add(size).filter(|&end| end <= pool_size) {
+        Some(end) => Ok(offset..end),
+        None => Err(PlacementError::OutsideThePool { name: name(), pool_size }),
+    }
+}
+
+impl Placement<'_> {
+    /// Where a tensor of the sequence lies.
+    ///
+    /// # Panics
+    ///
+    /// If the id is of another sequence that has more tensors.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> &Location {
+        &self.tensors[id.index()]
+    }
+
+    /// Where a tensor lies, by its name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Location> {
+        self.sequence.tensor_id(name).map(|id| self.tensor(id))
+    }
+
+    /// The bytes of the pool that the operator of a step works in; `None` if it needs none.
+    #[must_use]
+    pub fn workspace(&self, step: usize) -> Option<Range<Bytes>> {
+        self.workspaces.get(step).cloned().flatten()
+    }
+
+    /// The memory of one step: slices of the pool for its inputs, its outputs and its workspace. The
+    /// pool may consist of any elements, such as `f32`, of which all places are multiples. Offsets
+    /// count from the start of the pool, so it is the caller who aligns that.
+    ///
+    /// An output that is written over inputs gets one slice with them, since no two can borrow the
+    /// same bytes.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, OutputMemory, Planner};
+    ///
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("conv").output(Output::new("a", 8)))
+    ///     .operator(Operator::new("relu").inputs(["a"]).output(Output::new("b", 8).overwrites("a")))
+    ///     .output("b")
+    ///     .build()?;
+    /// let plan = Planner::new().plan(&sequence)?;
+    /// let placement = plan.placement(&sequence)?;
+    /// let mut pool = [-1.0_f32; 2];
+    /// let mut relu = placement.memory(1, &mut pool)?;
+    /// let OutputMemory::InPlace { memory, .. } = &mut relu.outputs[0] else { panic!() };
+    /// memory.iter_mut().for_each(|x| *x = x.max(0.0));
+    /// assert_eq!(pool, [0.0, 0.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the pool is smaller than planned, a place is not one of whole elements, or the operator
+    /// writes into the bytes of an input that it may not destroy, or twice into the same.
+    ///
+    /// # Panics
+    ///
+    /// If the sequence has no such step.
+    pub fn memory<'p, T>(
+        &self,
+        step: usize,
+        pool: &'p mut [T],
+    ) -> Result<StepMemory<'p, T>, PlacementError> {
+        let found = mem::size_of_val(pool) as Bytes;
+        if found < self.pool_size {
+            return Err(PlacementError::PoolTooSmall { pool_size: self.pool_size, found });
+        }
+        let operator = &self.sequence.operators()[step];
+        let inputs: Vec<Option<Range<usize>>> = operator
+            .inputs
+            .iter()
+            .map(|&input| self.in_elements::<T>(input))
+            .collect::<Result<_, _>>()?;
+        let mut regions = self.regions::<T>(step)?;
+        for region in &mut regions {
+            self.take_inputs(step, &inputs, region)?;
+        }
+        regions.sort_unstable_by_key(|region| region.range.start);
+        for pair in regions.windows(2) {
+            if let [first, second] = pair
+                && first.range.end > second.range.start
+            {
+                return Err(PlacementError::Shared {
+                    operator: self.sequence.operator_name(step),
+                    written: self.written(step, first),
+                    other: self.written(step, second),
+                });
+            }
+        }
+        let split = Split::of(pool, &regions);
+        let inputs = operator.inputs.iter().zip(inputs).map(|(&input, range)| match range {
+            Some(range) => split.input(&regions, range),
+            None => match *self.tensor(input) {
+                Location::Supplied { tensor, offset } => InputMemory::Supplied { tensor, offset },
+                Location::Pool(_) | Location::Nowhere => InputMemory::Slice(&[]),
+            },
+        });
+        let inputs: Vec<InputMemory<'p, T>> = inputs.collect();
+        let mut outputs: Vec<OutputMemory<'p, T>> = operator
+            .outputs
+            .iter()
+            .map(|&output| match *self.tensor(output) {
+                Location::Supplied { tensor, offset } => OutputMemory::Supplied { tensor, offset },
+                Location::Nowhere => OutputMemory::Fresh(&mut []),
+                // Those that are written follow.
+                Location::Pool(_) => OutputMemory::View,
+            })
+            .collect();
+        let mut workspace: &mut [T] = &mut [];
+        for (region, memory) in regions.iter().zip(split.written) {
+            let Region { range, written, output } = region;
+            match *output {
+                None => workspace = memory,
+                Some(output) if range == written => outputs[output] = OutputMemory::Fresh(memory),
+                Some(output) => {
+                    let range = written.start - range.start..written.end - range.start;
+                    outputs[output] = OutputMemory::InPlace { memory, range };
+                }
+            }
+        }
+        for input in &inputs {
+            // Written over the whole input, the two have the same elements.
+            if let InputMemory::InOutput { output, .. } = input
+                && let OutputMemory::Fresh(memory) = &mut outputs[*output]
+            {
+                let memory = mem::take(memory);
+                let range = 0..memory.len();
+                outputs[*output] = OutputMemory::InPlace { memory, range };
+            }
+        }
+        Ok(StepMemory { inputs, outputs, workspace })
+    }
+
+    /// What the operator of a step writes, before the inputs that are written over.
+    fn regions<T>(&self, step: usize) -> Result<Vec<Region>, PlacementError> {
+        let mut regions = Vec::new();
+        for (at, &output) in self.sequence.operators()[step].outputs.iter().enumerate() {
+            if let Some(written) = self.in_elements::<T>(output)?
+                && !self.is_view(output)
+            {
+                regions.push(Region { range: written.clone(), written, output: Some(at) });
+            }
+        }
+        if let Some(bytes) = self.workspace(step) {
+            let name = || format!("the workspace of {}", self.sequence.operator_name(step));
+            let written = elements::<T>(&bytes, name)?;
+            regions.push(Region { range: written.clone(), written, output: None });
+        }
+        Ok(regions)
+    }
+
+    /// The elements of a tensor with bytes in the pool.
+    fn in_elements<T>(&self, id: TensorId) -> Result<Option<Range<usize>>, PlacementError> {
+        match self.tensor(id) {
+            Location::Pool(bytes) if bytes.is_empty() => Ok(None),
+            Location::Pool(bytes) => {
+                elements::<T>(bytes, || self.sequence.tensor(id).name.to_string()).map(Some)
+            }
+            Location::Supplied { .. } | Location::Nowhere => Ok(None),
+        }
+    }
+
+    /// A view that lies where its input does.
+    fn is_view(&self, output: TensorId) -> bool {
+        let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return false;
+        };
+        match (self.tensor(*input), self.tensor(output)) {
+            (Location::Pool(input), Location::Pool(output)) => {
+                input.start.checked_add(*offset) == Some(output.start)
+            }
+            _ => false,
+        }
+    }
+
+    /// An output that lies where it may be written over an input.
+    fn is_in_place(&self, output: TensorId) -> bool {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return false;
+        };
+        overwrites.iter().any(|overwrite| {
+            match (self.tensor(overwrite.input), self.tensor(output)) {
+                (Location::Pool(input), Location::Pool(output)) => {
+                    input.start.checked_add(overwrite.offset) == Some(output.start)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// The inputs that share bytes with a region belong to it, if the output may be written over one.
+    fn take_inputs(
+        &self,
+        step: usize,
+        inputs: &[Option<Range<usize>>],
+        region: &mut Region,
+    ) -> Result<(), PlacementError> {
+        let operator = &self.sequence.operators()[step];
+        let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        let touched = |range: &Range<usize>| {
+            inputs.iter().position(|i| i.as_ref().is_some_and(|input| overlaps(input, range)))
+        };
+        let Some(first) = touched(&region.written) else { return Ok(()) };
+        let output = region.output.map(|output| operator.outputs[output]);
+        let allowed = output.is_some_and(|output| self.is_in_place(output));
+        if !allowed {
+            return Err(PlacementError::Shared {
+                operator: self.sequence.operator_name(step),
+                written: self.written(step, region),
+                other: self.sequence.tensor(operator.inputs[first]).name.to_string(),
+            });
+        }
+        // Each input that is taken may touch another.
+        loop {
+            let before = region.range.clone();
+            for input in inputs.iter().flatten().filter(|input| overlaps(input, &before)) {
+                region.range.start = region.range.start.min(input.start);
+                region.range.end = region.range.end.max(input.end);
+            }
+            if region.range == before {
+                return Ok(());
+            }
+        }
+    }
+
+    fn written(&self, step: usize, region: &Region) -> String {
+        match region.output {
+            Some(output) => {
+                let output = self.sequence.operators()[step].outputs[output];
+                self.sequence.tensor(output).name.to_string()
+            }
+            None => format!("the workspace of {}", self.sequence.operator_name(step)),
+        }
+    }
+}
+
+fn elements<T>(
+    bytes: &Range<Bytes>,
+    name: impl Fn() -> String,
+) -> Result<Range<usize>, PlacementError> {
+    let element = size_of::<T>();
+    let whole = |bytes: Bytes| {
+        let bytes = usize::try_from(bytes).ok()?;
+        bytes.checked_div(element).filter(|_| bytes.is_multiple_of(element))
+    };
+    match (whole(bytes.start), whole(bytes.end)) {
+        (Some(start), Some(end)) => Ok(start..end),
+        _ => Err(PlacementError::Elements { name: name(), element }),
+    }
+}
+
+/// The pool, cut at the regions.
+struct Split<'p, T> {
+    /// What is not written, each with the first element.
+    read: Vec<(usize, &'p [T])>,
+    /// The regions.
+    written: Vec<&'p mut [T]>,
+}
+
+impl<'p, T> Split<'p, T> {
+    /// The regions are sorted, and none overlaps the next.
+    fn of(pool: &'p mut [T], regions: &[Region]) -> Self {
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        let (mut rest, mut at) = (pool, 0);
+        for Region { range, .. } in regions {
+            let (before, from) = rest.split_at_mut(range.start - at);
+            let (own, behind) = from.split_at_mut(range.len());
+            read.push((at, &*before));
+            written.push(own);
+            (rest, at) = (behind, range.end);
+        }
+        read.push((at, &*rest));
+        Self { read, written }
+    }
+
+    fn input(&self, regions: &[Region], range: Range<usize>) -> InputMemory<'p, T> {
+        let at = regions.partition_point(|region| region.range.end <= range.start);
+        match regions.get(at) {
+            Some(Region { range: region, output: Some(output), .. })
+                if region.start <= range.start =>
+            {
+                let range = range.start - region.start..range.end - region.start;
+                InputMemory::InOutput { output: *output, range }
+            }
+            _ => {
+                let (start, slice) = self.read[at];
+                InputMemory::Slice(&slice[range.start - start..range.end - start])
+            }
+        }
+    }
+}
