@@ -62,14 +62,14 @@ pub enum OnnxError {
     },
     /// A tensor of a type without a fixed size in bytes.
     #[error(
-        "tensor '{tensor}', {maker}, is a {what}, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
+        "tensor '{tensor}', {maker}, is {what}, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
     )]
     NotPlannable {
         /// The tensor.
         tensor: String,
         /// Who makes it.
         maker: String,
-        /// What it is, such as `string tensor` or `sequence`.
+        /// What it is, such as `a sequence`.
         what: String,
     },
     /// A tensor with more bytes than 64 bits can count.

@@ -233,6 +233,9 @@ pub(crate) fn bytes(
     remedy: impl Fn() -> String,
 ) -> Result<Bytes, OnnxError> {
     let maker = || format!("made by operator {}", node.label());
+    if is_text(fact) {
+        return Ok(0);
+    }
     let Some(sizes) = fact.sizes() else {
         return Err(OnnxError::UnknownShape {
             tensor: name.to_owned(),
@@ -260,6 +263,9 @@ pub(crate) fn input_bytes(
         let (tensor, what) = (name.to_owned(), what.to_owned());
         return Err(OnnxError::NotPlannable { tensor, maker: maker(), what });
     }
+    if is_text(fact) {
+        return Ok(0);
+    }
     let Some(sizes) = fact.sizes() else {
         let remedy = match context.open_dims(value) {
             Some(dims) => format!("give the size with {dims}"),
@@ -269,6 +275,11 @@ pub(crate) fn input_bytes(
         return Err(OnnxError::UnknownInputShape { tensor: name.to_owned(), shape, remedy });
     };
     sized(fact, &sizes, name, maker)
+}
+
+/// Strings have no fixed size; they stay outside the pool, where the runtime keeps them.
+fn is_text(fact: &Fact) -> bool {
+    fact.element == Some(DataType::STRING)
 }
 
 fn sized(
@@ -282,10 +293,7 @@ fn sized(
         return Err(OnnxError::UnknownType { tensor, maker: maker() });
     };
     if element::bits(element).is_none() {
-        let what = match element {
-            DataType::STRING => "tensor of strings".to_owned(),
-            DataType(number) => format!("tensor of type number {number}"),
-        };
+        let what = format!("a tensor of type number {}", element.0);
         return Err(OnnxError::NotPlannable { tensor, maker: maker(), what });
     }
     fact.bytes().ok_or_else(|| {

@@ -23,9 +23,14 @@ pub(crate) type Place = Option<(usize, Bytes)>;
 pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };
-    let Some(view) = row.and_then(|row| row.view).filter(|_| input.element == first.element) else {
+    let Some(view) = row.and_then(|row| row.view) else { return views };
+    if view == View::Bits {
+        views[0] = whole(input, first);
         return views;
-    };
+    }
+    if input.element != first.element {
+        return views;
+    }
     match view {
         View::Whole => views[0] = whole(input, first),
         View::SameShape if input.sizes() == first.sizes() => views[0] = whole(input, first),
@@ -33,7 +38,7 @@ pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> 
         View::KeptOrder if keeps_order(op, input) => views[0] = whole(input, first),
         View::Run => views[0] = slice(op, input),
         View::Runs => split(op, input, outputs, &mut views),
-        View::SameShape | View::Passed | View::KeptOrder => {}
+        View::SameShape | View::Passed | View::KeptOrder | View::Bits => {}
     }
     // A declared shape may contradict the operator.
     for (view, output) in views.iter_mut().zip(outputs) {

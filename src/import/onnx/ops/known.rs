@@ -61,6 +61,7 @@ impl KnownOperator {
     #[must_use]
     pub fn view(&self) -> Option<&'static str> {
         self.row.view.map(|view| match view {
+            View::Bits => "always",
             View::Whole => "if the element type stays",
             View::SameShape => "if nothing is repeated",
             View::Passed => "unless it trains",

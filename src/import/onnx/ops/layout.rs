@@ -9,7 +9,7 @@ use crate::import::onnx::{
 };
 
 #[allow(clippy::unnecessary_wraps, reason = "every rule ends in it")]
-fn one(dims: Dims) -> Shapes {
+pub(super) fn one(dims: Dims) -> Shapes {
     Ok(vec![Some(dims)])
 }
 
@@ -55,7 +55,8 @@ pub(crate) fn expand(op: &Op) -> Shapes {
     one(broadcast(op.dims(0)?, &sizes)?)
 }
 
-fn sizes(ints: &[i64]) -> Result<Dims, Reason> {
+/// Sizes that somebody asks for.
+pub(super) fn sizes(ints: &[i64]) -> Result<Dims, Reason> {
     if ints.len() > MAX_RANK {
         return Err(format!("it has more than {MAX_RANK} dimensions"));
     }
@@ -66,7 +67,7 @@ fn sizes(ints: &[i64]) -> Result<Dims, Reason> {
 }
 
 /// The product of all sizes, if all are known.
-fn product(dims: &[Option<u64>]) -> Result<Option<u64>, Reason> {
+pub(super) fn product(dims: &[Option<u64>]) -> Result<Option<u64>, Reason> {
     let Some(sizes) = dims.iter().copied().collect::<Option<Vec<u64>>>() else {
         return Ok(None);
     };
@@ -309,7 +310,8 @@ pub(crate) fn shape_range(op: &Op) -> Result<std::ops::Range<usize>, Reason> {
     Ok(start..end.max(start))
 }
 
-pub(crate) fn size(_: &Op) -> Shapes {
+/// One number or truth value.
+pub(crate) fn scalar(_: &Op) -> Shapes {
     one(Vec::new())
 }
 

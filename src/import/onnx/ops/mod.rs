@@ -3,6 +3,7 @@
 
 mod arithmetic;
 pub(super) mod fold;
+mod images;
 mod known;
 pub(super) mod layout;
 mod models;

@@ -82,12 +82,66 @@ pub(crate) fn recurrent(op: &Op) -> Shapes {
     Ok(vec![Some(all), Some(last.clone()), Some(last)])
 }
 
-/// ONNX's own attention.
+/// ONNX's own attention. The fourth output are the scores, per head, query and key.
 pub(crate) fn attention(op: &Op) -> Shapes {
     let heads = |name| count(op, name, 0).map(|heads| Some(heads).filter(|&heads| heads > 0));
-    let rule =
-        ops::Attention { q_num_heads: heads("q_num_heads")?, kv_num_heads: heads("kv_num_heads")? };
-    ask(&rule, op, &shapes(6))
+    let query_heads = heads("q_num_heads")?;
+    let rule = ops::Attention { q_num_heads: query_heads, kv_num_heads: heads("kv_num_heads")? };
+    let mut shapes = ask(&rule, op, &shapes(6))?;
+    if op.node.0.output.len() > 3 {
+        shapes.resize(3, None);
+        shapes.push(scores(op, query_heads.map(u64::from)));
+    }
+    Ok(shapes)
+}
+
+fn scores(op: &Op, heads: Option<u64>) -> Option<Dims> {
+    let (batch, heads, queries) = match op.dims(0).ok()?[..] {
+        [batch, heads, queries, _] => (batch, heads, queries),
+        [batch, queries, _] => (batch, heads, queries),
+        _ => return None,
+    };
+    let keys = op.dims(1).ok()?.iter().rev().nth(1).copied()?;
+    let past = match op.input(4) {
+        Some(past) => *past.dims.as_ref()?.get(2)?,
+        None => Some(0),
+    };
+    let keys = keys.zip(past).and_then(|(keys, past)| keys.checked_add(past));
+    Some(vec![batch, heads, queries, keys])
+}
+
+/// The outputs of all steps, and the state after the last.
+pub(crate) fn linear_attention(op: &Op) -> Shapes {
+    let (&[batch, steps, query], &[_, _, value]) = (&op.dims(0)?[..], &op.dims(2)?[..]) else {
+        return Err("its inputs do not have 3 dimensions".to_owned());
+    };
+    let heads = u64::from(count(op, "q_num_heads", 0)?);
+    let value_heads = u64::from(count(op, "kv_num_heads", 0)?);
+    let key_size = query.and_then(|query| query.checked_div(heads));
+    let value_size = value.and_then(|value| value.checked_div(value_heads));
+    let hidden = value_size.and_then(|size| size.checked_mul(heads));
+    let state = vec![batch, Some(value_heads), key_size, value_size];
+    Ok(vec![Some(vec![batch, steps, hidden]), Some(state)])
+}
+
+/// The data, and the last elements that the next call needs.
+pub(crate) fn convolution_with_state(op: &Op) -> Shapes {
+    let dims = op.dims(0)?;
+    let &[batch, channels, _] = &dims[..] else {
+        return Err("its input does not have 3 dimensions".to_owned());
+    };
+    let kernel = op.dims(1)?.last().copied().flatten();
+    let state = vec![batch, channels, kernel.and_then(|kernel| kernel.checked_sub(1))];
+    Ok(vec![Some(dims.clone()), Some(state)])
+}
+
+/// One number, or one for each label; a second output has the shape of the data.
+pub(crate) fn loss(op: &Op) -> Shapes {
+    let loss = match op.node.string("reduction").unwrap_or("mean") {
+        "none" => op.dims(1)?.clone(),
+        _ => Dims::new(),
+    };
+    Ok(vec![Some(loss), op.input(0).and_then(|data| data.dims.clone())])
 }
 
 /// The older operator of the same name from `com.microsoft`, whose weights hold all three
@@ -113,6 +167,13 @@ pub(crate) fn group_query_attention(op: &Op) -> Shapes {
         kv_num_heads: count(op, "kv_num_heads", 0)?,
     };
     ask(&rule, op, &shapes(5))
+}
+
+/// The parts, as many as the string with the most has, and how many each string has.
+pub(crate) fn split_strings(op: &Op) -> Shapes {
+    let dims = op.dims(0)?;
+    let parts = dims.iter().copied().chain([None]).collect();
+    Ok(vec![Some(parts), Some(dims.clone())])
 }
 
 fn shapes(inputs: usize) -> Vec<Hand> {

@@ -86,6 +86,8 @@ pub(crate) enum Body {
 /// When an output is a view of the first input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
+    /// Always: the same bytes, as another type.
+    Bits,
     /// Whenever the type stays the same and the size in bytes as well.
     Whole,
     /// If nothing is repeated.

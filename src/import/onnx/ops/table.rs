@@ -7,11 +7,11 @@ use crate::import::onnx::{
             MAX, MIN, MUL, NEG, NOT, OR, POW, ROUND, SIGN, SQRT, SUB, XOR,
         },
         fold::{self, Fold},
-        layout, models,
+        images, layout, models,
         op::{Op, Shapes},
         row::{Body, Domain, Kernel, Operands, Row, Size, Unless, View},
         symbolic,
-        types::{BOOL, FIRST, FLOAT, INT32, INT64, TypeRule, UINT8},
+        types::{BOOL, FIRST, FLOAT, INT32, INT64, STRING, TypeRule, UINT8},
         windows,
     },
     read::model::Node,
@@ -21,6 +21,9 @@ const MOVES: &str = "its elements change their places";
 const RESIZES: &str = "no input has the size of the output";
 const MAKES: &str = "it computes the output from no tensor";
 const SPARSE: &str = "it writes some elements, and kernels copy the others first";
+const TEXT: &str = "strings stay outside the pool";
+const SEQUENCE: &str = "a sequence";
+const LEAVES_OUT: &str = "kernels may leave the element itself out of its sum or product";
 const ON_TO: &str = "kernels may read an element again after they have written one";
 
 /// The shape of the first input.
@@ -123,6 +126,7 @@ pub(super) const TABLE: &[Row] = &[
     unary("Asinh"),
     unary("Atan"),
     unary("Atanh"),
+    unary("BitCast").types(&[TypeRule::Attribute("to", &FIRST)]).view(View::Bits),
     unary("BitwiseNot"),
     unary("Cast")
         .types(&[TypeRule::Attribute("to", &FIRST)])
@@ -192,6 +196,8 @@ pub(super) const TABLE: &[Row] = &[
     nary("Pow").fold(Fold::Binary(POW)),
     nary("Sub").fold(Fold::Binary(SUB)),
     variadic("Sum"),
+    Row::new("SwiGLU", layout::broadcast_all)
+        .never("kernels may compute it in passes that read its inputs again"),
     nary("Where").types(&[TypeRule::Input(1)]).fold(Fold::Elements(fold::choose)),
     compare("Xor").fold(Fold::Binary(XOR)),
     Row::new("QLinearLeakyRelu", same).microsoft(),
@@ -216,6 +222,8 @@ pub(super) const TABLE: &[Row] = &[
         .skips_unread(|op| !models::drops(op))
         .never("its mask is computed beside"),
     // Layout.
+    Row::new("CenterCropPad", images::center_crop_pad).never(RESIZES),
+    Row::new("Col2Im", images::column_to_image).never(RESIZES),
     Row::new("Concat", layout::concat).fold(Fold::Elements(fold::concat)).never(RESIZES),
     Row::new("DepthToSpace", symbolic::depth_to_space).never(MOVES),
     Row::new("Expand", layout::expand)
@@ -254,7 +262,7 @@ pub(super) const TABLE: &[Row] = &[
         .never(MAKES)
         .also_microsoft(),
     Row::new("Shape", layout::shape).types(&[INT64]).fold(Fold::Elements(fold::shape)).never(MAKES),
-    Row::new("Size", layout::size)
+    Row::new("Size", layout::scalar)
         .types(&[INT64])
         .fold(Fold::Elements(fold::number_of_elements))
         .never(MAKES),
@@ -272,7 +280,9 @@ pub(super) const TABLE: &[Row] = &[
     random("RandomUniform"),
     random_like("RandomUniformLike"),
     // Convolution and pooling.
+    Row::new("AffineGrid", images::affine_grid).never(RESIZES),
     Row::new("AveragePool", windows::pool),
+    Row::new("CausalConvWithState", models::convolution_with_state),
     Row::new("Conv", |op| windows::conv(op, 1)),
     Row::new("ConvInteger", |op| windows::conv(op, 1)).types(&[INT32]),
     Row::new("ConvTranspose", windows::conv_transpose),
@@ -285,9 +295,11 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("LpPool", windows::pool),
     Row::new("MaxPool", windows::pool).types(&[FIRST, INT64]),
     Row::new("MaxRoiPool", windows::roi),
+    Row::new("MaxUnpool", images::max_unpool).never(RESIZES),
     Row::new("QLinearConv", |op| windows::conv(op, 3)).types(&[TypeRule::Input(7)]),
     Row::new("RoiAlign", windows::roi),
     // Products.
+    Row::new("Det", images::determinant),
     Row::new("DynamicQuantizeMatMul", |op| symbolic::matmul(op, 1)).types(&[FLOAT]).microsoft(),
     Row::new("Einsum", symbolic::einsum),
     Row::new("FusedGemm", symbolic::gemm).microsoft(),
@@ -302,7 +314,8 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("ArgMax", symbolic::arg_reduce).types(&[INT64]),
     Row::new("ArgMin", symbolic::arg_reduce).types(&[INT64]),
     Row::sized("Compress", Size::Run(unknown)).never(RESIZES),
-    Row::new("CumSum", same).never("kernels may leave the element itself out of its sum"),
+    Row::new("CumProd", same).never(LEAVES_OUT),
+    Row::new("CumSum", same).never(LEAVES_OUT),
     Row::new("Gather", symbolic::gather).fold(Fold::Elements(fold::gather)).never(MOVES),
     Row::new("GatherElements", symbolic::gather_elements).never(MOVES),
     Row::new("GatherND", symbolic::gather_nd).never(MOVES).also_microsoft(),
@@ -320,6 +333,8 @@ pub(super) const TABLE: &[Row] = &[
     reduce("ReduceProd").fold(Fold::Reduce(MUL)),
     reduce("ReduceSum").fold(Fold::Reduce(ADD)),
     reduce("ReduceSumSquare"),
+    Row::new("NegativeLogLikelihoodLoss", models::loss),
+    Row::new("SoftmaxCrossEntropyLoss", models::loss),
     Row::new("Scatter", same).never(SPARSE),
     Row::new("ScatterElements", same).never(SPARSE),
     Row::new("ScatterND", same).never(SPARSE),
@@ -328,6 +343,10 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("Trilu", same).never(ON_TO).also_microsoft(),
     Row::sized("Unique", Size::Run(unknown)).types(&[FIRST, INT64]).also_microsoft(),
     // Signals.
+    Row::sized("ImageDecoder", Size::Run(images::decoded)).types(&[UINT8]).never(RESIZES),
+    Row::new("MelWeightMatrix", images::mel_weights)
+        .types(&[TypeRule::Attribute("output_datatype", &FLOAT)])
+        .never(MAKES),
     Row::new("DFT", symbolic::dft),
     Row::new("STFT", symbolic::stft),
     // Normalizations.
@@ -365,6 +384,8 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("GRU", models::recurrent),
     Row::new("GroupQueryAttention", models::group_query_attention).microsoft(),
     Row::new("LSTM", models::recurrent),
+    Row::new("LinearAttention", models::linear_attention)
+        .types(&[FIRST, TypeRule::InputOr(3, &FIRST)]),
     Row::new("MultiHeadAttention", models::multi_head_attention).microsoft(),
     Row::new("RNN", models::recurrent),
     Row::new("RotaryEmbedding", same)
@@ -374,20 +395,26 @@ pub(super) const TABLE: &[Row] = &[
     Row::sized("If", Size::Body(Body::If)).never("its branches do, in memory of their own"),
     Row::sized("Loop", Size::Body(Body::Loop)).never("its state is copied"),
     Row::sized("Scan", Size::Body(Body::Scan)).never("its state is copied"),
-    // What is no tensor.
-    refused("ConcatFromSequence", "sequence"),
-    refused("Optional", "optional"),
-    refused("OptionalGetElement", "optional"),
-    refused("OptionalHasElement", "optional"),
-    refused("SequenceAt", "sequence"),
-    refused("SequenceConstruct", "sequence"),
-    refused("SequenceEmpty", "sequence"),
-    refused("SequenceErase", "sequence"),
-    refused("SequenceInsert", "sequence"),
-    refused("SequenceLength", "sequence"),
-    refused("SequenceMap", "sequence"),
-    refused("SplitToSequence", "sequence"),
-    refused("ZipMap", "map").ml(),
+    // Text. Strings have no fixed size, so they stay outside the pool.
+    Row::new("RegexFullMatch", same).types(&[BOOL]).never(TEXT),
+    Row::new("StringConcat", layout::broadcast_all).types(&[STRING]).never(TEXT),
+    Row::sized("StringNormalizer", Size::Run(unknown)).types(&[STRING]).never(TEXT),
+    Row::sized("StringSplit", Size::Run(models::split_strings)).types(&[STRING, INT64]).never(TEXT),
+    Row::new("TfIdfVectorizer", images::n_grams).types(&[FLOAT]),
+    // Sequences, optionals and maps.
+    refused("ConcatFromSequence", "a tensor joined from a sequence"),
+    refused("Optional", "an optional"),
+    Row::new("OptionalGetElement", same).view(View::Whole),
+    Row::new("OptionalHasElement", layout::scalar).types(&[BOOL]).never(MAKES),
+    refused("SequenceAt", "an element of a sequence"),
+    refused("SequenceConstruct", SEQUENCE),
+    refused("SequenceEmpty", SEQUENCE),
+    refused("SequenceErase", SEQUENCE),
+    refused("SequenceInsert", SEQUENCE),
+    Row::new("SequenceLength", layout::scalar).types(&[INT64]).never(MAKES),
+    refused("SequenceMap", SEQUENCE),
+    refused("SplitToSequence", SEQUENCE),
+    refused("ZipMap", "a map").ml(),
 ];
 
 /// The row of an operator, if memplan knows it.

@@ -26,6 +26,7 @@ pub(crate) const BOOL: TypeRule = TypeRule::Is(DataType::BOOL);
 pub(crate) const FLOAT: TypeRule = TypeRule::Is(DataType::FLOAT);
 pub(crate) const INT32: TypeRule = TypeRule::Is(DataType::INT32);
 pub(crate) const INT64: TypeRule = TypeRule::Is(DataType::INT64);
+pub(crate) const STRING: TypeRule = TypeRule::Is(DataType::STRING);
 pub(crate) const UINT8: TypeRule = TypeRule::Is(DataType::UINT8);
 
 impl TypeRule {

@@ -154,6 +154,21 @@ pub(crate) fn pool(op: &Op) -> Shapes {
     Ok(vec![Some(dims); 2])
 }
 
+/// The tensor that a pool has read: as many windows as there are elements.
+pub(crate) fn unpool(op: &Op) -> Shapes {
+    let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
+    let mut dims = vec![batch, channels];
+    for (window, &size) in windows(op, sizes.len())?.iter().zip(sizes) {
+        let kernel = window.kernel.ok_or("it has no kernel_shape")? as u64;
+        let pads: usize = window.pads.unwrap_or([0, 0]).iter().sum();
+        dims.push(size.and_then(|size| {
+            let starts = size.checked_sub(1)?.checked_mul(window.stride as u64)?;
+            starts.checked_add(kernel)?.checked_sub(pads as u64)
+        }));
+    }
+    Ok(vec![Some(dims)])
+}
+
 /// A pool of fixed size over each region of a list.
 pub(crate) fn roi(op: &Op) -> Shapes {
     let channels = op.dims(0)?.get(1).copied().flatten();

@@ -84,8 +84,8 @@ pub(crate) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
     let declared = value.r#type.as_ref()?;
     match (&declared.tensor_type, &declared.sequence) {
         (Some(_), _) => None,
-        (None, Some(_)) => Some("sequence"),
-        (None, None) => Some("map, an optional or a sparse tensor"),
+        (None, Some(_)) => Some("a sequence"),
+        (None, None) => Some("a map, an optional or a sparse tensor"),
     }
 }
 
@@ -132,7 +132,7 @@ fn collect_dims<'a>(graph: &'a GraphProto, names: &mut BTreeSet<&'a str>) {
     }
 }
 
-fn is_standard(domain: &str) -> bool {
+pub(crate) fn is_standard(domain: &str) -> bool {
     matches!(domain, "" | "ai.onnx")
 }
 

@@ -1,0 +1,235 @@
+"""The standard's own node tests against memplan: no wrong byte.
+
+Usage: python check.py MEMPLAN [--update] [NAME...]
+
+The package `onnx` makes one small model for each behaviour of each operator, with recorded inputs
+and outputs. Each model is imported twice:
+
+- declared: as it is, with its shapes and types of the outputs;
+- inferred: without them, so that memplan must infer them. Where a shape depends on the value of an
+  input, the inputs after the first, then all of them, become initializers with their recorded
+  values.
+
+Every tensor of the sequence that memplan makes is compared with the recorded one, and those between
+operators with what the standard's reference implementation computes. What memplan refuses must
+stand in refused.txt with its reason; --update writes that file. With names, only those cases run.
+"""
+
+import collections
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy
+import onnx
+from onnx import TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+HERE = pathlib.Path(__file__).parent
+REFUSED = HERE / "refused.txt"
+BITS = {
+    TensorProto.FLOAT: 32, TensorProto.UINT8: 8, TensorProto.INT8: 8, TensorProto.UINT16: 16,
+    TensorProto.INT16: 16, TensorProto.INT32: 32, TensorProto.INT64: 64, TensorProto.BOOL: 8,
+    TensorProto.FLOAT16: 16, TensorProto.DOUBLE: 64, TensorProto.UINT32: 32,
+    TensorProto.UINT64: 64, TensorProto.COMPLEX64: 64, TensorProto.COMPLEX128: 128,
+    TensorProto.BFLOAT16: 16, TensorProto.FLOAT8E4M3FN: 8, TensorProto.FLOAT8E4M3FNUZ: 8,
+    TensorProto.FLOAT8E5M2: 8, TensorProto.FLOAT8E5M2FNUZ: 8, TensorProto.UINT4: 4,
+    TensorProto.INT4: 4, TensorProto.FLOAT4E2M1: 4, TensorProto.FLOAT8E8M0: 8,
+    TensorProto.UINT2: 2, TensorProto.INT2: 2,
+}  # fmt: skip
+# The shapes of their outputs are known only in the run; memplan may plan for the most they can be.
+BOUNDED = {"Compress", "NonMaxSuppression", "NonZero", "Unique", "StringSplit"}
+VARIANTS = ("declared", "inferred")
+
+
+def element_type(array):
+    return onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+
+
+def plain(value):
+    """Some values are recorded as tensors of the format."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def size(value):
+    """The bytes of a recorded value in the pool; None for what is no dense tensor."""
+    if value is None or isinstance(value, (list, dict, tuple)):
+        return None
+    value = numpy.asarray(value)
+    if value.dtype.kind in "OUST":
+        return 0  # Strings stay outside the pool.
+    return math.ceil(value.size * BITS[element_type(value)] / 8)
+
+
+def declared_size(value, info):
+    """As `size`; of the declared type, as arrays do not pack numbers of less than 8 bits."""
+    bits = BITS.get(info.type.tensor_type.elem_type)
+    return math.ceil(numpy.asarray(value).size * bits / 8) if bits else size(value)
+
+
+def with_recorded_shapes(model, inputs):
+    """The model with the recorded shape of each input."""
+    model = copy_of(model)
+    for info in model.graph.input:
+        value = inputs.get(info.name)
+        if info.type.HasField("tensor_type") and value is not None:
+            shape = info.type.tensor_type.shape
+            del shape.dim[:]
+            for length in numpy.asarray(value).shape:
+                shape.dim.add().dim_value = length
+    return model
+
+
+def without_declarations(model):
+    model = copy_of(model)
+    del model.graph.value_info[:]
+    for info in model.graph.output:
+        info.ClearField("type")
+    return model
+
+
+def with_values(model, inputs, first):
+    """The model whose inputs from `first` on are initializers."""
+    model = copy_of(model)
+    for info in list(model.graph.input)[first:]:
+        value = inputs.get(info.name)
+        if not info.type.HasField("tensor_type") or value is None:
+            continue
+        tensor = numpy_helper.from_array(numpy.asarray(value), info.name)
+        if tensor.data_type == info.type.tensor_type.elem_type:
+            model.graph.initializer.append(tensor)
+            model.graph.input.remove(info)
+    return model
+
+
+def copy_of(model):
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+class Memplan:
+    def __init__(self, tool, folder):
+        self.tool, self.folder, self.runs = tool, pathlib.Path(folder), 0
+
+    def sequence(self, model):
+        """The sizes of the tensors that memplan knows, by name, or why it refuses the model."""
+        path = self.folder / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        self.runs += 1
+        command = [self.tool, "convert", path, "-o", self.folder / "out.json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode == 2:
+            return None, done.stderr.strip().removeprefix(f"memplan: {path}: ")
+        if done.returncode != 0:
+            raise RuntimeError(f"memplan ended with {done.returncode}: {done.stderr}")
+        sequence = json.loads((self.folder / "out.json").read_text())
+        tensors = sequence.get("inputs", []) + sequence.get("weights", [])
+        for operator in sequence["operators"]:
+            tensors += operator["outputs"]
+        return {tensor["name"]: tensor["size"] for tensor in tensors}, None
+
+
+def recorded(case):
+    """The recorded sizes of a case's tensors, by name."""
+    inputs, outputs = ([plain(value) for value in values] for values in case.data_sets[0])
+    graph = case.model.graph
+    values = dict(zip([info.name for info in graph.input], inputs))
+    sizes = {}
+    for info, value in [*zip(graph.input, inputs), *zip(graph.output, outputs)]:
+        if size(value) is not None:
+            sizes[info.name] = declared_size(value, info)
+    if len(graph.node) > 1:
+        try:
+            between = ReferenceEvaluator(case.model).run(None, values, intermediate=True)
+        except Exception:  # The reference has no such operator, or not this use of it.
+            between = {}
+        for name, value in between.items():
+            if size(value) is not None:
+                sizes.setdefault(name, size(value))
+    return values, sizes
+
+
+def compare(case, known, sizes, bounded):
+    """The number of tensors compared, and what is wrong."""
+    wrong, compared = [], 0
+    for name, expected in sizes.items():
+        if name not in known:
+            continue
+        compared += 1
+        if known[name] != expected and not (bounded and known[name] > expected):
+            wrong.append(f"{case.name}: {name} has {expected} bytes, memplan says {known[name]}")
+    outputs = [info.name for info in case.model.graph.output if info.name in sizes]
+    for name in outputs:
+        if name not in known:
+            wrong.append(f"{case.name}: output {name} is not in the sequence")
+    return compared, wrong
+
+
+def attempts(case, values):
+    """Per variant, the models to try until one is not refused."""
+    shaped = with_recorded_shapes(case.model, values)
+    bare = without_declarations(shaped)
+    yield "declared", [shaped]
+    yield "inferred", [bare, with_values(bare, values, 1), with_values(bare, values, 0)]
+
+
+def main():
+    arguments = sys.argv[1:]
+    update = "--update" in arguments
+    arguments = [argument for argument in arguments if argument != "--update"]
+    tool, names = pathlib.Path(arguments[0]).resolve(), arguments[1:]
+    warnings.filterwarnings("ignore")
+    numpy.seterr(all="ignore")
+    from onnx.backend.test.case.node import collect_testcases
+
+    cases = [case for case in collect_testcases(None) if not names or case.name in names]
+    tensors, wrong, refused = collections.Counter(), [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        memplan = Memplan(tool, folder)
+        for case in cases:
+            values, sizes = recorded(case)
+            bounded = any(node.op_type in BOUNDED for node in case.model.graph.node)
+            for variant, models in attempts(case, values):
+                for model in models:
+                    known, reason = memplan.sequence(model)
+                    if known is None:
+                        continue
+                    missing = [i.name for i in case.model.graph.output if i.name not in known]
+                    if not missing or model is models[0]:
+                        break
+                    # A constant output of unknown size is no part of a sequence.
+                    known, reason = None, f"the size of {missing[0]} is unknown"
+                if known is None:
+                    refused[f"{variant} {case.name}"] = reason
+                else:
+                    compared, differences = compare(case, known, sizes, bounded)
+                    tensors[variant] += compared
+                    wrong += [f"{variant} {difference}" for difference in differences]
+    for variant in VARIANTS:
+        count = sum(key.startswith(variant) for key in refused)
+        print(f"{variant}: {len(cases) - count} of {len(cases)} models planned, {count} refused, "
+              f"{tensors[variant]} tensors compared")
+    print(f"{len(wrong)} wrong")
+    for line in wrong:
+        print(line)
+    lines = [f"{key}: {refused[key]}" for key in sorted(refused)]
+    if update:
+        REFUSED.write_text("".join(f"{line}\n" for line in lines))
+    listed = REFUSED.read_text().splitlines() if REFUSED.exists() else []
+    listed = [line for line in listed if not names or line.split()[1].rstrip(":") in names]
+    for line in lines:
+        if line not in listed:
+            print(f"refused, and not listed in {REFUSED.name}: {line}")
+    for line in listed:
+        if line not in lines:
+            print(f"listed in {REFUSED.name}, and not refused like this: {line}")
+    sys.exit(1 if wrong or lines != listed else 0)
+
+
+if __name__ == "__main__":
+    main()
