@@ -3,7 +3,8 @@
 //! [`read`] makes an [`OpSequence`] of a model in these passes:
 //!
 //! 1. `read`: the bytes are a protocol buffer that is whole and not nested too deep; the parser
-//!    reads it; each graph has names and an execution order;
+//!    reads it; calls of the model's own functions become their bodies; each graph has names and an
+//!    execution order;
 //! 2. `infer`: shape and type of every tensor, declared, else inferred by the rules; folding
 //!    computes the values that are known before the run;
 //! 3. `memory`: which outputs are views of an input, or may be written over one;
@@ -43,10 +44,11 @@ use crate::{OpSequence, import::ImportOptions};
 /// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
 /// makes no sense as a sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxError> {
-    let model = parse(bytes)?;
+    let mut model = parse(bytes)?;
+    let opsets = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
-    let context = read::model::Context::new(&model, graph, options)?;
+    let context = read::model::Context::new(&model, graph, &opsets, options)?;
     let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
     let sequence = emit::sequence(graph, &context, inputs, None)?.sequence;
     debug!(

@@ -52,7 +52,7 @@ pub(crate) fn sequence(
     emitter.supply(graph, inputs)?;
     for node in order.into_iter().map(|place| Node(&graph.node[place])) {
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
-        let op = Op { node, inputs, opset: context.opset };
+        let op = Op { node, inputs, opset: context.opset(node) };
         let row = ops::find(node);
         infer::check_outputs(node, row, &emitter.declarations)?;
         let bodies = run_bodies(&op, row, context, &emitter.scope)?;

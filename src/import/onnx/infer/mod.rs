@@ -119,10 +119,7 @@ fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
             return Err(format!("memplan does not know operators of type {}", op.node.kind()));
         }
         None => {
-            return Err(format!(
-                "memplan does not know the operators of '{}' (inline it if it is one of the model's own functions)",
-                op.node.domain()
-            ));
+            return Err(format!("memplan does not know the operators of '{}'", op.node.domain()));
         }
     };
     if shapes.iter().flatten().any(|dims| dims.len() > MAX_RANK) {

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use rten_onnx::onnx::{
@@ -19,12 +19,18 @@ use crate::import::onnx::{
 /// More elements than any shape arithmetic has; larger constants are not looked into.
 const MAX_CONSTANT: u64 = 4096;
 
+/// The version of the standard operators for each operator that a function has brought along, by
+/// its first output.
+pub(crate) type Opsets = HashMap<String, i64>;
+
 /// What holds for all graphs of a model.
 pub(crate) struct Context<'a> {
     /// The sizes given for names.
     dims: &'a BTreeMap<String, u64>,
     /// The version of the standard operators.
-    pub(crate) opset: i64,
+    opset: i64,
+    /// That of the operators that functions have brought along.
+    opsets: &'a Opsets,
 }
 
 impl<'a> Context<'a> {
@@ -32,6 +38,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(
         model: &ModelProto,
         graph: &GraphProto,
+        opsets: &'a Opsets,
         options: &'a ImportOptions,
     ) -> Result<Self, OnnxError> {
         let mut names = BTreeSet::new();
@@ -45,7 +52,14 @@ impl<'a> Context<'a> {
         Ok(Self {
             dims: &options.dims,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
+            opsets,
         })
+    }
+
+    /// The version of the standard operators that an operator is one of.
+    pub(crate) fn opset(&self, node: Node) -> i64 {
+        let brought = node.outputs().next().and_then(|(_, name)| self.opsets.get(name));
+        brought.copied().unwrap_or(self.opset)
     }
 
     /// Whether declared shapes may have been recorded for other sizes.

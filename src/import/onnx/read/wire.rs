@@ -15,6 +15,7 @@ const MAX_MESSAGES: usize = 3 * MAX_GRAPHS + 16;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Message {
     Model,
+    Function,
     Graph,
     Node,
     Attribute,
@@ -33,6 +34,10 @@ const NESTED: &[(Message, u64, Message)] = &[
     (Message::Model, 7, Message::Graph),
     (Message::Model, 8, Message::Flat),
     (Message::Model, 14, Message::Flat),
+    (Message::Model, 25, Message::Function),
+    (Message::Function, 7, Message::Node),
+    (Message::Function, 9, Message::Flat),
+    (Message::Function, 11, Message::Attribute),
     (Message::Graph, 1, Message::Node),
     (Message::Graph, 5, Message::Tensor),
     (Message::Graph, 11, Message::ValueInfo),
