@@ -33,7 +33,9 @@ impl InputRef<'_> {
     pub fn lower(self, options: LoweringOptions) -> Result<Lowered, SequenceError> {
         match self {
             Self::Sequence(sequence) => lower(sequence, options),
-            Self::Problem(problem) => Ok(Lowered { problem: problem.clone(), homes: Vec::new() }),
+            Self::Problem(problem) => {
+                Ok(Lowered { problem: problem.clone(), homes: Vec::new(), refused: Vec::new() })
+            }
         }
     }
 }

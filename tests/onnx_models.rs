@@ -4,16 +4,23 @@ mod common;
 
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
-    import::{ImportOptions, onnx::read},
+    import::{ImportOptions, InPlace, Kernels, onnx::read},
     lower::LoweringOptions,
+    verify::{execute_sequence, verify_sequence},
 };
 use rstest::rstest;
 use rten_onnx::onnx::{Dimension, ModelProto};
 
 fn model(name: &str) -> Option<OpSequence> {
+    model_for(name, InPlace::Rows)
+}
+
+/// A model as kernels see it that may do so much in place.
+fn model_for(name: &str, profile: InPlace) -> Option<OpSequence> {
     let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
     let bytes = std::fs::read(path).unwrap();
-    Some(read(&bytes, &ImportOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}")))
+    let options = ImportOptions::default().kernels(Kernels::new(profile));
+    Some(read(&bytes, &options).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
 fn plan(sequence: &OpSequence, views: bool, inplace: bool) -> Plan {
@@ -88,12 +95,33 @@ fn bounds_are_those_recorded(
     #[case] views: u64,
     #[case] inplace: u64,
 ) {
-    let Some(sequence) = model(name) else { return };
+    let Some(sequence) = model_for(name, InPlace::Elementwise) else { return };
     let separate = plan(&sequence, false, false);
     let viewing = plan(&sequence, true, false).lower_bound;
     let sharing = plan(&sequence, true, true).lower_bound;
+    let by_rows = plan(&model(name).unwrap(), true, true).lower_bound;
     assert_eq!(separate.naive_size, one_buffer_each, "one buffer each");
     assert_eq!(separate.lower_bound, bound, "bound");
     assert!(viewing <= views, "with views: {viewing}, recorded {views}");
     assert!(sharing <= inplace, "in place: {sharing}, recorded {inplace}");
+    // No row-wise operator is at the peak of these.
+    assert_eq!(by_rows, sharing, "in place by rows");
+}
+
+/// What the kernels may do decides how much a model with attention needs: the scores of the
+/// attention, and the same again where `Softmax` cannot work in place.
+#[rstest]
+#[case::encoder("encoder", [1_382_400, 1_382_400, 844_800])]
+#[case::block_of_a_u_net("unet_block", [2_293_760, 2_293_760, 1_376_256])]
+fn a_profile_of_kernels_decides_the_size(#[case] name: &str, #[case] pools: [u64; 3]) {
+    let path = format!("{}/tests/models/{name}.onnx", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(path).unwrap();
+    for (&profile, pool) in InPlace::ALL.iter().zip(pools) {
+        let options = ImportOptions::default().kernels(Kernels::new(profile));
+        let sequence = read(&bytes, &options).unwrap();
+        let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
+        assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool), "{profile}");
+        assert_eq!(verify_sequence(&sequence, &plan), []);
+        assert_eq!(execute_sequence(&sequence, &plan), []);
+    }
 }

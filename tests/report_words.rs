@@ -16,7 +16,7 @@ fn one_is_no_plural() {
     let mut problem = Problem::builder();
     problem.chunk(0..1, 8);
     let plan = plan(&problem.build().unwrap());
-    let words = summary(&plan, StepNames(None));
+    let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(
         words.contains("1 chunk, 0 of them written over another, 0 tensors, 1 step;"),
         "{words}"
@@ -28,7 +28,7 @@ fn one_is_no_plural() {
 #[test]
 fn of_an_empty_problem_nothing_is_ever_alive() {
     let plan = plan(&Problem::builder().build().unwrap());
-    let words = summary(&plan, StepNames(None));
+    let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(words.contains("nothing is ever alive") && !words.contains("alive in"), "{words}");
     assert!(explain(&plan, StepNames(None)).starts_with("Nothing is ever alive.\n"));
 }
@@ -39,7 +39,7 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
     problem.named_chunk("a", 0..1, 8);
     let mut plan = plan(&problem.build().unwrap());
     plan.pool_size = 16;
-    let words = summary(&plan, StepNames(None));
+    let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(words.contains("the pool takes 100.0 % more"), "{words}");
 }
 

@@ -4,7 +4,10 @@ use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memplan::{
-    Input, Planner, Step, Strategy, import::Format, lower::LoweringOptions, planner::search::Limits,
+    Input, Planner, Step, Strategy,
+    import::{Format, InPlace},
+    lower::LoweringOptions,
+    planner::search::Limits,
 };
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
@@ -42,6 +45,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Convert between formats.
     Convert(ConvertArgs),
+    /// List the operators by kind: views, in place or why not, new memory.
+    Ops(OpsArgs),
 }
 
 /// What to read, and how to lower it.
@@ -63,7 +68,14 @@ pub(crate) struct InputArgs {
     /// Give views memory of their own.
     #[arg(long)]
     no_views: bool,
-    /// Write no output over an input, unless it is required.
+    /// What may be written over an input, as the kernels of the runtime work [default: rows].
+    #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
+    inplace: Option<InPlace>,
+    /// A file that says how the kernels of single operators of an ONNX model work, one a line, such
+    /// as `Softmax none`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernels: Option<PathBuf>,
+    /// The same as --inplace none: write no output over an input, unless it is required.
     #[arg(long)]
     no_inplace: bool,
     /// The largest file to read.
@@ -72,21 +84,43 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// A switch given that tells how to lower operators.
+    /// A switch given that says how to lower operators.
     pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
-        let switches = [
-            (self.inputs, "--inputs"),
-            (self.weights, "--weights"),
-            (self.no_views, "--no-views"),
-            (self.no_inplace, "--no-inplace"),
-        ];
-        switches.into_iter().find_map(|(given, name)| given.then_some(name))
+        let switches =
+            [(self.inputs, "--inputs"), (self.weights, "--weights"), (self.no_views, "--no-views")];
+        let switch = switches.into_iter().find_map(|(given, name)| given.then_some(name));
+        switch.or_else(|| self.inplace_switch())
+    }
+
+    /// A switch given that says what may be written over an input.
+    pub(crate) fn inplace_switch(&self) -> Option<&'static str> {
+        match self.profile() {
+            _ if self.no_inplace => Some("--no-inplace"),
+            None => self.kernels.as_ref().map(|_| "--kernels"),
+            Some(_) => Some("--inplace"),
+        }
+    }
+
+    /// A switch given that chooses among the operators of an ONNX model, whose kind says how their
+    /// kernels may work.
+    pub(crate) fn kernel_switch(&self) -> Option<&'static str> {
+        match self.profile() {
+            _ if self.kernels.is_some() => Some("--kernels"),
+            None | Some(InPlace::None) => None,
+            Some(_) => Some("--inplace"),
+        }
+    }
+
+    /// The profile given.
+    pub(crate) fn profile(&self) -> Option<InPlace> {
+        self.inplace.or(self.no_inplace.then_some(InPlace::None))
     }
 
     pub(crate) fn lowering(&self) -> LoweringOptions {
         LoweringOptions::default()
             .views(!self.no_views)
-            .inplace(!self.no_inplace)
+            // Kernels that a file names may do what the profile rules out.
+            .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
             .inputs_in_pool(self.inputs)
             .weights_in_pool(self.weights)
     }
@@ -299,6 +333,17 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct OpsArgs {
+    /// An ONNX model or an operator sequence; without it, a built-in network.
+    pub(crate) input: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: InputArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// What to convert.
     pub(crate) input: PathBuf,
@@ -396,6 +441,13 @@ fn strategies() -> impl clap::builder::TypedValueParser<Value = Strategy> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values = Strategy::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.summary()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Strategy>())
+}
+
+/// The profiles with a line of help each.
+fn profiles() -> impl clap::builder::TypedValueParser<Value = InPlace> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values = InPlace::ALL.iter().map(|p| PossibleValue::new(p.name()).help(p.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<InPlace>())
 }
 
 #[cfg(test)]

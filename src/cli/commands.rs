@@ -28,6 +28,7 @@ use crate::{
     },
     files, is_quiet, note,
     progress::{is_interrupted, searching},
+    rules::rules,
     say,
     show::map_options,
 };
@@ -39,7 +40,8 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
         let sequence = built_in(batch)?;
         let plan = Planner::new().plan(&sequence).map_err(|error| wrong(None, error))?;
         let steps = StepNames(Some(&sequence));
-        writeln!(out, "MobileNetV2, batch {batch}, built in\n{}", report::summary(&plan, steps))?;
+        let summary = report::summary(&plan, steps, "in place: as declared");
+        writeln!(out, "MobileNetV2, batch {batch}, built in\n{summary}")?;
         if batch == 1 {
             writeln!(out, "{}", report::memory_map(&plan, steps, map_options(None, 16)))?;
         }
@@ -62,7 +64,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(capacity) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
             PlanFit::No(plan) => {
-                say(&refusal(&plan, capacity));
+                say(&refusal(&plan, capacity, &rules(&input, path, reading)));
                 return Ok(Verdict::Bad);
             }
             PlanFit::Unknown(plan) => {
@@ -93,7 +95,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     } else if output.is_none() || !is_quiet() {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
-        write!(out, "{}", report::summary(&plan, step_names(&input)))?;
+        let rules = rules(&input, path, reading);
+        write!(out, "{}", report::summary(&plan, step_names(&input), &rules))?;
         if let Some(capacity) = args.capacity {
             writeln!(out, "it fits the capacity, {}", Size(capacity))?;
         }
@@ -103,9 +106,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
 }
 
 /// That no plan fits.
-fn refusal(plan: &Plan, capacity: Bytes) -> String {
+fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     format!(
-        "no: it does not fit the capacity, {}; that no pool is smaller than {} is proven",
+        "no: it does not fit the capacity, {}; that no pool is smaller than {} under these rules is proven: {rules}",
         Size(capacity),
         Size(plan.lower_bound)
     )
@@ -227,7 +230,11 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     };
     let steps = step_names(&input);
     let mut out = io::stdout().lock();
-    write!(out, "{}\n{}", report::summary(&plan, steps), report::explain(&plan, steps))?;
+    let rules = match &args.plan {
+        Some(_) => "as in the plan".to_owned(),
+        None => rules(&input, path, &args.reading),
+    };
+    write!(out, "{}\n{}", report::summary(&plan, steps, &rules), report::explain(&plan, steps))?;
     Ok(Verdict::Good)
 }
 
@@ -265,7 +272,7 @@ fn explain_capacity(
             write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
         }
         // With a clock or several threads the same question may go another way.
-        None => say(&refusal(&plan, capacity)),
+        None => say(&refusal(&plan, capacity, &rules(input, path, &args.reading))),
     }
     Ok(Verdict::Bad)
 }
@@ -274,7 +281,11 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let input = files::read_input(&args.input, &args.reading)?;
     let format = files::converted_format(&args.output, &args.input)?;
     let lowers = args.lower || format == Format::Csv;
-    if let Some(switch) = args.reading.lowering_switch().filter(|_| !lowers) {
+    // The requests of a model are made when it is read.
+    let read_already =
+        args.reading.inplace_switch().filter(|_| files::is_onnx(&args.input, &args.reading));
+    let switch = args.reading.lowering_switch().filter(|switch| Some(*switch) != read_already);
+    if let Some(switch) = switch.filter(|_| !lowers) {
         let remedy = "takes effect where operators are lowered; add --lower, or omit it";
         return Err(wrong(None, format!("{switch} {remedy}")));
     }
@@ -334,7 +345,10 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
         None if args.format.is_some() => {
             Err(wrong(None, "--format is for an input, and there is no input; omit it"))
         }
-        None => Ok(Input::Sequence(built_in(1)?)),
+        None => match args.kernel_switch() {
+            Some(switch) => Err(wrong(None, files::declared_already(switch))),
+            None => Ok(Input::Sequence(built_in(1)?)),
+        },
     }
 }
 

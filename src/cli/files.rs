@@ -8,7 +8,7 @@ use std::{
 
 use memplan::{
     Bytes, Input, Plan, Problem,
-    import::{self, Format, ImportOptions},
+    import::{self, Format, ImportOptions, Kernels},
     report::Size,
 };
 use same_file::Handle;
@@ -38,6 +38,11 @@ fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
         about(path, "the name does not end in .onnx, .json or .csv; say what it is with --format")
     })
+}
+
+/// Whether an input is an ONNX model, as its name or `--format` says.
+pub(crate) fn is_onnx(path: &Path, args: &InputArgs) -> bool {
+    format(path, args.format.map(Format::from)).is_ok_and(|format| format == Format::Onnx)
 }
 
 /// The format of a plan, by the end of its name.
@@ -135,23 +140,54 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
     if format != Format::Onnx && !args.dims.is_empty() {
         return Err(about(path, "--dim is for ONNX models, and this is not one; omit it"));
     }
-    let mut options = ImportOptions::default();
-    for (name, size) in &args.dims {
-        if options.dims.insert(name.clone(), *size).is_some() {
-            return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
-        }
-    }
+    let options = options(path, args)?;
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
         .map_err(|error| about(path, error))?;
-    match (&input, args.lowering_switch()) {
-        (Input::Problem(_), Some(switch)) => Err(about(
+    match (&input, args.lowering_switch(), args.kernel_switch()) {
+        (Input::Problem(_), Some(switch), _) => Err(about(
             path,
             format!(
                 "{switch} is for operators, and this is a problem, whose chunks are given; omit it"
             ),
         )),
+        (Input::Sequence(_), _, Some(switch)) if format != Format::Onnx => {
+            Err(about(path, declared_already(switch)))
+        }
         _ => Ok(input),
     }
+}
+
+/// Reads an ONNX model with the reasons why its operators do not ask for more.
+pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<import::onnx::Survey, Failure> {
+    let options = options(path, args)?;
+    import::onnx::survey(&read(path, args.max_input)?, &options).map_err(|error| about(path, error))
+}
+
+/// What the reader of a model must be told.
+fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
+    let mut options = ImportOptions::default().kernels(kernels(args)?);
+    for (name, size) in &args.dims {
+        if options.dims.insert(name.clone(), *size).is_some() {
+            return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
+        }
+    }
+    Ok(options)
+}
+
+/// Why a profile of kernels chooses nothing where operators declare what they write over.
+pub(crate) fn declared_already(switch: &str) -> String {
+    format!(
+        "{switch} is for ONNX models; these operators say themselves what they may be written over: omit it, or take --inplace none"
+    )
+}
+
+/// What the kernels may do, by the profile and the file given.
+fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
+    let kernels = Kernels::new(args.profile().unwrap_or_default());
+    let Some(path) = &args.kernels else { return Ok(kernels) };
+    let text =
+        String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
+    kernels.read(&text).map_err(|error| about(path, error))
 }
 
 /// Reads a plan for a problem.

@@ -6,7 +6,9 @@ mod args;
 mod commands;
 mod files;
 mod interrupt;
+mod ops;
 mod progress;
+mod rules;
 mod show;
 
 use std::{
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),
+        Some(Command::Ops(args)) => ops::ops(args),
     };
     match result {
         Ok(Verdict::Good) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,

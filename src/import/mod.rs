@@ -9,11 +9,13 @@ mod csv;
 mod error;
 #[cfg(feature = "files")]
 mod json;
+mod kernels;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 
 #[cfg(feature = "files")]
 pub use error::ImportError;
+pub use kernels::{InPlace, Kernels, KernelsError, NotInPlace};
 
 use std::collections::BTreeMap;
 
@@ -52,6 +54,8 @@ impl Format {
 pub struct ImportOptions {
     /// The sizes of symbolic dimensions, by name.
     pub dims: BTreeMap<String, u64>,
+    /// What the kernels that will run an ONNX model may do.
+    pub kernels: Kernels,
 }
 
 impl ImportOptions {
@@ -59,6 +63,13 @@ impl ImportOptions {
     #[must_use]
     pub fn dims<N: Into<String>>(mut self, dims: impl IntoIterator<Item = (N, u64)>) -> Self {
         self.dims.extend(dims.into_iter().map(|(name, size)| (name.into(), size)));
+        self
+    }
+
+    /// Says what the kernels may do that will run an ONNX model.
+    #[must_use]
+    pub fn kernels(mut self, kernels: Kernels) -> Self {
+        self.kernels = kernels;
         self
     }
 }
@@ -79,7 +90,7 @@ pub fn read_input(
         Format::Onnx => Ok(Input::Sequence(onnx::read(bytes, options)?)),
         #[cfg(not(feature = "onnx"))]
         Format::Onnx => {
-            let ImportOptions { dims: _ } = options;
+            let ImportOptions { dims: _, kernels: _ } = options;
             Err(ImportError::NoOnnx)
         }
         Format::Json => json::read_input(bytes),

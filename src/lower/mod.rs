@@ -10,11 +10,13 @@ mod lifetimes;
 mod place;
 mod requests;
 
+use std::fmt;
+
 use tracing::debug;
 
 use crate::{
     Bytes, Problem, SequenceError,
-    problem::{ChunkId, ProblemError},
+    problem::{ChunkId, ProblemError, Refusal},
     sequence::{OpSequence, TensorId},
 };
 use place::Places;
@@ -99,6 +101,41 @@ pub struct Lowered {
     pub problem: Problem,
     /// The place of each tensor, by [`TensorId`].
     pub homes: Vec<Home>,
+    /// The requests to overwrite that were not honoured.
+    pub refused: Vec<Refused>,
+}
+
+/// A request to overwrite that was not honoured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The output that would have been written over the input.
+    pub output: TensorId,
+    /// The input.
+    pub input: TensorId,
+    /// Why it was not honoured.
+    pub obstacle: Obstacle,
+}
+
+/// Why a request to overwrite is not honoured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The chunks do not allow it.
+    Refusal(Refusal),
+    /// Another tensor of the operator shares bytes with what would be overwritten.
+    Alias(TensorId),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refusal(refusal) => refusal.fmt(f),
+            Self::Alias(_) => {
+                f.write_str("another tensor of the operator shares bytes with what it overwrites")
+            }
+        }
+    }
 }
 
 /// Lowers a sequence to a problem, with alignment 1 and no padding.
@@ -112,7 +149,7 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
     let links = requests::resolve(sequence, options, &places)?;
-    let lowered = build(sequence, &places, &links)?;
+    let lowered = build(sequence, &places, links)?;
     debug!(
         target: "memplan::lower",
         operators = sequence.operators().len(),
@@ -128,7 +165,7 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
 fn build(
     sequence: &OpSequence,
     places: &Places,
-    links: &requests::Resolved,
+    links: requests::Resolved,
 ) -> Result<Lowered, SequenceError> {
     let outside = |chunk: ChunkId| {
         let (root, offset) = links.place_in_chain(chunk);
@@ -170,5 +207,5 @@ fn build(
         }
         _ => SequenceError::TooManyTensors,
     })?;
-    Ok(Lowered { problem, homes })
+    Ok(Lowered { problem, homes, refused: links.refused })
 }

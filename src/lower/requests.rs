@@ -5,7 +5,7 @@ use tracing::debug;
 use crate::{
     Bytes, SequenceError,
     lower::{
-        LoweringOptions,
+        LoweringOptions, Obstacle, Refused,
         aliases::Aliases,
         place::{DraftChunk, Places, Variable},
     },
@@ -17,6 +17,8 @@ use crate::{
 pub(super) struct Resolved {
     links: Links,
     requests: Vec<Request>,
+    /// The requests that did not become links.
+    pub(super) refused: Vec<Refused>,
 }
 
 impl Resolved {
@@ -41,13 +43,6 @@ struct WriteDependency<'a> {
     overwrite: &'a Overwrite<TensorId>,
 }
 
-/// The reason why an output is not written over an input.
-enum Obstacle {
-    Refusal(Refusal),
-    /// Rule d: this other tensor of the operator shares bytes with what would be overwritten.
-    Alias(TensorId),
-}
-
 pub(super) fn resolve(
     sequence: &OpSequence,
     options: LoweringOptions,
@@ -55,6 +50,7 @@ pub(super) fn resolve(
 ) -> Result<Resolved, SequenceError> {
     let mut requests = Vec::new();
     let mut dependencies = Vec::new();
+    let mut refused = Vec::new();
     for (step, operator) in sequence.operators().iter().enumerate() {
         let mut aliases = None;
         for &output in &operator.outputs {
@@ -73,7 +69,7 @@ pub(super) fn resolve(
                         requests.push(request);
                         dependencies.push(dependency);
                     }
-                    Err(obstacle) => dependency.refuse(sequence, &obstacle)?,
+                    Err(obstacle) => refused.push(dependency.refuse(sequence, obstacle)?),
                 }
             }
         }
@@ -85,9 +81,10 @@ pub(super) fn resolve(
         .collect();
     let (links, dropped) = Links::resolve(&chunks, &requests);
     for dropped in dropped {
-        dependencies[dropped.request].refuse(sequence, &Obstacle::Refusal(dropped.reason))?;
+        let obstacle = Obstacle::Refusal(dropped.reason);
+        refused.push(dependencies[dropped.request].refuse(sequence, obstacle)?);
     }
-    Ok(Resolved { links, requests })
+    Ok(Resolved { links, requests, refused })
 }
 
 impl WriteDependency<'_> {
@@ -131,11 +128,11 @@ impl WriteDependency<'_> {
     }
 
     /// A dropped request is an event; a dropped requirement is an error.
-    fn refuse(&self, sequence: &OpSequence, obstacle: &Obstacle) -> Result<(), SequenceError> {
+    fn refuse(&self, sequence: &OpSequence, obstacle: Obstacle) -> Result<Refused, SequenceError> {
         let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
         let operator = sequence.operator_name(self.step);
         let (output, input) = (name(self.output), name(self.overwrite.input));
-        match *obstacle {
+        match obstacle {
             Obstacle::Alias(other) if self.overwrite.required => {
                 let other = name(other);
                 Err(SequenceError::RequiredOverwriteOfAlias { operator, output, input, other })
@@ -143,15 +140,13 @@ impl WriteDependency<'_> {
             Obstacle::Refusal(reason) if self.overwrite.required => {
                 Err(SequenceError::RequiredOverwrite { operator, output, input, reason })
             }
-            Obstacle::Alias(other) => {
-                let other = name(other);
-                let reason = "another tensor of the operator shares bytes with what it overwrites";
-                debug!(target: "memplan::lower", operator, output, input, other, reason, "in-place request dropped");
-                Ok(())
-            }
-            Obstacle::Refusal(reason) => {
-                debug!(target: "memplan::lower", operator, output, input, %reason, "in-place request dropped");
-                Ok(())
+            Obstacle::Alias(_) | Obstacle::Refusal(_) => {
+                let other = match obstacle {
+                    Obstacle::Alias(other) => Some(name(other)),
+                    Obstacle::Refusal(_) => None,
+                };
+                debug!(target: "memplan::lower", operator, output, input, other, reason = %obstacle, "in-place request dropped");
+                Ok(Refused { output: self.output, input: self.overwrite.input, obstacle })
             }
         }
     }

@@ -175,10 +175,10 @@ impl Planner<'_> {
     /// If a sequence cannot be lowered, the alignment is not a power of two, or sizes do not add up
     /// in 64 bits.
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
-        let Lowered { problem, homes } = input.into().lower(self.lowering)?;
+        let Lowered { problem, homes, refused } = input.into().lower(self.lowering)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
-        Ok(Lowered { problem: problem.with_alignment(alignment, padding)?, homes })
+        Ok(Lowered { problem: problem.with_alignment(alignment, padding)?, homes, refused })
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {

@@ -125,7 +125,7 @@ fn explain_waste(text: &mut String, plan: &Plan, steps: StepNames<'_>) {
     );
     explain_gaps(text, plan);
     if plan.proven_optimal {
-        text.push_str("No plan is smaller: this is proven.\n");
+        text.push_str("No plan is smaller under these rules: this is proven.\n");
     }
 }
 

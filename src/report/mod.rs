@@ -13,6 +13,7 @@ mod html;
 mod json;
 mod map;
 mod markup;
+mod operators;
 mod printable;
 mod profile;
 mod size;
@@ -34,6 +35,9 @@ pub use html::{PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
+#[cfg(feature = "files")]
+pub use operators::operator_kinds_json;
+pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
 pub use printable::printable;
 pub use size::Size;
 pub use summary::summary;

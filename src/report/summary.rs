@@ -1,4 +1,4 @@
-//! A plan in five lines.
+//! A plan in a few lines.
 
 use std::fmt::Write;
 
@@ -7,16 +7,14 @@ use crate::{
     report::{Size, StepNames, count, profile::most_alive},
 };
 
-/// Pool size, lower bound and what the plan saves.
+/// Pool size, lower bound, what the plan saves, and the rules under which no plan is smaller:
+/// `rules` says what could be written over what, such as `in place: rows`.
 #[must_use]
-pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
+pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
-        std::cmp::Ordering::Equal => "the lower bound: no plan is smaller".to_owned(),
-        _ if plan.proven_optimal => {
-            format!("{:.3} x the lower bound; proven: no plan is smaller", plan.ratio())
-        }
-        _ if plan.strategy.is_some_and(Strategy::searches) => {
+        std::cmp::Ordering::Equal => "the lower bound".to_owned(),
+        _ if !plan.proven_optimal && plan.strategy.is_some_and(Strategy::searches) => {
             format!("{:.3} x the lower bound; that none is smaller is not proven", plan.ratio())
         }
         _ => format!("{:.3} x the lower bound", plan.ratio()),
@@ -31,6 +29,16 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
     for (what, size, remark) in rows {
         let _ = writeln!(text, "{what:<16}{size:>width$}   {remark}");
     }
+    let padding = match plan.padding {
+        0 => String::new(),
+        bytes => format!(", padding {bytes} B"),
+    };
+    let verdict = if plan.pool_size == plan.lower_bound || plan.proven_optimal {
+        "no plan is smaller under these rules:"
+    } else {
+        "under these rules:"
+    };
+    let _ = writeln!(text, "{verdict} {rules}, alignment {} B{padding}", plan.alignment);
     let _ = writeln!(
         text,
         "{}, {links} of them written over another, {}, {}; strategy {}{}{}",
@@ -45,11 +53,6 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>) -> String {
             format!(", {}", count(plan.objects.len() as u64, "shared object"))
         },
     );
-    let _ = write!(text, "alignment {} B", plan.alignment);
-    if plan.padding > 0 {
-        let _ = write!(text, ", padding {} B", plan.padding);
-    }
-    text.push('\n');
     text
 }
 

@@ -313,6 +313,6 @@ fn with_number_ids(problem: &Problem) -> bool {
 
 fn draw(plan: &Plan) {
     let steps = StepNames(None);
-    assert!(summary(plan, steps).len() + explain(plan, steps).len() > 0);
+    assert!(summary(plan, steps, "").len() + explain(plan, steps).len() > 0);
     assert!(!memory_map(plan, steps, MapOptions::default()).is_empty());
 }

@@ -23,6 +23,7 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("overwrite.trace.txt", &["plan", OVERWRITE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
 #[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
 #[case("help.txt", &["--help"], None)]
+#[case("ops.txt", &["ops", "tests/models/encoder.onnx", "--inplace", "elementwise"], None)]
 fn the_figure_is_what_the_tool_prints(
     #[case] figure: &str,
     #[case] args: &[&str],
@@ -95,13 +96,13 @@ fn compare_drawn(figure: &str, args: &[&str]) {
 }
 
 #[rstest]
-#[case("lowering.before.svg", &[EXAMPLE, "--strategy", "naive", "--no-views", "--no-inplace"])]
+#[case("lowering.before.svg", &[EXAMPLE, "--strategy", "naive", "--no-views", "--inplace", "none"])]
 #[case("lowering.after.svg", &[EXAMPLE, "--strategy", "naive"])]
 #[case("example.map.svg", &[EXAMPLE, "--strategy", "pushdown"])]
 #[case("example.simulation.svg", &[EXAMPLE, "--simulation"])]
 #[case("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"])]
 #[case("example.end.svg", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
-#[case("lowering.before.queues.svg", &[EXAMPLE, "--simulation", "--no-views", "--no-inplace"])]
+#[case("lowering.before.queues.svg", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
 #[case("lifetimes.queues.svg", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
 #[case("overwrite.map.svg", &[OVERWRITE, "--strategy", "pushdown"])]
 #[case("overwrite.simulation.svg", &[OVERWRITE, "--simulation"])]
@@ -111,7 +112,7 @@ fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str
 
 /// The README's two pictures. Skipped where the model is not beside the project.
 #[rstest]
-#[case("resnet50.before.svg", &["--strategy", "naive", "--no-views", "--no-inplace"])]
+#[case("resnet50.before.svg", &["--strategy", "naive", "--no-views", "--inplace", "none"])]
 #[case("resnet50.after.svg", &["--strategy", "best"])]
 fn the_picture_of_resnet50_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
     if let Some(model) = shared_path("data/models/resnet50_b1.onnx") {

@@ -89,6 +89,14 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; convert writes a file, .json or .csv")]
 #[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o to print the map")]
 #[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
+#[case::profile_in_operators(&["plan", EXAMPLE, "--inplace", "rows"], "memplan: book/src/figures/example.json: --inplace is for ONNX models; these operators say themselves what they may be written over: omit it, or take --inplace none")]
+#[case::profile_of_nothing(&["plan", "--inplace", "elementwise"], "memplan: --inplace is for ONNX models")]
+#[case::kernels_in_operators(&["plan", EXAMPLE, "--kernels", "book/src/figures/onnxruntime.kernels"], "example.json: --kernels is for ONNX models")]
+#[case::profile_in_a_problem(&["plan", EIGHT, "--inplace", "none"], "eight.json: --inplace is for operators")]
+#[case::unknown_profile(&["plan", EXAMPLE, "--inplace", "columns"], "[possible values: none, elementwise, rows]")]
+#[case::kernels_that_are_none(&["plan", ENCODER, "--kernels", "README.md"], "memplan: README.md: line 3: ")]
+#[case::no_kernels(&["plan", ENCODER, "--kernels", "nowhere.txt"], "memplan: nowhere.txt: No such file or directory")]
+#[case::operators_of_a_problem(&["ops", EIGHT], "memplan: book/src/figures/eight.json: this is a problem, which knows chunks and no operators")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);
@@ -101,9 +109,9 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
 #[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "it fits the capacity, 24.0 KiB (24 576 B)\n")]
 #[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "it fits the capacity, 15.0 KiB (15 360 B)\n")]
 #[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
-    "no: it does not fit the capacity, 14.0 KiB (14 335 B); that no pool is smaller than 14.0 KiB (14 336 B) is proven\n")]
+    "no: it does not fit the capacity, 14.0 KiB (14 335 B); that no pool is smaller than 14.0 KiB (14 336 B) under these rules is proven: in place: as declared\n")]
 #[case::no_by_search(&["--capacity", "15359"], 1,
-    "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) is proven\n")]
+    "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) under these rules is proven: in place: as declared\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
     "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); it is 1.500 x the lower bound, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
@@ -154,7 +162,7 @@ fn what_is_proven_and_what_is_alive_are_told_apart() {
         "proven by search; 14.0 KiB (14 336 B) alive in step 5 (concat)\n",
         "Most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
         "1.00 KiB (1 024 B) of the pool (6.7 %) are free even in step 5 (concat).\n",
-        "No plan is smaller: this is proven.\n",
+        "No plan is smaller under these rules: this is proven.\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
@@ -377,6 +385,74 @@ fn a_plan_keeps_to_what_is_asked(
     let run = memplan(&[&["verify", &input, &plan], verifying].concat());
     assert_eq!((run.code, run.err.as_str()), (code, ""));
     assert!(run.out.starts_with(answer), "{}", run.out);
+}
+
+const ENCODER: &str = "tests/models/encoder.onnx";
+
+/// What may be written over what is named beside every proof.
+#[rstest]
+#[case::default(&["plan", ENCODER], "no plan is smaller under these rules: in place: rows, alignment 64 B\n")]
+#[case::profile(&["plan", ENCODER, "--inplace", "elementwise"], "under these rules: in place: elementwise, alignment 64 B\n")]
+#[case::none(&["plan", ENCODER, "--inplace", "none", "--no-views"], "under these rules: in place: none, no views, alignment 64 B\n")]
+#[case::the_old_name(&["plan", ENCODER, "--no-inplace", "--inputs"], "under these rules: in place: none, inputs in the pool, alignment 64 B\n")]
+#[case::kernels(&["explain", ENCODER, "--kernels", "book/src/figures/onnxruntime.kernels"], "under these rules: in place: rows but for onnxruntime.kernels, alignment 64 B\n")]
+#[case::operators(&["explain", EXAMPLE], "no plan is smaller under these rules: in place: as declared, alignment 64 B\n")]
+#[case::operators_apart(&["plan", EXAMPLE, "--inplace", "none"], "under these rules: in place: none, alignment 64 B\n")]
+#[case::problem(&["plan", EIGHT], "under these rules: chunks and links as given, alignment ")]
+#[case::heuristic(&["plan", EXAMPLE, "--strategy", "naive"], "\nunder these rules: in place: as declared, alignment 64 B\n")]
+fn the_summary_names_the_rules(#[case] args: &[&str], #[case] rules: &str) {
+    let run = memplan(args);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert!(run.out.contains(rules), "{}", run.out);
+}
+
+/// Operators by kind, where views come from, and why the others need new memory.
+#[test]
+fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
+    let run = memplan(&["ops", ENCODER, "--inplace", "elementwise"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for text in [
+        "tests/models/encoder.onnx: 45 operators of 10 kinds; in place: elementwise\n",
+        "Softmax                          1              -              -    1   625 KiB\n",
+        "its kernel works on rows, and the profile has no rows\n",
+        "Erf                              3              -    3   350 KiB              -\n",
+        "Reshape                          4    4   200 KiB              -              -\n",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    assert!(run.out.lines().all(|line| line.chars().count() <= 80), "{}", run.out);
+    let run = memplan(&["ops", ENCODER, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json["rules"], "in place: rows");
+    let kinds = json["kinds"].as_array().unwrap();
+    let softmax = kinds.iter().find(|kind| kind["kind"] == "Softmax").unwrap();
+    assert_eq!(softmax["in_place"], serde_json::json!({"outputs": 1, "bytes": 640_000}));
+    assert_eq!(softmax["reasons"], serde_json::json!([]));
+    // Operators in JSON say themselves what they write over.
+    let run = memplan(&["ops", EXAMPLE, "--no-inplace", "--no-views"]);
+    assert!(run.out.contains("views get memory of their own"), "{}", run.out);
+    assert!(run.out.contains("requests to write over an input are not honoured"), "{}", run.out);
+}
+
+/// A model is converted with the requests that its kernels allow.
+#[test]
+fn a_converted_model_asks_for_what_its_kernels_may_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.json").display().to_string();
+    for (profile, softmax, add) in
+        [("none", false, false), ("elementwise", false, true), ("rows", true, true)]
+    {
+        let run = memplan(&["convert", ENCODER, "--inplace", profile, "-o", &file]);
+        assert_eq!((run.code, run.out.as_str()), (0, ""));
+        let text = fs::read_to_string(&file).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let asks = |kind: &str| {
+            let operators = json["operators"].as_array().unwrap().iter();
+            let mut operators = operators.filter(|operator| operator["kind"] == kind);
+            operators.any(|operator| operator["outputs"][0].get("overwrites").is_some())
+        };
+        assert_eq!((asks("Softmax"), asks("Add")), (softmax, add), "{profile}");
+    }
 }
 
 /// A model has no alignment of its own and gets that of a cache line; a problem states one.

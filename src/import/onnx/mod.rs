@@ -32,10 +32,15 @@ mod read;
 
 pub use error::OnnxError;
 pub use ops::{KnownOperator, operators};
+use std::collections::BTreeMap;
+
 use rten_onnx::onnx::ModelProto;
 use tracing::debug;
 
-use crate::{OpSequence, import::ImportOptions};
+use crate::{
+    OpSequence,
+    import::{ImportOptions, NotInPlace},
+};
 
 /// Reads an ONNX model. External data is not opened.
 ///
@@ -44,13 +49,34 @@ use crate::{OpSequence, import::ImportOptions};
 /// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
 /// makes no sense as a sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxError> {
+    survey(bytes, options).map(|survey| survey.sequence)
+}
+
+/// A model as a sequence, with what the sequence does not say.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Survey {
+    /// The operators.
+    pub sequence: OpSequence,
+    /// The outputs that are no views and ask for no input to be written over, by name, with the
+    /// reason.
+    pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
+}
+
+/// Reads an ONNX model, and why its operators ask for no more.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
     let opsets = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let context = read::model::Context::new(&model, graph, &opsets, options)?;
     let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
-    let sequence = emit::sequence(graph, &context, inputs, None)?.sequence;
+    let emit::Sequenced { sequence, not_in_place, .. } =
+        emit::sequence(graph, &context, inputs, None)?;
     debug!(
         target: "memplan::import",
         nodes = graph.node.len(),
@@ -58,7 +84,13 @@ pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxErr
         tensors = sequence.tensors().len(),
         "read an ONNX model",
     );
-    Ok(sequence)
+    let not_in_place = not_in_place.into_iter().map(|(name, why)| (name.into(), why)).collect();
+    Ok(Survey { sequence, not_in_place })
+}
+
+/// Whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.
+pub(super) fn is_known_operator(kind: &str) -> bool {
+    ops::is_known(kind)
 }
 
 fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {

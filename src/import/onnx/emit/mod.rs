@@ -8,6 +8,7 @@ use rten_onnx::onnx::GraphProto;
 
 use crate::{
     Bytes, OpSequence, Operator, Output,
+    import::NotInPlace,
     import::onnx::{
         OnnxError,
         infer::{self, Bodies, Declarations, Inferred},
@@ -26,8 +27,10 @@ use crate::{
 };
 
 /// A graph as a sequence.
-pub(crate) struct Sequenced {
+pub(crate) struct Sequenced<'a> {
     pub(crate) sequence: OpSequence,
+    /// Outputs that are no views and may not be written over an input, with the reason.
+    pub(crate) not_in_place: Vec<(&'a str, NotInPlace)>,
     /// The sizes of the graph inputs in bytes.
     pub(crate) inputs: Vec<Bytes>,
     /// What is known of the graph outputs.
@@ -40,12 +43,12 @@ pub(crate) struct Sequenced {
 /// # Errors
 ///
 /// If the graph makes no sense, or a size cannot be known.
-pub(crate) fn sequence(
-    graph: &GraphProto,
-    context: &Context,
+pub(crate) fn sequence<'a>(
+    graph: &'a GraphProto,
+    context: &'a Context,
     inputs: Vec<Fact>,
-    outer: Option<&Scope>,
-) -> Result<Sequenced, OnnxError> {
+    outer: Option<&'a Scope>,
+) -> Result<Sequenced<'a>, OnnxError> {
     let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
     let order = scope::execution_order(graph, &captured)?;
     let mut emitter = Emitter::new(graph, context, Scope::inside(outer));
@@ -94,12 +97,14 @@ struct Emitter<'a> {
     weights: HashSet<&'a str>,
     /// In whose memory a view lies, and where in it.
     places: HashMap<&'a str, Place<'a>>,
+    not_in_place: Vec<(&'a str, NotInPlace)>,
 }
 
 /// An operator of the sequence, and where its views lie.
 struct Emitted<'a> {
     operator: Operator,
     places: Vec<(&'a str, Place<'a>)>,
+    not_in_place: Vec<(&'a str, NotInPlace)>,
 }
 
 impl<'a> Emitter<'a> {
@@ -114,6 +119,7 @@ impl<'a> Emitter<'a> {
             defined: HashSet::new(),
             weights: HashSet::new(),
             places: HashMap::new(),
+            not_in_place: Vec::new(),
         }
     }
 
@@ -158,7 +164,7 @@ impl<'a> Emitter<'a> {
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
         let views = views::views(op, row, &inferred.outputs);
-        let mut places = Vec::new();
+        let (mut places, mut not_in_place) = (Vec::new(), Vec::new());
         for (index, name) in node.outputs() {
             if index > 0 && skips_unread && !self.read.contains(name) {
                 continue;
@@ -174,19 +180,22 @@ impl<'a> Emitter<'a> {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
-                let requests = inplace::requests(op, row, index, fact, place);
-                output = requests.into_iter().fold(output, Output::overwrites);
+                match inplace::requests(op, row, index, fact, self.context.kernels, place) {
+                    Ok(inputs) => output = inputs.into_iter().fold(output, Output::overwrites),
+                    Err(reason) => not_in_place.push((name, reason)),
+                }
             }
             operator = operator.output(output);
         }
-        Ok(Some(Emitted { operator, places }))
+        Ok(Some(Emitted { operator, places, not_in_place }))
     }
 
     fn add(&mut self, node: Node<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
-        if let Some(Emitted { operator, places }) = emitted {
+        if let Some(Emitted { operator, places, not_in_place }) = emitted {
             node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
             self.builder.operator(operator);
             self.places.extend(places);
+            self.not_in_place.extend(not_in_place);
             self.defined.extend(node.outputs().map(|(_, name)| name));
         }
         for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
@@ -203,7 +212,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn finish(mut self, graph: &'a GraphProto) -> Result<Sequenced, OnnxError> {
+    fn finish(mut self, graph: &'a GraphProto) -> Result<Sequenced<'a>, OnnxError> {
         let mut outputs = Vec::with_capacity(graph.output.len());
         for name in scope::output_names(graph) {
             let fact = self.scope.get(name).cloned().unwrap_or_default();
@@ -215,6 +224,7 @@ impl<'a> Emitter<'a> {
             outputs.push(fact);
         }
         let sequence = self.builder.build()?;
-        Ok(Sequenced { sequence, inputs: self.inputs, outputs })
+        let (inputs, not_in_place) = (self.inputs, self.not_in_place);
+        Ok(Sequenced { sequence, not_in_place, inputs, outputs })
     }
 }

@@ -1,9 +1,10 @@
 //! Write dependencies: outputs that may be written over an input.
 //!
 //! An element-wise operator reads an element for the last time just before it writes the one at
-//! the same place. So its output may be written over any input of its own shape and width, unless
-//! another input reads the same memory in another order: through a view at another offset, or
-//! broadcast from another shape.
+//! the same place, a row-wise one reads a row before it writes over it. So its output may be
+//! written over an operand of its own shape and width, unless another input reads the same memory
+//! in another order: through a view at another offset, or broadcast from another shape. The caller
+//! says whether the kernels of the runtime work like that.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
@@ -11,12 +12,15 @@ use tracing::debug;
 
 use crate::{
     Bytes,
-    import::onnx::{
-        ops::{
-            op::Op,
-            row::{InPlace, Kernel, Row},
+    import::{
+        Kernels, NotInPlace,
+        onnx::{
+            ops::{
+                op::Op,
+                row::{Domain, InPlace, Kernel, Operands, Row},
+            },
+            read::{element, fact::Fact},
         },
-        read::{element, fact::Fact},
     },
 };
 
@@ -31,18 +35,40 @@ struct Input<'a, 'f> {
     operand: bool,
 }
 
-/// The inputs that an output may be written over, best first. `place` says in whose memory
-/// an input lies. What only looks as if it could be written over is told.
+/// Which inputs an output may lie over, if the kernels work as the caller says.
+fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, NotInPlace> {
+    let over = row.map(|row| row.in_place);
+    let named = if Domain::from_name(op.node.domain()).is_some() {
+        kernels.named(op.node.kind())
+    } else {
+        kernels.named(&format!("{}/{}", op.node.domain(), op.node.kind()))
+    };
+    match (named.map(Kernel::of), over) {
+        (Some(None), _) => Err(NotInPlace::Named),
+        (Some(Some(kernel)), Some(InPlace::Over(operands))) => Ok(Operands { kernel, ..operands }),
+        (Some(Some(kernel)), _) => Ok(Operands::of_kernel(kernel)),
+        (None, None) => Err(NotInPlace::Unknown),
+        (None, Some(InPlace::Never(why))) => Err(NotInPlace::Kernel(why)),
+        (None, Some(InPlace::Over(operands))) => {
+            let least = operands.kernel.profile();
+            if least <= kernels.profile() { Ok(operands) } else { Err(NotInPlace::Profile(least)) }
+        }
+    }
+}
+
+/// The inputs that an output may be written over, best first, or why there are none. `place` says
+/// in whose memory an input lies.
 pub(crate) fn requests<'a>(
     op: &Op<'a, '_>,
     row: Option<&Row>,
     index: usize,
     output: &Fact,
+    kernels: &Kernels,
     place: impl Fn(&'a str) -> Place<'a>,
-) -> Vec<&'a str> {
-    let Some(InPlace::Over(operands)) = row.map(|row| row.in_place) else { return Vec::new() };
-    if operands.kernel != Kernel::Elementwise || !operands.outputs.contains(&index) {
-        return Vec::new();
+) -> Result<Vec<&'a str>, NotInPlace> {
+    let operands = operands(op, row, kernels)?;
+    if !operands.outputs.contains(&index) {
+        return Err(NotInPlace::Shape);
     }
     let inputs: Vec<Input> = (0..op.inputs.len())
         .filter_map(|index| {
@@ -73,27 +99,30 @@ pub(crate) fn requests<'a>(
         .filter(|input| input.operand && !input.fact.constant && same_layout(input.fact, output))
         .map(|input| input.name)
         .filter(|name| seen.insert(*name));
-    let safe = |name: &&'a str| {
-        let reason = if conflicts.contains(place(name).0) {
-            "another input reads the same memory in another order"
-        } else if let Some(unless) = operands.unless
-            && (unless.when)(op)
-        {
-            unless.reason
-        } else {
-            return true;
+    let refusal = |name: &'a str| {
+        if conflicts.contains(place(name).0) {
+            return Some(NotInPlace::Aliased);
+        }
+        operands.unless.filter(|unless| (unless.when)(op)).map(|u| NotInPlace::Kernel(u.reason))
+    };
+    let mut requests = Vec::new();
+    let mut first = None;
+    for name in fitting {
+        let Some(reason) = refusal(name) else {
+            requests.push(name);
+            continue;
         };
         debug!(
             target: "memplan::import",
             operator = op.node.label(),
             output = op.node.0.output[index],
-            input = *name,
-            reason,
+            input = name,
+            %reason,
             "in-place request dropped",
         );
-        false
-    };
-    fitting.filter(safe).collect()
+        first.get_or_insert(reason);
+    }
+    if requests.is_empty() { Err(first.unwrap_or(NotInPlace::Shape)) } else { Ok(requests) }
 }
 
 /// The same shape, and elements of the same width.

@@ -16,4 +16,4 @@ pub(super) mod types;
 mod windows;
 
 pub use known::{KnownOperator, operators};
-pub(super) use table::find;
+pub(super) use table::{find, is_known};

@@ -1,9 +1,12 @@
 //! What is known of one operator: a row of the table.
 
-use crate::import::onnx::ops::{
-    fold::Fold,
-    op::{Op, Shapes},
-    types::{FIRST, TypeRule},
+use crate::import::{
+    InPlace as Profile,
+    onnx::ops::{
+        fold::Fold,
+        op::{Op, Shapes},
+        types::{FIRST, TypeRule},
+    },
 };
 
 /// A rule for the shapes of the outputs.
@@ -130,6 +133,15 @@ pub(crate) struct Unless {
 }
 
 impl Operands {
+    /// What is assumed of an operator whose kernel the caller describes.
+    pub(crate) const fn of_kernel(kernel: Kernel) -> Self {
+        let inputs: Option<&[usize]> = match kernel {
+            Kernel::Elementwise => None,
+            Kernel::Rows => Some(&[0]),
+        };
+        Self { kernel, outputs: &[0], inputs, unless: None }
+    }
+
     pub(crate) fn may_lie_over(&self, input: usize) -> bool {
         self.inputs.is_none_or(|inputs| inputs.contains(&input))
     }
@@ -143,6 +155,25 @@ pub(crate) enum Kernel {
     /// It reads a row for the last time before it writes over it. A row is all that an element of
     /// the output is computed from.
     Rows,
+}
+
+impl Kernel {
+    /// The kernel that a caller names, if it can work in place.
+    pub(crate) fn of(named: Profile) -> Option<Self> {
+        match named {
+            Profile::None => None,
+            Profile::Elementwise => Some(Self::Elementwise),
+            Profile::Rows => Some(Self::Rows),
+        }
+    }
+
+    /// The least profile that allows such kernels to work in place.
+    pub(crate) const fn profile(self) -> Profile {
+        match self {
+            Self::Elementwise => Profile::Elementwise,
+            Self::Rows => Profile::Rows,
+        }
+    }
 }
 
 /// Why most operators cannot work in place.

@@ -155,7 +155,7 @@ pub(super) const TABLE: &[Row] = &[
     unary("Mish"),
     unary("Neg").fold(Fold::Unary(NEG)),
     unary("Not").types(&[BOOL]).fold(Fold::Unary(NOT)),
-    unary("QuickGelu").microsoft(),
+    unary("QuickGelu").never("kernels read their input again to multiply by it").microsoft(),
     unary("Reciprocal"),
     unary("Relu"),
     unary("Round").fold(Fold::Unary(ROUND)),
@@ -200,10 +200,11 @@ pub(super) const TABLE: &[Row] = &[
         .never("kernels may compute it in passes that read its inputs again"),
     nary("Where").types(&[TypeRule::Input(1)]).fold(Fold::Elements(fold::choose)),
     compare("Xor").fold(Fold::Binary(XOR)),
-    Row::new("QLinearLeakyRelu", same).microsoft(),
-    Row::new("QLinearSigmoid", same).microsoft(),
-    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3)).microsoft(),
-    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3)).microsoft(),
+    Row::new("QLinearLeakyRelu", same).elementwise(&[0]).microsoft(),
+    Row::new("QLinearSigmoid", same).elementwise(&[0]).microsoft(),
+    // Beside each of the two are its scale and its zero point.
+    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3)).elementwise(&[0, 3]).microsoft(),
+    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3)).elementwise(&[0, 3]).microsoft(),
     Row::new("QuantizeLinear", same)
         .types(&[TypeRule::InputOr(2, &TypeRule::Attribute("output_dtype", &UINT8))])
         .never(RESIZES)
@@ -418,6 +419,11 @@ pub(super) const TABLE: &[Row] = &[
 ];
 
 /// The row of an operator, if memplan knows it.
+/// Whether some operator of a known domain has this type.
+pub(crate) fn is_known(kind: &str) -> bool {
+    TABLE.iter().any(|row| row.name == kind)
+}
+
 pub(crate) fn find(node: Node) -> Option<&'static Row> {
     let domain = Domain::from_name(node.domain())?;
     TABLE.iter().find(|row| row.name == node.kind() && row.domains.contains(&domain))

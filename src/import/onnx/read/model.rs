@@ -10,11 +10,11 @@ use rten_onnx::onnx::{
     TypeProtoTensor, ValueInfoProto,
 };
 
-use crate::import::ImportOptions;
 use crate::import::onnx::{
     OnnxError,
     read::fact::{Fact, MAX_RANK, Scalar, count},
 };
+use crate::import::{ImportOptions, Kernels};
 
 /// More elements than any shape arithmetic has; larger constants are not looked into.
 const MAX_CONSTANT: u64 = 4096;
@@ -27,6 +27,8 @@ pub(crate) type Opsets = HashMap<String, i64>;
 pub(crate) struct Context<'a> {
     /// The sizes given for names.
     dims: &'a BTreeMap<String, u64>,
+    /// What the kernels of the runtime may do.
+    pub(crate) kernels: &'a Kernels,
     /// The version of the standard operators.
     opset: i64,
     /// That of the operators that functions have brought along.
@@ -51,6 +53,7 @@ impl<'a> Context<'a> {
         let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
         Ok(Self {
             dims: &options.dims,
+            kernels: &options.kernels,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
             opsets,
         })

@@ -1,0 +1,40 @@
+//! `memplan ops`: the operators by kind.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use memplan::{Input, import::onnx::Survey, lower::lower, report};
+
+use crate::{Failure, Verdict, args::OpsArgs, commands, files, rules::rules};
+
+pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
+    let path = args.input.as_deref();
+    let (input, not_in_place) = match path {
+        Some(path) if files::is_onnx(path, &args.reading) => {
+            let Survey { sequence, not_in_place, .. } = files::survey(path, &args.reading)?;
+            (Input::Sequence(sequence), not_in_place)
+        }
+        _ => (commands::input(path, &args.reading)?, BTreeMap::default()),
+    };
+    let name = path.map_or_else(|| commands::BUILT_IN.to_owned(), files::name);
+    let Input::Sequence(sequence) = &input else {
+        let problem = format!("{name}: this is a problem, which knows chunks and no operators");
+        return Err(Failure::Input(problem));
+    };
+    let lowered = lower(sequence, args.reading.lowering())
+        .map_err(|error| Failure::Input(format!("{name}: {error}")))?;
+    let kinds = report::operator_kinds(sequence, &lowered, |output| {
+        not_in_place.get(&sequence.tensor(output).name).map(ToString::to_string)
+    });
+    let rules = rules(&input, path, &args.reading);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        writeln!(out, "{:#}", report::operator_kinds_json(&name, &kinds, &rules))?;
+    } else {
+        write!(out, "{}", report::operator_table(&name, &kinds, &rules))?;
+    }
+    out.flush()?;
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,202 @@
+//! The operators of a sequence by kind: which outputs are views, which are written over an input,
+//! and why the others have memory of their own.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+};
+
+use crate::{
+    Bytes, OpSequence,
+    lower::{Home, Lowered, Obstacle},
+    report::{Size, count, printable},
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// Some outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outputs {
+    /// How many there are.
+    pub count: u64,
+    /// Their bytes in all.
+    pub bytes: Bytes,
+}
+
+impl Outputs {
+    fn add(&mut self, bytes: Bytes) {
+        self.count += 1;
+        // Views may add up to more than any memory.
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// The operators of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperatorKind {
+    /// The kind, such as `Conv`; may be empty.
+    pub kind: Box<str>,
+    /// How many there are.
+    pub operators: u64,
+    /// Outputs that are views of an input, and share its memory.
+    pub views: Outputs,
+    /// Outputs that are written over an input.
+    pub in_place: Outputs,
+    /// Outputs in memory of their own.
+    pub new: Outputs,
+    /// Why these are not written over an input, the most bytes first.
+    pub reasons: Vec<(Box<str>, Outputs)>,
+}
+
+/// Groups the operators of a sequence by their kind, those with the most bytes of new memory first.
+/// `why` says why an output asks for no input to be written over, where more is known than that it
+/// does not.
+#[must_use]
+pub fn operator_kinds(
+    sequence: &OpSequence,
+    lowered: &Lowered,
+    why: impl Fn(TensorId) -> Option<String>,
+) -> Vec<OperatorKind> {
+    let mut refusals: HashMap<TensorId, Obstacle> = HashMap::new();
+    for refused in &lowered.refused {
+        refusals.entry(refused.output).or_insert(refused.obstacle);
+    }
+    let mut kinds: BTreeMap<&str, (OperatorKind, BTreeMap<String, Outputs>)> = BTreeMap::new();
+    for operator in sequence.operators() {
+        let (kind, reasons) = kinds.entry(&operator.kind).or_insert_with(|| {
+            let none = Outputs::default();
+            let kind = OperatorKind {
+                kind: operator.kind.clone(),
+                operators: 0,
+                views: none,
+                in_place: none,
+                new: none,
+                reasons: Vec::new(),
+            };
+            (kind, BTreeMap::new())
+        });
+        kind.operators += 1;
+        for &output in &operator.outputs {
+            let bytes = sequence.tensor(output).size.unwrap_or(0);
+            match place(sequence, lowered, output) {
+                Place::View => kind.views.add(bytes),
+                Place::Overwriter => kind.in_place.add(bytes),
+                Place::New(by_default) => {
+                    let refusal = refusals.get(&output).map(ToString::to_string);
+                    let reason = refusal.or_else(|| why(output));
+                    kind.new.add(bytes);
+                    reasons.entry(reason.unwrap_or(by_default.to_owned())).or_default().add(bytes);
+                }
+            }
+        }
+    }
+    let mut kinds: Vec<OperatorKind> = kinds
+        .into_values()
+        .map(|(mut kind, reasons)| {
+            kind.reasons =
+                reasons.into_iter().map(|(why, outputs)| (why.into(), outputs)).collect();
+            kind.reasons.sort_by_key(|(_, outputs)| std::cmp::Reverse(outputs.bytes));
+            kind
+        })
+        .collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.new.bytes));
+    kinds
+}
+
+enum Place {
+    View,
+    Overwriter,
+    /// In memory of its own, because.
+    New(&'static str),
+}
+
+fn place(sequence: &OpSequence, lowered: &Lowered, output: TensorId) -> Place {
+    let home = lowered.homes[output.index()];
+    let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else {
+        return Place::New("it is supplied");
+    };
+    match (dependency, home) {
+        (_, Home::Nowhere) => Place::New("it has no bytes"),
+        (Dependency::Reads { input, .. }, _) => {
+            let shared = match (lowered.homes[input.index()], home) {
+                (Home::Chunk { chunk: a, .. }, Home::Chunk { chunk: b, .. }) => a == b,
+                (Home::Supplied { tensor: a, .. }, Home::Supplied { tensor: b, .. }) => a == b,
+                _ => false,
+            };
+            if shared { Place::View } else { Place::New("views get memory of their own") }
+        }
+        (Dependency::Overwrites(_), Home::Supplied { .. }) => Place::Overwriter,
+        (Dependency::Overwrites(_), Home::Chunk { chunk, .. }) => {
+            if lowered.problem.link(chunk).is_some() {
+                Place::Overwriter
+            } else {
+                Place::New("requests to write over an input are not honoured")
+            }
+        }
+        (Dependency::Fresh, _) => Place::New("it does not ask to be written over an input"),
+    }
+}
+
+/// Columns for the name of a kind; longer ones get a line of their own.
+const KIND: usize = 24;
+
+/// The kinds as a table: how many operators, and how many outputs of how many bytes are views, are
+/// written over an input, or have new memory; below each kind why they have. `name` says what was
+/// read, `rules` what may be written over what.
+#[must_use]
+pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String {
+    let operators: u64 = kinds.iter().map(|kind| kind.operators).sum();
+    let mut text = String::new();
+    let (operators, number) = (count(operators, "operator"), count(kinds.len() as u64, "kind"));
+    let _ = writeln!(text, "{}: {operators} of {number}; {rules}\n", printable(name));
+    let head = ["operators", "views", "in place", "new memory"];
+    let _ = writeln!(
+        text,
+        "{:<KIND$}{:>10}{:>15}{:>15}{:>15}",
+        "kind", head[0], head[1], head[2], head[3]
+    );
+    let cell = |outputs: Outputs| match outputs {
+        Outputs { count: 0, .. } => "-".to_owned(),
+        Outputs { count, bytes } => format!("{count} {:>9}", format!("{:#}", Size(bytes))),
+    };
+    for kind in kinds {
+        let mut name = match &*kind.kind {
+            "" => "(no kind)".into(),
+            kind => printable(kind),
+        };
+        if name.chars().count() > KIND {
+            let _ = writeln!(text, "{name}");
+            name = "".into();
+        }
+        let OperatorKind { operators, views, in_place, new, .. } = kind;
+        let [views, in_place, new] = [*views, *in_place, *new].map(cell);
+        let _ = writeln!(text, "{name:<KIND$}{operators:>10}{views:>15}{in_place:>15}{new:>15}");
+        for (reason, outputs) in &kind.reasons {
+            // A kind whose outputs all have one reason needs no numbers twice.
+            let amount = if kind.reasons.len() == 1 { String::new() } else { cell(*outputs) };
+            let _ = writeln!(text, "  {amount:>15}  {}", printable(reason));
+        }
+    }
+    text
+}
+
+/// The same for machines.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn operator_kinds_json(name: &str, kinds: &[OperatorKind], rules: &str) -> serde_json::Value {
+    use serde_json::json;
+    let of = |outputs: Outputs| json!({"outputs": outputs.count, "bytes": outputs.bytes});
+    let kind = |kind: &OperatorKind| {
+        let reason = |(reason, outputs): &(Box<str>, Outputs)| json!({"reason": reason, "outputs": outputs.count, "bytes": outputs.bytes});
+        json!({
+            "kind": kind.kind,
+            "operators": kind.operators,
+            "views": of(kind.views),
+            "in_place": of(kind.in_place),
+            "new": of(kind.new),
+            "reasons": kind.reasons.iter().map(reason).collect::<Vec<_>>(),
+        })
+    };
+    json!({"input": name, "rules": rules, "kinds": kinds.iter().map(kind).collect::<Vec<_>>()})
+}
