@@ -1,12 +1,15 @@
 //! Building and checking a sequence.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+};
 
 use crate::{
     Bytes,
     sequence::{
         Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError, Tensor,
-        TensorId, order,
+        TensorId, after, order,
     },
 };
 
@@ -66,7 +69,7 @@ impl SequenceBuilder {
     }
 
     /// Checks everything and puts the operators into execution order: the order given where
-    /// every operator comes after those that it reads from, else a stable topological sort. The
+    /// every operator comes after those that it reads from or is declared to run after, else a stable topological sort. The
     /// builder keeps what it has and can be built again.
     ///
     /// # Errors
@@ -77,8 +80,9 @@ impl SequenceBuilder {
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
-        let Some(order) = order::execution_order(&self.operators, &names)? else {
-            return self.resolve(names);
+        let after = after::resolve(&self.operators)?;
+        let Some(order) = order::execution_order(&self.operators, &names, &after)? else {
+            return self.resolve(names, after);
         };
         let sorted = Self {
             inputs: self.inputs.clone(),
@@ -87,11 +91,11 @@ impl SequenceBuilder {
             outputs: self.outputs.clone(),
             undeclared_are_weights: self.undeclared_are_weights,
         };
-        sorted.resolve(Names::collect(&sorted)?)
+        sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))
     }
 
-    fn resolve(&self, names: Names) -> Result<OpSequence, SequenceError> {
-        let sequence = names.resolve(self)?;
+    fn resolve(&self, names: Names, after: Vec<Vec<usize>>) -> Result<OpSequence, SequenceError> {
+        let sequence = names.resolve(self, after)?;
         check_views(&sequence)?;
         check_overwriters(&sequence)?;
         check_sizes(&sequence)?;
@@ -186,9 +190,13 @@ impl Names {
     }
 
     /// Replaces names by ids everywhere.
-    fn resolve(mut self, builder: &SequenceBuilder) -> Result<OpSequence, SequenceError> {
+    fn resolve(
+        mut self,
+        builder: &SequenceBuilder,
+        after: Vec<Vec<usize>>,
+    ) -> Result<OpSequence, SequenceError> {
         let mut operators = Vec::with_capacity(builder.operators.len());
-        for (step, declared) in builder.operators.iter().enumerate() {
+        for ((step, declared), after) in builder.operators.iter().enumerate().zip(after) {
             let user = || format!("operator '{}'", declared.display_name(step));
             let inputs = declared
                 .inputs
@@ -221,6 +229,7 @@ impl Names {
                 kind: declared.kind.clone(),
                 inputs,
                 outputs,
+                after,
                 workspace: declared.workspace,
             });
         }
@@ -252,6 +261,11 @@ fn twice(builder: &SequenceBuilder, name: &str, first: &Origin, second: &Origin)
 }
 
 impl<T> Dependency<T> {
+    pub(super) fn map<U>(&self, map: impl Fn(&T) -> U) -> Dependency<U> {
+        let Ok(mapped) = self.try_map(|input| Ok::<U, Infallible>(map(input)));
+        mapped
+    }
+
     pub(super) fn try_map<U, E>(
         &self,
         mut map: impl FnMut(&T) -> Result<U, E>,

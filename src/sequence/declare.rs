@@ -1,6 +1,6 @@
 //! Operators as a caller declares them, before they are checked.
 
-use crate::Bytes;
+use crate::{Bytes, sequence::OperatorRef};
 
 /// The way in which the memory of an output depends on the inputs of its operator. Inputs are named
 /// by `T`: a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
@@ -105,6 +105,7 @@ pub struct Operator {
     pub(crate) kind: Box<str>,
     pub(crate) inputs: Vec<Box<str>>,
     pub(crate) outputs: Vec<Output>,
+    pub(crate) after: Vec<OperatorRef>,
     pub(crate) workspace: Bytes,
 }
 
@@ -132,6 +133,26 @@ impl Operator {
     #[must_use]
     pub fn output(mut self, output: Output) -> Self {
         self.outputs.push(output);
+        self
+    }
+
+    /// The operator must run after another one, though it may read nothing of it: because of a side
+    /// effect, or the state of a random generator.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator};
+    ///
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("seed"))
+    ///     .operator(Operator::new("draw").after("seed"))
+    ///     .operator(Operator::new("draw").after(1))
+    ///     .build()?;
+    /// assert!(sequence.permuted(&[0, 2, 1]).is_err());
+    /// # Ok::<(), memplan::SequenceError>(())
+    /// ```
+    #[must_use]
+    pub fn after(mut self, operator: impl Into<OperatorRef>) -> Self {
+        self.after.push(operator.into());
         self
     }
 

@@ -26,10 +26,42 @@ pub enum SequenceError {
         /// The second definition.
         second: String,
     },
+    /// An operator that is to run after one that does not exist.
+    #[error("operator '{operator}' must run after operator {after}, which does not exist")]
+    UnknownOperator {
+        /// The operator.
+        operator: String,
+        /// The name or the place that it gives.
+        after: String,
+    },
+    /// An operator that is to run after one of several that share a name.
+    #[error(
+        "operator '{operator}' must run after '{after}', a name that several operators have; give its place in the list instead"
+    )]
+    AmbiguousOperator {
+        /// The operator.
+        operator: String,
+        /// The name that it gives.
+        after: String,
+    },
+    /// An order that leaves out or repeats an operator.
+    #[error("an order must hold each step from 0 to {operators} (exclusive) once")]
+    NotAPermutation {
+        /// The number of operators.
+        operators: usize,
+    },
+    /// An order in which an operator runs too early.
+    #[error("operator '{operator}' would run before '{predecessor}', which must come first")]
+    RunsBefore {
+        /// The operator.
+        operator: String,
+        /// An operator that must run before it.
+        predecessor: String,
+    },
     /// Operators that depend on each other in a circle.
     #[error("the operators form a cycle: {}", operators.join(" -> "))]
     Cycle {
-        /// The operators on the cycle, each reading the one before; the first reads the last.
+        /// The operators on the cycle, each waiting for the one before; the first waits for the last.
         operators: Vec<String>,
     },
     /// An output that depends on a tensor that its operator does not read.

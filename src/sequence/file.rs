@@ -1,6 +1,9 @@
 //! The file form of an operator sequence, `memplan-sequence/1`.
 
-use std::{collections::HashSet, fmt};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -13,7 +16,9 @@ use serde::{
 use crate::{
     Bytes,
     file::is_zero,
-    sequence::{Dependency, OpSequence, Operator, Origin, Output, Overwrite, SequenceError},
+    sequence::{
+        Dependency, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite, SequenceError,
+    },
 };
 
 const FORMAT: &str = "memplan-sequence/1";
@@ -64,6 +69,9 @@ pub struct OperatorEntry {
     /// The outputs.
     #[serde(default)]
     pub outputs: Vec<OutputEntry>,
+    /// The operators that it must run after, though it may read nothing of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<OperatorRef>,
     /// Scratch bytes; 0 if left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub workspace: Bytes,
@@ -149,6 +157,41 @@ impl<'de> Deserialize<'de> for OverwriteEntries {
     }
 }
 
+/// A string is a name, a number a place.
+impl Serialize for OperatorRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Name(name) => name.serialize(serializer),
+            Self::Place(place) => place.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OperatorRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reference;
+
+        impl Visitor<'_> for Reference {
+            type Value = OperatorRef;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an operator, or its place in the list from 0")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<OperatorRef, E> {
+                Ok(name.into())
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<OperatorRef, E> {
+                // No list is longer than addresses go.
+                Ok(usize::try_from(place).unwrap_or(usize::MAX).into())
+            }
+        }
+
+        deserializer.deserialize_any(Reference)
+    }
+}
+
 impl From<OpSequence> for SequenceFile {
     fn from(sequence: OpSequence) -> Self {
         let name = |id: super::TensorId| sequence.tensor(id).name.clone();
@@ -189,6 +232,17 @@ impl From<OpSequence> for SequenceFile {
             }
             entry
         };
+        let mut named: HashMap<&str, usize> = HashMap::new();
+        for operator in sequence.operators() {
+            *named.entry(&operator.name).or_default() += 1;
+        }
+        let operator_ref = |&step: &usize| {
+            let name = &sequence.operators()[step].name;
+            match named.get(&**name) {
+                Some(1) if !name.is_empty() => OperatorRef::Name(name.clone()),
+                _ => OperatorRef::Place(step),
+            }
+        };
         let read: HashSet<super::TensorId> = sequence
             .operators()
             .iter()
@@ -211,6 +265,7 @@ impl From<OpSequence> for SequenceFile {
                     kind: operator.kind.clone(),
                     inputs: operator.inputs.iter().map(|&id| name(id)).collect(),
                     outputs: operator.outputs.iter().map(output).collect(),
+                    after: operator.after.iter().map(operator_ref).collect(),
                     workspace: operator.workspace,
                 })
                 .collect(),
@@ -239,6 +294,7 @@ impl TryFrom<SequenceFile> for OpSequence {
                 .kind(entry.kind)
                 .inputs(entry.inputs)
                 .workspace(entry.workspace);
+            operator = entry.after.into_iter().fold(operator, Operator::after);
             for output in entry.outputs {
                 operator = operator.output(output.try_into()?);
             }

@@ -18,13 +18,16 @@
 //! # Ok::<(), memplan::SequenceError>(())
 //! ```
 
+mod after;
 mod builder;
 mod declare;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod order;
+mod precedence;
 
+pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
 pub use declare::{Dependency, Operator, Output, Overwrite};
 pub use error::SequenceError;
@@ -94,6 +97,8 @@ pub struct OperatorNode {
     pub inputs: Vec<TensorId>,
     /// The tensors it produces.
     pub outputs: Vec<TensorId>,
+    /// The steps of the operators that it is declared to run after, ascending and without repeats.
+    pub after: Vec<usize>,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
 }

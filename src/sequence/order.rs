@@ -11,8 +11,9 @@ use crate::sequence::{Operator, SequenceError, builder::Names};
 pub(super) fn execution_order(
     operators: &[Operator],
     names: &Names,
+    after: &[Vec<usize>],
 ) -> Result<Option<Vec<usize>>, SequenceError> {
-    let graph = Graph { operators, names };
+    let graph = Graph { operators, names, after };
     if graph.is_topological() {
         return Ok(None);
     }
@@ -24,12 +25,29 @@ pub(super) fn execution_order(
 struct Graph<'a> {
     operators: &'a [Operator],
     names: &'a Names,
+    after: &'a [Vec<usize>],
+}
+
+/// The operators that each waits for, by places in the sorted list.
+pub(super) fn renumbered(after: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut places = vec![0; order.len()];
+    for (place, &operator) in order.iter().enumerate() {
+        places[operator] = place;
+    }
+    let renumber = |&operator: &usize| {
+        let mut after: Vec<usize> = after[operator].iter().map(|&first| places[first]).collect();
+        after.sort_unstable();
+        after
+    };
+    order.iter().map(renumber).collect()
 }
 
 impl Graph<'_> {
     /// The producers of an operator's inputs.
     fn producers(&self, operator: usize) -> impl Iterator<Item = usize> + '_ {
-        self.operators[operator].inputs.iter().filter_map(|name| self.names.producer(name))
+        let producers =
+            self.operators[operator].inputs.iter().filter_map(|name| self.names.producer(name));
+        producers.chain(self.after[operator].iter().copied())
     }
 
     fn is_topological(&self) -> bool {

@@ -1,0 +1,156 @@
+//! Which operators must run before which, in every order, and the sequence in another order.
+
+use crate::sequence::{
+    Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId,
+};
+
+impl OpSequence {
+    /// By step, the operators that must run before an operator in every order of the sequence,
+    /// ascending and without repeats: the producers of its inputs; the operators that it is declared
+    /// to run after; and, for a required update, every operator that reads or makes the old value,
+    /// through any view of it. The last kind follows from the order given, which alone says which
+    /// value a reader of a variable means.
+    #[must_use]
+    pub fn predecessors(&self) -> Vec<Vec<usize>> {
+        let storages = self.storages();
+        // The operators so far that use each storage.
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.tensors.len()];
+        let mut all = Vec::with_capacity(self.operators.len());
+        for (step, operator) in self.operators.iter().enumerate() {
+            let mut before: Vec<usize> = operator.after.clone();
+            before.extend(operator.inputs.iter().filter_map(|&input| self.producer(input)));
+            for &output in &operator.outputs {
+                let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+                    &self.tensor(output).origin
+                else {
+                    continue;
+                };
+                for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+                    before.extend(&users[storages[overwrite.input.index()].index()]);
+                }
+            }
+            before.sort_unstable();
+            before.dedup();
+            all.push(before);
+            for tensor in operator.inputs.iter().chain(&operator.outputs) {
+                let users = &mut users[storages[tensor.index()].index()];
+                if users.last() != Some(&step) {
+                    users.push(step);
+                }
+            }
+        }
+        all
+    }
+
+    /// The tensor whose memory each tensor is a view of: itself if it is no view.
+    fn storages(&self) -> Vec<TensorId> {
+        let mut storages: Vec<TensorId> =
+            (0..self.tensors.len()).map(TensorId::from_index).collect();
+        for &output in self.operators.iter().flat_map(|operator| &operator.outputs) {
+            if let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+                &self.tensor(output).origin
+            {
+                storages[output.index()] = storages[input.index()];
+            }
+        }
+        storages
+    }
+
+    fn producer(&self, tensor: TensorId) -> Option<usize> {
+        match self.tensor(tensor).origin {
+            Origin::Output { step, .. } => Some(step),
+            Origin::Input | Origin::Weight => None,
+        }
+    }
+
+    /// The same operators in another order; `order` lists the steps of this sequence in the order
+    /// in which they are to run.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output};
+    ///
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("a").output(Output::new("x", 8)))
+    ///     .operator(Operator::new("b").output(Output::new("y", 8)))
+    ///     .operator(Operator::new("c").inputs(["x"]).output(Output::new("z", 8)))
+    ///     .build()?;
+    /// let permuted = sequence.permuted(&[0, 2, 1])?;
+    /// assert_eq!(permuted.operator_name(1), "c");
+    /// assert!(sequence.permuted(&[2, 0, 1]).is_err());
+    /// # Ok::<(), memplan::SequenceError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a step is missing or repeated, or an operator would run before one of its
+    /// [`predecessors`](Self::predecessors).
+    pub fn permuted(&self, order: &[usize]) -> Result<Self, SequenceError> {
+        let places = self.places(order)?;
+        // Ids as a sequence built in this order would have them.
+        let mut new_ids: Vec<Option<TensorId>> = vec![None; self.tensors.len()];
+        let mut tensors: Vec<Tensor> = Vec::with_capacity(self.tensors.len());
+        let mut move_tensor = |id: TensorId| {
+            if new_ids[id.index()].is_none() {
+                new_ids[id.index()] = Some(TensorId::from_index(tensors.len()));
+                tensors.push(self.tensor(id).clone());
+            }
+        };
+        let ids = || (0..self.tensors.len()).map(TensorId::from_index);
+        let supplied = |&id: &TensorId| !matches!(self.tensor(id).origin, Origin::Output { .. });
+        ids()
+            .filter(supplied)
+            .filter(|&id| self.tensor(id).size.is_some())
+            .for_each(&mut move_tensor);
+        let ordered = || order.iter().map(|&step| &self.operators[step]);
+        ordered().flat_map(|operator| &operator.outputs).copied().for_each(&mut move_tensor);
+        ordered().flat_map(|operator| &operator.inputs).copied().for_each(&mut move_tensor);
+        ids().for_each(&mut move_tensor);
+        let new_id = |id: &TensorId| new_ids[id.index()].unwrap_or(*id);
+        for tensor in &mut tensors {
+            if let Origin::Output { step, dependency } = &mut tensor.origin {
+                *step = places[*step];
+                *dependency = dependency.map(new_id);
+            }
+        }
+        let operators = ordered()
+            .map(|operator| {
+                let mut after: Vec<usize> =
+                    operator.after.iter().map(|&step| places[step]).collect();
+                after.sort_unstable();
+                OperatorNode {
+                    inputs: operator.inputs.iter().map(new_id).collect(),
+                    outputs: operator.outputs.iter().map(new_id).collect(),
+                    after,
+                    ..operator.clone()
+                }
+            })
+            .collect();
+        let outputs = self.outputs.iter().map(new_id).collect();
+        let ids = self.ids.iter().map(|(name, id)| (name.clone(), new_id(id))).collect();
+        Ok(Self { operators, tensors, outputs, ids })
+    }
+
+    /// By step, its place in an order, if that is a right order.
+    fn places(&self, order: &[usize]) -> Result<Vec<usize>, SequenceError> {
+        let operators = self.operators.len();
+        let mut places = vec![usize::MAX; operators];
+        for (place, &step) in order.iter().enumerate() {
+            match places.get_mut(step) {
+                Some(free) if *free == usize::MAX => *free = place,
+                _ => return Err(SequenceError::NotAPermutation { operators }),
+            }
+        }
+        if order.len() != operators {
+            return Err(SequenceError::NotAPermutation { operators });
+        }
+        for (step, predecessors) in self.predecessors().into_iter().enumerate() {
+            if let Some(&first) = predecessors.iter().find(|&&p| places[p] > places[step]) {
+                return Err(SequenceError::RunsBefore {
+                    operator: self.operator_name(step),
+                    predecessor: self.operator_name(first),
+                });
+            }
+        }
+        Ok(places)
+    }
+}
