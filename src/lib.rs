@@ -16,6 +16,7 @@ pub mod import;
 mod input;
 pub mod lower;
 pub mod networks;
+pub mod order;
 pub mod plan;
 pub mod planner;
 pub mod problem;

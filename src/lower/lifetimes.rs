@@ -3,29 +3,51 @@
 use crate::{
     Step,
     lower::place::{DraftChunk, Places},
+    problem::ChunkId,
     sequence::{OpSequence, Origin},
 };
 
 /// Producing begins a lifetime, reading prolongs it, for the chunk that holds the tensor.
 pub(super) fn walk(sequence: &OpSequence, places: &mut Places) {
+    let Places { chunks, tensors, workspaces } = places;
+    for chunk in supplied(sequence, tensors) {
+        // Supplied before the first step.
+        chunks[chunk.index()].touch(0);
+    }
+    for (step, chunk) in uses(sequence, tensors, workspaces) {
+        chunks[chunk.index()].touch(step as Step);
+    }
     let steps = sequence.operators().len() as Step;
-    for (tensor, place) in sequence.tensors().iter().zip(&places.tensors) {
-        if let (Origin::Input | Origin::Weight, Some((chunk, _))) = (&tensor.origin, place) {
-            // Supplied before the first step.
-            places.chunks[chunk.index()].touch(0);
-        }
-    }
-    for ((step, operator), workspace) in (0..).zip(sequence.operators()).zip(&places.workspaces) {
-        let tensors = operator.inputs.iter().chain(&operator.outputs);
-        let chunks = tensors.filter_map(|tensor| places.tensors[tensor.index()]);
-        let workspace = workspace.map(|chunk| (chunk, 0));
-        for (chunk, _) in chunks.chain(workspace) {
-            places.chunks[chunk.index()].touch(step);
-        }
-    }
-    for chunk in places.chunks.iter_mut().filter(|chunk| chunk.kept()) {
+    for chunk in chunks.iter_mut().filter(|chunk| chunk.kept()) {
         chunk.end = chunk.end.max(steps);
     }
+}
+
+/// The chunks that are there before the first step.
+pub(super) fn supplied<'a, B>(
+    sequence: &'a OpSequence,
+    tensors: &'a [Option<(ChunkId, B)>],
+) -> impl Iterator<Item = ChunkId> + 'a {
+    sequence.tensors().iter().zip(tensors).filter_map(|(tensor, place)| {
+        let supplied = matches!(tensor.origin, Origin::Input | Origin::Weight);
+        place.as_ref().filter(|_| supplied).map(|&(chunk, _)| chunk)
+    })
+}
+
+/// Every chunk that a step produces or reads, step by step.
+pub(super) fn uses<'a, B>(
+    sequence: &'a OpSequence,
+    tensors: &'a [Option<(ChunkId, B)>],
+    workspaces: &'a [Option<ChunkId>],
+) -> impl Iterator<Item = (usize, ChunkId)> + 'a {
+    sequence.operators().iter().zip(workspaces).enumerate().flat_map(
+        |(step, (operator, workspace))| {
+            let places = operator.inputs.iter().chain(&operator.outputs);
+            let chunks = places
+                .filter_map(|tensor| tensors[tensor.index()].as_ref().map(|&(chunk, _)| chunk));
+            chunks.chain(*workspace).map(move |chunk| (step, chunk))
+        },
+    )
 }
 
 impl DraftChunk {

@@ -6,6 +6,7 @@
 //! not be honoured. What remains is a [`Problem`], which no longer knows of operators.
 
 mod aliases;
+mod graph;
 mod lifetimes;
 mod place;
 mod requests;
@@ -19,6 +20,7 @@ use crate::{
     problem::{ChunkId, ProblemError, Refusal},
     sequence::{OpSequence, TensorId},
 };
+pub(crate) use graph::{ChunkGraph, chunk_graph};
 use place::Places;
 
 /// The options of lowering.

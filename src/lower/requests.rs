@@ -26,6 +26,11 @@ impl Resolved {
         self.links.place(chunk)
     }
 
+    /// All requests, honoured or not, in order.
+    pub(super) fn into_requests(self) -> Vec<Request> {
+        self.requests
+    }
+
     /// The requests that became links, in order.
     pub(super) fn honoured(&self) -> impl Iterator<Item = Request> + '_ {
         self.requests.iter().copied().filter(|request| {

@@ -1,0 +1,140 @@
+//! Bytes that every order needs.
+
+use crate::{
+    Bytes,
+    order::{
+        cut::{Cutter, Range, Toll},
+        effort::Effort,
+        model::Model,
+        sets::{has, insert, narrow},
+    },
+};
+
+/// The bytes of an operator with all that it reads and produces, of the graph before the first
+/// operator and after the last: whatever the order, they are live together.
+pub(super) fn operands(model: &Model) -> Bytes {
+    let operator = |operator: usize| {
+        let reads = model.reads.get(operator).iter().map(|&chunk| model.sizes[chunk as usize]);
+        model.base + reads.sum::<Bytes>() + model.adds[operator] - free_outputs(model, operator)
+    };
+    let kept = (0..model.sizes.len()).filter(|&chunk| model.kept[chunk]);
+    let at_end = model.base + kept.map(|chunk| model.sizes[chunk]).sum::<Bytes>();
+    let steps = (0..model.operators()).map(operator);
+    steps.chain([at_end, model.live_at_start()]).max().unwrap_or(0)
+}
+
+/// What the outputs of an operator that may overwrite something count.
+fn free_outputs(model: &Model, operator: usize) -> Bytes {
+    let wishes = &model.wishes[operator];
+    let first = |at: &usize| wishes[..*at].iter().all(|wish| wish.output != wishes[*at].output);
+    (0..wishes.len()).filter(first).map(|at| wishes[at].bytes).sum()
+}
+
+/// For each operator the least bytes of its step over all downsets that it can run after: a
+/// minimum cut. Only the steps of a known order that are above the bound so far can raise it;
+/// returns the better of `bound` and theirs.
+pub(super) fn cuts(
+    model: &Model,
+    steps: &[(u32, Bytes)],
+    mut bound: Bytes,
+    effort: &mut Effort,
+) -> Bytes {
+    let best = steps.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+    let mut steps = steps.to_vec();
+    steps.sort_by_key(|&(operator, bytes)| (std::cmp::Reverse(bytes), operator));
+    let mut cutter = Cutter::new(model);
+    let mut related = Related::new(model);
+    for (operator, bytes) in steps {
+        if bytes <= bound || bound >= best || effort.is_spent() {
+            break;
+        }
+        bound = bound.max(least_step(model, operator, &mut cutter, &mut related));
+        effort.spend(cutter.work + 3 * model.operators() as u64);
+        cutter.work = 0;
+    }
+    bound
+}
+
+/// The least bytes of the step of an operator in any order.
+fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut Related) -> Bytes {
+    related.find(model, operator);
+    let Related { ancestors, free, others, .. } = &*related;
+    let range = Range { inside: ancestors, free };
+    let live = model.live_after(ancestors);
+    let adds = model.adds[operator as usize];
+    let wishes = &model.wishes[operator as usize][..];
+    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+    let mut step = |adds: Bytes, toll: Option<&Toll>| {
+        let least = cutter.least(model, &range, toll);
+        live - least.touched_inside + least.touched + adds
+    };
+    if wishes.is_empty() {
+        return step(adds, None);
+    }
+    let granted = adds - free_outputs(model, operator as usize);
+    if !single || wishes.len() > 4 || !model.exact {
+        return step(granted, None);
+    }
+    // One output: it is free if one of its chunks dies. Each may be the one.
+    let mut least = Bytes::MAX;
+    for wish in wishes {
+        let mut unless: Vec<u32> = Vec::new();
+        let mut never = model.kept[wish.chunk as usize];
+        for &reader in model.readers.get(wish.chunk as usize) {
+            if reader == operator || has(ancestors, reader) {
+                continue;
+            }
+            never |= has(others, reader);
+            unless.push(reader);
+        }
+        let bytes = if never {
+            step(adds, None)
+        } else if unless.is_empty() {
+            step(granted, None)
+        } else {
+            step(granted, Some(&Toll { bytes: adds - granted, unless: &unless }))
+        };
+        least = least.min(bytes);
+    }
+    least
+}
+
+/// The operators that run before one, after it, and either.
+struct Related {
+    ancestors: Vec<u64>,
+    /// Itself and its descendants.
+    others: Vec<u64>,
+    free: Vec<u32>,
+    stack: Vec<u32>,
+}
+
+impl Related {
+    fn new(model: &Model) -> Self {
+        let words = model.words();
+        let (ancestors, others) = (vec![0; words], vec![0; words]);
+        Self { ancestors, others, free: Vec::new(), stack: Vec::new() }
+    }
+
+    fn find(&mut self, model: &Model, operator: u32) {
+        for (lists, set) in
+            [(&model.predecessors, &mut self.ancestors), (&model.successors, &mut self.others)]
+        {
+            set.fill(0);
+            self.stack.push(operator);
+            while let Some(next) = self.stack.pop() {
+                for &other in lists.get(next as usize) {
+                    if !has(set, other) {
+                        insert(set, other);
+                        self.stack.push(other);
+                    }
+                }
+            }
+        }
+        insert(&mut self.others, operator);
+        let (ancestors, others) = (&self.ancestors, &self.others);
+        self.free.clear();
+        self.free.extend(
+            (0..narrow(model.operators())).filter(|&o| !has(ancestors, o) && !has(others, o)),
+        );
+    }
+}

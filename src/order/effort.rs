@@ -1,0 +1,75 @@
+//! How far the search for an order has come, and whether it is to stop.
+
+use std::{sync::atomic::Ordering, time::Instant};
+
+use crate::{
+    Bytes,
+    planner::search::{Limits, Observer, Progress},
+};
+
+/// Looks at operators and edges that count as one node: a node is about a microsecond.
+const LOOKS: u64 = 48;
+
+/// The work that is left, counted so that it is the same everywhere.
+pub(super) struct Effort<'a> {
+    looks: u64,
+    /// The looks after which the search of the present ends.
+    most: u64,
+    until: Option<Instant>,
+    observer: Observer<'a>,
+    /// When the caller is asked next.
+    report_at: u64,
+    pub(super) lower_bound: Bytes,
+    pub(super) best: Bytes,
+    stopped: bool,
+}
+
+impl<'a> Effort<'a> {
+    pub(super) fn new(limits: &Limits, observer: Observer<'a>) -> Self {
+        Self {
+            looks: 0,
+            most: limits.nodes.saturating_mul(LOOKS),
+            until: limits.time.and_then(|time| Instant::now().checked_add(time)),
+            observer,
+            report_at: 0,
+            lower_bound: 0,
+            best: 0,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn nodes(&self) -> u64 {
+        self.looks / LOOKS
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.most.saturating_sub(self.looks)
+    }
+
+    pub(super) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    pub(super) fn spend(&mut self, looks: u64) {
+        self.looks = self.looks.saturating_add(looks);
+        if self.looks >= self.report_at {
+            self.report_at = self.looks + 10_000 * LOOKS;
+            self.report();
+        }
+    }
+
+    /// Whether no work is left, or the caller has had enough.
+    pub(super) fn is_spent(&self) -> bool {
+        self.stopped || self.looks >= self.most
+    }
+
+    fn report(&mut self) {
+        let nodes = self.nodes();
+        if let Some(progress) = self.observer.progress {
+            progress(&Progress { lower_bound: self.lower_bound, best: self.best, nodes });
+        }
+        self.stopped = self.stopped
+            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || self.until.is_some_and(|until| Instant::now() >= until);
+    }
+}

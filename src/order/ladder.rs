@@ -1,0 +1,181 @@
+//! The least budget within which there is an order.
+
+use crate::{
+    Bytes,
+    order::{
+        bound,
+        effort::Effort,
+        greedy,
+        lazy::Lazies,
+        model::Model,
+        nearest,
+        search::{Answer, Question},
+        sets::narrow,
+        trees, windows,
+    },
+};
+
+/// The best order so far.
+pub(super) struct Best {
+    pub(super) order: Vec<u32>,
+    pub(super) peak: Bytes,
+    /// No order needs less.
+    pub(super) lower_bound: Bytes,
+}
+
+impl Best {
+    fn is_proven(&self) -> bool {
+        self.peak <= self.lower_bound
+    }
+
+    /// Takes an order if it is better.
+    fn better(&mut self, order: Vec<u32>, model: &Model, effort: &mut Effort) -> bool {
+        let peak = model.peak(&order);
+        let better = peak < self.peak;
+        if better {
+            (self.order, self.peak) = (order, peak);
+            effort.best = peak;
+        }
+        better
+    }
+
+    fn raise(&mut self, bound: Bytes, effort: &mut Effort) {
+        self.lower_bound = self.lower_bound.max(bound.min(self.peak));
+        effort.lower_bound = self.lower_bound;
+    }
+}
+
+/// Looks for the order that needs least, starting with the one given.
+pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
+    let given: Vec<u32> = (0..narrow(model.operators())).collect();
+    let given_peak = model.peak(&given);
+    let mut best = Best { order: given, peak: given_peak, lower_bound: 0 };
+    effort.best = given_peak;
+    best.raise(bound::operands(model), effort);
+    raise_by_cuts(model, &mut best, effort);
+    if best.is_proven() {
+        return best;
+    }
+    let lazies = Lazies::new(model);
+    for order in greedy::orders(model, &lazies, effort) {
+        best.better(order, model, effort);
+    }
+    match trees::chained(model) {
+        Some(chained) => search(model, &chained, &mut best, effort),
+        None => search(model, model, &mut best, effort),
+    }
+    if best.peak < given_peak {
+        best.order = nearest::nearest(model, best.order, best.peak, effort);
+    }
+    best
+}
+
+fn raise_by_cuts(model: &Model, best: &mut Best, effort: &mut Effort) {
+    let steps: Vec<(u32, Bytes)> =
+        best.order.iter().copied().zip(model.steps(&best.order)).collect();
+    let bound = bound::cuts(model, &steps, best.lower_bound, effort);
+    best.raise(bound, effort);
+}
+
+/// The open states of a layer, in turn.
+const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
+
+/// Larger graphs are searched by windows alone: a state of the whole takes a bit for each operator.
+const MOST_OPERATORS: usize = 8192;
+
+/// A chunk of fewer parts of the bound than this is tiny.
+const TINY: Bytes = 2000;
+
+/// Searches a model that has the same peaks as `model`, perhaps for fewer orders.
+fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
+    raise_by_cuts(searched, best, effort);
+    if model.operators() > MOST_OPERATORS {
+        let order = std::mem::take(&mut best.order);
+        let order = windows::improve(model, order, best.lower_bound, unit(model), effort);
+        best.peak = model.peak(&order);
+        best.order = order;
+        return;
+    }
+    let lazies = Lazies::new(searched);
+    // Chunks of a few bytes double the states each. Without them the bounds hold all the same, and
+    // the orders nearly so.
+    let least = best.lower_bound / TINY;
+    let is_tiny = |&size: &Bytes| size < least;
+    let mut coarse =
+        searched.sizes.iter().any(is_tiny).then(|| searched.without_chunks_below(least));
+    for width in WIDTHS {
+        if best.is_proven() || effort.is_spent() {
+            return;
+        }
+        climb_with(searched, &lazies, width, best, effort);
+        let Some(model) = coarse.as_ref().filter(|_| !best.is_proven()) else { continue };
+        let order = best.order.clone();
+        let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
+        rough.raise(best.lower_bound.saturating_sub(total_below(searched, least)), effort);
+        climb_with(model, &lazies, width, &mut rough, effort);
+        let is_proven = rough.is_proven();
+        effort.best = best.peak;
+        best.raise(rough.lower_bound, effort);
+        best.better(rough.order, searched, effort);
+        if is_proven {
+            coarse = None;
+        }
+    }
+}
+
+/// The bytes by which a peak can fall when chunks below `least` bytes are left out.
+fn total_below(model: &Model, least: Bytes) -> Bytes {
+    model.sizes.iter().filter(|&&size| size < least).sum()
+}
+
+/// Tries budgets until none is left, with one width: at first the bound itself, then one in the
+/// middle between those that failed and the best order, and every third time the largest.
+fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, effort: &mut Effort) {
+    let unit = unit(model);
+    // The least budget that has not failed with this width.
+    let mut open = best.lower_bound;
+    let mut budget = open;
+    let mut tries = 0;
+    while !best.is_proven() && open < best.peak && !effort.is_spent() {
+        match (Question { model, lazies, budget, width }).answer(effort) {
+            Answer::Order(order) => {
+                if !best.better(order, model, effort) {
+                    return;
+                }
+            }
+            Answer::AtLeast(bound) => {
+                best.raise(bound, effort);
+                open = open.max(bound);
+                if tries == 0 {
+                    // Cheap so far, and it may go on so.
+                    budget = best.lower_bound;
+                    continue;
+                }
+            }
+            Answer::Unknown => open = budget + unit,
+        }
+        tries += 1;
+        let largest = best.peak.saturating_sub(unit);
+        if largest < open {
+            return;
+        }
+        let narrow = largest - open < best.peak / 1024;
+        if narrow && tries > 24 && width != usize::MAX {
+            return;
+        }
+        let middle = open + (largest - open) / 2;
+        budget = if tries % 3 == 0 || narrow { largest } else { middle };
+    }
+}
+
+/// A size that divides all sizes: peaks differ by as much at least.
+fn unit(model: &Model) -> Bytes {
+    let gcd = |mut a: Bytes, mut b: Bytes| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let sizes = model.sizes.iter().chain(&model.adds).copied();
+    sizes.chain([model.base]).fold(0, gcd).max(1)
+}

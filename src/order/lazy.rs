@@ -1,0 +1,67 @@
+//! Operators that only bring something: constants, converted weights, masks.
+//!
+//! A *lazy* operator reads no chunk that can die, needs nothing that dies in its own step, and has
+//! a successor. Running it raises the live bytes and never lowers them, so it is best run right
+//! before the first of its successors: moved there from an earlier place, every state between is
+//! lower, no step is higher, and no chunk dies later. An operator with a workspace or an output that
+//! nobody reads is no such operator, as it may have to run early, while little else is live.
+//!
+//! What remains are the other operators, each with the lazy ones that it *needs*.
+
+use crate::order::{
+    model::Model,
+    sets::{Lists, narrow},
+};
+
+pub(super) struct Lazies {
+    pub(super) lazy: Vec<bool>,
+    /// By operator that is not lazy: the lazy ones to run right before it, unless they have run.
+    pub(super) needs: Lists,
+    /// By operator that is not lazy: the others that must have run before it and what it needs.
+    pub(super) predecessors: Lists,
+    pub(super) successors: Lists,
+}
+
+impl Lazies {
+    pub(super) fn new(model: &Model) -> Self {
+        let operators = model.operators();
+        let lazy: Vec<bool> = (0..operators)
+            .map(|operator| {
+                model.reads.get(operator).is_empty()
+                    && model.adds[operator] == model.produced[operator]
+                    && model.wishes[operator].is_empty()
+                    && !model.successors.get(operator).is_empty()
+            })
+            .collect();
+        let (mut needs, mut predecessors) = (Vec::new(), Vec::new());
+        let mut seen = vec![NOBODY; operators];
+        for operator in 0..operators {
+            let (mut needed, mut before) = (Vec::new(), Vec::new());
+            let mut stack = if lazy[operator] { Vec::new() } else { vec![narrow(operator)] };
+            while let Some(next) = stack.pop() {
+                for &first in model.predecessors.get(next as usize) {
+                    if std::mem::replace(&mut seen[first as usize], narrow(operator))
+                        == narrow(operator)
+                    {
+                        continue;
+                    }
+                    if lazy[first as usize] {
+                        needed.push(first);
+                        stack.push(first);
+                    } else {
+                        before.push(first);
+                    }
+                }
+            }
+            // Operators are numbered in an order in which they can run.
+            needed.sort_unstable();
+            before.sort_unstable();
+            needs.push(needed);
+            predecessors.push(before);
+        }
+        let (needs, predecessors) = (Lists::new(needs), Lists::new(predecessors));
+        Self { lazy, needs, successors: predecessors.inverted(operators), predecessors }
+    }
+}
+
+const NOBODY: u32 = u32::MAX;

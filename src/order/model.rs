@@ -1,0 +1,403 @@
+//! The peak of live bytes as a function of the order.
+//!
+//! The bytes that are live between two steps depend on the *set* of operators that have run, and
+//! not on their order; so do the chunks that die in the next step, and with them what is
+//! overwritten (spec 2.3 asks for the last reader). The set is closed under predecessors: a
+//! *downset*. An order is a path from the empty downset to the full one, an operator at a time, and
+//! its peak is the largest of its steps:
+//!
+//! ```text
+//! live(S)    = what lives at all times
+//!            + the chunks produced in S, or there from the start, of which a reader is not in S
+//! step(v, S) = live(S) + what v produces and writes over nothing, with its workspace
+//! ```
+//!
+//! Two facts carry the search. *live is submodular*, `live(A ∪ B) + live(A ∩ B) <= live(A) +
+//! live(B)`: of a chunk, "produced in S" is modular and "all readers in S" supermodular. And
+//! *what a step adds never grows with S*: the more readers have run, the more dies and the more is
+//! overwritten. The second is not so for operators that choose among several outputs and
+//! several chunks in an unfortunate way; [`Model::exact`] is then false.
+
+use std::collections::HashMap;
+
+use crate::{
+    Bytes,
+    lower::ChunkGraph,
+    order::sets::{Lists, has, insert, narrow, words},
+    problem::{Request, align_up},
+};
+
+/// No operator produces it.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// How many bytes count for a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placing {
+    pub(super) alignment: Bytes,
+    pub(super) padding: Bytes,
+}
+
+/// The operators and the chunks of a sequence, or of a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    /// The operators that must run before each.
+    pub(super) predecessors: Lists,
+    pub(super) successors: Lists,
+    /// The bytes that are live at all times.
+    pub(super) base: Bytes,
+    pub(super) sizes: Vec<Bytes>,
+    /// [`NOBODY`] for a chunk that is there from the start.
+    pub(super) producers: Vec<u32>,
+    /// Kept to the end.
+    pub(super) kept: Vec<bool>,
+    /// By chunk: the operators that read it.
+    pub(super) readers: Lists,
+    /// By operator: the chunks that it reads and that can die.
+    pub(super) reads: Lists,
+    /// By operator: the chunks that it produces and that outlive its step.
+    pub(super) produces: Lists,
+    /// By operator: the bytes of those.
+    pub(super) produced: Vec<Bytes>,
+    /// By operator: all outputs and the workspace.
+    pub(super) adds: Vec<Bytes>,
+    /// By operator: the requests of its outputs to overwrite chunks, in order.
+    pub(super) wishes: Vec<Vec<Wish>>,
+    /// Whether the step of every operator is as the module's text says. If not, the model serves to
+    /// find orders and to bound them by cuts, and no failed search is a proof.
+    pub(super) exact: bool,
+}
+
+/// A request of an output to overwrite a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// A number for the output, the same for all of its requests.
+    pub(super) output: u32,
+    /// What the output counts.
+    pub(super) bytes: Bytes,
+    /// Its size by which outputs that want the same chunk are compared.
+    size: Bytes,
+    required: bool,
+    /// The chunk to overwrite.
+    pub(super) chunk: u32,
+    /// The output as a chunk, [`NOBODY`] if it does not outlive the step.
+    made: u32,
+}
+
+impl Model {
+    pub(super) fn new(graph: &ChunkGraph, predecessors: &[Vec<usize>], placing: Placing) -> Self {
+        let operators = predecessors.len();
+        let mut parts = Parts::new(operators);
+        // An overwriter that is not aligned touches as many cells as its chain's offset says, but
+        // no fewer than it fills.
+        let aligned = |request: &&Request| request.offset.is_multiple_of(placing.alignment);
+        let mut unaligned = vec![false; graph.chunks.len()];
+        for request in graph.requests.iter().filter(|request| !aligned(request)) {
+            unaligned[request.overwriter.index()] = true;
+        }
+        let mut exact = !unaligned.contains(&true);
+        let cells = |chunk: usize| match graph.chunks[chunk].size {
+            0 => 0,
+            size if unaligned[chunk] => (size + placing.padding) & !(placing.alignment - 1),
+            size => align_up(size + placing.padding, placing.alignment),
+        };
+        let mut numbers = vec![None; graph.chunks.len()];
+        let inside = graph.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.outside);
+        for (index, chunk) in inside {
+            let size = cells(index);
+            let producer = chunk.producer.map_or(NOBODY, narrow);
+            if let Some(producer) = chunk.producer {
+                parts.adds[producer] += size;
+            }
+            let readers = chunk.readers.iter().map(|&reader| narrow(reader)).collect();
+            numbers[index] = parts.chunk(size, producer, chunk.kept, readers);
+        }
+        for request in &graph.requests {
+            let over = &graph.chunks[request.overwriter.index()];
+            let (Some(step), Some(chunk), false) =
+                (over.producer, numbers[request.overwritten.index()], over.outside)
+            else {
+                continue;
+            };
+            let wish = Wish {
+                output: request.overwriter.0,
+                bytes: cells(request.overwriter.index()),
+                size: over.size,
+                required: request.required,
+                chunk,
+                made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
+            };
+            let wishes = &mut parts.wishes[step];
+            // What may overwrite one chunk and must overwrite another cannot run in every order.
+            exact &= !request.required || !wishes.iter().any(|w| w.output == wish.output);
+            wishes.push(wish);
+        }
+        let lists = predecessors.iter().map(|list| list.iter().map(|&first| narrow(first)));
+        let mut model = parts.finish(Lists::new(lists));
+        model.exact = exact && model.wishes.iter().all(|wishes| never_overwrites_less(wishes));
+        model
+    }
+
+    pub(super) fn operators(&self) -> usize {
+        self.adds.len()
+    }
+
+    pub(super) fn words(&self) -> usize {
+        words(self.operators())
+    }
+
+    /// Whether a chunk that `operator` reads dies when it runs after `set`.
+    pub(super) fn dies(&self, chunk: u32, operator: u32, set: &[u64]) -> bool {
+        // The last readers are mostly the last to run.
+        let readers = self.readers.get(chunk as usize).iter().rev();
+        !self.kept[chunk as usize] && { readers }.all(|&r| r == operator || has(set, r))
+    }
+
+    /// The bytes that die when `operator` runs after `set`.
+    pub(super) fn frees(&self, operator: u32, set: &[u64]) -> Bytes {
+        let reads = self.reads.get(operator as usize).iter();
+        reads
+            .filter(|&&chunk| self.dies(chunk, operator, set))
+            .map(|&chunk| self.sizes[chunk as usize])
+            .sum()
+    }
+
+    /// The bytes that the step of `operator` after `set` needs beyond those that are live there.
+    pub(super) fn step_adds(&self, operator: u32, set: &[u64]) -> Bytes {
+        let adds = self.adds[operator as usize];
+        match &self.wishes[operator as usize][..] {
+            [] => adds,
+            wishes => adds - overwritten(wishes, |chunk| self.dies(chunk, operator, set)),
+        }
+    }
+
+    /// The bytes live before the first step.
+    pub(super) fn live_at_start(&self) -> Bytes {
+        let chunks = 0..self.sizes.len();
+        let supplied = chunks.filter(|&chunk| self.producers[chunk] == NOBODY);
+        self.base + supplied.map(|chunk| self.sizes[chunk]).sum::<Bytes>()
+    }
+
+    /// The bytes live after a downset.
+    pub(super) fn live_after(&self, set: &[u64]) -> Bytes {
+        let live = |&chunk: &usize| {
+            let produced = self.producers[chunk];
+            (produced == NOBODY || has(set, produced))
+                && (self.kept[chunk] || !self.readers.get(chunk).iter().all(|&r| has(set, r)))
+        };
+        let chunks = (0..self.sizes.len()).filter(live);
+        self.base + chunks.map(|chunk| self.sizes[chunk]).sum::<Bytes>()
+    }
+
+    /// The bytes of every step of an order.
+    pub(super) fn steps(&self, order: &[u32]) -> Vec<Bytes> {
+        let mut set = vec![0; self.words()];
+        let mut live = self.live_at_start();
+        let mut steps = Vec::with_capacity(order.len());
+        for &operator in order {
+            steps.push(live + self.step_adds(operator, &set));
+            live = live + self.produced[operator as usize] - self.frees(operator, &set);
+            insert(&mut set, operator);
+        }
+        steps
+    }
+
+    /// The most bytes that an order needs.
+    pub(super) fn peak(&self, order: &[u32]) -> Bytes {
+        self.steps(order).into_iter().max().unwrap_or(0)
+    }
+
+    /// The same operators with chunks below `least` bytes left out. No order needs more than in the
+    /// full model.
+    pub(super) fn without_chunks_below(&self, least: Bytes) -> Self {
+        let mut model = self.clone();
+        let small: Vec<bool> = self.sizes.iter().map(|&size| size < least).collect();
+        for (chunk, _) in small.iter().enumerate().filter(|(_, small)| **small) {
+            let size = std::mem::take(&mut model.sizes[chunk]);
+            let producer = model.producers[chunk] as usize;
+            if model.producers[chunk] != NOBODY {
+                model.produced[producer] -= size;
+                model.adds[producer] -= size;
+            }
+        }
+        for wish in model.wishes.iter_mut().flatten().filter(|wish| wish.made != NOBODY) {
+            if small[wish.made as usize] {
+                wish.bytes = 0;
+            }
+        }
+        model.exact &= model.wishes.iter().all(|wishes| never_overwrites_less(wishes));
+        model
+    }
+
+    /// The operators of `part`, in the order given, as a model of their own. They run after those
+    /// of `before`, a downset that leaves `live` bytes, and before all others.
+    pub(super) fn part(&self, part: &[u32], before: &[u64], live: Bytes) -> Self {
+        let numbers: HashMap<u32, u32> = part.iter().copied().zip(0..).collect();
+        let number = |operator: u32| numbers.get(&operator).copied();
+        let mut parts = Parts::new(part.len());
+        let mut chunks: HashMap<u32, Option<u32>> = HashMap::new();
+        parts.base = live;
+        let touched = |&operator: &u32| {
+            let operator = operator as usize;
+            self.reads.get(operator).iter().chain(self.produces.get(operator))
+        };
+        for &chunk in part.iter().flat_map(touched) {
+            let at = chunk as usize;
+            if chunks.contains_key(&chunk) {
+                continue;
+            }
+            let producer = Some(self.producers[at]).filter(|&p| p != NOBODY).and_then(number);
+            let readers = self.readers.get(at);
+            let later = |&reader: &u32| number(reader).is_none() && !has(before, reader);
+            let kept = self.kept[at] || readers.iter().any(later);
+            let readers = readers.iter().filter_map(|&reader| number(reader)).collect();
+            if producer.is_none() {
+                // It is live before and counts by itself from here on.
+                parts.base -= self.sizes[at];
+            }
+            let producer = producer.unwrap_or(NOBODY);
+            chunks.insert(chunk, parts.chunk(self.sizes[at], producer, kept, readers));
+        }
+        for (number, &operator) in part.iter().enumerate() {
+            parts.adds[number] = self.adds[operator as usize];
+            let wishes = self.wishes[operator as usize].iter();
+            let chunk = |chunk: u32| chunks.get(&chunk).copied().flatten();
+            let made = |wish: &Wish| chunk(wish.made).unwrap_or(NOBODY);
+            let inside =
+                |wish: &Wish| Some(Wish { chunk: chunk(wish.chunk)?, made: made(wish), ..*wish });
+            parts.wishes[number] = wishes.filter_map(inside).collect();
+        }
+        let predecessors = part.iter().map(|&operator| {
+            let list = self.predecessors.get(operator as usize).iter();
+            list.filter_map(|&first| number(first))
+        });
+        Self { exact: self.exact, ..parts.finish(Lists::new(predecessors)) }
+    }
+}
+
+/// A model that is being put together.
+struct Parts {
+    base: Bytes,
+    sizes: Vec<Bytes>,
+    producers: Vec<u32>,
+    kept: Vec<bool>,
+    readers: Vec<Vec<u32>>,
+    adds: Vec<Bytes>,
+    wishes: Vec<Vec<Wish>>,
+}
+
+impl Parts {
+    fn new(operators: usize) -> Self {
+        Self {
+            base: 0,
+            sizes: Vec::new(),
+            producers: Vec::new(),
+            kept: Vec::new(),
+            readers: Vec::new(),
+            adds: vec![0; operators],
+            wishes: vec![Vec::new(); operators],
+        }
+    }
+
+    /// Adds a chunk if it is more than a number of bytes: one that is there from the start to the
+    /// end always counts, and one that nobody reads counts in one step only.
+    fn chunk(&mut self, size: Bytes, producer: u32, kept: bool, readers: Vec<u32>) -> Option<u32> {
+        if producer == NOBODY && kept {
+            self.base += size;
+            return None;
+        }
+        if size == 0 || (readers.is_empty() && !kept) {
+            return None;
+        }
+        self.sizes.push(size);
+        self.producers.push(producer);
+        self.kept.push(kept);
+        self.readers.push(readers);
+        Some(narrow(self.sizes.len() - 1))
+    }
+
+    fn finish(self, predecessors: Lists) -> Model {
+        let operators = self.adds.len();
+        let readers = Lists::new(self.readers);
+        let mut reads = vec![Vec::new(); operators];
+        let mut produces = vec![Vec::new(); operators];
+        let mut produced = vec![0; operators];
+        for chunk in 0..self.sizes.len() {
+            if self.producers[chunk] != NOBODY {
+                produces[self.producers[chunk] as usize].push(narrow(chunk));
+                produced[self.producers[chunk] as usize] += self.sizes[chunk];
+            }
+            if !self.kept[chunk] {
+                for &reader in readers.get(chunk) {
+                    reads[reader as usize].push(narrow(chunk));
+                }
+            }
+        }
+        Model {
+            successors: predecessors.inverted(operators),
+            predecessors,
+            base: self.base,
+            sizes: self.sizes,
+            producers: self.producers,
+            kept: self.kept,
+            readers,
+            reads: Lists::new(reads),
+            produces: Lists::new(produces),
+            produced,
+            adds: self.adds,
+            wishes: self.wishes,
+            exact: true,
+        }
+    }
+}
+
+/// The bytes of the outputs that overwrite a chunk, by rules b and c of spec 2.3.
+fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
+    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+    if single {
+        let granted = wishes.iter().find(|wish| dies(wish.chunk));
+        return granted.map_or(0, |wish| wish.bytes);
+    }
+    // The wishes granted so far: at most one for each output, and one for each chunk.
+    let mut granted: Vec<Wish> = Vec::with_capacity(wishes.len());
+    for wish in wishes.iter().filter(|wish| dies(wish.chunk)) {
+        if granted.iter().any(|other| other.output == wish.output) {
+            continue;
+        }
+        match granted.iter().position(|other| other.chunk == wish.chunk) {
+            None => granted.push(*wish),
+            Some(at) => {
+                let other = granted[at];
+                let displaces = match (wish.required, other.required) {
+                    (_, true) => false,
+                    (true, false) => true,
+                    (false, false) => wish.size > other.size,
+                };
+                if displaces {
+                    granted[at] = *wish;
+                }
+            }
+        }
+    }
+    granted.iter().map(|wish| wish.bytes).sum()
+}
+
+/// Whether more dying chunks never lead to fewer overwritten bytes.
+fn never_overwrites_less(wishes: &[Wish]) -> bool {
+    let mut chunks: Vec<u32> = wishes.iter().map(|wish| wish.chunk).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+    if single || chunks.len() < 2 {
+        return true;
+    }
+    if chunks.len() > 8 {
+        return false;
+    }
+    let bytes = |set: usize| {
+        overwritten(wishes, |chunk| chunks.binary_search(&chunk).is_ok_and(|at| set >> at & 1 == 1))
+    };
+    (0..1_usize << chunks.len()).all(|set| {
+        let present = bytes(set);
+        (0..chunks.len()).all(|at| bytes(set | 1 << at) >= present)
+    })
+}

@@ -1,0 +1,142 @@
+//! Of the orders with one peak, one near to the order given: people read what has moved, and
+//! runtimes fuse neighbours.
+
+use crate::{
+    Bytes,
+    order::{effort::Effort, model::Model, sets::narrow},
+};
+
+/// An order with a peak of at most `most` bytes that moves no more operators than this one, and
+/// fewer where that is easily found. Operators are numbered in the order given.
+pub(super) fn nearest(
+    model: &Model,
+    mut order: Vec<u32>,
+    most: Bytes,
+    effort: &mut Effort,
+) -> Vec<u32> {
+    let looks = model.reads.entries() + 4 * model.operators();
+    // It takes a part of what the search may, even if that is spent.
+    let end = effort.looks() + 2_000_000 + effort.left() / 8;
+    let fits = |order: &[u32], effort: &mut Effort| {
+        effort.spend(looks as u64);
+        effort.looks() < end && model.peak(order) <= most
+    };
+    longest_prefix(&mut order, &mut |order| fits(order, effort));
+    longest_suffix(&mut order, &mut |order| fits(order, effort));
+    let mut stays = vec![true; order.len()];
+    let mut moved = moved(&order);
+    for &operator in &moved {
+        stays[operator as usize] = false;
+    }
+    let mut left = Vec::new();
+    while !moved.is_empty() {
+        for &operator in &moved {
+            match put_back(model, &order, &stays, operator) {
+                _ if effort.looks() >= end => return order,
+                Some(nearer) if fits(&nearer, effort) => {
+                    order = nearer;
+                    stays[operator as usize] = true;
+                }
+                _ => left.push(operator),
+            }
+            effort.spend(order.len() as u64);
+        }
+        if left.len() == moved.len() {
+            break;
+        }
+        moved = std::mem::take(&mut left);
+    }
+    order
+}
+
+/// The fewest operators that would have to be moved from the order given: those outside a longest
+/// ascending run.
+pub(super) fn moved(order: &[u32]) -> Vec<u32> {
+    // By length, the place of the operator at which a run of this length ends lowest.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(order.len());
+    for (place, &operator) in order.iter().enumerate() {
+        let length = ends.partition_point(|&end| order[end] < operator);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        if length == ends.len() {
+            ends.push(place);
+        } else {
+            ends[length] = place;
+        }
+    }
+    let mut stays = vec![false; order.len()];
+    let mut next = ends.last().copied();
+    while let Some(place) = next {
+        stays[order[place] as usize] = true;
+        next = before[place];
+    }
+    (0..narrow(order.len())).filter(|&operator| !stays[operator as usize]).collect()
+}
+
+/// Starts with as many operators as possible in the order given.
+fn longest_prefix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
+    let candidate = |order: &[u32], length: u32| -> Vec<u32> {
+        let rest = order.iter().copied().filter(|&operator| operator >= length);
+        (0..length).chain(rest).collect()
+    };
+    let (mut good, mut bad) = (0, narrow(order.len()));
+    while good + 1 < bad {
+        let middle = u32::midpoint(good, bad);
+        let nearer = candidate(order, middle);
+        if fits(&nearer) {
+            *order = nearer;
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+}
+
+/// Ends with as many operators as possible in the order given.
+fn longest_suffix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
+    let operators = narrow(order.len());
+    let candidate = |order: &[u32], first: u32| -> Vec<u32> {
+        let rest = order.iter().copied().filter(|&operator| operator < first);
+        rest.chain(first..operators).collect()
+    };
+    let (mut bad, mut good) = (0, operators);
+    while bad + 1 < good {
+        let middle = u32::midpoint(bad, good);
+        let nearer = candidate(order, middle);
+        if fits(&nearer) {
+            *order = nearer;
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+}
+
+/// The order with an operator right behind the last of those before it in the order given that
+/// stay, if it can run there. Those that stay are in the order given among themselves, and it with
+/// them then.
+fn put_back(model: &Model, order: &[u32], stays: &[bool], operator: u32) -> Option<Vec<u32>> {
+    let behind = (0..operator).rev().find(|&other| stays[other as usize]);
+    let mut nearer: Vec<u32> = Vec::with_capacity(order.len());
+    if behind.is_none() {
+        nearer.push(operator);
+    }
+    for &other in order.iter().filter(|&&other| other != operator) {
+        nearer.push(other);
+        if Some(other) == behind {
+            nearer.push(operator);
+        }
+    }
+    // Everything else keeps its order, so that only its own neighbours can be wrong.
+    let mut waits = model.predecessors.get(operator as usize).len();
+    for &other in &nearer {
+        if other == operator {
+            return (waits == 0).then_some(nearer);
+        }
+        if model.successors.get(operator as usize).contains(&other) {
+            return None;
+        }
+        waits -= usize::from(model.predecessors.get(operator as usize).contains(&other));
+    }
+    None
+}
