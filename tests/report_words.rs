@@ -50,7 +50,7 @@ fn a_map_tells_pool_and_bound() {
     let plan = plan(&problem.build().unwrap());
     let map = memory_map(&plan, StepNames(None), MapOptions::default());
     assert!(map.starts_with(
-        "a pool of 1.00 KiB (1 024 B), 1.000 x the lower bound of 1.00 KiB (1 024 B)\n"
+        "a pool of 1.00 KiB (1 024 B), 1.000 x the bytes alive, 1.00 KiB (1 024 B)\n"
     ));
 }
 

@@ -14,6 +14,7 @@ use memplan::{
 /// every tensor.
 #[derive(Debug, Parser)]
 #[command(
+    name = "memplan",
     version,
     max_term_width = 80,
     after_help = "Without a command, plans a built-in network and shows its memory map.\nExit code: 0 good, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Plan a model: pool size, lower bound, and every offset.
+    /// Plan a model: pool size, bounds and, with --table, every offset.
     Plan(PlanArgs),
     /// Check that a plan is right for its input; lists every violation.
     Verify(VerifyArgs),
@@ -47,9 +48,19 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// List the operators by kind: views, in place or why not, new memory.
     Ops(OpsArgs),
+    /// Print a script that completes the words of this command in a shell.
+    Completions {
+        /// The shell to print it for.
+        shell: clap_complete::Shell,
+    },
+    /// Print this command's manual page, or that of one of its commands, for man.
+    Man {
+        /// The command, such as plan.
+        command: Option<String>,
+    },
 }
 
-/// What to read, and how to lower it.
+/// The input, and how it is lowered.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct InputArgs {
@@ -59,10 +70,10 @@ pub(crate) struct InputArgs {
     /// Size of a symbolic dimension of an ONNX model; may be given more than once.
     #[arg(long = "dim", value_name = "NAME=N", value_parser = dimension)]
     pub(crate) dims: Vec<(String, u64)>,
-    /// Put the model's inputs into the pool, too.
+    /// Put the model's inputs into the pool as well.
     #[arg(long)]
     inputs: bool,
-    /// Put the model's weights into the pool, too.
+    /// Put the model's weights into the pool as well.
     #[arg(long)]
     weights: bool,
     /// Give views memory of their own.
@@ -84,7 +95,7 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// A switch given that says how to lower operators.
+    /// A given switch that matters only where operators are lowered.
     pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
         let switches =
             [(self.inputs, "--inputs"), (self.weights, "--weights"), (self.no_views, "--no-views")];
@@ -126,7 +137,7 @@ impl InputArgs {
     }
 }
 
-/// How to plan.
+/// The planner and its options.
 #[derive(Debug, Args)]
 pub(crate) struct StrategyArgs {
     /// The planner.
@@ -148,16 +159,16 @@ impl StrategyArgs {
     }
 }
 
-/// How far to search.
+/// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// How far best and optimal search, in nodes; a million takes a second or so [default: 50000].
+    /// Nodes that best and optimal search; a million takes a second or so [default: 50000].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
-    /// How long they search at most, such as 2s or 500ms; the plan then depends on the machine.
+    /// The longest time to search, such as 2s or 500ms; the plan then depends on the machine.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
-    /// How many threads they search with, never more than there are cores; with several, the plan
+    /// Threads to search with, never more than there are cores; with several, the plan
     /// depends on the machine, and is as small as that of one, or smaller.
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -174,7 +185,7 @@ impl SearchArgs {
     }
 }
 
-/// What offsets must keep to.
+/// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
     /// Alignment of offsets in bytes, a power of two [default: 64 for a model, for a problem its own].
@@ -186,7 +197,7 @@ pub(crate) struct PlacingArgs {
 }
 
 impl PlacingArgs {
-    /// What kernels want, which read and write whole vectors and cache lines.
+    /// Kernels want it, which read and write whole vectors and cache lines.
     const MODEL_ALIGNMENT: u64 = 64;
 
     /// A planner that keeps to this placing. A problem states its own alignment; a model has none.
@@ -224,6 +235,9 @@ pub(crate) struct PlanArgs {
     /// exit code is 1.
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
+    /// Print every offset.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub(crate) table: bool,
     /// Print the plan as JSON.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
@@ -234,11 +248,11 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// What the plan is for.
+    /// The input that the plan is for.
     pub(crate) input: PathBuf,
     /// The plan, .json or .csv.
     pub(crate) plan: PathBuf,
-    /// Run the operators on a shadow of the pool, too, and follow every byte; needs operators and a
+    /// Also run the operators on a shadow of the pool, and follow every byte; needs operators and a
     /// plan with tensors.
     #[arg(long)]
     pub(crate) execute: bool,
@@ -256,7 +270,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What to plan; several inputs give tables with a column for each.
+    /// The inputs to plan; several give tables with a column for each.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -272,7 +286,7 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// What to plan; without it, a built-in network.
+    /// The input to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     /// Show this plan instead of making one.
     #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
@@ -286,7 +300,7 @@ pub(crate) struct ShowArgs {
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Columns of text [default: the terminal's, else 80].
+    /// Columns of the map as text [default: the terminal's, else 80].
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) width: Option<usize>,
     /// Lines of the map.
@@ -318,7 +332,7 @@ impl ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// What to plan; without it, a built-in network.
+    /// The input to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     /// Explain this plan instead of making one.
     #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
@@ -330,6 +344,9 @@ pub(crate) struct ExplainArgs {
     /// Say which chunks cannot fit together into a pool of this size, such as 1048576 or 1MiB.
     #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]
     pub(crate) capacity: Option<u64>,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "capacity")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -345,14 +362,14 @@ pub(crate) struct OpsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// What to convert.
+    /// The file to convert.
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     /// Lower an operator sequence, and write the problem.
     #[arg(long)]
     pub(crate) lower: bool,
-    /// Where to write, .json or .csv.
+    /// The file to write, .json or .csv.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
 }

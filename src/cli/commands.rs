@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use memplan::{
     lower::LoweringOptions,
     networks,
     planner::{
-        self, PlanFit,
+        self, Comparison, PlanFit,
         search::{self, Observer},
     },
     report::{self, Size, StepNames, count},
@@ -92,7 +92,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         report::write_plan_json(&mut out, &plan, Some(took))?;
     } else if args.csv {
         report::write_plan_csv(&mut out, &plan, labels)?;
-    } else if output.is_none() || !is_quiet() {
+    } else if output.is_none() || args.table || !is_quiet() {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         let rules = rules(&input, path, reading);
@@ -100,12 +100,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         if let Some(capacity) = args.capacity {
             writeln!(out, "it fits the capacity, {}", Size(capacity))?;
         }
+        if args.table {
+            write!(out, "\n{}", report::offsets(&plan))?;
+        }
     }
     out.flush()?;
     Ok(Verdict::Good)
 }
 
-/// That no plan fits.
+/// Says that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     format!(
         "no: it does not fit the capacity, {}; that no pool is smaller than {} under these rules is proven: {rules}",
@@ -114,7 +117,7 @@ fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     )
 }
 
-/// That nobody knows whether some plan fits.
+/// Says that it is not known whether a plan fits.
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
         _ if is_interrupted() => "the search was interrupted",
@@ -129,9 +132,9 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
     )
 }
 
-/// What to say beside every pool size.
+/// Stands beside every pool size.
 fn measured(plan: &Plan) -> String {
-    format!("{:.3} x the lower bound, {}", plan.ratio(), Size(plan.lower_bound))
+    format!("{:.3} x the {}, {}", plan.ratio(), report::bound_name(plan), Size(plan.lower_bound))
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
@@ -153,7 +156,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
             violations
         }
         _ if args.execute => {
-            let needs = "--execute needs operators, and a plan that tells the offsets of tensors";
+            let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
             return Err(wrong(Some(&args.plan), needs));
         }
         _ => verify::verify_problem(&problem, &plan),
@@ -188,27 +191,48 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
+/// Compares all inputs that can be read and planned; the others are named.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
     let mut comparisons = Vec::with_capacity(args.paths.len());
-    for path in &args.paths {
-        let input = files::read_input(path, &args.reading)?;
-        let problem = placed(&input, path, &args.reading, &args.placing)?;
-        let limits = args.searching.limits();
-        let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
-        let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
-        if is_interrupted() {
-            note("interrupted: best and optimal searched no further");
+    let mut failures = Vec::new();
+    for (at, path) in args.paths.iter().enumerate() {
+        match compare_one(args, path) {
+            Ok(comparison) => comparisons.push((files::name(path), comparison)),
+            Err(Failure::Input(message)) => {
+                say(&message);
+                failures.push((at, files::name(path), message));
+            }
+            Err(closed) => return Err(closed),
         }
-        comparisons.push((files::name(path), comparison));
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     match &comparisons[..] {
-        _ if args.json => writeln!(out, "{:#}", report::comparisons_json(&comparisons))?,
+        [] => {}
+        _ if args.json => {
+            let mut compared = report::comparisons_json(&comparisons);
+            if let serde_json::Value::Array(inputs) = &mut compared {
+                for (at, name, error) in &failures {
+                    inputs.insert(*at, serde_json::json!({"input": name, "error": error}));
+                }
+            }
+            writeln!(out, "{compared:#}")?;
+        }
         [(name, comparison)] => write!(out, "{}", report::comparison(name, comparison))?,
         _ => write!(out, "{}", report::comparisons(&comparisons))?,
     }
     out.flush()?;
-    Ok(Verdict::Good)
+    Ok(if failures.is_empty() { Verdict::Good } else { Verdict::Incomplete })
+}
+
+fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
+    let input = files::read_input(path, &args.reading)?;
+    let problem = placed(&input, path, &args.reading, &args.placing)?;
+    let limits = args.searching.limits();
+    let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
+    if is_interrupted() {
+        note("interrupted: best and optimal searched no further");
+    }
+    comparison.map_err(|error| wrong(Some(path), error))
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
@@ -229,16 +253,22 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         )?,
     };
     let steps = step_names(&input);
-    let mut out = io::stdout().lock();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        writeln!(out, "{:#}", report::explain_json(&plan, steps))?;
+        out.flush()?;
+        return Ok(Verdict::Good);
+    }
     let rules = match &args.plan {
         Some(_) => "as in the plan".to_owned(),
         None => rules(&input, path, &args.reading),
     };
     write!(out, "{}\n{}", report::summary(&plan, steps, &rules), report::explain(&plan, steps))?;
+    out.flush()?;
     Ok(Verdict::Good)
 }
 
-/// Which chunks keep it from fitting, if it does not.
+/// Names the chunks that keep it from fitting, if it does not.
 fn explain_capacity(
     args: &ExplainArgs,
     input: &Input,
@@ -403,7 +433,7 @@ pub(crate) fn make_plan(
     Ok(plan)
 }
 
-/// Whether a plan fits.
+/// Searches for a plan that fits.
 fn fit(
     input: &Input,
     path: Option<&Path>,

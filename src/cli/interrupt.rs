@@ -15,7 +15,7 @@ use std::{
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// What the process is about.
+/// The work that a signal may interrupt.
 struct Work {
     busy: bool,
     /// A file that is half written.

@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod files;
 mod interrupt;
+mod manual;
 mod ops;
 mod progress;
 mod rules;
@@ -29,6 +30,8 @@ pub(crate) enum Verdict {
     Good,
     /// The plan is wrong, or does not fit the capacity.
     Bad,
+    /// Some of the inputs failed, and the others are answered.
+    Incomplete,
 }
 
 /// Something wrong with the arguments or the input; the text names file, place and remedy.
@@ -65,10 +68,13 @@ fn main() -> ExitCode {
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),
         Some(Command::Ops(args)) => ops::ops(args),
+        Some(Command::Completions { shell }) => manual::completions(*shell),
+        Some(Command::Man { command }) => manual::page(command.as_deref()),
     };
     match result {
         Ok(Verdict::Good) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(1),
+        Ok(Verdict::Incomplete) => ExitCode::from(2),
         Err(Failure::Input(message)) => {
             say(&message);
             ExitCode::from(2)

@@ -1,4 +1,4 @@
-//! How far a search is: one line on the terminal, written over and over, and wiped at the end.
+//! The progress of a search: one line on the terminal, rewritten again and again, and wiped at the end.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -41,11 +41,11 @@ pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer
 
 /// The line on the terminal.
 struct Line {
-    /// When the present search began. Where several strategies search, each counts its own nodes.
+    /// The start of the present search. Where several strategies search, each counts its own nodes.
     began: Instant,
     /// Its nodes so far.
     nodes: u64,
-    /// When the line was last written.
+    /// The time of the last write.
     written: Option<Instant>,
 }
 
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// Whether a search was ended early.
+/// True if a search was ended early.
 pub(crate) fn is_interrupted() -> bool {
     interrupt::asked().load(Ordering::SeqCst)
 }
@@ -79,7 +79,7 @@ fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String 
     }
     let gap = 100.0 * (best as f64 / lower_bound.max(1) as f64 - 1.0);
     let (bound, best) = (Size(lower_bound), Size(best));
-    format!("bound {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
+    format!("proven {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
 }
 
 /// A number in thousands, millions, ...
@@ -104,7 +104,7 @@ mod tests {
         let took = Duration::from_secs(2);
         assert_eq!(
             line(&progress, took, None),
-            "bound 1000 KiB  best 1010 KiB  gap 1.00 %  3.0 M nodes, 1.5 M/s"
+            "proven 1000 KiB  best 1010 KiB  gap 1.00 %  3.0 M nodes, 1.5 M/s"
         );
         assert_eq!(
             line(&progress, took, Some(1005 << 10)),

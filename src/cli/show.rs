@@ -17,7 +17,7 @@ use crate::{
     files,
 };
 
-/// What a map is written as.
+/// The form of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -130,7 +130,7 @@ fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Fail
     }
 }
 
-/// What the simulation beside a plan starts from: the chunks as that plan places them.
+/// The input of the simulation beside a plan: the chunks with its alignment and padding.
 fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = lowered(input, path, args.reading.lowering())?;
@@ -141,7 +141,11 @@ fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failu
 }
 
 pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {
-    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let columns = || {
+        let terminal = || terminal_size::terminal_size_of(io::stdout());
+        let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        given.or_else(|| terminal().map(|(width, _)| usize::from(width.0)))
+    };
     let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
     MapOptions::default().width(width).height(height)
 }

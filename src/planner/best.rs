@@ -11,6 +11,8 @@
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
 
+use std::time::{Duration, Instant};
+
 use tracing::debug;
 
 use crate::{
@@ -40,7 +42,8 @@ const MOST_CONFLICTS: u64 = 10_000_000;
 /// The most chains of a problem that is searched.
 const MOST_SEARCHED: usize = 200_000;
 
-/// Plans with every candidate until the lower bound is met, then searches within limits.
+/// Plans with every candidate until the lower bound is met, then searches within limits. The time
+/// that the candidates take counts.
 ///
 /// # Errors
 ///
@@ -50,6 +53,9 @@ pub fn layout(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
+    let start = limits.time.map(|_| Instant::now());
+    let remaining =
+        || limits.time.zip(start).map(|(time, start)| time.saturating_sub(start.elapsed()));
     let bound = problem.lower_bound().bytes;
     let dense = conflicts(problem) > MOST_CONFLICTS;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -63,15 +69,16 @@ pub fn layout(
         if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
             best = Some((pool, Layout { winner: Some(strategy), ..layout }));
         }
-        if pool <= bound {
+        if pool <= bound || remaining() == Some(Duration::ZERO) {
             break;
         }
     }
     let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
-    if pool <= bound || !is_searched(problem) {
+    let limits = Limits { time: remaining(), ..*limits };
+    if pool <= bound || !is_searched(problem) || limits.time == Some(Duration::ZERO) {
         return Ok(cheap);
     }
-    let found = search::optimize(problem, Some(&cheap), limits, observer);
+    let found = search::optimize(problem, Some(&cheap), &limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })

@@ -1,6 +1,10 @@
 //! Every planner on one problem, side by side.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     Bytes, Problem, Strategy,
@@ -32,8 +36,20 @@ pub struct Comparison {
 pub struct Entry {
     /// The strategy.
     pub strategy: Strategy,
-    /// Its answer; `None` if the problem is too large for it.
-    pub outcome: Option<Outcome>,
+    /// Its answer, or why it has none.
+    pub outcome: Result<Outcome, LeftOut>,
+}
+
+/// Why a strategy has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// The problem is too large for it.
+    #[error("too large")]
+    TooLarge,
+    /// It did not end within the time limit.
+    #[error("too slow")]
+    TooSlow,
 }
 
 /// The answer of a strategy.
@@ -54,7 +70,9 @@ pub struct Outcome {
 const MOST_CONFLICTS: u64 = 200_000_000;
 
 /// Plans a problem with every strategy that takes it in reasonable time. Strategies that search go as
-/// far as the limits say, report how far they are, and can be cancelled.
+/// far as the limits say, report how far they are, and can be cancelled. With a time limit, the others
+/// are waited for no longer than that; one that is left out so runs to its end in a thread of its
+/// own.
 ///
 /// # Errors
 ///
@@ -64,6 +82,7 @@ pub fn compare(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Comparison, PlanError> {
+    let shared = limits.time.map(|_| Arc::new(problem.clone()));
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
@@ -71,8 +90,16 @@ pub fn compare(
         .iter()
         .map(|&strategy| {
             let skipped = strategy.limit().is_some_and(too_large);
-            let plan = || plan(problem, strategy, limits, observer);
-            Ok(Entry { strategy, outcome: (!skipped).then(plan).transpose()? })
+            let outcome = match (&shared, limits.time) {
+                _ if skipped => Err(LeftOut::TooLarge),
+                (Some(problem), Some(time)) if !strategy.searches() => {
+                    plan_within(time, problem, strategy, limits)
+                        .transpose()?
+                        .ok_or(LeftOut::TooSlow)
+                }
+                _ => Ok(plan(problem, strategy, limits, observer)?),
+            };
+            Ok(Entry { strategy, outcome })
         })
         .collect::<Result<_, PlanError>>()?;
     Ok(Comparison {
@@ -81,6 +108,24 @@ pub fn compare(
         naive_size: problem.naive_size(),
         entries,
     })
+}
+
+/// The answer of a strategy, or `None` after `time`: a planner that does not search has nothing to
+/// answer with before its end, so it runs in a thread that is then left to itself.
+fn plan_within(
+    time: Duration,
+    problem: &Arc<Problem>,
+    strategy: Strategy,
+    limits: &Limits,
+) -> Option<Result<Outcome, PlanError>> {
+    let (answer, answered) = mpsc::channel();
+    let (problem, limits) = (Arc::clone(problem), *limits);
+    let run = move || {
+        // Nobody listens to an answer that comes too late.
+        let _ = answer.send(plan(&problem, strategy, &limits, Observer::default()));
+    };
+    thread::Builder::new().name(strategy.name().to_owned()).spawn(run).ok()?;
+    answered.recv_timeout(time).ok()
 }
 
 fn plan(

@@ -22,7 +22,7 @@ pub mod tflite;
 
 use tracing::{debug, info};
 
-pub use compare::{Comparison, Entry, Outcome, compare};
+pub use compare::{Comparison, Entry, LeftOut, Outcome, compare};
 pub use error::PlanError;
 pub use fit::PlanFit;
 pub use layout::{Layout, ObjectTable};

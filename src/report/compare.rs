@@ -1,10 +1,10 @@
-//! Tables of strategies: one input with all that is known of each, or several side by side.
+//! Tables of strategies: one input with all that is known, or several inputs side by side.
 
 use std::{fmt::Write, time::Duration};
 
 use crate::{
-    planner::{Comparison, Entry, Outcome},
-    report::{Size, printable},
+    planner::{Comparison, Entry, LeftOut, Outcome},
+    report::{Size, fit::WIDTH, printable},
 };
 
 /// One input: a row per strategy, the smallest pool first.
@@ -13,31 +13,37 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", printable(name));
     for (what, bytes) in [
-        ("lower bound", comparison.lower_bound),
+        ("bytes alive", comparison.lower_bound),
         ("shared-object bound", comparison.shared_objects_bound),
         ("one buffer each", comparison.naive_size),
     ] {
-        let _ = writeln!(text, "  {what:<26}{:>32}{:>9}", Size(bytes), ratio(bytes, comparison));
+        let ratio = ratio(bytes, comparison);
+        let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
     }
     let mut entries: Vec<&Entry> = comparison.entries.iter().collect();
     entries.sort_by_key(|entry| entry.outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
     let _ = writeln!(
         text,
-        "\n  {:<26}{:>32}{:>9}{:>11}{:>9}",
+        "\n  {:<NAME$}{:>SIZE$}{:>9}{:>10}{:>9}",
         "strategy", "pool", "ratio", "time", "objects"
     );
     for entry in entries {
-        let strategy = entry.strategy;
-        let Some(outcome) = entry.outcome else {
-            let _ = writeln!(text, "  {strategy:<26}{:>32}", "too large");
-            continue;
+        let winner = entry.outcome.ok().and_then(|outcome| outcome.winner);
+        let strategy = match winner {
+            Some(winner) => format!("{}: {winner}", entry.strategy),
+            None => entry.strategy.to_string(),
         };
-        let Outcome { pool_size, took, objects, winner } = outcome;
+        let Outcome { pool_size, took, objects, .. } = match entry.outcome {
+            Ok(outcome) => outcome,
+            Err(left_out) => {
+                let _ = writeln!(text, "  {strategy:<NAME$}{:>SIZE$}", left_out.to_string());
+                continue;
+            }
+        };
         let objects = objects.map_or_else(String::new, |count| count.to_string());
-        let winner = winner.map_or_else(String::new, |winner| format!("   {winner}"));
         let row = format!(
-            "  {strategy:<26}{:>32}{:>9}{:>11}{objects:>9}{winner}",
-            Size(pool_size),
+            "  {strategy:<NAME$}{:>SIZE$}{:>9}{:>10}{objects:>9}",
+            format!("{:#}", Size(pool_size)),
             ratio(pool_size, comparison),
             seconds(took),
         );
@@ -46,37 +52,50 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     text
 }
 
-/// Several inputs, a column each: ratios to the lower bounds, sizes of pools and times, a row per
-/// strategy, the best ratio on average first.
+/// Columns of a table of one input.
+const NAME: usize = 31;
+const SIZE: usize = 11;
+
+/// Columns of a table of several inputs.
+const STRATEGY: usize = 26;
+const CELL: usize = 10;
+
+/// Several inputs, a column each: ratios to the bytes alive, sizes of pools and times, a row per
+/// strategy, the best ratio on average first. Where the columns are too many for one table, there
+/// are several.
 #[must_use]
 pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     let mut text = String::new();
     for (at, (name, comparison)) in inputs.iter().enumerate() {
         let (name, bound) = (printable(name), Size(comparison.lower_bound));
-        let _ = writeln!(text, "({}) {name}: lower bound {bound}", at + 1);
+        let _ = writeln!(text, "({}) {name}\n    bytes alive: {bound}", at + 1);
     }
     let strategies = inputs.first().map_or(0, |(_, comparison)| comparison.entries.len());
     let mut rows: Vec<usize> = (0..strategies).collect();
     rows.sort_by(|&a, &b| mean_log(inputs, a).total_cmp(&mean_log(inputs, b)));
+    let numbered: Vec<(usize, &Comparison)> =
+        inputs.iter().enumerate().map(|(at, (_, comparison))| (at + 1, comparison)).collect();
     let mut table = |what: &str, cell: &dyn Fn(&Outcome, &Comparison) -> String| {
-        let _ = write!(text, "\n{what:<26}");
-        for at in 1..=inputs.len() {
-            let _ = write!(text, "{:>10}", format!("({at})"));
-        }
-        for &row in &rows {
-            let name = inputs.first().map(|(_, comparison)| comparison.entries[row].strategy);
-            let _ = write!(text, "\n{:<26}", name.map_or("", crate::Strategy::name));
-            for (_, comparison) in inputs {
-                let cell = match &comparison.entries[row].outcome {
-                    Some(outcome) => cell(outcome, comparison),
-                    None => "too large".to_owned(),
-                };
-                let _ = write!(text, "{cell:>10}");
+        for columns in numbered.chunks((WIDTH - STRATEGY) / CELL) {
+            let _ = write!(text, "\n{what:<STRATEGY$}");
+            for (number, _) in columns {
+                let _ = write!(text, "{:>CELL$}", format!("({number})"));
             }
+            for &row in &rows {
+                let name = columns.first().map(|(_, comparison)| comparison.entries[row].strategy);
+                let _ = write!(text, "\n{:<STRATEGY$}", name.map_or("", crate::Strategy::name));
+                for (_, comparison) in columns {
+                    let cell = match &comparison.entries[row].outcome {
+                        Ok(outcome) => cell(outcome, comparison),
+                        Err(left_out) => left_out.to_string(),
+                    };
+                    let _ = write!(text, "{cell:>CELL$}");
+                }
+            }
+            text.push('\n');
         }
-        text.push('\n');
     };
-    table("pool / lower bound", &|outcome, comparison| ratio(outcome.pool_size, comparison));
+    table("pool / bytes alive", &|outcome, comparison| ratio(outcome.pool_size, comparison));
     table("pool", &|outcome, _| format!("{:#}", Size(outcome.pool_size)));
     table("planning time", &|outcome, _| seconds(outcome.took));
     text
@@ -88,8 +107,9 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
     use serde_json::json;
     let entry = |entry: &Entry| match entry.outcome {
-        None => json!({"strategy": entry.strategy.name(), "too_large": true}),
-        Some(outcome) => json!({
+        Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
+        Err(_) => json!({"strategy": entry.strategy.name(), "too_large": true}),
+        Ok(outcome) => json!({
             "strategy": entry.strategy.name(),
             "winner": outcome.winner.map(crate::Strategy::name),
             "pool_size": outcome.pool_size,
@@ -102,6 +122,7 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
         .map(|(name, comparison)| {
             json!({
                 "input": name,
+                "bytes_alive": comparison.lower_bound,
                 "lower_bound": comparison.lower_bound,
                 "shared_objects_bound": comparison.shared_objects_bound,
                 "naive_size": comparison.naive_size,
@@ -123,14 +144,14 @@ fn ratio(bytes: u64, comparison: &Comparison) -> String {
     format!("{:.3}", quotient(bytes, comparison))
 }
 
-/// The sum of logarithms orders strategies as the geometric mean of their ratios does; who did not
-/// plan everything comes last.
+/// The sum of logarithms orders strategies as the geometric mean of their ratios does; one that did
+/// not plan every input comes last.
 fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
     inputs
         .iter()
         .map(|(_, comparison)| match comparison.entries[row].outcome {
-            Some(outcome) => quotient(outcome.pool_size, comparison).ln(),
-            None => f64::INFINITY,
+            Ok(outcome) => quotient(outcome.pool_size, comparison).ln(),
+            Err(_) => f64::INFINITY,
         })
         .sum()
 }

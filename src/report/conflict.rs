@@ -5,7 +5,12 @@ use std::{cmp::Reverse, fmt::Write};
 use crate::{
     Bytes, Problem,
     planner::search::Conflict,
-    report::{Size, StepNames, printable},
+    report::{
+        Size, StepNames,
+        explain::lifetime,
+        fit::{self, line, wrapped},
+        printable,
+    },
 };
 
 /// The chunks of a conflict with sizes and lives, and in words what keeps them from fitting into
@@ -22,22 +27,19 @@ pub fn conflict(
         [_] => "this chunk alone does not".to_owned(),
         roots => format!("these {} chunks alone do not", roots.len()),
     };
-    let _ = writeln!(text, "It does not fit into {}: {count}.", Size(capacity));
+    text.push_str(&wrapped(&format!("It does not fit into {}: {count}.", Size(capacity)), 0));
     let mut roots = conflict.roots.clone();
     roots.sort_by_key(|&root| Reverse(problem.padded_size(root)));
     let labels = problem.labels();
     for &root in &roots {
         let outline = problem.bounding_box(root);
         let overwritten = problem.overwriter(root).is_some();
-        let _ = writeln!(
-            text,
-            "  {:>10}  {}, alive in steps {} to {}{}",
-            format!("{:#}", Size(problem.padded_size(root))),
-            printable(&labels.name(root)),
-            outline.begin,
-            outline.end.saturating_sub(1),
-            if overwritten { ", with what is written over it" } else { "" },
-        );
+        let over = if overwritten { ", with what is written over it" } else { "" };
+        text.push_str(&line(vec![
+            fit::text(format!("  {:>10}  ", format!("{:#}", Size(problem.padded_size(root))))),
+            fit::name(printable(&labels.name(root)).into_owned()),
+            fit::text(format!(", {}{over}", lifetime(outline.begin, outline.end))),
+        ]));
     }
     let sum: u128 = roots.iter().map(|&root| u128::from(problem.padded_size(root))).sum();
     let _ = writeln!(
@@ -46,23 +48,23 @@ pub fn conflict(
         format!("{:#}", Size(Bytes::try_from(sum).unwrap_or(Bytes::MAX)))
     );
     let crowd = problem.lower_bound_of(&roots);
-    let (step, live) = (steps.name(crowd.peak_step), Size(crowd.bytes));
-    if live.0 > capacity {
-        let _ = writeln!(
-            text,
-            "In {step} {live} of them are alive, {} more than there are.",
-            Size(live.0 - capacity)
-        );
+    let (step, live) = (steps.short_name(crowd.peak_step), Size(crowd.bytes));
+    let reason = if live.0 > capacity {
+        let excess = Size(live.0 - capacity);
+        format!("In {step} {live} of them are alive, {excess} more than there are.")
     } else {
-        let _ = writeln!(
-            text,
-            "Never more than {live} of them are alive at once, in {step}; yet wherever they lie, two that are alive\nat once share bytes, or one ends above the capacity. The search has proven this."
-        );
-    }
-    text.push_str(if conflict.irreducible {
-        "As long as they stay as they are, nothing else that changes helps; without any one of them, the\nothers fit.\n"
-    } else {
-        "As long as they stay as they are, nothing else that changes helps. The search ended before it could\ntell whether fewer do not fit, either: more effort may name fewer.\n"
-    });
+        format!(
+            "Never more than {live} of them are alive at once, in {step}; yet wherever they lie, two that are alive at once share bytes, or one ends above the capacity. The search has proven this."
+        )
+    };
+    text.push_str(&wrapped(&reason, 0));
+    text.push_str(&wrapped(
+        if conflict.irreducible {
+            "As long as they stay as they are, nothing else that changes helps; without any one of them, the others fit."
+        } else {
+            "As long as they stay as they are, nothing else that changes helps. The search ended before it could say whether fewer of them do not fit either: more effort may name fewer."
+        },
+        0,
+    ));
     text
 }

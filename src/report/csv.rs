@@ -45,7 +45,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     writer.flush()
 }
 
-/// The error of the writer itself, which tells a closed pipe from a full disk.
+/// The error of the writer itself, which shows whether a pipe is closed or a disk full.
 fn as_io(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// How many views are named.
+/// The most views that are named.
 const SHOWN: usize = 8;
 
 /// Name, size, place, life, and whom it shares its bytes with; a line each.

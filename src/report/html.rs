@@ -42,7 +42,8 @@ pub enum PageError {
     OtherChunks(usize),
 }
 
-/// What the scripts read; names as they may be shown. Lists have an entry per chunk, if nothing else is said.
+/// The data that the scripts read; names are printable. A list has an entry per chunk, unless its
+/// comment says otherwise.
 #[derive(Serialize)]
 struct Page<'a> {
     title: Cow<'a, str>,

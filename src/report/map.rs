@@ -1,17 +1,22 @@
 //! The memory map as text: steps to the right, addresses up, a letter for each chunk.
 //!
 //! A cell of the map stands for a range of steps and a range of bytes. It shows a chunk's letter
-//! only if that chunk alone touches it, `.` if nobody does, and `*` if several do: what a small map
-//! must merge, it says so.
+//! only if that chunk alone touches it, `.` if none does, and `*` if several do.
 
-use std::{cmp::Reverse, collections::BTreeSet, fmt::Write};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
-    report::{Size, StepNames, count, printable, profile::alive_at_peak},
+    report::{
+        Size, StepNames, bound_name, count,
+        explain::lifetime,
+        fit::{self, WIDTH, wrapped},
+        printable,
+        profile::alive_at_peak,
+    },
 };
 
-/// How large a map may be.
+/// The size of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapOptions {
@@ -59,13 +64,10 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
         text.push_str("an empty pool\n");
         return text;
     }
-    let _ = writeln!(
-        text,
-        "a pool of {}, {:.3} x the lower bound of {}",
-        Size(plan.pool_size),
-        plan.ratio(),
-        Size(plan.lower_bound),
-    );
+    text.push_str(&exact_or_short([plan.pool_size, plan.lower_bound], |[pool, bound]| {
+        let (ratio, name) = (plan.ratio(), bound_name(plan));
+        format!("a pool of {pool}, {ratio:.3} x the {name}, {bound}")
+    }));
     let letters = Letters::new(plan);
     let grid = Grid::new(plan, options);
     let cells = grid.fill(plan, &letters.of_chunk);
@@ -76,26 +78,34 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
     }
     let _ = writeln!(text, "{:>AXIS$}{}", "+", "-".repeat(grid.columns));
     text.push_str(&grid.step_axis(plan));
-    let _ = writeln!(
-        text,
-        "a column is {}, a line {}; '{}' free, '{}' several chunks",
-        grid.column_name(),
-        Size(grid.row_bytes),
-        char::from(FREE),
-        char::from(SEVERAL),
-    );
+    text.push_str(&exact_or_short([grid.row_bytes], |[line]| {
+        let (column, free, several) = (grid.column_name(), char::from(FREE), char::from(SEVERAL));
+        format!("a column is {column}, a line {line}; '{free}' free, '{several}' several chunks")
+    }));
     legend(&mut text, plan, steps, &letters);
     text
 }
 
-/// Which letter each chunk has, and whom the legend names.
+/// A line with exact sizes, or without where there is no room for them.
+fn exact_or_short<const N: usize>(
+    sizes: [Bytes; N],
+    sentence: impl Fn([String; N]) -> String,
+) -> String {
+    let exact = sentence(sizes.map(|bytes| Size(bytes).to_string()));
+    match exact.chars().count() {
+        length if length > WIDTH => wrapped(&sentence(sizes.map(|b| format!("{:#}", Size(b)))), 2),
+        _ => exact + "\n",
+    }
+}
+
+/// The letters of the chunks, and the chunks that the legend names.
 struct Letters {
     /// By place in the plan.
     of_chunk: Vec<u8>,
     /// All chunks if they are few, else the largest of those alive at the peak. No two of those
     /// alive there have the same letter if one of them is named.
     named: Vec<usize>,
-    /// Whether not all chunks are named.
+    /// True if some chunks are not named.
     some: bool,
 }
 
@@ -143,7 +153,7 @@ impl Letters {
     }
 }
 
-/// How steps and bytes map to cells.
+/// The cells, and the steps and bytes that each stands for.
 struct Grid {
     columns: usize,
     rows: usize,
@@ -241,40 +251,74 @@ fn gcd(a: Bytes, b: Bytes) -> Bytes {
 fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letters) {
     let shown = &letters.named;
     if letters.some {
-        let _ = writeln!(
-            text,
+        let title = format!(
             "the largest of {} at the peak, {}:",
             count(plan.chunks.len() as u64, "chunk"),
-            steps.name(plan.peak_step)
+            steps.short_name(plan.peak_step)
         );
+        text.push_str(&wrapped(&title, 2));
     }
-    let width = shown
-        .iter()
-        .map(|&at| printable(&plan.chunks[at].name).chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(40);
-    for &at in shown {
-        let chunk = &plan.chunks[at];
-        let over = chunk.overwrites.map_or_else(String::new, |(overwritten, offset)| {
-            let name = plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name));
-            match offset {
-                0 => format!(", over {name}"),
-                _ => format!(", over {name} at {offset}"),
-            }
-        });
-        let _ = writeln!(
-            text,
-            "  {} {:<width$}  {} at {}, steps {} to {}{over}",
-            char::from(letters.of_chunk[at]),
-            printable(&chunk.name),
-            Size(chunk.size),
-            chunk.offset,
-            chunk.begin,
-            chunk.end.saturating_sub(1),
-        );
-    }
+    // Without the exact size where one line has no room for it.
+    let entries = |exact| shown.iter().map(move |&at| Legend::new(plan, letters, at, exact));
+    let is_wide = |entry: &Legend<'_>| entry.length() > WIDTH;
+    let exact = !entries(true).any(|entry| is_wide(&entry));
+    let width = entries(exact).map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    let room = entries(exact).map(|entry| WIDTH.saturating_sub(entry.length_without_name())).min();
+    let width = width.min(room.unwrap_or(0)).min(40);
+    text.extend(entries(exact).map(|entry| entry.line(width)));
     if letters.repeat(plan) {
         text.push_str("  letters repeat, but in that step none of these does\n");
+    }
+}
+
+/// A line of the legend.
+struct Legend<'a> {
+    letter: char,
+    name: Cow<'a, str>,
+    place: String,
+    /// The chunk that it is written over.
+    over: Option<Cow<'a, str>>,
+    at: String,
+}
+
+impl<'a> Legend<'a> {
+    fn new(plan: &'a Plan, letters: &Letters, at: usize, exact: bool) -> Self {
+        let chunk = &plan.chunks[at];
+        let size = Size(chunk.size);
+        let size = if exact { size.to_string() } else { format!("{size:#}") };
+        let (begin, end) = (chunk.begin, chunk.end);
+        Self {
+            letter: char::from(letters.of_chunk[at]),
+            name: printable(&chunk.name),
+            place: format!("{size} at {}, {}", chunk.offset, lifetime(begin, end)),
+            over: chunk.overwrites.map(|(overwritten, _)| {
+                plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name))
+            }),
+            at: match chunk.overwrites {
+                Some((_, offset)) if offset > 0 => format!(" at {offset}"),
+                _ => String::new(),
+            },
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.length_without_name() + self.name.chars().count()
+    }
+
+    fn length_without_name(&self) -> usize {
+        let over = self.over.as_ref().map_or(0, |over| ", over ".len() + over.chars().count());
+        "  a   ".len() + self.place.chars().count() + over + self.at.len()
+    }
+
+    fn line(&self, width: usize) -> String {
+        let mut parts = vec![
+            fit::text(format!("  {} ", self.letter)),
+            fit::name(format!("{:<width$}", fit::shortened(&self.name, width.max(12)))),
+            fit::text(format!("  {}", self.place)),
+        ];
+        if let Some(over) = &self.over {
+            parts.extend([fit::text(", over "), fit::name(&**over), fit::text(&*self.at)]);
+        }
+        fit::line(parts)
     }
 }

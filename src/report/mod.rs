@@ -7,12 +7,14 @@ mod count;
 mod csv;
 mod describe;
 mod explain;
+mod fit;
 #[cfg(feature = "files")]
 mod html;
 #[cfg(feature = "files")]
 mod json;
 mod map;
 mod markup;
+mod offsets;
 mod operators;
 mod printable;
 mod profile;
@@ -31,23 +33,26 @@ pub use count::count;
 pub use csv::{write_plan_csv, write_problem_csv};
 pub use explain::explain;
 #[cfg(feature = "files")]
+pub use explain::explain_json;
+#[cfg(feature = "files")]
 pub use html::{PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
+pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
 pub use printable::printable;
 pub use size::Size;
-pub use summary::summary;
+pub use summary::{bound_name, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;
 
 use crate::{OpSequence, Step};
 
-/// What to call the steps: by their operators, if those are known.
+/// The names of steps: their operators, if those are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepNames<'a>(pub Option<&'a OpSequence>);
 
@@ -55,13 +60,28 @@ impl StepNames<'_> {
     /// `step 4 (conv1)`, or `step 4`.
     #[must_use]
     pub fn name(&self, step: Step) -> String {
-        let operator = self.0.and_then(|sequence| {
-            let at = usize::try_from(step).ok().filter(|&at| at < sequence.operators().len())?;
-            Some(sequence.operator_name(at))
-        });
-        match operator {
+        match self.operator(step) {
             Some(operator) => format!("step {step} ({})", printable(&operator)),
             None => format!("step {step}"),
         }
     }
+
+    /// The same with a long name shortened, for text of limited width.
+    fn short_name(self, step: Step) -> String {
+        match self.operator(step) {
+            Some(operator) => format!("step {step} ({})", short(&operator)),
+            None => format!("step {step}"),
+        }
+    }
+
+    fn operator(self, step: Step) -> Option<String> {
+        let sequence = self.0?;
+        let at = usize::try_from(step).ok().filter(|&at| at < sequence.operators().len())?;
+        Some(sequence.operator_name(at))
+    }
+}
+
+/// A name in a sentence.
+fn short(name: &str) -> String {
+    fit::shortened(&printable(name), 28).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What a picture needs of a plan besides rectangles: the bytes alive at each step, the views in
+//! The facts of a plan that pictures show besides rectangles: the bytes alive at each step, the views in
 //! each chunk, and the chain that each chunk belongs to.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use crate::{
     Bytes, Plan, PlannedChunk, Step, plan::TensorPlace, report::StepNames, sequence::Origin,
 };
 
-/// The most bytes alive at one step: the lower bound, unless a search has proven more. A plan without
+/// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. A plan without
 /// the links of its problem has more bytes alive than that needs.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
     if plan.strategy.is_some_and(|strategy| !strategy.searches()) {

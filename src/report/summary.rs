@@ -1,33 +1,39 @@
 //! A plan in a few lines.
 
-use std::fmt::Write;
-
 use crate::{
     Plan, Strategy,
-    report::{Size, StepNames, count, profile::most_alive},
+    report::{
+        Size, StepNames, count,
+        fit::{hanging, wrapped},
+        profile::most_alive,
+    },
 };
 
-/// Pool size, lower bound, what the plan saves, and the rules under which no plan is smaller:
-/// `rules` says what could be written over what, such as `in place: rows`.
+/// Pool size, bounds, what the plan saves, and the rules under which no plan is smaller: `rules` says
+/// what could be written over what, such as `in place: rows`.
 #[must_use]
 pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
+    let (alive, name) = (most_alive(plan), bound_name(plan));
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
-        std::cmp::Ordering::Equal => "the lower bound".to_owned(),
+        std::cmp::Ordering::Equal => format!("the {name}"),
         _ if !plan.proven_optimal && plan.strategy.is_some_and(Strategy::searches) => {
-            format!("{:.3} x the lower bound; that none is smaller is not proven", plan.ratio())
+            format!("{:.3} x the {name}; that none is smaller is not proven", plan.ratio())
         }
-        _ => format!("{:.3} x the lower bound", plan.ratio()),
+        _ => format!("{:.3} x the {name}", plan.ratio()),
     };
-    let rows = [
-        ("pool", Size(plan.pool_size), judgement),
-        ("lower bound", Size(plan.lower_bound), bound(plan, steps)),
-        ("one buffer each", Size(plan.naive_size), saving(plan)),
-    ];
+    let mut rows =
+        vec![("pool", Size(plan.pool_size), judgement), (ALIVE, Size(alive), peak(plan, steps))];
+    if alive < plan.lower_bound {
+        let remark = "a search has proven that every pool is as large".to_owned();
+        rows.push((PROVEN, Size(plan.lower_bound), remark));
+    }
+    rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
     let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
     let mut text = String::new();
     for (what, size, remark) in rows {
-        let _ = writeln!(text, "{what:<16}{size:>width$}   {remark}");
+        let label = format!("{what:<16}{size:>width$}   ");
+        text.push_str(&hanging(&label, &remark, label.len()));
     }
     let padding = match plan.padding {
         0 => String::new(),
@@ -38,9 +44,9 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     } else {
         "under these rules:"
     };
-    let _ = writeln!(text, "{verdict} {rules}, alignment {} B{padding}", plan.alignment);
-    let _ = writeln!(
-        text,
+    let rules = format!("{verdict} {rules}, alignment {} B{padding}", plan.alignment);
+    text.push_str(&wrapped(&rules, 2));
+    let figures = format!(
         "{}, {links} of them written over another, {}, {}; strategy {}{}{}",
         count(plan.chunks.len() as u64, "chunk"),
         count(plan.tensors.len() as u64, "tensor"),
@@ -53,18 +59,26 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
             format!(", {}", count(plan.objects.len() as u64, "shared object"))
         },
     );
+    text.push_str(&wrapped(&figures, 2));
     text
 }
 
-/// Why nothing is smaller.
-fn bound(plan: &Plan, steps: StepNames<'_>) -> String {
-    let peak = steps.name(plan.peak_step);
+/// The most bytes alive at one step.
+const ALIVE: &str = "bytes alive";
+/// The larger bound that a search may have proven.
+const PROVEN: &str = "proven bound";
+
+/// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or more, as
+/// a search has proven.
+#[must_use]
+pub fn bound_name(plan: &Plan) -> &'static str {
+    if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }
+}
+
+fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
     match most_alive(plan) {
         0 => "nothing is ever alive".to_owned(),
-        alive if alive < plan.lower_bound => {
-            format!("proven by search; {} alive in {peak}", Size(alive))
-        }
-        _ => format!("alive in {peak}"),
+        _ => format!("the most, in {}", steps.short_name(plan.peak_step)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a step and a byte lie on the picture, and the marks on its axes.
+//! The place of a step and of a byte on the picture, and the marks on its axes.
 
 use std::fmt;
 

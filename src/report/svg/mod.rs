@@ -26,7 +26,7 @@ use crate::{
 };
 pub use simulation::simulation_svg;
 
-/// How large a picture is.
+/// The size of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SvgOptions {
@@ -169,7 +169,7 @@ struct Rectangle {
 }
 
 impl Map<'_> {
-    /// Where a run of bytes lies on the picture; `None` if it has no extent.
+    /// The place of a run of bytes on the picture; `None` if it has no extent.
     fn rectangle(&self, begin: Step, end: Step, low: Bytes, high: Bytes) -> Option<Rectangle> {
         (begin < end && low < high).then(|| {
             let (x, y) = (self.frame.x(begin), self.frame.y(high));
@@ -205,7 +205,7 @@ impl Map<'_> {
         }
     }
 
-    /// Where an overwriter takes over, and the bytes and life of each view.
+    /// The place where an overwriter takes over, and the bytes and life of each view.
     fn seams(&self, svg: &mut String) {
         for (at, place) in self.placed() {
             let chunk = &self.plan.chunks[at];
@@ -288,7 +288,7 @@ impl Map<'_> {
             let (x, middle) = (Px(place.x + 5.0), place.y + place.height / 2.0);
             let size = format!("{:#}", Size(chunk.size));
             let room = place.width - 8.0;
-            // A part of a name tells something, a part of a size would lie.
+            // Part of a name is still useful; part of a size would be wrong.
             let mut lines: Vec<String> =
                 fitted(&printable(&chunk.name), room).into_iter().collect();
             lines.extend(Some(size).filter(|size| width(size) <= room));
@@ -305,7 +305,7 @@ impl Map<'_> {
         }
     }
 
-    /// The numbers of steps, and under each step a strip that tells its operator.
+    /// The numbers of steps, and under each step a strip that names its operator.
     fn step_axis(&self, svg: &mut String) {
         let (frame, bottom) = (&self.frame, self.frame.bottom());
         for step in frame.marked_steps() {

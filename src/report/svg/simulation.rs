@@ -31,7 +31,7 @@ const LEAST: f64 = 16.0;
 /// The most blocks that are drawn of a queue, those around the event's; the others are counted.
 const MOST: usize = 16;
 
-/// What all columns share.
+/// The measures that all columns share.
 struct Drawing<'a> {
     problem: &'a Problem,
     /// By chunk.
@@ -165,7 +165,7 @@ fn tower(
     );
 }
 
-/// What happened, and the free queue.
+/// The event, and the free queue after it.
 fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
     let name = drawing.problem.labels().name(event.chunk);
     let name = fitted(&printable(&name), COLUMN).unwrap_or_default();

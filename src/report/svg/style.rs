@@ -1,6 +1,6 @@
 //! Colours and letters of the pictures.
 
-/// How many colours chains take in turn.
+/// The number of colours that chains take in turn.
 pub(super) const COLOURS: usize = 7;
 
 /// The hues are Okabe and Ito's (2008), which colour-blind eyes tell apart; light ones under dark
@@ -38,8 +38,8 @@ pub(super) fn width(text: &str) -> f64 {
     LETTER * text.chars().count() as f64
 }
 
-/// A text if it fits a width in pixels; else its end, which tells more of a path than its
-/// beginning; nothing if that would be too little to tell anything.
+/// A text if it fits a width in pixels; else its end, which says more of a path than its
+/// beginning; nothing if that would be too short to be useful.
 pub(super) fn fitted(text: &str, room: f64) -> Option<String> {
     const LEAST: usize = 7;
     if width(text) <= room {

@@ -1,0 +1,131 @@
+//! Text that fits a width: names give way first, sentences are wrapped.
+
+use std::borrow::Cow;
+
+/// Columns of text, as wide as the narrowest common terminal.
+pub(super) const WIDTH: usize = 80;
+
+/// The fewest characters that a name keeps.
+const LEAST: usize = 7;
+
+/// Part of a line.
+#[derive(Clone, Debug)]
+pub(super) enum Part<'a> {
+    /// Stays as it is.
+    Text(Cow<'a, str>),
+    /// Loses its middle where there is no room.
+    Name(Cow<'a, str>),
+}
+
+impl Part<'_> {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Name(text) => text,
+        }
+    }
+}
+
+pub(super) fn text<'a>(text: impl Into<Cow<'a, str>>) -> Part<'a> {
+    Part::Text(text.into())
+}
+
+pub(super) fn name<'a>(name: impl Into<Cow<'a, str>>) -> Part<'a> {
+    Part::Name(name.into())
+}
+
+/// A line with its end: the longest names lose as much as they must.
+pub(super) fn line(mut parts: Vec<Part<'_>>) -> String {
+    let length = |part: &Part<'_>| part.text().chars().count();
+    let mut total: usize = parts.iter().map(length).sum();
+    while total > WIDTH {
+        let names = parts.iter_mut().filter(|part| matches!(part, Part::Name(_)));
+        let Some(longest) = names.max_by_key(|part| length(part)) else { break };
+        let old = length(longest);
+        let new = old.saturating_sub(total - WIDTH).max(old / 2).max(LEAST);
+        if new >= old {
+            break;
+        }
+        *longest = Part::Name(shortened(longest.text(), new).into_owned().into());
+        total -= old - new;
+    }
+    let mut line: String = parts.iter().map(Part::text).collect();
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    line
+}
+
+/// A name of at most so many characters: the end says more than the middle.
+pub(super) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
+    let length = name.chars().count();
+    if length <= most {
+        return Cow::Borrowed(name);
+    }
+    let kept = most.saturating_sub(1);
+    let head = kept / 3;
+    let tail = length - (kept - head);
+    let chars = || name.chars();
+    Cow::Owned(chars().take(head).chain(['…']).chain(chars().skip(tail)).collect())
+}
+
+/// A sentence on as many lines as it takes; all but the first are indented.
+pub(super) fn wrapped(sentence: &str, indent: usize) -> String {
+    hanging("", sentence, indent)
+}
+
+/// The same behind a label that stands on the first line.
+pub(super) fn hanging(label: &str, sentence: &str, indent: usize) -> String {
+    let mut text = label.to_owned();
+    let mut column = label.chars().count();
+    let mut begun = false;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if begun && column + 1 + length > WIDTH {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if begun {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+        begun = true;
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("conv1", 8, "conv1")]
+    #[case("layer1/block2/conv3", 10, "lay…/conv3")]
+    #[case("äöüäöüäöü", 5, "ä…äöü")]
+    #[case("abc", 1, "…")]
+    fn a_name_loses_its_middle(#[case] name: &str, #[case] most: usize, #[case] shown: &str) {
+        assert_eq!(shortened(name, most), shown);
+    }
+
+    #[test]
+    fn the_longest_name_gives_way() {
+        let long = "n".repeat(200);
+        let shown = line(vec![text("  "), name("short"), text(", over "), name(long.as_str())]);
+        assert_eq!(shown.chars().count(), WIDTH + 1);
+        assert!(shown.starts_with("  short, over nnn"), "{shown}");
+        assert_eq!(line(vec![text("a"), name("b"), text("  ")]), "ab\n");
+    }
+
+    #[test]
+    fn a_sentence_is_wrapped_between_words() {
+        let sentence = "word ".repeat(40);
+        let shown = hanging("pool  ", sentence.trim(), 6);
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        assert!(shown.lines().skip(1).all(|line| line.starts_with("      word")), "{shown}");
+        assert_eq!(shown.matches("word").count(), 40);
+    }
+}

@@ -1,0 +1,86 @@
+//! Every offset of a plan, as a table.
+
+use crate::{
+    Plan, TensorPlace,
+    report::{
+        explain::lifetime,
+        fit::{line, name, text},
+        printable,
+    },
+};
+
+/// A row of the table.
+struct Row<'a> {
+    offset: String,
+    size: String,
+    steps: String,
+    name: &'a str,
+    /// The place of a tensor outside the pool.
+    elsewhere: Option<String>,
+}
+
+/// Offset, size, steps and name of every tensor, in the order of the sequence, and then of the
+/// chunks that hold no tensor, such as workspaces; of a plan of a problem, of every chunk. Offsets and
+/// sizes are bytes.
+#[must_use]
+pub fn offsets(plan: &Plan) -> String {
+    let rows = rows(plan);
+    let width = |heading: &str, cell: fn(&Row<'_>) -> usize| {
+        rows.iter().map(cell).chain([heading.len()]).max().unwrap_or(0)
+    };
+    let widths = (width("offset", |row| row.offset.len()), width("size", |row| row.size.len()));
+    let steps = width("alive in", |row| row.steps.len());
+    let columns = |offset: &str, size: &str, life: &str| {
+        format!("{offset:>0$}  {size:>1$}  {life:<steps$}  ", widths.0, widths.1)
+    };
+    let what = if plan.tensors.is_empty() { "chunk" } else { "tensor" };
+    let mut table = line(vec![text(columns("offset", "size", "alive in") + what)]);
+    for row in &rows {
+        let mut parts = vec![text(columns(&row.offset, &row.size, &row.steps))];
+        parts.push(name(printable(row.name)));
+        if let Some(elsewhere) = &row.elsewhere {
+            parts.extend([text(", in "), name(printable(elsewhere).into_owned())]);
+        }
+        table.push_str(&line(parts));
+    }
+    table
+}
+
+fn rows(plan: &Plan) -> Vec<Row<'_>> {
+    let mut holds_none = vec![true; plan.chunks.len()];
+    let mut rows = Vec::with_capacity(plan.tensors.len());
+    for tensor in &plan.tensors {
+        let (offset, steps, elsewhere) = match &tensor.place {
+            TensorPlace::Pool { chunk, offset } => {
+                if let Some(holds_none) = holds_none.get_mut(*chunk) {
+                    *holds_none = false;
+                }
+                let chunk = plan.chunks.get(*chunk);
+                let steps = chunk.map_or_else(String::new, |at| lifetime(at.begin, at.end));
+                (offset.to_string(), steps, None)
+            }
+            TensorPlace::Supplied { tensor, offset } => {
+                let place =
+                    if *offset == 0 { tensor.to_string() } else { format!("{tensor} at {offset}") };
+                ("-".to_owned(), String::new(), Some(place))
+            }
+            TensorPlace::Nowhere => ("-".to_owned(), String::new(), None),
+        };
+        rows.push(Row {
+            offset,
+            size: tensor.size.to_string(),
+            steps,
+            name: &tensor.name,
+            elsewhere,
+        });
+    }
+    let without_tensor = plan.chunks.iter().zip(holds_none).filter(|&(_, holds_none)| holds_none);
+    rows.extend(without_tensor.map(|(chunk, _)| Row {
+        offset: chunk.offset.to_string(),
+        size: chunk.size.to_string(),
+        steps: lifetime(chunk.begin, chunk.end),
+        name: &chunk.name,
+        elsewhere: None,
+    }));
+    rows
+}
