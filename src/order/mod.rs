@@ -61,7 +61,7 @@ impl Default for ReorderOptions<'_> {
             lowering: LoweringOptions::default(),
             alignment: 1,
             padding: 0,
-            limits: Limits::default().nodes(DEFAULT_NODES),
+            limits: default_limits(),
             observer: Observer::default(),
         }
     }
@@ -104,8 +104,11 @@ impl ReorderOptions<'_> {
     }
 }
 
-/// The default effort; what is proven in milliseconds takes none of it.
-pub const DEFAULT_NODES: u64 = 6_000_000;
+/// The limits by default: 6 000 000 nodes, some seconds. What is proven in milliseconds takes few.
+#[must_use]
+pub fn default_limits() -> Limits {
+    Limits::default().nodes(6_000_000)
+}
 
 /// The order found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +134,12 @@ impl Reordered {
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.peak == self.lower_bound
+    }
+
+    /// Goes back to the order given.
+    pub(crate) fn keep_given(&mut self) {
+        (self.peak, self.moved) = (self.given_peak, 0);
+        self.order = (0..self.order.len()).collect();
     }
 
     /// Whether the order needs fewer bytes than the one given.

@@ -15,6 +15,7 @@ pub mod nnvm;
 mod objects;
 pub mod pushdown;
 mod records;
+mod reordered;
 mod replay;
 pub mod search;
 mod strategy;
@@ -28,6 +29,7 @@ pub use fit::PlanFit;
 pub use layout::{Layout, ObjectTable};
 pub use objects::{Objects, Offsets};
 pub use records::{Record, RecordError, Records, Size};
+pub use reordered::ReorderedPlan;
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
