@@ -50,8 +50,8 @@ pub(super) fn line(mut parts: Vec<Part<'_>>) -> String {
     }
     let mut line: String = parts.iter().map(Part::text).collect();
     line.truncate(line.trim_end().len());
-    line.push('\n');
-    line
+    // Numbers of many digits may leave no room even for short names.
+    wrapped(&line, 6)
 }
 
 /// A name of at most so many characters: the end says more than the middle.

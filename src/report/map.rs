@@ -313,7 +313,7 @@ impl<'a> Legend<'a> {
     fn line(&self, width: usize) -> String {
         let mut parts = vec![
             fit::text(format!("  {} ", self.letter)),
-            fit::name(format!("{:<width$}", fit::shortened(&self.name, width.max(12)))),
+            fit::name(format!("{:<width$}", self.name)),
             fit::text(format!("  {}", self.place)),
         ];
         if let Some(over) = &self.over {

@@ -4,10 +4,13 @@ use crate::{
     Plan, TensorPlace,
     report::{
         explain::lifetime,
-        fit::{line, name, text},
+        fit::{WIDTH, line, name, text},
         printable,
     },
 };
+
+/// The columns that names need, spaces between columns included.
+const LEAST_NAME: usize = 20;
 
 /// A row of the table.
 struct Row<'a> {
@@ -30,8 +33,11 @@ pub fn offsets(plan: &Plan) -> String {
     };
     let widths = (width("offset", |row| row.offset.len()), width("size", |row| row.size.len()));
     let steps = width("alive in", |row| row.steps.len());
+    // Steps of many digits leave no room for names.
+    let has_room = widths.0 + widths.1 + steps + LEAST_NAME <= WIDTH;
     let columns = |offset: &str, size: &str, life: &str| {
-        format!("{offset:>0$}  {size:>1$}  {life:<steps$}  ", widths.0, widths.1)
+        let numbers = format!("{offset:>0$}  {size:>1$}  ", widths.0, widths.1);
+        if has_room { format!("{numbers}{life:<steps$}  ") } else { numbers }
     };
     let what = if plan.tensors.is_empty() { "chunk" } else { "tensor" };
     let mut table = line(vec![text(columns("offset", "size", "alive in") + what)]);

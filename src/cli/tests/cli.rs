@@ -181,14 +181,15 @@ fn what_does_not_fit_is_explained() {
         "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
         "  6.00 KiB  b, steps 1 to 5, with what is written over it",
         "  17.0 KiB  together",
-        "Never more than 14.0 KiB (14 336 B) of them are alive at once, in step 5 (concat);",
-        "without any one of them",
+        "Never more than 14.0 KiB (14 336 B) of them are alive at once, in step 5\n(concat);",
+        "without any\none of them, the others fit.",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
     let run = memplan(&["explain", EXAMPLE, "--capacity", "14335"]);
     assert_eq!(run.code, 1);
-    let text = "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than there are.";
+    let text =
+        "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than there\nare.";
     assert!(run.out.contains(text), "{}", run.out);
     let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
@@ -288,8 +289,8 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     let plan = folder.path().join("plan.json").display().to_string();
     assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "optimal", "-o", &plan]).code, 0);
     let run = memplan(&["verify", EXAMPLE, &plan]);
-    let expected = "right: 5 chunks and 6 tensors in a pool of 15.0 KiB (15 360 B), 1.071 x the lower \
-        bound, 14.0 KiB (14 336 B)\nclaimed, not checked: a search proved that no pool is smaller than \
+    let expected = "right: 5 chunks and 6 tensors in a pool of 15.0 KiB (15 360 B), 1.071 x the bytes \
+        alive, 14.0 KiB (14 336 B)\nclaimed, not checked: a search proved that no pool is smaller than \
         15.0 KiB (15 360 B)\n";
     assert_eq!((run.code, run.out.as_str()), (0, expected));
 }

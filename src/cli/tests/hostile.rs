@@ -385,7 +385,8 @@ fn names_with_control_characters_are_spelled_out() {
     for command in ["plan", "show", "explain"] {
         let run = memplan(&[command, &path]);
         harmless(&run, 0);
-        assert!(command == "plan" || run.out.contains(spelled), "{}", run.out);
+        // Long names lose their middle.
+        assert!(command == "plan" || run.out.contains(&spelled[..8]), "{}", run.out);
     }
     harmless(&memplan_with(&["plan", &path], Some("memplan=trace"), ""), 0);
     harmless(&memplan(&["plan", &path, "-o", &plan, "--strategy", "pushdown"]), 0);
