@@ -473,11 +473,12 @@ impl Run<'_> {
             of_tensor[at] = Some(occupants.len());
             occupants.push(new);
         }
+        let mut workspaces = self.sequence.workspace_names();
         for (step, operator) in self.sequence.operators().iter().enumerate() {
             if operator.workspace == 0 {
                 continue;
             }
-            let name = format!("{}.workspace", self.sequence.operator_name(step));
+            let name = workspaces[step].take()?.to_string();
             let (step, size) = (step as u64, operator.workspace);
             let holds_tensor = |at: usize| self.places.iter().flatten().any(|p| p.2 == Some(at));
             let is_it = |at: &usize| {
