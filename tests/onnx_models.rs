@@ -4,7 +4,7 @@ mod common;
 
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
-    import::{ImportOptions, InPlace, Kernels, onnx::read},
+    import::{ImportOptions, InPlace, Kernels, Trust, onnx::read},
     lower::LoweringOptions,
     verify::{execute_sequence, verify_sequence},
 };
@@ -57,7 +57,7 @@ fn declared_shapes_are_those_inferred(
     assert_eq!(read(&bytes, &ImportOptions::default()).unwrap(), declared);
 }
 
-/// Shapes that were recorded for another batch size give way to the size asked for.
+/// Shapes that were recorded for another batch size are refused, or give way to the size asked for.
 #[test]
 fn a_batch_size_given_reaches_every_tensor() {
     let Some(path) = common::shared_path("data/models/resnet50_b1.onnx") else { return };
@@ -66,7 +66,11 @@ fn a_batch_size_given_reaches_every_tensor() {
     let shape = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().shape.as_mut();
     shape.unwrap().dim[0] = Dimension { dim_value: None, dim_param: Some("batch".to_owned()) };
     let options = ImportOptions::default().dims([("batch", 128)]);
-    let sequence = read(&graph.write_buf().unwrap(), &options).unwrap();
+    let bytes = graph.write_buf().unwrap();
+    let error = read(&bytes, &options).unwrap_err().to_string();
+    assert!(error.contains("--trust-inference"), "{error}");
+    let options = options.trust(Trust::Inference);
+    let sequence = read(&bytes, &options).unwrap();
     assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
 }
 

@@ -1,9 +1,11 @@
 //! The promises of the ONNX importer, on graphs of a few operators each.
 
+#[path = "common/onnx_text.rs"]
+mod onnx_text;
 #[path = "common/wire.rs"]
 mod wire;
 
-use std::{cell::RefCell, fmt::Write as _};
+use std::fmt::Write as _;
 
 use memplan::{
     OpSequence, Planner,
@@ -13,157 +15,10 @@ use memplan::{
     },
     sequence::{Dependency, Origin},
 };
+use onnx_text::{OPSET, describe, graph, model, with_body};
 use rstest::rstest;
-use rten_onnx::onnx::{
-    AttributeProto, DataLocation, DataType, Dimension, GraphProto, ModelProto, NodeProto,
-    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoSequence,
-    TypeProtoTensor, ValueInfoProto,
-};
+use rten_onnx::onnx::{GraphProto, TypeProto, TypeProtoSequence};
 use wire::field;
-
-// Graphs as text.
-
-const TYPES: &[(&str, DataType)] = &[
-    ("f32", DataType::FLOAT),
-    ("f16", DataType::FLOAT16),
-    ("f64", DataType::DOUBLE),
-    ("f4", DataType::FLOAT4E2M1),
-    ("i64", DataType::INT64),
-    ("i32", DataType::INT32),
-    ("i8", DataType::INT8),
-    ("u8", DataType::UINT8),
-    ("i4", DataType::INT4),
-    ("u4", DataType::UINT4),
-    ("bool", DataType::BOOL),
-    ("str", DataType::STRING),
-];
-
-fn element(name: &str) -> DataType {
-    TYPES.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("type {name}")).1
-}
-
-/// `f32[1,batch]` or just `f32`, of unknown shape.
-fn tensor_type(text: &str) -> TypeProto {
-    let (name, dims) = match text.split_once('[') {
-        Some((name, dims)) => (name, Some(dims.trim_end_matches(']'))),
-        None => (text, None),
-    };
-    let dim = |text: &str| match text.parse() {
-        Ok(size) => Dimension { dim_value: Some(size), dim_param: None },
-        Err(_) => Dimension { dim_value: None, dim_param: Some(text.to_owned()) },
-    };
-    let dims = dims.map(|dims| TensorShapeProto {
-        dim: dims.split(',').filter(|dim| !dim.is_empty()).map(dim).collect(),
-    });
-    let tensor = TypeProtoTensor { elem_type: Some(element(name)), shape: dims };
-    TypeProto { tensor_type: Some(tensor), sequence: None }
-}
-
-/// `name:f32[1,batch]`, or just a name.
-fn value(text: &str) -> ValueInfoProto {
-    let (name, of) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
-    ValueInfoProto { name: Some(name.to_owned()), r#type: of.map(tensor_type) }
-}
-
-fn numbers<T: std::str::FromStr>(text: &str) -> Vec<T> {
-    let inner = text.trim_start_matches('[').trim_end_matches(']');
-    let number = |n: &str| n.parse().unwrap_or_else(|_| panic!("number {n}"));
-    inner.split(',').filter(|n| !n.is_empty()).map(number).collect()
-}
-
-/// `name=[1,2]`, `name=3` (64-bit integers), `name=[1.5,2.0]` (floats), `name:f32[3,3]` (external).
-fn weight(text: &str) -> TensorProto {
-    if let Some((name, of)) = text.split_once(':') {
-        let of = tensor_type(of).tensor_type.unwrap();
-        let dims = of.shape.unwrap().dim.iter().map(|dim| dim.dim_value.unwrap()).collect();
-        return TensorProto {
-            name: Some(name.to_owned()),
-            dims,
-            data_type: of.elem_type,
-            data_location: Some(DataLocation::EXTERNAL),
-            ..TensorProto::default()
-        };
-    }
-    let (name, text) = text.split_once('=').unwrap();
-    let name = Some(name.to_owned());
-    let dims = |length: usize| {
-        if text.starts_with('[') { vec![i64::try_from(length).unwrap()] } else { vec![] }
-    };
-    if text.contains('.') {
-        let floats: Vec<f32> = numbers(text);
-        let (dims, data_type) = (dims(floats.len()), Some(DataType::FLOAT));
-        return TensorProto { name, dims, data_type, float_data: floats, ..TensorProto::default() };
-    }
-    let ints: Vec<i64> = numbers(text);
-    let raw = ints.iter().flat_map(|int| int.to_le_bytes()).collect();
-    let (dims, data_type) = (dims(ints.len()), Some(DataType::INT64));
-    TensorProto {
-        name,
-        dims,
-        data_type,
-        raw_data: Some(RefCell::new(raw)),
-        ..TensorProto::default()
-    }
-}
-
-/// `axis=1`, `perm=[1,0]`, `mode='linear'`, `scales=[1.0,2.0]`, separated by blanks.
-fn attribute(text: &str) -> AttributeProto {
-    let (name, text) = text.split_once('=').unwrap();
-    let mut attribute = AttributeProto { name: Some(name.to_owned()), ..Default::default() };
-    match text.chars().next() {
-        Some('[') if text.contains('.') => attribute.floats = numbers(text),
-        Some('[') => attribute.ints = numbers(text),
-        Some('\'') => attribute.s = Some(text.trim_matches('\'').to_owned()),
-        _ if text.contains('.') => attribute.f = Some(text.parse().unwrap()),
-        _ => attribute.i = Some(text.parse().unwrap()),
-    }
-    attribute
-}
-
-/// `y, z = Kind(x, , w) axis=1`.
-fn node(text: &str) -> NodeProto {
-    let names = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
-    let (outputs, rest) = text.split_once(" = ").unwrap();
-    let (kind, rest) = rest.split_once('(').unwrap();
-    let (inputs, attributes) = rest.split_once(')').unwrap();
-    let (domain, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
-    NodeProto {
-        domain: Some(domain.to_owned()),
-        op_type: Some(kind.to_owned()),
-        input: if inputs.is_empty() { Vec::new() } else { names(inputs) },
-        output: names(outputs),
-        attribute: attributes.split_whitespace().map(attribute).collect(),
-        ..NodeProto::default()
-    }
-}
-
-/// Lines: `in x:f32[2]`, `weight w=[1]`, `info y:f32[2]`, `out y`, else a node.
-fn graph(text: &str) -> GraphProto {
-    let mut graph = GraphProto::default();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        match line.split_once(' ').unwrap() {
-            ("in", rest) => graph.input.push(value(rest)),
-            ("weight", rest) => graph.initializer.push(weight(rest)),
-            ("info", rest) => graph.value_info.push(value(rest)),
-            ("out", rest) => graph.output.push(value(rest)),
-            _ => graph.node.push(node(line)),
-        }
-    }
-    graph
-}
-
-fn model(graph: GraphProto, opset: i64) -> Vec<u8> {
-    let opset = OperatorSetIdProto { domain: None, version: Some(opset) };
-    let model = ModelProto {
-        ir_version: Some(8),
-        graph: Some(graph),
-        opset_import: vec![opset],
-        ..ModelProto::default()
-    };
-    model.write_buf().unwrap()
-}
-
-const OPSET: i64 = 17;
 
 fn import(text: &str) -> Result<OpSequence, OnnxError> {
     read(&model(graph(text), OPSET), &ImportOptions::default())
@@ -171,45 +26,6 @@ fn import(text: &str) -> Result<OpSequence, OnnxError> {
 
 fn error(text: &str) -> String {
     import(text).unwrap_err().to_string()
-}
-
-/// One line per operator: `y:8 = Relu(x) over x`, or `y:8 = Slice(x, s) of x+4`.
-fn describe(sequence: &OpSequence) -> String {
-    let name = |id: &memplan::sequence::TensorId| &*sequence.tensor(*id).name;
-    let mut text = String::new();
-    for operator in sequence.operators() {
-        let mut suffix = String::new();
-        let mut outputs = Vec::new();
-        for output in &operator.outputs {
-            let tensor = sequence.tensor(*output);
-            outputs.push(format!("{}:{}", tensor.name, tensor.size.unwrap()));
-            match &tensor.origin {
-                Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
-                    write!(suffix, " of {}+{offset}", name(input)).unwrap();
-                }
-                Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
-                    for overwrite in overwrites {
-                        write!(suffix, " over {}", name(&overwrite.input)).unwrap();
-                    }
-                }
-                _ => {}
-            }
-        }
-        let inputs: Vec<&str> = operator.inputs.iter().map(name).collect();
-        let workspace = match operator.workspace {
-            0 => String::new(),
-            bytes => format!(" workspace {bytes}"),
-        };
-        writeln!(
-            text,
-            "{} = {}({}){suffix}{workspace}",
-            outputs.join(", "),
-            operator.kind,
-            inputs.join(", ")
-        )
-        .unwrap();
-    }
-    text.trim_end().to_owned()
 }
 
 fn described(text: &str) -> String {
@@ -375,7 +191,7 @@ fn sizes_beyond_32_bits_are_exact_or_refused() {
     let transposed = "in x:u8[5000000000,2]\ny = Transpose(x)";
     assert_eq!(described(transposed), "y:10000000000 = Transpose(x)");
     let pooled = "in x:u8[1,1,5000000000]\ny = AveragePool(x) kernel_shape=[2]";
-    assert!(error(pooled).starts_with("the shape of tensor 'y', made by operator AveragePool"));
+    assert!(error(pooled).contains("--shape y=1x1xN\n"));
     let large = "in x:f32[4294967296,4294967296]";
     assert!(error(large).contains("2^64 bytes or more"));
 }
@@ -407,7 +223,7 @@ fn symbolic_sizes_are_given_by_name() {
     assert_eq!(describe(&read_with(&[("batch", 2)]).unwrap()), expected);
     assert_eq!(
         read_with(&[]).unwrap_err().to_string(),
-        "the shape of input 'x' is [batch, 3]: give the size with --dim batch=N"
+        "a size is not known before the run; give the most that each N can be, with\n  --dim batch=N\nor the same for all, with --dim-default N\n  batch, dimension 0 of 'x', an input of the graph: the model leaves it open"
     );
     assert_eq!(
         read_with(&[("btach", 2)]).unwrap_err().to_string(),
@@ -418,14 +234,10 @@ fn symbolic_sizes_are_given_by_name() {
 #[test]
 fn what_only_the_run_knows_may_be_given_by_name() {
     let text = "in b:f32[1,6,4]\nin s:f32[1,1,6]\ninfo y:i64[found,3]\ny = NonMaxSuppression(b, s)";
-    let message = error(text);
-    assert!(
-        message.contains("; give it with --dim found=N or declare it in the model's value_info"),
-        "{message}"
-    );
+    assert_eq!(described(text), "y:0 = NonMaxSuppression(b, s)");
     let options = ImportOptions::default().dims([("found", 10)]);
     let sequence = read(&model(graph(text), OPSET), &options).unwrap();
-    assert_eq!(describe(&sequence), "y:240 = NonMaxSuppression(b, s)");
+    assert_eq!(describe(&sequence), "y:0 = NonMaxSuppression(b, s)");
 }
 
 // Constants.
@@ -798,19 +610,6 @@ fn old_operators_broadcast_by_attribute() {
 
 // Sub-graphs.
 
-fn with_body(text: &str, kind: &str, bodies: &[(&str, &str)]) -> GraphProto {
-    let mut outer = graph(text);
-    let host = outer.node.iter_mut().find(|node| node.op_type.as_deref() == Some(kind)).unwrap();
-    for (name, body) in bodies {
-        host.attribute.push(AttributeProto {
-            name: Some((*name).to_owned()),
-            g: Some(graph(body)),
-            ..AttributeProto::default()
-        });
-    }
-    outer
-}
-
 fn import_graph(graph: GraphProto) -> Result<OpSequence, OnnxError> {
     read(&model(graph, OPSET), &ImportOptions::default())
 }
@@ -881,7 +680,7 @@ fn a_state_must_keep_its_shape() {
         )],
     );
     let error = import_graph(outer).unwrap_err().to_string();
-    assert!(error.contains("a state that changes its shape"), "{error}");
+    assert!(error.contains("its shape changes from iteration to iteration"), "{error}");
 }
 
 #[test]
@@ -1018,11 +817,11 @@ fn functions_that_call_themselves_are_refused() {
 #[rstest]
 #[case::unknown_operator(
     "in x:f32[2]\ny = Mystery(x)",
-    "the shape of tensor 'y', made by operator Mystery (which makes 'y'), is unknown: memplan does not know operators of type Mystery; declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest"
+    "a size is not known before the run; give the most that each N can be, with\n  --shape y=NxN...\nor the same for all, with --dim-default N\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
 )]
-#[case::known_only_in_the_run(
-    "in x:f32[2]\ny = NonZero(x)",
-    "the shape of tensor 'y', made by operator NonZero (which makes 'y'), is unknown: it depends on values that are known only in the run; declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest"
+#[case::a_wide_slope(
+    "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)",
+    "operator PRelu (which makes 'y') with a slope of shape [2, 1, 3] for an input of shape [1, 1, 2, 1] is not supported; the slope must be broadcast to the input: give it a shape that is"
 )]
 #[case::sequences(
     "in x:f32[2]\ny = SequenceConstruct(x)",
@@ -1056,7 +855,7 @@ fn strings_take_no_memory_in_the_pool() {
         out parts
         out m:bool[3]";
     let error = error(text);
-    assert!(error.starts_with("the shape of tensor 'counts'"), "{error}");
+    assert!(error.contains("--shape counts=N\n"), "{error}");
     assert_eq!(
         described(&text.replace("[n]", "[3]")),
         "y:0 = StringConcat(x, s)\nparts:0, counts:24 = StringSplit(y)\nm:3 = RegexFullMatch(y)"

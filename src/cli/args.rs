@@ -5,7 +5,7 @@ use std::{ops::Range, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memplan::{
     Input, Planner, Step, Strategy,
-    import::{Format, InPlace},
+    import::{Format, ImportOptions, InPlace, Trust},
     lower::LoweringOptions,
     planner::search::Limits,
 };
@@ -67,9 +67,8 @@ pub(crate) struct InputArgs {
     /// Format of the input, where its name does not say it.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FormatName>,
-    /// Size of a symbolic dimension of an ONNX model; may be given more than once.
-    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimension)]
-    pub(crate) dims: Vec<(String, u64)>,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
     /// Put the model's inputs into the pool as well.
     #[arg(long)]
     inputs: bool,
@@ -134,6 +133,68 @@ impl InputArgs {
             .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
             .inputs_in_pool(self.inputs)
             .weights_in_pool(self.weights)
+    }
+}
+
+/// What an ONNX model leaves open.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArgs {
+    /// Sizes of symbolic dimensions of an ONNX model, with commas between; those that only the run
+    /// knows at their largest.
+    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
+    dims: Vec<Dimensions>,
+    /// The size of every dimension that is neither known nor given.
+    #[arg(long, value_name = "N")]
+    dim_default: Option<u64>,
+    /// The shape of a tensor, such as x=1x128x768, with ? for a size that is not given; of one that
+    /// the model makes, at its largest.
+    #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
+    shapes: Vec<(String, Vec<Option<u64>>)>,
+    /// Where the model declares a tensor with another shape than its operator gives it, take the
+    /// latter.
+    #[arg(long, conflicts_with = "trust_declared")]
+    trust_inference: bool,
+    /// Take the shape that the model declares instead.
+    #[arg(long)]
+    trust_declared: bool,
+}
+
+/// Sizes by name, as one argument gives them.
+type Dimensions = Vec<(String, u64)>;
+
+impl SizeArgs {
+    /// An option given that is for ONNX models alone.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (!self.dims.is_empty(), "--dim"),
+            (self.dim_default.is_some(), "--dim-default"),
+            (!self.shapes.is_empty(), "--shape"),
+            (self.trust_inference, "--trust-inference"),
+            (self.trust_declared, "--trust-declared"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// The library's options, or the words that say what is given twice.
+    pub(crate) fn options(&self) -> Result<ImportOptions, String> {
+        let mut options = ImportOptions::default();
+        for (name, size) in self.dims.iter().flatten() {
+            if options.dims.insert(name.clone(), *size).is_some() {
+                return Err(format!("--dim {name}=N is given twice; give it once"));
+            }
+        }
+        for (tensor, shape) in &self.shapes {
+            if options.shapes.insert(tensor.clone(), shape.clone()).is_some() {
+                return Err(format!("--shape {tensor}=... is given twice; give it once"));
+            }
+        }
+        options.default_dim = self.dim_default;
+        options.trust = match (self.trust_inference, self.trust_declared) {
+            (true, _) => Some(Trust::Inference),
+            (false, true) => Some(Trust::Declared),
+            (false, false) => None,
+        };
+        Ok(options)
     }
 }
 
@@ -447,10 +508,35 @@ fn size(text: &str) -> Option<u64> {
     u64::try_from(bytes).ok()
 }
 
-fn dimension(text: &str) -> Result<(String, u64), String> {
-    let (name, size) = text.split_once('=').ok_or("expected NAME=N, such as batch=8")?;
-    let size = size.parse().map_err(|_| format!("'{size}' is not a whole number"))?;
-    Ok((name.to_owned(), size))
+/// `batch=8,sequence=128`. A name may hold commas itself.
+fn dimensions(text: &str) -> Result<Dimensions, String> {
+    let mut dimensions = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
+        let entry = |end: usize| {
+            let (name, size) = rest[..end].rsplit_once('=')?;
+            Some((end, (name.to_owned(), size.parse().ok()?)))
+        };
+        let Some((end, dimension)) = ends.find_map(entry) else {
+            return Err(format!("'{rest}' is not NAME=N, such as batch=8"));
+        };
+        dimensions.push(dimension);
+        rest = rest[end..].trim_start_matches(',');
+    }
+    Ok(dimensions)
+}
+
+/// `x=1x128x768`, `y=?x4`, and `z=` for a scalar.
+fn shape(text: &str) -> Result<(String, Vec<Option<u64>>), String> {
+    let words = "expected TENSOR=SHAPE, such as x=1x128x768, or x=?x768 to leave a size open";
+    let (tensor, shape) = text.rsplit_once('=').ok_or(words)?;
+    let size = |size: &str| match size {
+        "?" => Ok(None),
+        _ => size.parse().map(Some).map_err(|_| words.to_owned()),
+    };
+    let shape = shape.split('x').filter(|_| !shape.is_empty()).map(size);
+    Ok((tensor.to_owned(), shape.collect::<Result<_, _>>()?))
 }
 
 /// The strategies with a line of help each.
@@ -471,7 +557,46 @@ fn profiles() -> impl clap::builder::TypedValueParser<Value = InPlace> {
 mod tests {
     use rstest::rstest;
 
-    use super::size;
+    use super::{dimensions, shape, size};
+
+    #[rstest]
+    #[case("batch=8", &[("batch", 8)])]
+    #[case("a=1,b=2", &[("a", 1), ("b", 2)])]
+    #[case("max(a, 1)=4,b=2", &[("max(a, 1)", 4), ("b", 2)])]
+    #[case("a=b=3", &[("a=b", 3)])]
+    #[case("=3", &[("", 3)])]
+    fn dimensions_are_read(#[case] text: &str, #[case] expected: &[(&str, u64)]) {
+        let expected: Vec<_> = expected.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        assert_eq!(dimensions(text), Ok(expected));
+    }
+
+    #[rstest]
+    #[case("batch")]
+    #[case("batch=")]
+    #[case("batch=-1")]
+    #[case("a=1,b")]
+    #[case("a=1,b=N")]
+    fn what_is_no_dimension_is_refused(#[case] text: &str) {
+        assert!(dimensions(text).is_err());
+    }
+
+    #[rstest]
+    #[case("x=1x128x768", "x", &[Some(1), Some(128), Some(768)])]
+    #[case("a/b=?x4", "a/b", &[None, Some(4)])]
+    #[case("x=", "x", &[])]
+    #[case("x=y=3", "x=y", &[Some(3)])]
+    fn shapes_are_read(#[case] text: &str, #[case] tensor: &str, #[case] expected: &[Option<u64>]) {
+        assert_eq!(shape(text), Ok((tensor.to_owned(), expected.to_vec())));
+    }
+
+    #[rstest]
+    #[case("x")]
+    #[case("x=1x")]
+    #[case("x=Nx4")]
+    #[case("x=1*4")]
+    fn what_is_no_shape_is_refused(#[case] text: &str) {
+        assert!(shape(text).is_err());
+    }
 
     #[rstest]
     #[case("0", Some(0))]

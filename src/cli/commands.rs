@@ -368,9 +368,12 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
 pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
-        None if !args.dims.is_empty() => Err(wrong(
+        None if args.sizes.given().is_some() => Err(wrong(
             None,
-            "--dim is for ONNX models, and without an input the built-in network is planned; omit it",
+            format!(
+                "{} is for ONNX models, and without an input the built-in network is planned; omit it",
+                args.sizes.given().unwrap_or_default()
+            ),
         )),
         None if args.format.is_some() => {
             Err(wrong(None, "--format is for an input, and there is no input; omit it"))

@@ -8,8 +8,8 @@ use std::{
 
 use memplan::{
     Bytes, Input, Plan, Problem,
-    import::{self, Format, ImportOptions, Kernels},
-    report::Size,
+    import::{self, Format, ImportError, ImportOptions, Kernels, onnx::OnnxError},
+    report::{Size, printable},
 };
 use same_file::Handle;
 
@@ -137,12 +137,13 @@ fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
-    if format != Format::Onnx && !args.dims.is_empty() {
-        return Err(about(path, "--dim is for ONNX models, and this is not one; omit it"));
+    if let Some(option) = args.sizes.given().filter(|_| format != Format::Onnx) {
+        let words = format!("{option} is for ONNX models, and this is not one; omit it");
+        return Err(about(path, words));
     }
     let options = options(path, args)?;
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
-        .map_err(|error| about(path, error))?;
+        .map_err(unreadable(path))?;
     match (&input, args.lowering_switch(), args.kernel_switch()) {
         (Input::Problem(_), Some(switch), _) => Err(about(
             path,
@@ -160,18 +161,24 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
 /// Reads an ONNX model with the reasons why its operators do not ask for more.
 pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<import::onnx::Survey, Failure> {
     let options = options(path, args)?;
-    import::onnx::survey(&read(path, args.max_input)?, &options).map_err(|error| about(path, error))
+    import::onnx::survey(&read(path, args.max_input)?, &options)
+        .map_err(|error| unreadable(path)(error.into()))
 }
 
 /// What the reader of a model must be told.
 fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
-    let mut options = ImportOptions::default().kernels(kernels(args)?);
-    for (name, size) in &args.dims {
-        if options.dims.insert(name.clone(), *size).is_some() {
-            return Err(about(path, format!("--dim {name}=N is given twice; give it once")));
+    let options = args.sizes.options().map_err(|error| about(path, error))?;
+    Ok(options.kernels(kernels(args)?))
+}
+
+/// Why an input cannot be read, in several lines if it must be.
+fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
+    move |error| match error {
+        ImportError::Onnx(error @ OnnxError::OpenSizes { .. }) => {
+            Failure::Lines(format!("{}: {error}", printable(&name(path))))
         }
+        error => about(path, error),
     }
-    Ok(options)
 }
 
 /// Why a profile of kernels chooses nothing where operators declare what they write over.

@@ -38,6 +38,8 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(String),
+    /// The same, in several lines whose words are printable.
+    Lines(String),
     /// The reader of our output has closed it.
     ClosedPipe,
 }
@@ -77,6 +79,10 @@ fn main() -> ExitCode {
         Ok(Verdict::Incomplete) => ExitCode::from(2),
         Err(Failure::Input(message)) => {
             say(&message);
+            ExitCode::from(2)
+        }
+        Err(Failure::Lines(message)) => {
+            let _ = writeln!(io::stderr(), "memplan: {message}");
             ExitCode::from(2)
         }
     }

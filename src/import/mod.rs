@@ -52,10 +52,29 @@ impl Format {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// The sizes of symbolic dimensions, by name.
+    /// The sizes of symbolic dimensions, by name. Those of the model's inputs are as given; those
+    /// that only the run knows are at most as given.
     pub dims: BTreeMap<String, u64>,
+    /// The size of every dimension that is neither known nor given.
+    pub default_dim: Option<u64>,
+    /// The shapes of tensors, by name, `None` for a size that is not given: of an input as it
+    /// is, of another tensor at its largest.
+    pub shapes: BTreeMap<String, Vec<Option<u64>>>,
+    /// Which counts where the shape that a model declares and the one that follows from its
+    /// inputs differ; `None` refuses such a model.
+    pub trust: Option<Trust>,
     /// What the kernels that will run an ONNX model may do.
     pub kernels: Kernels,
+}
+
+/// Which of two shapes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// The one that follows from the operator and its inputs.
+    Inference,
+    /// The one that the model declares.
+    Declared,
 }
 
 impl ImportOptions {
@@ -70,6 +89,27 @@ impl ImportOptions {
     #[must_use]
     pub fn kernels(mut self, kernels: Kernels) -> Self {
         self.kernels = kernels;
+        self
+    }
+
+    /// Gives every dimension a size that is neither known nor given.
+    #[must_use]
+    pub fn default_dim(mut self, size: u64) -> Self {
+        self.default_dim = Some(size);
+        self
+    }
+
+    /// Gives a tensor its shape, with `None` for sizes that are not given.
+    #[must_use]
+    pub fn shape(mut self, tensor: impl Into<String>, shape: impl Into<Vec<Option<u64>>>) -> Self {
+        self.shapes.insert(tensor.into(), shape.into());
+        self
+    }
+
+    /// Says which shape counts where two differ.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
         self
     }
 }
@@ -90,7 +130,7 @@ pub fn read_input(
         Format::Onnx => Ok(Input::Sequence(onnx::read(bytes, options)?)),
         #[cfg(not(feature = "onnx"))]
         Format::Onnx => {
-            let ImportOptions { dims: _, kernels: _ } = options;
+            let _ = options;
             Err(ImportError::NoOnnx)
         }
         Format::Json => json::read_input(bytes),

@@ -7,6 +7,7 @@ use crate::{
     file::{Places, is_zero},
     plan::TensorPlace,
     planner::UnknownStrategy,
+    sequence::SizeBasis,
 };
 
 const FORMAT: &str = "memplan-plan/1";
@@ -90,6 +91,8 @@ pub struct TensorEntry {
     supplied: Option<Box<str>>,
     offset: Bytes,
     size: Bytes,
+    #[serde(default, skip_serializing_if = "SizeBasis::is_exact")]
+    basis: SizeBasis,
 }
 
 /// A plan file that makes no sense.
@@ -142,13 +145,13 @@ impl From<Plan> for PlanFile {
             tensors: plan
                 .tensors
                 .into_iter()
-                .map(|PlannedTensor { name, size, place }| {
+                .map(|PlannedTensor { name, size, basis, place }| {
                     let (chunk, supplied, offset) = match place {
                         TensorPlace::Pool { chunk, offset } => (Some(id(chunk)), None, offset),
                         TensorPlace::Supplied { tensor, offset } => (None, Some(tensor), offset),
                         TensorPlace::Nowhere => (None, None, 0),
                     };
-                    TensorEntry { name, chunk, supplied, offset, size }
+                    TensorEntry { name, chunk, supplied, offset, size, basis }
                 })
                 .collect(),
             objects: plan.objects,
@@ -183,13 +186,13 @@ impl TryFrom<PlanFile> for Plan {
         let tensors = file
             .tensors
             .into_iter()
-            .map(|TensorEntry { name, chunk, supplied, offset, size }| {
+            .map(|TensorEntry { name, chunk, supplied, offset, size, basis }| {
                 let place = match (chunk, supplied) {
                     (Some(id), _) => TensorPlace::Pool { chunk: find(id), offset },
                     (None, Some(tensor)) => TensorPlace::Supplied { tensor, offset },
                     (None, None) => TensorPlace::Nowhere,
                 };
-                PlannedTensor { name, size, place }
+                PlannedTensor { name, size, basis, place }
             })
             .collect();
         Ok(Self {

@@ -13,7 +13,7 @@ use crate::{
     lower::{Home, Lowered},
     planner::Layout,
     problem::ChunkId,
-    sequence::{Origin, TensorId},
+    sequence::{Origin, SizeBasis, TensorId},
 };
 
 /// The size of the pool, and a fixed offset in it for every chunk and every tensor.
@@ -83,6 +83,8 @@ pub struct PlannedTensor {
     pub name: Box<str>,
     /// Its bytes.
     pub size: Bytes,
+    /// What the size rests on.
+    pub basis: SizeBasis,
     /// Where it lies.
     pub place: TensorPlace,
 }
@@ -258,7 +260,12 @@ fn planned_tensors(sequence: &OpSequence, homes: &[Home], layout: &Layout) -> Ve
                 }
                 Home::Nowhere => TensorPlace::Nowhere,
             };
-            PlannedTensor { name: tensor.name.clone(), size: tensor.size.unwrap_or(0), place }
+            PlannedTensor {
+                name: tensor.name.clone(),
+                size: tensor.size.unwrap_or(0),
+                basis: tensor.basis,
+                place,
+            }
         })
         .collect()
 }

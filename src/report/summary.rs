@@ -7,6 +7,7 @@ use crate::{
         fit::{hanging, wrapped},
         profile::most_alive,
     },
+    sequence::SizeBasis,
 };
 
 /// Pool size, bounds, what the plan saves, and the rules under which no plan is smaller: `rules` says
@@ -60,7 +61,24 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         },
     );
     text.push_str(&wrapped(&figures, 2));
+    text.push_str(&bases(plan));
     text
+}
+
+/// How many sizes are not simply known.
+fn bases(plan: &Plan) -> String {
+    let number = |basis| plan.tensors.iter().filter(|tensor| tensor.basis == basis).count() as u64;
+    let (at_most, declared) = (number(SizeBasis::AtMost), number(SizeBasis::Declared));
+    let at_most = (at_most > 0).then(|| {
+        let them = if at_most == 1 { "it" } else { "them" };
+        let tensors = count(at_most, "tensor");
+        format!("sizes up to: {tensors} at the most that the run can make {them}\n")
+    });
+    let declared = (declared > 0).then(|| {
+        let tensors = count(declared, "tensor");
+        format!("{tensors} of a size that the model declares and nothing confirms\n")
+    });
+    [at_most, declared].into_iter().flatten().collect()
 }
 
 /// The most bytes alive at one step.

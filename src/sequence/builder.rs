@@ -8,8 +8,8 @@ use std::{
 use crate::{
     Bytes,
     sequence::{
-        Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError, Tensor,
-        TensorId, after, order,
+        Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
+        SizeBasis, Tensor, TensorId, after, order,
     },
 };
 
@@ -135,6 +135,9 @@ impl Names {
             for output in &operator.outputs {
                 let origin = Origin::Output { step, dependency: Dependency::Fresh };
                 names.define(builder, &output.name, Some(output.size), origin)?;
+                if let Some(tensor) = names.tensors.last_mut() {
+                    tensor.basis = output.basis;
+                }
             }
         }
         let weights = builder.weights.iter().filter(|(_, size)| size.is_none());
@@ -178,7 +181,7 @@ impl Names {
         if let Some(first) = self.ids.insert(name.into(), id) {
             return Err(twice(builder, name, &self.tensors[first.index()].origin, &origin));
         }
-        self.tensors.push(Tensor { name: name.into(), size, origin });
+        self.tensors.push(Tensor { name: name.into(), size, basis: SizeBasis::Exact, origin });
         Ok(())
     }
 

@@ -34,11 +34,38 @@ pub struct Overwrite<T> {
     pub required: bool,
 }
 
+/// What the size of a tensor rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+#[non_exhaustive]
+pub enum SizeBasis {
+    /// It is this size in every run.
+    #[default]
+    Exact,
+    /// Only the run knows the size; this is the most that it can be.
+    AtMost,
+    /// A model declares it, and nothing confirms it.
+    Declared,
+}
+
+impl SizeBasis {
+    #[cfg(feature = "serde")]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+    pub(crate) fn is_exact(&self) -> bool {
+        *self == Self::Exact
+    }
+}
+
 /// An output of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     pub(crate) name: Box<str>,
     pub(crate) size: Bytes,
+    pub(crate) basis: SizeBasis,
     pub(crate) dependency: Dependency<Box<str>>,
     /// Declared both a view and an overwriter, which is refused when the sequence is built.
     pub(crate) both: bool,
@@ -47,7 +74,15 @@ pub struct Output {
 impl Output {
     /// An output in fresh memory, with a name and a size in bytes.
     pub fn new(name: impl Into<Box<str>>, size: Bytes) -> Self {
-        Self { name: name.into(), size, dependency: Dependency::Fresh, both: false }
+        let basis = SizeBasis::Exact;
+        Self { name: name.into(), size, basis, dependency: Dependency::Fresh, both: false }
+    }
+
+    /// Says what the size rests on.
+    #[must_use]
+    pub fn basis(mut self, basis: SizeBasis) -> Self {
+        self.basis = basis;
+        self
     }
 
     /// The output is a view of the whole input, such as a reshape. An output that is a view cannot

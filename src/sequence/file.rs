@@ -18,6 +18,7 @@ use crate::{
     file::is_zero,
     sequence::{
         Dependency, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite, SequenceError,
+        SizeBasis,
     },
 };
 
@@ -85,6 +86,9 @@ pub struct OutputEntry {
     pub name: Box<str>,
     /// Its bytes.
     pub size: Bytes,
+    /// What the size rests on; left out if it is exact.
+    #[serde(default, skip_serializing_if = "SizeBasis::is_exact")]
+    pub basis: SizeBasis,
     /// The input that it is a view of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<ReadEntry>,
@@ -210,6 +214,7 @@ impl From<OpSequence> for SequenceFile {
             let mut entry = OutputEntry {
                 name: tensor.name.clone(),
                 size: tensor.size.unwrap_or(0),
+                basis: tensor.basis,
                 reads: None,
                 overwrites: None,
             };
@@ -328,6 +333,7 @@ impl TryFrom<OutputEntry> for Output {
                 return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });
             }
         };
-        Ok(Output { name: entry.name, size: entry.size, dependency, both: false })
+        let (name, size, basis) = (entry.name, entry.size, entry.basis);
+        Ok(Output { name, size, basis, dependency, both: false })
     }
 }

@@ -29,7 +29,7 @@ mod precedence;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
-pub use declare::{Dependency, Operator, Output, Overwrite};
+pub use declare::{Dependency, Operator, Output, Overwrite, SizeBasis};
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
 pub use file::{
@@ -81,6 +81,8 @@ pub struct Tensor {
     pub name: Box<str>,
     /// Its size in bytes; `None` only for a weight of unknown size.
     pub size: Option<Bytes>,
+    /// What the size rests on.
+    pub basis: SizeBasis,
     /// Its origin.
     pub origin: Origin,
 }

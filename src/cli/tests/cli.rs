@@ -51,7 +51,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
 #[case::alignment_too_large(&["plan", EXAMPLE, "--alignment", "9223372036854775808"], "add up to 2^64 bytes or more")]
 #[case::padding_too_large(&["plan", EXAMPLE, "--padding", "18446744073709551000"], "(at chunk 'a' of 4096 B; the alignment is 64 B, the padding of each chunk 18446744073709551000 B)")]
-#[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "expected NAME=N, such as batch=8")]
+#[case::dimension(&["plan", EXAMPLE, "--dim", "batch"], "'batch' is not NAME=N, such as batch=8")]
 #[case::no_capacity(&["plan", EXAMPLE, "--capacity", "0"], "invalid value '0' for '--capacity <SIZE>': expected a size of at least a byte")]
 #[case::capacity_below_zero(&["plan", EXAMPLE, "--capacity=-1"], "invalid value '-1' for '--capacity <SIZE>'")]
 #[case::capacity_too_large(&["explain", EXAMPLE, "--capacity", "16777216TiB"], "invalid value '16777216TiB' for '--capacity <SIZE>'")]

@@ -1,6 +1,8 @@
 //! What can be wrong with an ONNX model.
 
-use crate::{PlanError, SequenceError};
+use std::fmt::Write as _;
+
+use crate::{PlanError, SequenceError, report::printable};
 
 /// An ONNX model that cannot be read, or not without more help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,29 +28,44 @@ pub enum OnnxError {
         /// The names that there are.
         known: Vec<String>,
     },
-    /// A graph input whose size is not known.
-    #[error("the shape of input '{tensor}' is {shape}: {remedy}")]
-    UnknownInputShape {
-        /// The input.
-        tensor: String,
-        /// Its shape, as the model says it.
-        shape: String,
-        /// What to do.
-        remedy: String,
+    /// A tensor that a shape is given for, and that the model does not have.
+    #[error("no input of the model, and no output of an operator, is called '{name}'")]
+    UnknownTensor {
+        /// The name given.
+        name: String,
     },
-    /// A tensor whose shape is neither declared nor can be inferred.
-    #[error(
-        "the shape of tensor '{tensor}', made by operator {operator}, is unknown: {reason}; {remedy}"
-    )]
-    UnknownShape {
+    /// A shape that is given for a tensor and that it cannot have.
+    #[error("the shape given for '{tensor}' is {given}, and the model says {known}")]
+    GivenShape {
         /// The tensor.
         tensor: String,
-        /// The operator that makes it, with its type.
-        operator: String,
-        /// Why it cannot be inferred.
-        reason: String,
-        /// What to do.
-        remedy: String,
+        /// The shape given.
+        given: String,
+        /// What is known of it.
+        known: String,
+    },
+    /// Sizes that only the run knows, and of which it is not known how large they can be.
+    #[error("{}", open_sizes(open))]
+    OpenSizes {
+        /// All that are open.
+        open: Vec<OpenSize>,
+    },
+    /// A tensor that the model declares with another shape than it has.
+    #[error(
+        "the model declares tensor '{tensor}', {maker}, with shape {declared}, and what it is made from gives {inferred}{}; run shape inference anew, or choose: --trust-inference takes the second, --trust-declared the first",
+        other_tensors(*others)
+    )]
+    Differs {
+        /// The tensor.
+        tensor: String,
+        /// Who makes it.
+        maker: String,
+        /// The shape that the model declares.
+        declared: String,
+        /// The shape that follows from its inputs.
+        inferred: String,
+        /// How many more tensors are declared wrongly.
+        others: usize,
     },
     /// A tensor whose element type is not known.
     #[error(
@@ -99,6 +116,104 @@ pub enum OnnxError {
         /// Why.
         source: Box<PlanError>,
     },
+}
+
+/// A size that only the run knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenSize {
+    /// The tensor.
+    pub tensor: String,
+    /// Who makes it.
+    pub maker: String,
+    /// Which of its dimensions, from 0; `None` if not even their number is known.
+    pub axis: Option<usize>,
+    /// The name that the model gives the size.
+    pub dim: Option<String>,
+    /// What is known of the shape.
+    pub shape: Option<Vec<Option<u64>>>,
+    /// Why it is not known.
+    pub reason: String,
+}
+
+impl OpenSize {
+    /// Whether the shape of the tensor must be given: the size has no name.
+    fn needs_shape(&self) -> bool {
+        self.dim.is_none()
+    }
+}
+
+/// The list of open sizes, and the words of a command line that give them all.
+fn open_sizes(open: &[OpenSize]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut shapes: Vec<String> = Vec::new();
+    let mut tensors: Vec<&str> = Vec::new();
+    for size in open {
+        if let Some(name) = size.dim.as_deref().filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+        if size.needs_shape() && !tensors.contains(&size.tensor.as_str()) {
+            tensors.push(&size.tensor);
+            shapes.push(shape_to_give(&size.tensor, open));
+        }
+    }
+    let mut words = Vec::new();
+    if !names.is_empty() {
+        let names: Vec<String> = names.iter().map(|name| format!("{name}=N")).collect();
+        words.push(format!("--dim {}", quoted(&names.join(","))));
+    }
+    words.extend(shapes.iter().map(|shape| format!("--shape {}", quoted(shape))));
+    let count = names.len() + tensors.len();
+    let what = if count == 1 { "a size is".to_owned() } else { format!("{count} sizes are") };
+    let mut text = format!(
+        "{what} not known before the run; give the most that each N can be, with\n  {}\nor the same for all, with --dim-default N",
+        words.join(" ")
+    );
+    for size in open {
+        let OpenSize { tensor, maker, axis, dim, reason, .. } = size;
+        let [tensor, maker, reason] = [tensor, maker, reason].map(|words| printable(words));
+        let name = dim.as_ref().map_or_else(String::new, |dim| format!("{}, ", printable(dim)));
+        let which = axis.map_or("the shape".to_owned(), |axis| format!("dimension {axis}"));
+        let _ = write!(text, "\n  {name}{which} of '{tensor}', {maker}: {reason}");
+    }
+    text
+}
+
+/// `y=Nx4`: a shape with what is known of it.
+fn shape_to_give(tensor: &str, open: &[OpenSize]) -> String {
+    let of_tensor = || open.iter().filter(|size| size.tensor == tensor);
+    let named = |axis: usize| of_tensor().any(|s| s.axis == Some(axis) && s.dim.is_some());
+    let Some(shape) = of_tensor().find_map(|size| size.shape.as_ref()) else {
+        return format!("{tensor}=NxN...");
+    };
+    let dims: Vec<String> = (0..)
+        .zip(shape)
+        .map(|(axis, dim)| match dim {
+            Some(size) => size.to_string(),
+            None if named(axis) => "?".to_owned(),
+            None => "N".to_owned(),
+        })
+        .collect();
+    format!("{tensor}={}", dims.join("x"))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-=,./:?".contains(c);
+    let word = printable(word);
+    if word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+fn other_tensors(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => " (and so for 1 more tensor)".to_owned(),
+        others => format!(" (and so for {others} more tensors)"),
+    }
 }
 
 fn known_dims(known: &[String]) -> String {

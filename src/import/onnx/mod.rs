@@ -30,7 +30,7 @@ mod memory;
 mod ops;
 mod read;
 
-pub use error::OnnxError;
+pub use error::{OnnxError, OpenSize};
 pub use ops::{KnownOperator, operators};
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let context = read::model::Context::new(&model, graph, &opsets, options)?;
-    let inputs = graph.input.iter().map(|value| context.declared(value)).collect();
+    let inputs = infer::graph_inputs(graph, &context)?;
     let emit::Sequenced { sequence, not_in_place, .. } =
         emit::sequence(graph, &context, inputs, None)?;
     debug!(

@@ -5,19 +5,24 @@
 //! next iteration is written while that of this one may still be read. What the body reads from the
 //! graphs around it counts as an input of the operator.
 
-use rten_onnx::onnx::{DataType, GraphProto};
+use std::{ops::Range, rc::Rc};
+
+use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
 
 use crate::{
     Bytes, OpSequence, PlanError, SequenceError, Strategy,
     import::onnx::{
         OnnxError,
-        infer::Bodies,
+        infer::{
+            Bodies,
+            open::{self, Unsettled, WORLDS},
+        },
         ops::{
             op::{Op, axis},
             row::{Body, Row, Size},
         },
         read::{
-            fact::{Dims, Fact},
+            fact::{Dims, Fact, Sample, written},
             model::{Context, Node, stored},
             scope::{self, Scope},
         },
@@ -32,33 +37,29 @@ const ALIGNMENT: Bytes = 64;
 /// Before this opset `Scan` had a batch dimension.
 const SCAN_WITHOUT_BATCH: i64 = 9;
 
-/// A sub-graph that an operator runs, and what is known of what the operator hands in.
-pub(crate) struct Handed<'a> {
-    pub(crate) graph: &'a GraphProto,
-    pub(crate) inputs: Vec<Fact>,
-}
-
-/// The sub-graphs that may run, none if the operator has none.
+/// Plans the sub-graphs of an operator, if it has any.
 ///
 /// # Errors
 ///
-/// If the operator is none of the three, or its sub-graphs do not match its inputs and outputs.
-pub(crate) fn handed<'a>(
-    op: &Op<'a, '_>,
+/// If the operator is none of the three, or a body cannot be planned.
+pub(crate) fn plan(
+    op: &Op,
     row: Option<&Row>,
     context: &Context,
-) -> Result<Vec<Handed<'a>>, OnnxError> {
+    scope: &Scope,
+    run: Run,
+) -> Result<Option<Bodies>, OnnxError> {
     if op.node.bodies().next().is_none() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let host = Host { op };
-    let bodies = match row.map(|row| row.shapes) {
+    let host = Host { op, context, scope, run };
+    match row.map(|row| row.shapes) {
         Some(Size::Body(Body::If)) => host.branches(),
-        Some(Size::Body(Body::Loop)) => host.iteration(),
-        Some(Size::Body(Body::Scan)) if op.opset >= SCAN_WITHOUT_BATCH => host.scanned(),
+        Some(Size::Body(Body::Loop)) => host.iterations(),
+        Some(Size::Body(Body::Scan)) if op.opset >= SCAN_WITHOUT_BATCH => host.scan(),
         _ => Err(host.unsupported("a sub-graph")),
-    }?;
-    bodies.into_iter().map(|body| host.declared(body, context)).collect()
+    }
+    .map(Some)
 }
 
 /// The room that a body needs beside a copy of what it is handed, `inputs` bytes each.
@@ -83,49 +84,49 @@ pub(crate) fn workspace(op: &Op, body: &OpSequence, inputs: &[Bytes]) -> Result<
     })
 }
 
-/// What the sub-graphs together say of the operator. `answers` is what each says.
-///
-/// # Errors
-///
-/// If a state changes its shape.
-pub(crate) fn join(
-    op: &Op,
-    row: Option<&Row>,
-    scope: &Scope,
-    handed: &[Handed],
-    answers: Vec<Bodies>,
-) -> Result<Option<Bodies>, OnnxError> {
-    let host = Host { op };
-    let joined = answers.into_iter().reduce(|other, branch| Bodies {
-        outputs: other.outputs.iter().zip(&branch.outputs).map(agree).collect(),
-        workspace: other.workspace.max(branch.workspace),
-    });
-    let (Some(answer), Some(body)) = (joined, handed.first()) else { return Ok(None) };
-    match row.map(|row| row.shapes) {
-        Some(Size::Body(Body::Loop)) => host.iterations(body, answer, scope).map(Some),
-        Some(Size::Body(Body::Scan)) => host.scan(answer).map(Some),
-        _ => Ok(Some(answer)),
-    }
+/// Makes a sequence of a sub-graph with these inputs.
+pub(crate) type Run<'r> = &'r dyn Fn(&GraphProto, Vec<Fact>) -> Result<Bodies, OnnxError>;
+
+struct Host<'r, 'a, 'f> {
+    op: &'r Op<'a, 'f>,
+    context: &'r Context<'r>,
+    scope: &'r Scope<'r>,
+    run: Run<'r>,
 }
 
-struct Host<'a, 'o, 'f> {
-    op: &'o Op<'a, 'f>,
-}
-
-impl<'a> Host<'a, '_, '_> {
+impl<'a> Host<'_, 'a, '_> {
     /// One of two graphs runs; only one if the condition is known.
-    fn branches(&self) -> Result<Vec<Handed<'a>>, OnnxError> {
+    fn branches(&self) -> Result<Bodies, OnnxError> {
         let chosen: &[&str] = match self.op.input(0).and_then(Fact::int) {
             Some(0) => &["else_branch"],
             Some(_) => &["then_branch"],
             None => &["then_branch", "else_branch"],
         };
-        let handed = |name: &&str| Ok(Handed { graph: self.graph(name)?, inputs: Vec::new() });
-        chosen.iter().map(handed).collect()
+        let mut answer: Option<Bodies> = None;
+        let mut shapes: Vec<Vec<Dims>> = Vec::new();
+        for name in chosen {
+            let branch = self.body(self.graph(name)?, &[])?;
+            shapes.resize(branch.outputs.len().max(shapes.len()), Vec::new());
+            for (shapes, output) in shapes.iter_mut().zip(&branch.outputs) {
+                shapes.extend(output.dims.clone().filter(|dims| !dims.contains(&None)));
+            }
+            answer = Some(match answer {
+                None => branch,
+                Some(other) => Bodies {
+                    outputs: other.outputs.iter().zip(&branch.outputs).map(either).collect(),
+                    workspace: other.workspace.max(branch.workspace),
+                    ..branch
+                },
+            });
+        }
+        let answer = answer.ok_or_else(|| self.unsupported("no branch"))?;
+        let reason = "its branches give it different numbers of dimensions".to_owned();
+        Ok(Bodies { branches: shapes, reason, ..answer })
     }
 
-    /// Iteration number and condition go in, then the state.
-    fn iteration(&self) -> Result<Vec<Handed<'a>>, OnnxError> {
+    /// Iteration number and condition go in, then the state; the condition comes out, then the
+    /// state, then one slice of each collected output.
+    fn iterations(&self) -> Result<Bodies, OnnxError> {
         let body = self.graph("body")?;
         let states = self.op.inputs.len().saturating_sub(2);
         let counts = (body.input.len(), self.op.node.0.output.len() + 1);
@@ -134,84 +135,64 @@ impl<'a> Host<'a, '_, '_> {
         }
         let scalar =
             |element| Fact { element: Some(element), dims: Some(Vec::new()), ..Fact::default() };
-        let mut inputs = vec![scalar(DataType::INT64), scalar(DataType::BOOL)];
-        inputs.extend((2..self.op.inputs.len()).map(|index| self.supplied(index)));
-        Ok(vec![Handed { graph: body, inputs }])
-    }
-
-    /// The condition comes out, then the state, then one slice of each collected output.
-    fn iterations(
-        &self,
-        body: &Handed,
-        mut answer: Bodies,
-        scope: &Scope,
-    ) -> Result<Bodies, OnnxError> {
+        let mut supplied = vec![scalar(DataType::INT64), scalar(DataType::BOOL)];
+        supplied.extend((2..self.op.inputs.len()).map(|index| self.handed(index)));
+        let mut answer = self.steady(body, &mut supplied, 2..2 + states, 1)?;
         answer.outputs.remove(0);
-        let first: Vec<Fact> =
-            (2..self.op.inputs.len()).map(|index| self.supplied(index)).collect();
-        self.check_states(&first, &answer.outputs)?;
-        let trips =
-            self.op.input(0).and_then(Fact::int).and_then(|trips| u64::try_from(trips).ok());
-        let trips = trips.filter(|_| self.runs_to_the_end(body.graph, scope));
-        for collected in answer.outputs.iter_mut().skip(first.len()) {
-            insert(collected, 0, trips);
+        for (output, state) in answer.outputs.iter_mut().zip(&supplied[2..]) {
+            *output = state.clone();
         }
+        let trips = |fact: Fact| fact.int().map(|trips| u64::try_from(trips).unwrap_or(0));
+        let limit = self.op.input(0);
+        let exact = limit.cloned().and_then(trips).filter(|_| self.runs_to_the_end(body));
+        let at_most = |world| limit.and_then(|limit| trips(limit.in_world(world)));
+        let at_most: Option<Vec<u64>> = (0..WORLDS).map(at_most).collect();
+        let count = Length { exact, worlds: at_most.map(|most| guesses(self.op, most, exact)) };
+        for collected in answer.outputs.iter_mut().skip(states) {
+            insert(collected, 0, &count);
+        }
+        "it is not known how often the loop runs".clone_into(&mut answer.reason);
         Ok(answer)
     }
 
-    /// How many inputs of a `Scan` are its state.
-    fn states(&self) -> Option<usize> {
-        let scanned = self.op.node.int("num_scan_inputs").and_then(|n| usize::try_from(n).ok())?;
-        self.op.inputs.len().checked_sub(scanned)
-    }
-
-    /// An axis of a scanned input or output.
-    fn scan_axis(&self, name: &str, index: usize, rank: usize) -> Option<usize> {
-        let given = self.op.node.ints(name).and_then(|axes| axes.get(index).copied());
-        axis(given.unwrap_or(0), rank).ok()
-    }
-
-    /// The state goes in, then a slice of each scanned input.
-    fn scanned(&self) -> Result<Vec<Handed<'a>>, OnnxError> {
+    /// The state goes in, then a slice of each scanned input; out come the state and a slice of
+    /// each collected output.
+    fn scan(&self) -> Result<Bodies, OnnxError> {
         let body = self.graph("body")?;
+        let scanned = self.op.node.int("num_scan_inputs").and_then(|n| usize::try_from(n).ok());
+        let states = scanned.and_then(|scanned| self.op.inputs.len().checked_sub(scanned));
         let outputs = self.op.node.0.output.len();
-        let states = self.states().filter(|&states| {
+        let states = states.filter(|&states| {
             body.input.len() == self.op.inputs.len()
                 && body.output.len() == outputs
                 && outputs >= states
         });
         let states = states
             .ok_or_else(|| self.unsupported("a body that does not match its inputs and outputs"))?;
-        let mut inputs: Vec<Fact> = (0..states).map(|index| self.supplied(index)).collect();
+        let at = |name: &str, index: usize, rank: usize| {
+            let given = self.op.node.ints(name).and_then(|axes| axes.get(index).copied());
+            axis(given.unwrap_or(0), rank).ok()
+        };
+        let mut supplied: Vec<Fact> = (0..states).map(|index| self.handed(index)).collect();
+        let mut length = Length::default();
         for index in states..self.op.inputs.len() {
-            let mut slice = self.supplied(index);
-            slice.dims = slice.dims.and_then(|mut dims| {
-                dims.remove(self.scan_axis("scan_input_axes", index - states, dims.len())?);
-                Some(dims)
-            });
-            inputs.push(slice);
+            let mut slice = self.handed(index);
+            let rank = slice.largest().map(|sizes| sizes.len());
+            let rank = rank.or(slice.dims.as_ref().map(Vec::len));
+            match rank.and_then(|rank| at("scan_input_axes", index - states, rank)) {
+                Some(at) => length.note(remove(&mut slice, at)),
+                None => slice.dims = None,
+            }
+            supplied.push(slice);
         }
-        Ok(vec![Handed { graph: body, inputs }])
-    }
-
-    /// The number of slices, which all scanned inputs have.
-    fn scan_length(&self, states: usize) -> Option<u64> {
-        (states..self.op.inputs.len()).find_map(|index| {
-            let dims = self.op.input(index)?.dims.as_ref()?;
-            dims[self.scan_axis("scan_input_axes", index - states, dims.len())?]
-        })
-    }
-
-    /// The state comes out, and a slice of each collected output.
-    fn scan(&self, mut answer: Bodies) -> Result<Bodies, OnnxError> {
-        let states = self.states().unwrap_or(0);
-        let first: Vec<Fact> = (0..states).map(|index| self.supplied(index)).collect();
-        self.check_states(&first, &answer.outputs)?;
-        let length = self.scan_length(states);
+        let mut answer = self.steady(body, &mut supplied, 0..states, 0)?;
+        for (output, state) in answer.outputs.iter_mut().zip(&supplied[..states]) {
+            *output = state.clone();
+        }
         for (index, collected) in answer.outputs.iter_mut().skip(states).enumerate() {
             let rank = collected.dims.as_ref().map_or(0, Vec::len) + 1;
-            match self.scan_axis("scan_output_axes", index, rank) {
-                Some(at) => insert(collected, at, length),
+            match at("scan_output_axes", index, rank) {
+                Some(at) => insert(collected, at, &length),
                 None => collected.dims = None,
             }
         }
@@ -223,46 +204,107 @@ impl<'a> Host<'a, '_, '_> {
     }
 
     /// An input as the body sees it in its first iteration.
-    fn supplied(&self, index: usize) -> Fact {
+    fn handed(&self, index: usize) -> Fact {
         let fact = self.op.input(index).cloned().unwrap_or_default();
         Fact { elements: None, constant: false, ..fact }
     }
 
-    /// The body's inputs as the operator hands them in, else as the body declares them.
-    fn declared(&self, body: Handed<'a>, context: &Context) -> Result<Handed<'a>, OnnxError> {
-        let Handed { graph, inputs } = body;
+    /// Plans a body whose inputs are the given ones.
+    fn body(&self, graph: &GraphProto, supplied: &[Fact]) -> Result<Bodies, OnnxError> {
         let named = scope::output_names(graph).count() == graph.output.len();
-        if graph.input.len() != inputs.len() || !named {
+        if graph.input.len() != supplied.len() || !named {
             return Err(self.unsupported("a body that does not match its inputs"));
         }
-        let facts = graph.input.iter().zip(&inputs).map(|(value, supplied)| {
-            let declared = context.declared(value);
-            let dims = supplied.sizes().map(|sizes| sizes.into_iter().map(Some).collect());
-            Fact {
-                element: supplied.element.or(declared.element),
-                dims: dims.or(declared.dims),
-                ..Fact::default()
-            }
-        });
-        Ok(Handed { graph, inputs: facts.collect() })
+        let inputs = graph.input.iter().zip(supplied);
+        (self.run)(graph, inputs.map(|(value, fact)| self.body_input(value, fact)).collect())
     }
 
-    /// The memory for a state is made once, so its size must not change.
-    fn check_states(&self, first: &[Fact], next: &[Fact]) -> Result<(), OnnxError> {
-        let changes = |(first, next): (&Fact, &Fact)| {
-            next.sizes().is_some() && first.sizes().is_some() && next.sizes() != first.sizes()
+    /// What a body knows of an input: what is handed in, else what it declares.
+    fn body_input(&self, value: &ValueInfoProto, supplied: &Fact) -> Fact {
+        let declared = self.context.declared(value);
+        let unsettled = Unsettled {
+            name: value.name.as_deref().unwrap_or(""),
+            maker: format!("handed to the body of operator {}", self.op.node.label()),
+            declared: Some(value),
+            reason: String::new(),
         };
-        if first.iter().zip(next).any(changes) {
+        let mut fact = Fact {
+            element: supplied.element.or(declared.element),
+            dims: supplied.dims.clone(),
+            samples: Rc::clone(&supplied.samples),
+            ..Fact::default()
+        };
+        if !fact.is_open() {
+            unsettled.reconcile(&mut fact, &[], None, self.context);
+        }
+        fact
+    }
+
+    /// Plans a body whose state may be larger or smaller from iteration to iteration, at the
+    /// largest of them. `states` are its inputs, and its outputs from `first` on.
+    fn steady(
+        &self,
+        body: &GraphProto,
+        supplied: &mut [Fact],
+        states: Range<usize>,
+        first: usize,
+    ) -> Result<Bodies, OnnxError> {
+        let name = |index: usize| self.op.node.0.output.get(index).map_or("", String::as_str);
+        let given: Vec<bool> = (0..states.len())
+            .map(|index| match self.context.shape(name(index)) {
+                Some(shape) => at_most(&mut supplied[states.start + index], shape, name(index)),
+                None => false,
+            })
+            .collect();
+        for attempt in 0.. {
+            let answer = self.body(body, supplied)?;
+            let mut steady = true;
+            let last = attempt + 1 == ATTEMPTS || !attempt_allowed(attempt, self.context);
+            for (index, given) in given.iter().enumerate() {
+                let state = &mut supplied[states.start + index];
+                let Some(next) = answer.outputs.get(first + index) else { continue };
+                if *given || holds(state, next) {
+                    continue;
+                }
+                if let Some(hull) = either_shape(state, next).filter(|_| !last) {
+                    *state = hull;
+                    steady = false;
+                } else {
+                    self.ask_for_state(name(index), state, next)?;
+                }
+            }
+            if steady {
+                return Ok(answer);
+            }
+        }
+        Err(self.unsupported("a state that never settles"))
+    }
+
+    /// The memory for a state is made once, so the user must say how large it becomes.
+    fn ask_for_state(&self, name: &str, first: &Fact, next: &Fact) -> Result<(), OnnxError> {
+        if name.is_empty() {
             return Err(
                 self.unsupported("a state that changes its shape from iteration to iteration")
             );
         }
+        let shape = |fact: &Fact| {
+            let sizes = fact.largest().unwrap_or_default();
+            written(&sizes.into_iter().map(Some).collect::<Vec<_>>())
+        };
+        let reason = format!(
+            "its shape changes from iteration to iteration, from {} to {}",
+            shape(first),
+            shape(next)
+        );
+        let maker = format!("made by operator {}", self.op.node.label());
+        let open = Fact { dims: differing(first, next), ..Fact::default() };
+        open::ask_for_shape(name, &maker, &open, &reason, self.context);
         Ok(())
     }
 
     /// Whether a loop never stops before its last iteration: its condition is true at first, and
     /// the body hands it on.
-    fn runs_to_the_end(&self, body: &GraphProto, scope: &Scope) -> bool {
+    fn runs_to_the_end(&self, body: &GraphProto) -> bool {
         let starts = self.op.input(1).is_none_or(|condition| condition.int() == Some(1));
         let name = |values: &[rten_onnx::onnx::ValueInfoProto], index: usize| {
             values.get(index).and_then(|value| value.name.clone())
@@ -285,7 +327,7 @@ impl<'a> Host<'a, '_, '_> {
             }
         }
         let weight = body.initializer.iter().find(|tensor| tensor.name.as_deref() == Some(&next));
-        let outer = scope.get(&next).and_then(Fact::int);
+        let outer = self.scope.get(&next).and_then(Fact::int);
         let value = weight.map(stored).as_ref().and_then(Fact::int).or(outer);
         starts && (next == given || value == Some(1))
     }
@@ -306,19 +348,136 @@ fn pool_size(body: &OpSequence, options: LoweringOptions) -> Result<Bytes, PlanE
     Ok(layout.pool_size(&problem))
 }
 
-/// What holds whichever branch runs.
-fn agree((a, b): (&Fact, &Fact)) -> Fact {
-    let dims = match (&a.dims, &b.dims) {
-        (Some(a), Some(b)) if a.len() == b.len() => {
-            Some(a.iter().zip(b).map(|(a, b)| a.filter(|_| a == b)).collect::<Dims>())
-        }
-        _ => None,
-    };
-    Fact { element: a.element.or(b.element), dims, ..Fact::default() }
+/// How often a loop is tried with a larger state before the user is asked.
+const ATTEMPTS: u32 = 4;
+
+/// The first attempt is free.
+fn attempt_allowed(attempt: u32, context: &Context) -> bool {
+    attempt == 0 || context.findings.retry()
 }
 
-fn insert(fact: &mut Fact, at: usize, size: Option<u64>) {
-    if let Some(dims) = &mut fact.dims {
-        dims.insert(at, size);
+/// What is known whichever of two a tensor is.
+fn either((a, b): (&Fact, &Fact)) -> Fact {
+    let element = a.element.or(b.element);
+    match either_shape(a, b) {
+        Some(fact) => Fact { element, ..fact },
+        None => Fact { element, ..Fact::default() },
     }
+}
+
+/// A tensor that is the one or the other: at its largest in the first world, one of them in each
+/// other world. `None` if they have different numbers of dimensions, or unknown ones.
+fn either_shape(a: &Fact, b: &Fact) -> Option<Fact> {
+    let plain = |fact: &Fact| Fact { elements: None, constant: false, ..fact.clone() };
+    if a.dims == b.dims && a.samples == b.samples {
+        return a.largest().map(|_| plain(a));
+    }
+    let largest = |a: Vec<u64>, b: Vec<u64>| -> Option<Vec<u64>> {
+        (a.len() == b.len()).then(|| a.iter().zip(&b).map(|(a, b)| *a.max(b)).collect())
+    };
+    let sizes = |fact: &Fact, world| fact.in_world(world).sizes();
+    let most = largest(sizes(a, 0)?, sizes(b, 0)?)?;
+    let sample = |world: usize| {
+        let one = sizes(if world.is_multiple_of(2) { b } else { a }, world)?;
+        let sizes = if world == 0 { most.clone() } else { one };
+        (sizes.len() == most.len()).then_some(Sample { sizes, elements: None })
+    };
+    let samples: Option<Rc<[Sample]>> = (0..WORLDS).map(sample).collect();
+    let element = a.element.or(b.element);
+    Some(Fact { element, dims: differing(a, b), samples: samples?, ..Fact::default() })
+}
+
+/// The shape with the sizes in which two agree.
+fn differing(a: &Fact, b: &Fact) -> Option<Dims> {
+    let (a, b) = (a.dims.as_ref()?, b.dims.as_ref()?);
+    let same = |(a, b): (&Option<u64>, &Option<u64>)| a.filter(|_| a == b);
+    (a.len() == b.len()).then(|| a.iter().zip(b).map(same).collect())
+}
+
+/// Whether what is planned for a state holds its next value as well.
+fn holds(state: &Fact, next: &Fact) -> bool {
+    let (Some(most), Some(sizes)) = (state.largest(), next.largest()) else {
+        // What is not known here has been asked for elsewhere.
+        return true;
+    };
+    let fits =
+        most.len() == sizes.len() && sizes.iter().zip(&most).all(|(size, most)| size <= most);
+    fits && (state.is_open() || !next.is_open() && most == sizes)
+}
+
+/// Opens a state up to the shape that the user gives it.
+fn at_most(state: &mut Fact, shape: &Dims, name: &str) -> bool {
+    let Some(sizes) = state.largest().filter(|sizes| sizes.len() == shape.len()) else {
+        return false;
+    };
+    let most: Vec<u64> =
+        sizes.iter().zip(shape).map(|(size, most)| most.unwrap_or(*size).max(*size)).collect();
+    let sample = |world| {
+        let guess =
+            |(axis, most): (usize, &u64)| open::guess(open::symbol(name, axis), world, *most);
+        let sizes = most.iter().enumerate().map(guess).collect();
+        Sample { sizes, elements: None }
+    };
+    state.samples = (0..WORLDS).map(sample).collect();
+    state.dims = None;
+    true
+}
+
+/// How many slices a loop takes or gives.
+#[derive(Default)]
+struct Length {
+    exact: Option<u64>,
+    worlds: Option<Vec<u64>>,
+}
+
+impl Length {
+    fn note(&mut self, other: Self) {
+        self.exact = self.exact.or(other.exact);
+        self.worlds = self.worlds.take().or(other.worlds);
+    }
+
+    fn in_world(&self, world: usize) -> Option<u64> {
+        self.exact.or_else(|| self.worlds.as_ref()?.get(world).copied())
+    }
+}
+
+/// A loop that may stop early runs at most so often in each world.
+fn guesses(op: &Op, most: Vec<u64>, exact: Option<u64>) -> Vec<u64> {
+    let symbol = open::symbol(op.node.0.output.first().map_or("", String::as_str), usize::MAX - 1);
+    let guess =
+        |(world, most)| if exact.is_some() { most } else { open::guess(symbol, world, most) };
+    most.into_iter().enumerate().map(guess).collect()
+}
+
+/// Adds a dimension.
+fn insert(fact: &mut Fact, at: usize, length: &Length) {
+    let samples: Option<Rc<[Sample]>> = (0..WORLDS)
+        .map(|world| {
+            let mut sizes = fact.in_world(world).sizes().filter(|sizes| at <= sizes.len())?;
+            sizes.insert(at, length.in_world(world)?);
+            Some(Sample { sizes, elements: None })
+        })
+        .collect();
+    fact.elements = None;
+    if let Some(dims) = fact.dims.as_mut().filter(|dims| at <= dims.len()) {
+        dims.insert(at, length.exact);
+    }
+    let known = fact.sizes().is_some();
+    fact.samples = if known { Rc::default() } else { samples.unwrap_or_default() };
+}
+
+/// Drops a dimension, and says how long it was.
+fn remove(fact: &mut Fact, at: usize) -> Length {
+    let exact = fact.dims.as_mut().and_then(|dims| dims.remove(at));
+    if !fact.is_open() {
+        return Length { exact, worlds: None };
+    }
+    let mut worlds = Vec::with_capacity(WORLDS);
+    let samples = fact.samples.iter().map(|sample| {
+        let mut sizes = sample.sizes.clone();
+        worlds.push(sizes.remove(at));
+        Sample { sizes, elements: None }
+    });
+    fact.samples = samples.collect();
+    Length { exact, worlds: Some(worlds) }
 }

@@ -4,17 +4,17 @@ mod bodies;
 
 use std::collections::{HashMap, HashSet};
 
-use rten_onnx::onnx::GraphProto;
+use rten_onnx::onnx::{DataType, GraphProto};
 
 use crate::{
     Bytes, OpSequence, Operator, Output,
     import::NotInPlace,
     import::onnx::{
         OnnxError,
-        infer::{self, Bodies, Declarations, Inferred},
+        infer::{self, Bodies, Declarations, Inferred, open::WORLDS},
         memory::{
             inplace::{self, Place},
-            views,
+            views::{self, Place as View},
         },
         ops::{self, op::Op, row::Row},
         read::{
@@ -23,7 +23,7 @@ use crate::{
             scope::{self, Scope},
         },
     },
-    sequence::SequenceBuilder,
+    sequence::{SequenceBuilder, SizeBasis},
 };
 
 /// A graph as a sequence.
@@ -55,11 +55,11 @@ pub(crate) fn sequence<'a>(
     emitter.supply(graph, inputs)?;
     for node in order.into_iter().map(|place| Node(&graph.node[place])) {
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
-        let op = Op { node, inputs, opset: context.opset(node) };
+        let op = Op { node, inputs, opset: context.opset(node), guesses: false };
         let row = ops::find(node);
         infer::check_outputs(node, row, &emitter.declarations)?;
         let bodies = run_bodies(&op, row, context, &emitter.scope)?;
-        let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies);
+        let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
         let operator = emitter.operator(&op, row, &inferred)?;
         emitter.add(node, inferred, operator);
     }
@@ -73,14 +73,12 @@ fn run_bodies(
     context: &Context,
     scope: &Scope,
 ) -> Result<Option<Bodies>, OnnxError> {
-    let handed = bodies::handed(op, row, context)?;
-    let mut answers = Vec::with_capacity(handed.len());
-    for body in &handed {
-        let body = sequence(body.graph, context, body.inputs.clone(), Some(scope))?;
+    let run = |graph: &GraphProto, inputs: Vec<Fact>| {
+        let body = sequence(graph, context, inputs, Some(scope))?;
         let workspace = bodies::workspace(op, &body.sequence, &body.inputs)?;
-        answers.push(Bodies { outputs: body.outputs, workspace });
-    }
-    bodies::join(op, row, scope, &handed, answers)
+        Ok(Bodies { workspace, ..Bodies::new(body.outputs) })
+    };
+    bodies::plan(op, row, context, scope, &run)
 }
 
 struct Emitter<'a> {
@@ -98,6 +96,8 @@ struct Emitter<'a> {
     /// In whose memory a view lies, and where in it.
     places: HashMap<&'a str, Place<'a>>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
+    /// The graph lies in another.
+    is_body: bool,
 }
 
 /// An operator of the sequence, and where its views lie.
@@ -110,6 +110,7 @@ struct Emitted<'a> {
 impl<'a> Emitter<'a> {
     fn new(graph: &'a GraphProto, context: &'a Context<'a>, scope: Scope<'a>) -> Self {
         Self {
+            is_body: scope.outer.is_some(),
             context,
             declarations: infer::declarations(graph),
             scope,
@@ -163,16 +164,17 @@ impl<'a> Emitter<'a> {
             .workspace(inferred.workspace);
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
-        let views = views::views(op, row, &inferred.outputs);
+        let worlds = worlds(op, &inferred.outputs);
+        let views = views_in(op, row, &inferred.outputs, &worlds);
         let (mut places, mut not_in_place) = (Vec::new(), Vec::new());
         for (index, name) in node.outputs() {
             if index > 0 && skips_unread && !self.read.contains(name) {
                 continue;
             }
             let fact = &inferred.outputs[index];
-            let remedy = || infer::remedy(name, self.context, &self.declarations);
-            let size = infer::bytes(fact, name, node, inferred.reason.as_ref(), remedy)?;
-            let mut output = Output::new(name, size);
+            let maker = format!("made by operator {}", node.label());
+            let size = infer::bytes(fact, name, &maker, self.context)?;
+            let mut output = Output::new(name, size).basis(basis(fact));
             if let Some((input, offset)) = views[index]
                 && let Some(input) = node.input(input)
             {
@@ -180,7 +182,24 @@ impl<'a> Emitter<'a> {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
-                match inplace::requests(op, row, index, fact, self.context.kernels, place) {
+                let kernels = self.context.kernels();
+                let mut in_worlds = worlds.iter().map(|world| {
+                    let guessed = infer::worlds::guessed(op, &world.inputs);
+                    inplace::requests(&guessed, row, index, &world.outputs[index], kernels, place)
+                });
+                let mut requests = in_worlds
+                    .next()
+                    .unwrap_or_else(|| inplace::requests(op, row, index, fact, kernels, place));
+                for safe in in_worlds {
+                    requests = match (requests, safe) {
+                        (Ok(mut inputs), Ok(safe)) => {
+                            inputs.retain(|input| safe.contains(input));
+                            Ok(inputs)
+                        }
+                        (Err(reason), _) | (_, Err(reason)) => Err(reason),
+                    };
+                }
+                match requests {
                     Ok(inputs) => output = inputs.into_iter().fold(output, Output::overwrites),
                     Err(reason) => not_in_place.push((name, reason)),
                 }
@@ -216,15 +235,64 @@ impl<'a> Emitter<'a> {
         let mut outputs = Vec::with_capacity(graph.output.len());
         for name in scope::output_names(graph) {
             let fact = self.scope.get(name).cloned().unwrap_or_default();
-            // A constant without a size, such as a list of strings, is no part of the plan.
-            if self.defined.contains(name) || fact.bytes().is_some() {
+            // Constant strings are no part of the plan.
+            if self.defined.contains(name) || fact.element != Some(DataType::STRING) {
+                if !self.defined.contains(name) && !self.is_body {
+                    infer::bytes(&fact, name, "an output of the graph", self.context)?;
+                }
                 self.supply_weight(name);
                 self.builder.output(name);
             }
             outputs.push(fact);
         }
+        if !self.is_body {
+            self.context.findings.check()?;
+        }
         let sequence = self.builder.build()?;
         let (inputs, not_in_place) = (self.inputs, self.not_in_place);
         Ok(Sequenced { sequence, not_in_place, inputs, outputs })
+    }
+}
+
+/// An operator in one of the worlds.
+struct World {
+    inputs: Vec<Option<Fact>>,
+    outputs: Vec<Fact>,
+}
+
+/// The operator in each world, if a size of it is open.
+fn worlds(op: &Op, outputs: &[Fact]) -> Vec<World> {
+    let mut facts = op.inputs.iter().flatten().copied().chain(outputs);
+    if !facts.any(Fact::is_open) {
+        return Vec::new();
+    }
+    let world = |world| World {
+        inputs: infer::worlds::inputs(op, world),
+        outputs: outputs.iter().map(|output| output.in_world(world)).collect(),
+    };
+    (0..WORLDS).map(world).collect()
+}
+
+/// The views that the outputs are, whatever the open sizes are.
+fn views_in(op: &Op, row: Option<&Row>, outputs: &[Fact], worlds: &[World]) -> Vec<View> {
+    let mut views: Option<Vec<View>> = None;
+    for world in worlds {
+        let here = views::views(&infer::worlds::guessed(op, &world.inputs), row, &world.outputs);
+        views = Some(match views {
+            None => here,
+            Some(views) => views.into_iter().zip(here).map(|(a, b)| a.filter(|_| a == b)).collect(),
+        });
+    }
+    views.unwrap_or_else(|| views::views(op, row, outputs))
+}
+
+/// What the size of a tensor rests on.
+fn basis(fact: &Fact) -> SizeBasis {
+    if fact.may_be_smaller() {
+        SizeBasis::AtMost
+    } else if fact.declared {
+        SizeBasis::Declared
+    } else {
+        SizeBasis::Exact
     }
 }

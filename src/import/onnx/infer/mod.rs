@@ -1,14 +1,17 @@
 //! What is known of an operator's outputs: what the model declares, else what can be inferred.
 
-use std::collections::HashMap;
+pub(super) mod open;
+pub(super) mod worlds;
+
+use std::collections::{HashMap, HashSet};
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
-use tracing::warn;
 
 use crate::{
     Bytes,
     import::onnx::{
         OnnxError,
+        infer::{open::Unsettled, worlds::Worlds},
         ops::{
             op::{Op, Reason, Shapes},
             row::{Domain, Row, Size},
@@ -20,6 +23,9 @@ use crate::{
         },
     },
 };
+
+/// From this opset on, the shapes of inputs are matched from the last dimension on.
+const NUMPY_BROADCASTING: i64 = 7;
 
 /// What the model declares of its tensors.
 pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
@@ -42,76 +48,115 @@ pub(crate) struct Inferred {
     pub(crate) outputs: Vec<Fact>,
     /// Bytes that the operator's sub-graphs need while it runs.
     pub(crate) workspace: Bytes,
-    /// Why a shape is unknown, if one is.
-    pub(crate) reason: Option<Reason>,
 }
 
 /// What an operator's sub-graphs say of its outputs, and what they need while they run.
 pub(crate) struct Bodies {
     pub(crate) outputs: Vec<Fact>,
     pub(crate) workspace: Bytes,
+    /// By output: the shapes that it has in one branch or another.
+    pub(crate) branches: Vec<Vec<Dims>>,
+    /// Why a shape is unknown, if one is.
+    pub(crate) reason: Reason,
+}
+
+impl Bodies {
+    pub(crate) fn new(outputs: Vec<Fact>) -> Self {
+        let reason = "it depends on how its sub-graph runs".to_owned();
+        Self { outputs, workspace: 0, branches: Vec::new(), reason }
+    }
 }
 
 /// Asks the declarations, then the rules, and computes what can be computed. `bodies` is what the
 /// sub-graphs say, if there are any.
+///
+/// # Errors
+///
+/// If the operator makes no sense, or the user gives an output a shape that it cannot have.
 pub(crate) fn infer(
     op: &Op,
     row: Option<&Row>,
     context: &Context,
     declarations: &Declarations,
     bodies: Option<Bodies>,
-) -> Inferred {
+) -> Result<Inferred, OnnxError> {
     let node = op.node;
     if let Some(Row { shapes: Size::Stored, .. }) = row {
         let mut outputs = vec![constant(node)];
         outputs.resize(node.0.output.len(), Fact::default());
-        return Inferred { outputs, workspace: 0, reason: None };
+        return Ok(Inferred { outputs, workspace: 0 });
     }
-    let declared = |name: &String| declarations.get(name.as_str()).map(|v| context.declared(v));
-    let mut outputs: Vec<Fact> =
-        node.0.output.iter().map(|name| declared(name).unwrap_or_default()).collect();
-    if let Some(Bodies { outputs: inferred, workspace }) = bodies {
-        for (output, inferred) in outputs.iter_mut().zip(inferred) {
-            complete(output, inferred.dims);
-            output.element = output.element.or(inferred.element);
+    refuse_wide_slope(op)?;
+    let held = bodies.is_some();
+    let mut reason = "it depends on values that are known only in the run".to_owned();
+    let Bodies { outputs: inferred, workspace, branches, .. } = match bodies {
+        Some(bodies) => {
+            reason.clone_from(&bodies.reason);
+            bodies
         }
-        let reason = Some("it depends on how its sub-graph runs".to_owned());
-        return Inferred { outputs, workspace, reason };
-    }
-    let mut reason = None;
-    let open = |(index, _): (usize, &str)| outputs[index].sizes().is_none();
-    if context.has_given_dims() || node.outputs().any(open) {
+        None => Bodies::new(Vec::new()),
+    };
+    let mut outputs = inferred;
+    outputs.resize(node.0.output.len(), Fact::default());
+    if !held {
         match shapes(op, row) {
             Ok(shapes) => {
-                for ((output, dims), name) in outputs.iter_mut().zip(shapes).zip(&node.0.output) {
-                    if context.has_given_dims() {
-                        drop_stale(output, dims.as_deref(), name);
-                    }
-                    complete(output, dims);
+                for (output, dims) in outputs.iter_mut().zip(shapes) {
+                    output.dims = dims;
                 }
-                reason = Some("it depends on values that are known only in the run".to_owned());
             }
-            Err(why) => reason = Some(why),
+            Err(why) => reason = why,
+        }
+        let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
+        let random = row.is_some_and(|row| row.is_random(op));
+        let fixed = row.is_some() && known_inputs && !random;
+        for output in &mut outputs {
+            output.constant = fixed;
         }
     }
-    let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
-    let random = row.is_some_and(|row| row.is_random(op));
-    for (index, output) in outputs.iter_mut().enumerate() {
+    let open = |fact: &Fact| fact.is_open() || fact.sizes().is_none();
+    let is_open = op.inputs.iter().flatten().any(|fact| fact.is_open())
+        || node.outputs().any(|(index, _)| open(&outputs[index]));
+    let worlds = if is_open && !held { Worlds::of(op, row) } else { Worlds::default() };
+    // What an unknown input leaves unknown is asked for at that input.
+    let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant;
+    let asked = context.findings.asks() && op.inputs.iter().flatten().any(lost);
+    for (index, name) in node.outputs() {
+        let output = &mut outputs[index];
+        let value = declarations.get(name).copied();
+        let declared = value.map(|value| context.declared(value));
+        let element = declared.and_then(|declared| declared.element).or(output.element);
         let rule = row.and_then(|row| row.types.get(index).or(row.types.last()));
-        output.element = output.element.or_else(|| rule?.apply(op));
-        output.constant = row.is_some() && known_inputs && !random;
+        output.element = element.or_else(|| if held { None } else { rule?.apply(op) });
+        let unsettled = Unsettled {
+            name,
+            maker: format!("made by operator {}", node.label()),
+            declared: value,
+            reason: reason.clone(),
+        };
+        let answers = if output.is_open() { open::answers(output) } else { worlds.answers(index) };
+        unsettled.reconcile(output, &answers, branches.get(index), context);
+        // Strings stay outside the pool.
+        let text = output.element == Some(DataType::STRING);
+        let left_out = text || asked || output.constant && !worlds.say(index);
+        if output.sizes().is_none() && !left_out {
+            unsettled.settle(output, &answers, context)?;
+        }
     }
-    if let Some(fold) = row.and_then(|row| row.fold) {
-        fold.apply(op, &mut outputs);
+    if !held {
+        if let Some(fold) = row.and_then(|row| row.fold) {
+            fold.apply(op, &mut outputs);
+            worlds.fold(op, fold, &mut outputs);
+        }
+        for output in &mut outputs {
+            output.constant |= output.has_value();
+        }
     }
-    for output in &mut outputs {
-        output.constant |= output.has_value();
-    }
-    Inferred { outputs, workspace: 0, reason }
+    Ok(Inferred { outputs, workspace })
 }
 
 /// The shapes of an operator's outputs, by its rule.
-fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
+pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
     let shapes = match row.map(|row| row.shapes) {
         Some(Size::Rule(rule) | Size::Run(rule)) => rule(op)?,
         Some(_) => return Err("it needs its sub-graphs".to_owned()),
@@ -128,34 +173,27 @@ fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
     Ok(shapes)
 }
 
-/// Drops a declared shape that the sizes given contradict: it was recorded for others.
-fn drop_stale(output: &mut Fact, inferred: Option<&[Option<u64>]>, name: &str) {
-    let (Some(declared), Some(inferred)) = (&output.dims, inferred) else { return };
-    let differs = |(a, b): (&Option<u64>, &Option<u64>)| a.zip(*b).is_some_and(|(a, b)| a != b);
-    if declared.len() != inferred.len() || declared.iter().zip(inferred).any(differs) {
-        warn!(
-            target: "memplan::import",
-            tensor = name,
-            declared = written(declared),
-            inferred = written(inferred),
-            "the model declares another shape than follows from the sizes given",
-        );
-        output.dims = None;
+/// A slope that is broadcast to the input can be no larger than it. Runtimes that take one all the
+/// same make the output larger than the input.
+fn refuse_wide_slope(op: &Op) -> Result<(), OnnxError> {
+    let (Some(input), Some(slope)) = (op.input(0), op.input(1)) else { return Ok(()) };
+    let (Some(input), Some(slope)) = (&input.dims, &slope.dims) else { return Ok(()) };
+    let wide = |(input, slope): (&Option<u64>, &Option<u64>)| {
+        slope.is_some_and(|slope| slope != 1) && input.is_some_and(|input| Some(input) != *slope)
+    };
+    let is_wide = slope.len() > input.len() || input.iter().rev().zip(slope.iter().rev()).any(wide);
+    if op.node.kind() != "PRelu" || op.opset < NUMPY_BROADCASTING || !is_wide {
+        return Ok(());
     }
-}
-
-/// Takes inferred sizes where declared ones are missing.
-fn complete(output: &mut Fact, inferred: Option<Dims>) {
-    let Some(inferred) = inferred else { return };
-    output.dims = Some(match output.dims.take() {
-        Some(declared) if declared.len() == inferred.len() => declared
-            .iter()
-            .zip(inferred)
-            .map(|(declared, inferred)| declared.or(inferred))
-            .collect(),
-        Some(declared) if !declared.contains(&None) => declared,
-        _ => inferred,
-    });
+    Err(OnnxError::Unsupported {
+        what: format!(
+            "operator {} with a slope of shape {} for an input of shape {}",
+            op.node.label(),
+            written(slope),
+            written(input)
+        ),
+        remedy: "the slope must be broadcast to the input: give it a shape that is".to_owned(),
+    })
 }
 
 /// Checks that an operator's outputs are tensors.
@@ -205,96 +243,83 @@ fn constant(node: Node) -> Fact {
         let elements: Vec<Scalar> = ints.iter().map(|&int| Scalar::Int(int)).collect();
         (DataType::INT64, vec![Some(elements.len() as u64)], elements)
     };
-    Fact { element: Some(element), dims: Some(dims), elements: Some(elements), constant: true }
-}
-
-/// What to do about a tensor of unknown shape.
-pub(crate) fn remedy(name: &str, context: &Context, declarations: &Declarations) -> String {
-    let others = "declare it in the model's value_info, as shape inference does where it can; if it varies, at its largest";
-    match declarations.get(name).and_then(|value| context.open_dims(value)) {
-        Some(dims) => format!("give it with {dims} or {others}"),
-        None => others.to_owned(),
+    Fact {
+        element: Some(element),
+        dims: Some(dims),
+        elements: Some(elements),
+        constant: true,
+        ..Fact::default()
     }
 }
 
-/// The size of a tensor in bytes. `remedy` says what to do if its shape is unknown.
+/// The size of a tensor in bytes, at its largest; 0 if the user must be asked for it.
 ///
 /// # Errors
 ///
-/// If its shape or type is unknown, or it has no size.
+/// If its type is unknown, or it has no size.
 pub(crate) fn bytes(
     fact: &Fact,
     name: &str,
-    node: Node,
-    reason: Option<&Reason>,
-    remedy: impl Fn() -> String,
+    maker: &str,
+    context: &Context,
 ) -> Result<Bytes, OnnxError> {
-    let maker = || format!("made by operator {}", node.label());
-    if is_text(fact) {
+    // Strings have no fixed size; they stay outside the pool, where the runtime keeps them.
+    if fact.element == Some(DataType::STRING) {
         return Ok(0);
     }
-    let Some(sizes) = fact.sizes() else {
-        return Err(OnnxError::UnknownShape {
-            tensor: name.to_owned(),
-            operator: node.label(),
-            reason: reason.cloned().unwrap_or_else(|| "nothing says it".to_owned()),
-            remedy: remedy(),
-        });
+    let tensor = name.to_owned();
+    let Some(element) = fact.element else {
+        if context.findings.asks() {
+            return Ok(0);
+        }
+        return Err(OnnxError::UnknownType { tensor, maker: maker.to_owned() });
     };
-    sized(fact, &sizes, name, maker)
+    if element::bits(element).is_none() {
+        let what = format!("a tensor of type number {}", element.0);
+        return Err(OnnxError::NotPlannable { tensor, maker: maker.to_owned(), what });
+    }
+    let Some(sizes) = fact.largest() else {
+        if !context.findings.asks() {
+            open::ask_for_shape(name, maker, fact, "nothing says it", context);
+        }
+        return Ok(0);
+    };
+    fact.bytes().ok_or_else(|| {
+        let dims: Dims = sizes.into_iter().map(Some).collect();
+        OnnxError::TooLarge { tensor, shape: written(&dims) }
+    })
+}
+
+/// What is known of the inputs of the main graph. Those that are weights with a declaration are
+/// left open.
+///
+/// # Errors
+///
+/// If the user gives an input a shape that it cannot have.
+pub(crate) fn graph_inputs(graph: &GraphProto, context: &Context) -> Result<Vec<Fact>, OnnxError> {
+    let weights: HashSet<&str> =
+        graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref()).collect();
+    let fact = |value: &ValueInfoProto| match value.name.as_deref() {
+        Some(name) if weights.contains(name) => Ok(Fact::default()),
+        _ => open::input(value, context),
+    };
+    graph.input.iter().map(fact).collect()
 }
 
 /// The size of a graph input in bytes.
 ///
 /// # Errors
 ///
-/// If its shape or type is unknown, or it has no size.
+/// If its type is unknown, or it has no size.
 pub(crate) fn input_bytes(
     fact: &Fact,
     value: &ValueInfoProto,
     context: &Context,
 ) -> Result<Bytes, OnnxError> {
     let name = value.name.as_deref().unwrap_or("");
-    let maker = || "an input of the graph".to_owned();
     if let Some(what) = not_a_tensor(value) {
         let (tensor, what) = (name.to_owned(), what.to_owned());
-        return Err(OnnxError::NotPlannable { tensor, maker: maker(), what });
+        return Err(OnnxError::NotPlannable { tensor, maker: open::INPUT.to_owned(), what });
     }
-    if is_text(fact) {
-        return Ok(0);
-    }
-    let Some(sizes) = fact.sizes() else {
-        let remedy = match context.open_dims(value) {
-            Some(dims) => format!("give the size with {dims}"),
-            None => "write fixed sizes into the model".to_owned(),
-        };
-        let shape = model::display_declared(value);
-        return Err(OnnxError::UnknownInputShape { tensor: name.to_owned(), shape, remedy });
-    };
-    sized(fact, &sizes, name, maker)
-}
-
-/// Strings have no fixed size; they stay outside the pool, where the runtime keeps them.
-fn is_text(fact: &Fact) -> bool {
-    fact.element == Some(DataType::STRING)
-}
-
-fn sized(
-    fact: &Fact,
-    sizes: &[u64],
-    name: &str,
-    maker: impl Fn() -> String,
-) -> Result<Bytes, OnnxError> {
-    let tensor = name.to_owned();
-    let Some(element) = fact.element else {
-        return Err(OnnxError::UnknownType { tensor, maker: maker() });
-    };
-    if element::bits(element).is_none() {
-        let what = format!("a tensor of type number {}", element.0);
-        return Err(OnnxError::NotPlannable { tensor, maker: maker(), what });
-    }
-    fact.bytes().ok_or_else(|| {
-        let dims: Dims = sizes.iter().copied().map(Some).collect();
-        OnnxError::TooLarge { tensor: name.to_owned(), shape: written(&dims) }
-    })
+    bytes(fact, name, open::INPUT, context)
 }

@@ -64,11 +64,18 @@ fn float(value: f64) -> Option<Scalar> {
     Some(Scalar::Float(value))
 }
 
+/// Runtimes raise whole numbers to a power in 64-bit floats, which are exact up to here.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as filters ask")]
+fn is_exact(power: &i64) -> bool {
+    power.unsigned_abs() <= 1 << 53
+}
+
 pub(super) const ABS: Unary = Unary { ints: i64::checked_abs, floats: |a| Some(a.abs()) };
 pub(super) const CEIL: Unary = Unary { ints: no_int, floats: |a| Some(a.ceil()) };
 pub(super) const FLOOR: Unary = Unary { ints: no_int, floats: |a| Some(a.floor()) };
 pub(super) const NEG: Unary = Unary { ints: i64::checked_neg, floats: |a| Some(-a) };
 pub(super) const NOT: Unary = Unary { ints: |a| truth(a == 0), floats: no_float };
+pub(super) const RECIPROCAL: Unary = Unary { ints: no_int, floats: |a| Some(a.recip()) };
 pub(super) const ROUND: Unary = Unary { ints: no_int, floats: |a| Some(a.round_ties_even()) };
 pub(super) const SIGN: Unary = Unary { ints: |a| Some(a.signum()), floats: no_float };
 pub(super) const SQRT: Unary = Unary { ints: no_int, floats: |a| Some(a.sqrt()) };
@@ -82,8 +89,10 @@ pub(super) const MOD: Binary = Binary {
     ints: |a, b| a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
     floats: no_floats,
 };
-pub(super) const POW: Binary =
-    Binary { ints: |a, b| u32::try_from(b).ok().and_then(|b| a.checked_pow(b)), floats: no_floats };
+pub(super) const POW: Binary = Binary {
+    ints: |a, b| a.checked_pow(u32::try_from(b).ok()?).filter(is_exact),
+    floats: no_floats,
+};
 pub(super) const MIN: Binary =
     Binary { ints: |a, b| Some(a.min(b)), floats: |a, b| float(a.min(b)) };
 pub(super) const MAX: Binary =

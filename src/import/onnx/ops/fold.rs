@@ -103,11 +103,6 @@ pub(crate) fn same(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
     input(op, 0).cloned()
 }
 
-/// Those of a vector; the order of others may change.
-pub(crate) fn same_vector(op: &Op, _: &Fact, sizes: &[u64]) -> Option<Vec<Scalar>> {
-    if sizes.len() <= 1 { input(op, 0).cloned() } else { None }
-}
-
 pub(crate) fn shape(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
     let dims = op.dims(0).ok()?.get(layout::shape_range(op).ok()?)?;
     Some(dims.iter().map(|&dim| size(dim)).collect())
@@ -174,15 +169,48 @@ pub(crate) fn gather(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
 }
 
 pub(crate) fn slice(op: &Op, _: &Fact, sizes: &[u64]) -> Option<Vec<Scalar>> {
-    if sizes.len() != 1 {
-        return None;
-    }
-    let data = input(op, 0)?;
-    let [Some(cut)] = slices::slice_cuts(op, op.dims(0).ok()?).ok()?[..] else { return None };
-    let index =
-        |n: u64| i64::try_from(cut.start).ok()?.checked_add(cut.step * i64::try_from(n).ok()?);
-    let pick = |n| data.get(usize::try_from(index(n)?).ok()?).copied();
-    (0..cut.count).map(pick).collect()
+    let cuts = slices::slice_cuts(op, op.dims(0).ok()?).ok()?;
+    let cuts: Vec<slices::Cut> = cuts.into_iter().collect::<Option<_>>()?;
+    pick(op, sizes, |index| {
+        let at = |(cut, &index): (&slices::Cut, &u64)| {
+            let ahead = cut.step.checked_mul(i64::try_from(index).ok()?)?;
+            cut.start.checked_add_signed(ahead)
+        };
+        cuts.iter().zip(index).map(at).collect()
+    })
+}
+
+pub(crate) fn transpose(op: &Op, _: &Fact, sizes: &[u64]) -> Option<Vec<Scalar>> {
+    let permutation = layout::permutation(op, sizes.len()).ok()?;
+    pick(op, sizes, |index| {
+        let mut source = vec![0; index.len()];
+        for (&from, &at) in permutation.iter().zip(index) {
+            source[from] = at;
+        }
+        Some(source)
+    })
+}
+
+/// Takes each element of the output from an index in the first input.
+fn pick(
+    op: &Op,
+    sizes: &[u64],
+    source: impl Fn(&[u64]) -> Option<Vec<u64>>,
+) -> Option<Vec<Scalar>> {
+    let (data, own) = (input(op, 0)?, op.input(0)?.sizes()?);
+    let element = |place: u64| {
+        let mut rest = place;
+        let mut index = vec![0; sizes.len()];
+        for (at, &size) in index.iter_mut().zip(sizes).rev() {
+            *at = rest.checked_rem(size)?;
+            rest /= size;
+        }
+        let row_major = source(&index)?.iter().zip(&own).try_fold(0_u64, |place, (&at, &size)| {
+            place.checked_mul(size)?.checked_add(at).filter(|_| at < size)
+        });
+        data.get(usize::try_from(row_major?).ok()?).copied()
+    };
+    (0..count(sizes)?).map(element).collect()
 }
 
 fn fold_split(op: &Op, outputs: &mut [Fact]) {

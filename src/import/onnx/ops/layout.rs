@@ -14,13 +14,14 @@ pub(super) fn one(dims: Dims) -> Shapes {
 }
 
 /// One shape from several, as the standard's multidirectional broadcasting has it.
-pub(crate) fn broadcast(a: &Dims, b: &Dims) -> Result<Dims, Reason> {
+fn broadcast(op: &Op, a: &Dims, b: &Dims) -> Result<Dims, Reason> {
     let rank = a.len().max(b.len());
     let at = |dims: &Dims, index: usize| {
         (index + dims.len()).checked_sub(rank).map_or(Some(1), |index| dims[index])
     };
     let dim = |index| match (at(a, index), at(b, index)) {
         (Some(1), dim) | (dim, Some(1)) => Ok(dim),
+        (Some(a), Some(b)) if a != b && op.guesses => Ok(Some(a.max(b))),
         (Some(a), Some(b)) if a != b => Err(format!("sizes {a} and {b} do not broadcast")),
         // A size that is not 1 is the result's, whatever the other turns out to be.
         (known, other) => Ok(known.or(other)),
@@ -40,19 +41,19 @@ pub(crate) fn broadcast_all(op: &Op) -> Shapes {
     }
     let mut result = op.dims(0)?.clone();
     for index in 1..op.inputs.len() {
-        result = broadcast(&result, op.dims(index)?)?;
+        result = broadcast(op, &result, op.dims(index)?)?;
     }
     one(result)
 }
 
 /// The shape of the first input and another, of which each has a scale and a zero point beside it.
 pub(crate) fn broadcast_two(op: &Op, second: usize) -> Shapes {
-    one(broadcast(op.dims(0)?, op.dims(second)?)?)
+    one(broadcast(op, op.dims(0)?, op.dims(second)?)?)
 }
 
 pub(crate) fn expand(op: &Op) -> Shapes {
     let sizes = sizes(&op.ints(1)?)?;
-    one(broadcast(op.dims(0)?, &sizes)?)
+    one(broadcast(op, op.dims(0)?, &sizes)?)
 }
 
 /// Sizes that somebody asks for.
@@ -78,11 +79,13 @@ pub(crate) fn reshape(op: &Op) -> Shapes {
     let asked = op.ints_of("shape", 1)?.ok_or("it has no shape to take")?;
     let copies_zero = op.node.int("allowzero").unwrap_or(0) == 0;
     let data = op.dims(0);
+    // A guess of 0 is no wish to copy.
+    let empty = op.guesses && data.as_ref().is_ok_and(|dims| dims.contains(&Some(0)));
     let mut free = None;
     let mut dims: Dims = Vec::with_capacity(asked.len());
     for (index, &size) in asked.iter().enumerate() {
         dims.push(match u64::try_from(size) {
-            Ok(0) if copies_zero => {
+            Ok(0) if copies_zero && !empty => {
                 *data.clone()?.get(index).ok_or("it copies a size that is not there")?
             }
             Ok(size) => Some(size),
@@ -94,9 +97,17 @@ pub(crate) fn reshape(op: &Op) -> Shapes {
         });
     }
     if let Some(free) = free {
-        dims[free] = match (product(data?)?, product(&dims)?) {
+        let data = data?;
+        dims[free] = match (product(data)?, product(&dims)?) {
+            (Some(_), Some(0)) if op.guesses => {
+                let rest = |dims: &Dims| {
+                    let sizes = dims.iter().copied().filter(|&size| size != Some(0));
+                    product(&sizes.collect::<Vec<_>>())
+                };
+                rest(data)?.zip(rest(&dims)?).map(|(all, others)| all / others)
+            }
             (Some(_), Some(0)) => return Err("its shape leaves a size open beside a 0".to_owned()),
-            (Some(all), Some(others)) if all % others == 0 => Some(all / others),
+            (Some(all), Some(others)) if all % others == 0 || op.guesses => Some(all / others),
             (Some(all), Some(others)) => {
                 return Err(format!("{all} elements do not divide into rows of {others}"));
             }

@@ -6,6 +6,7 @@ pub(super) mod fold;
 mod images;
 mod known;
 pub(super) mod layout;
+mod limits;
 mod models;
 pub(super) mod op;
 pub(super) mod row;

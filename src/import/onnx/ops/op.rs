@@ -17,6 +17,9 @@ pub(crate) struct Op<'a, 'f> {
     pub(crate) inputs: Vec<Option<&'f Fact>>,
     /// The version of the standard operators.
     pub(crate) opset: i64,
+    /// The sizes are one guess of what they may be in the run, so sizes that ought to agree may
+    /// not: the larger counts.
+    pub(crate) guesses: bool,
 }
 
 impl<'f> Op<'_, 'f> {

@@ -228,6 +228,11 @@ impl Row {
         Self { fold: Some(fold), ..self }
     }
 
+    /// The rule for the most that the outputs can be.
+    pub(crate) const fn most(self, most: ShapeRule) -> Self {
+        Self { most: Some(most), ..self }
+    }
+
     pub(crate) const fn view(self, view: View) -> Self {
         Self { view: Some(view), ..self }
     }

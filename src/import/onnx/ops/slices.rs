@@ -17,6 +17,28 @@ pub(crate) struct Cut {
 
 /// The part of each dimension that a `Slice` takes; `None` where it is unknown.
 pub(crate) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
+    cuts(op, dims, |size, start, end, step| {
+        let (start, end) = start.zip(end)?;
+        let disputed = is_disputed(start, end, size, step);
+        (!disputed).then(|| cut(size, start, end, step))
+    })
+}
+
+/// The largest part that a `Slice` can take of each dimension, whatever its unknown bounds are.
+pub(crate) fn largest_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
+    cuts(op, dims, |size, start, end, step| {
+        let (first, last) = if step > 0 { (0, i64::MAX) } else { (i64::MAX, i64::MIN) };
+        let (start, end) = (start.unwrap_or(first), end.unwrap_or(last));
+        let end = if is_disputed(start, end, size, step) { i64::MIN } else { end };
+        Some(cut(size, start, end, step))
+    })
+}
+
+fn cuts(
+    op: &Op,
+    dims: &Dims,
+    cut: impl Fn(u64, Option<i64>, Option<i64>, i64) -> Option<Cut>,
+) -> Result<Vec<Option<Cut>>, Reason> {
     let whole = |dim: &Option<u64>| dim.map(|count| Cut { start: 0, step: 1, count });
     let mut cuts: Vec<Option<Cut>> = dims.iter().map(whole).collect();
     let (starts, ends) = (bounds(op, "starts", 1), bounds(op, "ends", 2));
@@ -30,9 +52,9 @@ pub(crate) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reaso
         let step = steps.get(index).copied().filter(|&step| step != 0);
         let step = step.ok_or("it has a step of 0, or none, for an axis")?;
         let bound = |bounds: &Option<Vec<Option<i64>>>| *bounds.as_ref()?.get(index)?;
-        cuts[at] = match (dims[at], bound(&starts), bound(&ends)) {
-            (Some(size), Some(start), Some(end)) => Some(cut(size, start, end, step)),
-            _ => None,
+        cuts[at] = match dims[at] {
+            Some(0) => Some(Cut { start: 0, step: 1, count: 0 }),
+            size => size.and_then(|size| cut(size, bound(&starts), bound(&ends), step)),
         };
     }
     Ok(cuts)
@@ -48,6 +70,14 @@ fn bounds(op: &Op, attribute: &str, input: usize) -> Option<Vec<Option<i64>>> {
         Scalar::Float(_) | Scalar::Unknown => None,
     };
     Some(op.input(input)?.elements.as_ref()?.iter().map(int).collect())
+}
+
+/// Runtimes disagree about a slice that runs backwards to the largest number of 32 or 64 bits: the
+/// standard cuts the end to the last index, so that nothing is left; some take it for the very
+/// beginning.
+fn is_disputed(start: i64, end: i64, size: u64, step: i64) -> bool {
+    let furthest = step < 0 && end >= i32::MAX.into();
+    furthest && cut(size, start, i64::MIN, step).count != cut(size, start, end, step).count
 }
 
 /// Counts from the end if negative, then cuts to the dimension, as the standard says.
@@ -84,6 +114,10 @@ pub(crate) fn split_sizes(op: &Op, size: Option<u64>) -> Result<Vec<Option<u64>>
     let Some(size) = size else { return Ok(vec![None; parts]) };
     // All parts are equal but the last, which may be smaller.
     let part = size.div_ceil(parts as u64);
+    if op.guesses {
+        // The last part of a smaller size may be larger than that of a larger one.
+        return Ok(vec![Some(part); parts]);
+    }
     let mut rest = size;
     let mut sizes = Vec::with_capacity(parts);
     for _ in 0..parts {

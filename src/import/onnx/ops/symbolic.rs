@@ -256,7 +256,11 @@ pub(crate) fn depth_to_space(op: &Op) -> Shapes {
     ask(&ops::DepthToSpace { block_size: count(op, "blocksize", 0)? }, op, &[Shape(0)])
 }
 
+/// Of a scalar some runtimes give a row, as if it were a list, others none, as the standard says.
 pub(crate) fn non_zero(op: &Op) -> Shapes {
+    if op.dims(0)?.is_empty() {
+        return Ok(vec![Some(vec![None, None])]);
+    }
     ask(&ops::NonZero, op, &[Shape(0)])
 }
 

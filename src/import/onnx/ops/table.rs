@@ -4,10 +4,10 @@ use crate::import::onnx::{
     ops::{
         arithmetic::{
             ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
-            MAX, MIN, MUL, NEG, NOT, OR, POW, ROUND, SIGN, SQRT, SUB, XOR,
+            MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
         },
         fold::{self, Fold},
-        images, layout, models,
+        images, layout, limits, models,
         op::{Op, Shapes},
         row::{Body, Domain, Kernel, Operands, Row, Size, Unless, View},
         symbolic,
@@ -156,7 +156,7 @@ pub(super) const TABLE: &[Row] = &[
     unary("Neg").fold(Fold::Unary(NEG)),
     unary("Not").types(&[BOOL]).fold(Fold::Unary(NOT)),
     unary("QuickGelu").never("kernels read their input again to multiply by it").microsoft(),
-    unary("Reciprocal"),
+    unary("Reciprocal").fold(Fold::Unary(RECIPROCAL)),
     unary("Relu"),
     unary("Round").fold(Fold::Unary(ROUND)),
     unary("Selu"),
@@ -238,15 +238,20 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("Resize", layout::resize),
     Row::new("ReverseSequence", same).never(MOVES),
     Row::new("Slice", layout::slice)
+        .most(limits::slice)
         .fold(Fold::Elements(fold::slice))
         .view(View::Run)
         .never(RESIZES),
     Row::new("SpaceToDepth", layout::space_to_depth).never(MOVES),
-    Row::new("Split", layout::split).fold(Fold::Parts).view(View::Runs).never(RESIZES),
+    Row::new("Split", layout::split)
+        .most(limits::split)
+        .fold(Fold::Parts)
+        .view(View::Runs)
+        .never(RESIZES),
     Row::new("Squeeze", layout::squeeze).fold(Fold::Elements(fold::same)).view(View::Whole),
     Row::new("Tile", symbolic::tile).never(RESIZES),
     Row::new("Transpose", layout::transpose)
-        .fold(Fold::Elements(fold::same_vector))
+        .fold(Fold::Elements(fold::transpose))
         .view(View::KeptOrder)
         .never(MOVES),
     Row::new("Unsqueeze", layout::unsqueeze).fold(Fold::Elements(fold::same)).view(View::Whole),
@@ -282,7 +287,7 @@ pub(super) const TABLE: &[Row] = &[
     random_like("RandomUniformLike"),
     // Convolution and pooling.
     Row::new("AffineGrid", images::affine_grid).never(RESIZES),
-    Row::new("AveragePool", windows::pool),
+    Row::new("AveragePool", windows::pool).most(windows::pool_at_most),
     Row::new("CausalConvWithState", models::convolution_with_state),
     Row::new("Conv", |op| windows::conv(op, 1)),
     Row::new("ConvInteger", |op| windows::conv(op, 1)).types(&[INT32]),
@@ -293,8 +298,8 @@ pub(super) const TABLE: &[Row] = &[
     global_pool("GlobalLpPool"),
     global_pool("GlobalMaxPool"),
     Row::new("GridSample", symbolic::grid_sample).also_microsoft(),
-    Row::new("LpPool", windows::pool),
-    Row::new("MaxPool", windows::pool).types(&[FIRST, INT64]),
+    Row::new("LpPool", windows::pool).most(windows::pool_at_most),
+    Row::new("MaxPool", windows::pool).most(windows::pool_at_most).types(&[FIRST, INT64]),
     Row::new("MaxRoiPool", windows::roi),
     Row::new("MaxUnpool", images::max_unpool).never(RESIZES),
     Row::new("QLinearConv", |op| windows::conv(op, 3)).types(&[TypeRule::Input(7)]),
@@ -314,15 +319,17 @@ pub(super) const TABLE: &[Row] = &[
     // Reductions and choices.
     Row::new("ArgMax", symbolic::arg_reduce).types(&[INT64]),
     Row::new("ArgMin", symbolic::arg_reduce).types(&[INT64]),
-    Row::sized("Compress", Size::Run(unknown)).never(RESIZES),
+    Row::sized("Compress", Size::Run(unknown)).most(limits::compress).never(RESIZES),
     Row::new("CumProd", same).never(LEAVES_OUT),
     Row::new("CumSum", same).never(LEAVES_OUT),
     Row::new("Gather", symbolic::gather).fold(Fold::Elements(fold::gather)).never(MOVES),
     Row::new("GatherElements", symbolic::gather_elements).never(MOVES),
     Row::new("GatherND", symbolic::gather_nd).never(MOVES).also_microsoft(),
     Row::new("Hardmax", same).never("kernels clear the output before they look for the largest"),
-    Row::sized("NonMaxSuppression", Size::Run(symbolic::non_max_suppression)).types(&[INT64]),
-    Row::sized("NonZero", Size::Run(symbolic::non_zero)).types(&[INT64]),
+    Row::sized("NonMaxSuppression", Size::Run(symbolic::non_max_suppression))
+        .most(limits::non_max_suppression)
+        .types(&[INT64]),
+    Row::sized("NonZero", Size::Run(symbolic::non_zero)).most(limits::non_zero).types(&[INT64]),
     Row::new("OneHot", symbolic::one_hot).types(&[TypeRule::Input(2)]),
     reduce("ReduceL1"),
     reduce("ReduceL2"),
@@ -340,9 +347,12 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("ScatterElements", same).never(SPARSE),
     Row::new("ScatterND", same).never(SPARSE),
     Row::new("TensorScatter", same).never(SPARSE),
-    Row::new("TopK", symbolic::top_k).types(&[FIRST, INT64]),
+    Row::new("TopK", symbolic::top_k).most(limits::top_k).types(&[FIRST, INT64]),
     Row::new("Trilu", same).never(ON_TO).also_microsoft(),
-    Row::sized("Unique", Size::Run(unknown)).types(&[FIRST, INT64]).also_microsoft(),
+    Row::sized("Unique", Size::Run(unknown))
+        .most(limits::unique)
+        .types(&[FIRST, INT64])
+        .also_microsoft(),
     // Signals.
     Row::sized("ImageDecoder", Size::Run(images::decoded)).types(&[UINT8]).never(RESIZES),
     Row::new("MelWeightMatrix", images::mel_weights)

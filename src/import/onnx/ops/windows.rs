@@ -129,13 +129,33 @@ pub(crate) fn conv_transpose(op: &Op) -> Shapes {
         };
         let input = vec![batch, channels, sizes[index]];
         let weights = vec![channels, features, kernels[index]];
-        dims.push(last(ask_dims(&rule, &[&input, &weights]))?);
+        let size = last(ask_dims(&rule, &[&input, &weights]))?;
+        // Padding never adds to the output: without any it is this large.
+        let unpadded = ops::ConvTranspose { padding: Padding::Fixed(&[0, 0]), ..rule };
+        let unpadded = last(ask_dims(&unpadded, &[&input, &weights]))?;
+        let padded = window.pads.is_some();
+        dims.push(if padded { size } else { size.zip(unpadded).map(|(a, b)| a.min(b)) });
     }
     Ok(vec![Some(dims)])
 }
 
-/// Pools; `MaxPool` may give the places of the maxima as well.
+/// Pools; `MaxPool` may give the places of the maxima as well. Runtimes disagree about the padding
+/// of a dilated window that keeps the size: some leave the dilation out, and their output is
+/// smaller. So that size is unknown, and [`pool_at_most`] gives the standard's.
 pub(crate) fn pool(op: &Op) -> Shapes {
+    let mut shapes = pool_at_most(op)?;
+    let spatial = shapes.iter().flatten().next().map_or(0, Vec::len).saturating_sub(2);
+    for (axis, window) in windows(op, spatial)?.iter().enumerate() {
+        let spread = window.dilation > 1 && window.kernel.is_some_and(|kernel| kernel > 1);
+        if window.pads.is_none() && spread {
+            shapes.iter_mut().flatten().for_each(|dims| dims[axis + 2] = None);
+        }
+    }
+    Ok(shapes)
+}
+
+/// The sizes of a pool by the standard, which no runtime exceeds.
+pub(crate) fn pool_at_most(op: &Op) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let ceil_mode = op.node.int("ceil_mode").unwrap_or(0) != 0;
     let mut dims = vec![batch, channels];

@@ -1,5 +1,7 @@
 //! What is known of a tensor before the model runs.
 
+use std::rc::Rc;
+
 use rten_onnx::onnx::DataType;
 
 use crate::{Bytes, import::onnx::read::element};
@@ -28,6 +30,18 @@ pub(crate) struct Fact {
     pub(crate) elements: Option<Vec<Scalar>>,
     /// The same in every run, so it needs no memory in the pool.
     pub(crate) constant: bool,
+    /// The model declares a size that nothing else confirms.
+    pub(crate) declared: bool,
+    /// Where a size or an element is open until the run: the tensor in each of the
+    /// [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest first. Else empty.
+    pub(crate) samples: Rc<[Sample]>,
+}
+
+/// A tensor whose open sizes have all been given a size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) elements: Option<Vec<Scalar>>,
 }
 
 impl Fact {
@@ -58,9 +72,37 @@ impl Fact {
         self.elements.as_ref().is_some_and(|elements| !elements.contains(&Scalar::Unknown))
     }
 
-    /// The size in bytes; `None` if the shape or the type is unknown or it does not fit 64 bits.
+    /// Some size or element is known only in the run.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.samples.is_empty()
+    }
+
+    /// The largest shape that it can have, if that is known in full.
+    pub(crate) fn largest(&self) -> Option<Vec<u64>> {
+        self.sizes().or_else(|| Some(self.samples.first()?.sizes.clone()))
+    }
+
+    /// It may have fewer elements than in its largest shape.
+    pub(crate) fn may_be_smaller(&self) -> bool {
+        let counts = || self.samples.iter().map(|sample| count(&sample.sizes));
+        counts().any(|of| Some(of) != counts().next())
+    }
+
+    /// The tensor in one of the worlds, where nothing is open.
+    pub(crate) fn in_world(&self, world: usize) -> Self {
+        let Some(sample) = self.samples.get(world) else { return self.clone() };
+        Self {
+            dims: Some(sample.sizes.iter().copied().map(Some).collect()),
+            elements: sample.elements.clone(),
+            samples: Rc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The size in bytes, at its largest; `None` if the shape or the type is unknown or it does not
+    /// fit 64 bits.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
-        element::bytes(self.element?, count(&self.sizes()?)?)
+        element::bytes(self.element?, count(&self.largest()?)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
 };
 
 use rten_onnx::onnx::{
@@ -12,9 +12,10 @@ use rten_onnx::onnx::{
 
 use crate::import::onnx::{
     OnnxError,
-    read::fact::{Fact, MAX_RANK, Scalar, count},
+    infer::open::Findings,
+    read::fact::{Dims, Fact, MAX_RANK, Scalar, count},
 };
-use crate::import::{ImportOptions, Kernels};
+use crate::import::{ImportOptions, Kernels, Trust};
 
 /// More elements than any shape arithmetic has; larger constants are not looked into.
 const MAX_CONSTANT: u64 = 4096;
@@ -25,24 +26,36 @@ pub(crate) type Opsets = HashMap<String, i64>;
 
 /// What holds for all graphs of a model.
 pub(crate) struct Context<'a> {
-    /// The sizes given for names.
-    dims: &'a BTreeMap<String, u64>,
-    /// What the kernels of the runtime may do.
-    pub(crate) kernels: &'a Kernels,
+    options: &'a ImportOptions,
+    /// The names of sizes that the model is given from outside. All others are found in the run.
+    given_names: BTreeSet<&'a str>,
     /// The version of the standard operators.
     opset: i64,
     /// That of the operators that functions have brought along.
     opsets: &'a Opsets,
+    /// What the user must be asked.
+    pub(crate) findings: Findings,
+}
+
+/// A size as the model declares it.
+pub(crate) enum DeclaredDim<'a> {
+    Size,
+    Name(&'a str),
 }
 
 impl<'a> Context<'a> {
     /// Checks that the sizes given belong to the model.
     pub(crate) fn new(
         model: &ModelProto,
-        graph: &GraphProto,
+        graph: &'a GraphProto,
         opsets: &'a Opsets,
         options: &'a ImportOptions,
     ) -> Result<Self, OnnxError> {
+        if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
+            return Err(OnnxError::UnknownTensor { name: name.clone() });
+        }
+        let mut given_names = BTreeSet::new();
+        graph.input.iter().for_each(|value| collect_value_dims(value, &mut given_names));
         let mut names = BTreeSet::new();
         collect_dims(graph, &mut names);
         if let Some(name) = options.dims.keys().find(|name| !names.contains(name.as_str())) {
@@ -52,10 +65,11 @@ impl<'a> Context<'a> {
         let standard = |domain: &Option<String>| is_standard(domain.as_deref().unwrap_or(""));
         let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
         Ok(Self {
-            dims: &options.dims,
-            kernels: &options.kernels,
+            options,
+            given_names,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
             opsets,
+            findings: Findings::default(),
         })
     }
 
@@ -65,18 +79,29 @@ impl<'a> Context<'a> {
         brought.copied().unwrap_or(self.opset)
     }
 
-    /// Whether declared shapes may have been recorded for other sizes.
-    pub(crate) fn has_given_dims(&self) -> bool {
-        !self.dims.is_empty()
+    /// What the kernels of the runtime may do.
+    pub(crate) fn kernels(&self) -> &'a Kernels {
+        &self.options.kernels
     }
 
-    /// How to give the named sizes of a value that are still unknown: `--dim a=N --dim b=N`.
-    pub(crate) fn open_dims(&self, value: &ValueInfoProto) -> Option<String> {
-        let mut names = BTreeSet::new();
-        collect_value_dims(value, &mut names);
-        names.retain(|name| !self.dims.contains_key(*name));
-        let dims: Vec<String> = names.iter().map(|name| format!("--dim {name}=N")).collect();
-        (!dims.is_empty()).then(|| dims.join(" "))
+    /// Which counts where a declared shape and the inferred one differ.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        self.options.trust
+    }
+
+    /// The shape that the user gives a tensor.
+    pub(crate) fn shape(&self, tensor: &str) -> Option<&Dims> {
+        self.options.shapes.get(tensor)
+    }
+
+    /// The size that the user gives a name.
+    pub(crate) fn given(&self, name: &str) -> Option<u64> {
+        self.options.dims.get(name).copied()
+    }
+
+    /// The size for all that is neither known nor given.
+    pub(crate) fn default_size(&self) -> Option<u64> {
+        self.options.default_dim
     }
 
     /// What a declaration says of a tensor.
@@ -85,7 +110,9 @@ impl<'a> Context<'a> {
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
             let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
-                (Some(name), None) => self.dims.get(name).copied(),
+                // Sizes that only the run knows are given at their largest, not as they are.
+                (Some(name), None) if !self.given_names.contains(name.as_str()) => None,
+                (Some(name), None) => self.given(name).or(self.default_size()),
                 (_, Some(value)) => u64::try_from(value).ok(),
                 (None, None) => None,
             });
@@ -94,6 +121,30 @@ impl<'a> Context<'a> {
         let element = tensor.and_then(|tensor| tensor.elem_type).filter(|of| of.0 != 0);
         Fact { element, dims, ..Fact::default() }
     }
+}
+
+/// A size as the model declares it, unless it leaves it open without a name.
+pub(crate) fn declared_dim(value: &ValueInfoProto, axis: usize) -> Option<DeclaredDim<'_>> {
+    let dim = tensor_type(value)?.shape.as_ref()?.dim.get(axis)?;
+    match (dim.dim_param.as_deref(), dim.dim_value) {
+        (_, Some(_)) => Some(DeclaredDim::Size),
+        (Some(name), None) if !name.is_empty() => Some(DeclaredDim::Name(name)),
+        _ => None,
+    }
+}
+
+pub(crate) fn declared_rank(value: &ValueInfoProto) -> Option<usize> {
+    Some(tensor_type(value)?.shape.as_ref()?.dim.len()).filter(|&rank| rank <= MAX_RANK)
+}
+
+/// Whether a tensor of this name is an input of the graph, or made in it or in a sub-graph.
+fn has_tensor(graph: &GraphProto, name: &str) -> bool {
+    let mut nodes = graph.node.iter().map(Node);
+    graph.input.iter().any(|value| value.name.as_deref() == Some(name))
+        || nodes.any(|node| {
+            node.outputs().any(|(_, output)| output == name)
+                || node.bodies().any(|body| has_tensor(body, name))
+        })
 }
 
 /// Why a declared value has no size in bytes, if it has none.
@@ -252,6 +303,7 @@ pub(crate) fn stored(tensor: &TensorProto) -> Fact {
         dims: sizes.map(|sizes| sizes.into_iter().map(Some).collect()),
         elements,
         constant: true,
+        ..Fact::default()
     }
 }
 

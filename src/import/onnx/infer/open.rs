@@ -1,0 +1,449 @@
+//! Sizes that are known only in the run.
+//!
+//! A model finds them while it runs: the boxes that it keeps, the elements that are not 0. What is
+//! planned for is the most that each can be. To follow them through the graph, each operator is
+//! asked in several [`WORLDS`]: in the first all open sizes are at their largest, in the others
+//! they are smaller, each by itself, and the rules compute with numbers, as always. So what is
+//! equal stays equal, and what is larger in any world than in the first shows itself: its most is
+//! not known, and the user is asked for it.
+
+use std::{cell::RefCell, rc::Rc};
+
+use rten_onnx::onnx::{DataType, ValueInfoProto};
+
+use crate::import::{
+    Trust,
+    onnx::{
+        OnnxError,
+        error::OpenSize,
+        ops::op::Reason,
+        read::{
+            fact::{Dims, Fact, Sample, count, written},
+            model::{self, Context, DeclaredDim},
+        },
+    },
+};
+
+/// The guesses of all open sizes: all at their largest, all 0, all 1, every other one at its
+/// largest, the others so, and sizes between.
+pub(crate) const WORLDS: usize = 9;
+
+/// What an open size counts as, to go on and find the others, when nothing is known of it.
+const PLACEHOLDER: u64 = 64;
+
+/// How often bodies may be planned again, because a state grew, in one model.
+const RETRIES: u32 = 256;
+
+/// What turns up while a model is read, for the end.
+#[derive(Default)]
+pub(crate) struct Findings {
+    /// By tensor and axis, in the order found.
+    open: RefCell<Vec<OpenSize>>,
+    differing: RefCell<Vec<Differing>>,
+    retries: RefCell<u32>,
+}
+
+struct Differing {
+    tensor: String,
+    maker: String,
+    declared: String,
+    inferred: String,
+}
+
+impl Findings {
+    /// Whether a body may be planned once more.
+    pub(crate) fn retry(&self) -> bool {
+        let mut retries = self.retries.borrow_mut();
+        *retries += 1;
+        *retries <= RETRIES
+    }
+
+    /// Whether something must be asked of the user.
+    pub(crate) fn asks(&self) -> bool {
+        !self.open.borrow().is_empty()
+    }
+
+    pub(crate) fn ask(&self, size: OpenSize) {
+        let mut open = self.open.borrow_mut();
+        let same = |known: &OpenSize| match (&known.dim, &size.dim) {
+            (Some(known), Some(name)) => known == name,
+            _ => known.tensor == size.tensor && known.axis == size.axis,
+        };
+        if !open.iter().any(same) {
+            open.push(size);
+        }
+    }
+
+    fn differs(&self, found: Differing) {
+        let mut differing = self.differing.borrow_mut();
+        if !differing.iter().any(|known| known.tensor == found.tensor) {
+            differing.push(found);
+        }
+    }
+
+    /// What must be said before anything can be planned.
+    ///
+    /// # Errors
+    ///
+    /// If the user must give sizes, or say what to trust.
+    pub(crate) fn check(&self) -> Result<(), OnnxError> {
+        let open = self.open.borrow();
+        if !open.is_empty() {
+            return Err(OnnxError::OpenSizes { open: open.clone() });
+        }
+        let differing = self.differing.borrow();
+        let Some(first) = differing.first() else { return Ok(()) };
+        Err(OnnxError::Differs {
+            tensor: first.tensor.clone(),
+            maker: first.maker.clone(),
+            declared: first.declared.clone(),
+            inferred: first.inferred.clone(),
+            others: differing.len() - 1,
+        })
+    }
+}
+
+/// What a rule says of an output in one world.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) dims: Option<Dims>,
+    /// For sizes that only the run knows.
+    pub(crate) at_most: Option<Dims>,
+}
+
+impl Answer {
+    /// What the sizes are in the first world, or at most.
+    fn most(&self) -> Option<Dims> {
+        let (Some(dims), Some(at_most)) = (&self.dims, &self.at_most) else {
+            return self.dims.clone().or_else(|| self.at_most.clone());
+        };
+        if dims.len() != at_most.len() {
+            return Some(dims.clone());
+        }
+        Some(dims.iter().zip(at_most).map(|(size, most)| size.or(*most)).collect())
+    }
+}
+
+/// What the samples of a tensor say.
+pub(crate) fn answers(fact: &Fact) -> Vec<Answer> {
+    let dims = |sample: &Sample| Some(sample.sizes.iter().copied().map(Some).collect());
+    fact.samples.iter().map(|sample| Answer { dims: dims(sample), at_most: None }).collect()
+}
+
+/// An output whose shape is to be settled.
+pub(crate) struct Unsettled<'a> {
+    pub(crate) name: &'a str,
+    /// Who makes it, as messages say it: `made by operator 'conv1' (Conv)`.
+    pub(crate) maker: String,
+    pub(crate) declared: Option<&'a ValueInfoProto>,
+    /// Why something is unknown.
+    pub(crate) reason: Reason,
+}
+
+impl Unsettled<'_> {
+    /// Takes declared sizes where inference finds none, if they can be, and compares the others.
+    /// `branches` are shapes that it certainly may have.
+    pub(crate) fn reconcile(
+        &self,
+        fact: &mut Fact,
+        answers: &[Answer],
+        branches: Option<&Vec<Dims>>,
+        context: &Context,
+    ) {
+        let Some(declared) = self.declared.and_then(|value| context.declared(value).dims) else {
+            return;
+        };
+        let trust = context.trust();
+        let contradicted = contradiction(&declared, fact, answers, branches);
+        match (contradicted, trust) {
+            (Some(inferred), None) => self.contradict(&declared, inferred, context),
+            (Some(_), Some(Trust::Inference)) => {}
+            (Some(_), Some(Trust::Declared)) => {
+                fact.declared = true;
+                fact.samples = Rc::default();
+                let inferred = fact.dims.take().filter(|dims| dims.len() == declared.len());
+                let merged = (0..).zip(&declared).map(|(axis, declared)| {
+                    declared.or_else(|| inferred.as_ref().and_then(|dims| dims[axis]))
+                });
+                fact.dims = Some(merged.collect());
+            }
+            (None, _) => {
+                let Some(inferred) = &fact.dims else {
+                    fact.declared = declared.iter().any(Option::is_some);
+                    fact.dims = Some(declared);
+                    return;
+                };
+                let both = || inferred.iter().zip(&declared);
+                let alone = both().any(|(known, declared)| known.is_none() && declared.is_some());
+                if alone {
+                    fact.dims = Some(both().map(|(known, declared)| known.or(*declared)).collect());
+                    fact.declared = true;
+                    fact.samples = Rc::default();
+                }
+            }
+        }
+    }
+
+    /// Notes that the model declares another shape than it has.
+    pub(crate) fn contradict(&self, declared: &Dims, inferred: String, context: &Context) {
+        context.findings.differs(Differing {
+            tensor: self.name.to_owned(),
+            maker: self.maker.clone(),
+            declared: written(declared),
+            inferred,
+        });
+    }
+
+    /// Gives the tensor a shape in each world. `answers` is empty where inference has nothing to
+    /// say.
+    ///
+    /// # Errors
+    ///
+    /// If the user gives a shape that it cannot have.
+    pub(crate) fn settle(
+        &self,
+        fact: &mut Fact,
+        answers: &[Answer],
+        context: &Context,
+    ) -> Result<(), OnnxError> {
+        let given = context.shape(self.name);
+        let first = answers.first().and_then(Answer::most);
+        let rank = fact.dims.as_ref().or(first.as_ref()).map(Vec::len);
+        let rank = rank.or_else(|| self.declared.and_then(model::declared_rank));
+        let rank = rank.or_else(|| given.map(Vec::len));
+        let differs =
+            |answer: &Answer| answer.dims.as_ref().is_some_and(|dims| Some(dims.len()) != rank);
+        let Some(rank) = rank.filter(|_| !answers.iter().any(differs)) else {
+            self.ask(None, context, None, &self.reason);
+            return Ok(());
+        };
+        self.check_given(given, rank, fact.dims.as_ref())?;
+        let mut sizes = vec![vec![0; rank]; WORLDS];
+        for axis in 0..rank {
+            let known = fact.dims.as_ref().and_then(|dims| dims[axis]);
+            let asked = given.and_then(|given| *given.get(axis)?);
+            let column = match known {
+                Some(size) => vec![size; WORLDS],
+                None => self.open_size(axis, asked, answers, context, fact),
+            };
+            for (sizes, size) in sizes.iter_mut().zip(column) {
+                sizes[axis] = size;
+            }
+        }
+        let most = count(&sizes[0]);
+        let grows = |sizes: &Vec<u64>| most.is_some() && count(sizes) > most;
+        if given.is_none() && sizes.iter().any(grows) && !context.findings.asks() {
+            let why = "it grows where a size that only the run knows is not at its largest";
+            let shape = fact.dims.clone().unwrap_or_else(|| vec![None; rank]);
+            self.ask(None, context, Some(&shape), why);
+        }
+        fact.samples = sizes.into_iter().map(|sizes| Sample { sizes, elements: None }).collect();
+        Ok(())
+    }
+
+    /// A shape that the user gives must not contradict what is known.
+    fn check_given(
+        &self,
+        given: Option<&Dims>,
+        rank: usize,
+        known: Option<&Dims>,
+    ) -> Result<(), OnnxError> {
+        let Some(given) = given else { return Ok(()) };
+        let nothing = vec![None; rank];
+        let known = known.unwrap_or(&nothing);
+        let wrong = |(given, known): (&Option<u64>, &Option<u64>)| {
+            given.zip(*known).is_some_and(|(given, known)| given != known)
+        };
+        if given.len() == rank && !given.iter().zip(known).any(wrong) {
+            return Ok(());
+        }
+        Err(OnnxError::GivenShape {
+            tensor: self.name.to_owned(),
+            given: written(given),
+            known: written(known),
+        })
+    }
+
+    /// An open size in each world.
+    fn open_size(
+        &self,
+        axis: usize,
+        asked: Option<u64>,
+        answers: &[Answer],
+        context: &Context,
+        fact: &Fact,
+    ) -> Vec<u64> {
+        let at = |dims: &Option<Dims>| dims.as_ref().and_then(|dims| *dims.get(axis)?);
+        let found: Vec<Option<u64>> = answers.iter().map(|answer| at(&answer.dims)).collect();
+        let declared = self.declared.and_then(|value| model::declared_dim(value, axis));
+        let (name, named) = match declared {
+            Some(DeclaredDim::Name(name)) => (Some(name), context.given(name)),
+            _ => (None, None),
+        };
+        let given = asked.or(named);
+        if let Some(Some(most)) = found.first() {
+            // In a world that the rules cannot make sense of, the size may be the largest.
+            let sizes = found.iter().map(|size| size.unwrap_or(*most));
+            let Some(given) = given else { return sizes.collect() };
+            let mut sizes: Vec<u64> = sizes.map(|size| size.min(given)).collect();
+            if found.iter().any(|size| *size > Some(*most)) {
+                sizes[0] = given;
+            }
+            return sizes;
+        }
+        let symbol = match name {
+            Some(name) => symbol(name, usize::MAX),
+            None => symbol(self.name, axis),
+        };
+        let limits: Vec<Option<u64>> = answers.iter().map(|answer| at(&answer.at_most)).collect();
+        let first = limits.first().copied().flatten();
+        let otherwise = match (first, given.or_else(|| context.default_size())) {
+            (_, Some(given)) => given,
+            (Some(limit), None) => limit,
+            (None, None) => {
+                self.ask(Some((axis, name)), context, fact.dims.as_ref(), &self.reason);
+                PLACEHOLDER
+            }
+        };
+        let given = given.is_some() || first.is_none();
+        (0..WORLDS)
+            .map(|world| {
+                let limit = limits.get(world).copied().flatten().or(first);
+                let most = match limit {
+                    Some(limit) if given => limit.min(otherwise),
+                    Some(limit) => limit,
+                    None => otherwise,
+                };
+                guess(symbol, world, most)
+            })
+            .collect()
+    }
+
+    fn ask(
+        &self,
+        axis: Option<(usize, Option<&str>)>,
+        context: &Context,
+        dims: Option<&Dims>,
+        reason: &str,
+    ) {
+        context.findings.ask(OpenSize {
+            tensor: self.name.to_owned(),
+            maker: self.maker.clone(),
+            axis: axis.map(|(axis, _)| axis),
+            dim: axis.and_then(|(_, name)| name.map(str::to_owned)),
+            shape: dims.cloned(),
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// The inferred shape, if the declared one cannot be right beside it.
+fn contradiction(
+    declared: &Dims,
+    fact: &Fact,
+    answers: &[Answer],
+    branches: Option<&Vec<Dims>>,
+) -> Option<String> {
+    let differ = |shape: &&Dims| {
+        let axis = |(a, b): (&Option<u64>, &Option<u64>)| a.zip(*b).is_some_and(|(a, b)| a != b);
+        shape.len() != declared.len() || shape.iter().zip(declared).any(axis)
+    };
+    let certain = fact.dims.iter().chain(branches.into_iter().flatten());
+    if let Some(shape) = certain.clone().find(differ) {
+        return Some(written(shape));
+    }
+    let most = answers.first().and_then(Answer::most)?;
+    let exceeds =
+        |(most, declared): (&Option<u64>, &Option<u64>)| most.is_some() && declared > most;
+    let larger = most.len() != declared.len() || most.iter().zip(declared).any(exceeds);
+    larger.then(|| format!("at most {}", written(&most)))
+}
+
+/// What messages call the maker of a graph input.
+pub(crate) const INPUT: &str = "an input of the graph";
+
+/// What is known of a graph input: what the user gives, else what the model declares.
+///
+/// # Errors
+///
+/// If the user gives a shape with another number of dimensions.
+pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, OnnxError> {
+    let name = value.name.as_deref().unwrap_or("");
+    let mut fact = context.declared(value);
+    let unsettled = Unsettled {
+        name,
+        maker: INPUT.to_owned(),
+        declared: Some(value),
+        reason: "the model leaves it open".to_owned(),
+    };
+    if let Some(given) = context.shape(name) {
+        let declared = fact.dims.unwrap_or_else(|| given.clone());
+        if declared.len() != given.len() {
+            return Err(OnnxError::GivenShape {
+                tensor: name.to_owned(),
+                given: written(given),
+                known: model::display_declared(value),
+            });
+        }
+        let merged = given.iter().zip(&declared).map(|(given, declared)| given.or(*declared));
+        fact.dims = Some(merged.collect());
+    }
+    if let (Some(dims), Some(default)) = (&mut fact.dims, context.default_size()) {
+        for dim in dims {
+            *dim = dim.or(Some(default));
+        }
+    }
+    let text = fact.element == Some(DataType::STRING);
+    if fact.sizes().is_none() && !text && model::not_a_tensor(value).is_none() {
+        unsettled.settle(&mut fact, &[], context)?;
+    }
+    Ok(fact)
+}
+
+/// Asks the user for a shape that cannot be left open.
+pub(crate) fn ask_for_shape(name: &str, maker: &str, fact: &Fact, reason: &str, context: &Context) {
+    let reason = reason.to_owned();
+    let unsettled = Unsettled { name, maker: maker.to_owned(), declared: None, reason };
+    unsettled.ask(None, context, fact.dims.as_ref(), &unsettled.reason);
+}
+
+/// A number for a size: the same for the same name.
+pub(crate) fn symbol(name: &str, axis: usize) -> u64 {
+    // FNV-1a.
+    let bytes = name.bytes().chain(axis.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// A size of at most `most` for a world.
+pub(crate) fn guess(symbol: u64, world: usize, most: u64) -> u64 {
+    let even = (symbol >> 32).is_multiple_of(2);
+    match world {
+        0 => most,
+        1 => 0,
+        2 => most.min(1),
+        3 => {
+            if even {
+                most
+            } else {
+                0
+            }
+        }
+        4 => {
+            if even {
+                0
+            } else {
+                most
+            }
+        }
+        _ => {
+            // SplitMix64.
+            let mut mixed = symbol.wrapping_add((world as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let share = u128::from(mixed ^ (mixed >> 31));
+            u64::try_from((u128::from(most) * share) >> 64).unwrap_or(most)
+        }
+    }
+}
