@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 use common::shared_path;
 use memplan::{
     Input, Plan, PlanError, Planner, Strategy, TensorPlace,
-    import::{Format, ImportOptions, read_input},
+    import::{Format, ImportOptions, InPlace, Kernels, read_input},
     networks,
     planner::search::Limits,
 };
@@ -73,7 +73,10 @@ fn inputs() -> Vec<(String, Input)> {
                 continue;
             };
             let bytes = fs::read(&file).unwrap();
-            inputs.push((name, read_input(&bytes, format, &ImportOptions::default()).unwrap()));
+            // The table is about planners, not about what kernels may do.
+            let kernels = Kernels::new(InPlace::Elementwise);
+            let options = ImportOptions::default().kernels(kernels);
+            inputs.push((name, read_input(&bytes, format, &options).unwrap()));
         }
     }
     inputs
