@@ -21,6 +21,7 @@ const MOVES: &str = "its elements change their places";
 const RESIZES: &str = "no input has the size of the output";
 const MAKES: &str = "it computes the output from no tensor";
 const SPARSE: &str = "it writes some elements, and kernels copy the others first";
+const VIEW: &str = "it is a view";
 const TEXT: &str = "strings stay outside the pool";
 const SEQUENCE: &str = "a sequence";
 const LEAVES_OUT: &str = "kernels may leave the element itself out of its sum or product";
@@ -231,10 +232,16 @@ pub(super) const TABLE: &[Row] = &[
         .fold(Fold::Elements(fold::expand))
         .view(View::SameShape)
         .never(RESIZES),
-    Row::new("Flatten", layout::flatten).fold(Fold::Elements(fold::same)).view(View::Whole),
-    Row::new("Identity", same).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Flatten", layout::flatten)
+        .fold(Fold::Elements(fold::same))
+        .view(View::Whole)
+        .never(VIEW),
+    Row::new("Identity", same).fold(Fold::Elements(fold::same)).view(View::Whole).never(VIEW),
     Row::new("Pad", symbolic::pad).never(RESIZES).also_microsoft(),
-    Row::new("Reshape", layout::reshape).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Reshape", layout::reshape)
+        .fold(Fold::Elements(fold::same))
+        .view(View::Whole)
+        .never(VIEW),
     Row::new("Resize", layout::resize),
     Row::new("ReverseSequence", same).never(MOVES),
     Row::new("Slice", layout::slice)
@@ -248,13 +255,19 @@ pub(super) const TABLE: &[Row] = &[
         .fold(Fold::Parts)
         .view(View::Runs)
         .never(RESIZES),
-    Row::new("Squeeze", layout::squeeze).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Squeeze", layout::squeeze)
+        .fold(Fold::Elements(fold::same))
+        .view(View::Whole)
+        .never(VIEW),
     Row::new("Tile", symbolic::tile).never(RESIZES),
     Row::new("Transpose", layout::transpose)
         .fold(Fold::Elements(fold::transpose))
         .view(View::KeptOrder)
         .never(MOVES),
-    Row::new("Unsqueeze", layout::unsqueeze).fold(Fold::Elements(fold::same)).view(View::Whole),
+    Row::new("Unsqueeze", layout::unsqueeze)
+        .fold(Fold::Elements(fold::same))
+        .view(View::Whole)
+        .never(VIEW),
     Row::new("Upsample", layout::resize),
     // Shapes as values, values as shapes.
     Row::sized("Constant", Size::Stored).never(MAKES),
@@ -415,7 +428,7 @@ pub(super) const TABLE: &[Row] = &[
     // Sequences, optionals and maps.
     refused("ConcatFromSequence", "a tensor joined from a sequence"),
     refused("Optional", "an optional"),
-    Row::new("OptionalGetElement", same).view(View::Whole),
+    Row::new("OptionalGetElement", same).view(View::Whole).never(VIEW),
     Row::new("OptionalHasElement", layout::scalar).types(&[BOOL]).never(MAKES),
     refused("SequenceAt", "an element of a sequence"),
     refused("SequenceConstruct", SEQUENCE),
