@@ -27,7 +27,7 @@ fn front_space(events: &[Event]) -> BTreeMap<ChunkId, Vec<ChunkId>> {
     front
 }
 
-/// Spec 5, as it stands there: small problems may recurse.
+/// The definition in the book's chapter Offsets: small problems may recurse.
 fn base(problem: &Problem, front: &BTreeMap<ChunkId, Vec<ChunkId>>, root: ChunkId) -> u64 {
     let mut base_of_root = 0;
     for member in problem.chain(root) {

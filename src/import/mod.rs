@@ -1,6 +1,5 @@
-//! Reading files: each format becomes an [`OpSequence`](crate::OpSequence) or a
-//! [`Problem`](crate::Problem). Nothing here knows of
-//! planning but one place: the body of an ONNX loop or branch is laid out, because its pool is the
+//! Reading files: each format becomes an operator sequence or a problem. Nothing here knows of
+//! planning, with one exception: the body of an ONNX loop or branch is laid out, because its pool is the
 //! workspace of the operator that holds it.
 
 #[cfg(feature = "files")]

@@ -1,5 +1,5 @@
-//! Rule d (spec 2.3): an output may be written over a part of a chunk only if no other tensor that
-//! its operator uses lies there.
+//! Rule d of lowering (the book, Lowering): an output may be written over a part of a chunk only
+//! if no other tensor that its operator uses lies there.
 //!
 //! `add(x[0:32], x[16:48])` cannot be written over `x[16:48]`: the first input would be destroyed
 //! while it is read. An input that occupies exactly the overwritten bytes does no harm, because the

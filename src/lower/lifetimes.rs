@@ -1,4 +1,4 @@
-//! The second pass: one walk over the steps gives every chunk its lifetime (spec 3).
+//! The second pass: one walk over the steps gives every chunk its lifetime (the book, Lifetimes).
 
 use crate::{
     Step,

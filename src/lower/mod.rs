@@ -1,4 +1,5 @@
-//! Lowering: from operators and tensors to chunks with lifetimes (spec 2 and 3).
+//! Lowering: from operators and tensors to chunks with lifetimes (the book, Lowering and
+//! Lifetimes).
 //!
 //! A list of passes over the [`OpSequence`]: `place` gives every tensor its place in a chunk,
 //! views sharing their input's; `lifetimes` walks the steps once, so that every view prolongs

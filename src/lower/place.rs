@@ -1,4 +1,4 @@
-//! The first pass: a place in a chunk for every tensor (spec 2.2).
+//! The first pass: a place in a chunk for every tensor (the book, Lowering).
 
 use crate::{
     Bytes, SequenceError, Step,

@@ -1,4 +1,4 @@
-//! The third pass: which write dependencies are honoured (spec 2.3).
+//! The third pass: which write dependencies are honoured (the book, Lowering).
 
 use tracing::debug;
 

@@ -2,7 +2,8 @@
 //!
 //! The bytes that are live between two steps depend on the *set* of operators that have run, and
 //! not on their order; so do the chunks that die in the next step, and with them what is
-//! overwritten (spec 2.3 asks for the last reader). The set is closed under predecessors: a
+//! overwritten (rule a of lowering asks for the last reader). The set is closed under
+//! predecessors: a
 //! *downset*. An order is a path from the empty downset to the full one, an operator at a time, and
 //! its peak is the largest of its steps:
 //!
@@ -350,7 +351,8 @@ impl Parts {
     }
 }
 
-/// The bytes of the outputs that overwrite a chunk, by rules b and c of spec 2.3.
+/// The bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
+/// Lowering).
 fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
     let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
     if single {

@@ -9,7 +9,8 @@
 //! **When.** Like pushdown it lets blocks grow, but it moves what is already laid, dead or alive,
 //! so that one growth lifts everything above.
 //!
-//! **Source.** The method of the field's patent on linked-list memory planning; spec 7.1.
+//! **Source.** The method of the field's patent on linked-list memory planning (the book, The
+//! linked list with growth).
 
 use crate::{
     Bytes, Problem,

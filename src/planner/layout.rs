@@ -51,7 +51,7 @@ impl Layout {
     }
 
     /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment
-    /// (spec 5).
+    /// (the book, Offsets and front space).
     #[must_use]
     pub fn pool_size(&self, problem: &Problem) -> Bytes {
         problem

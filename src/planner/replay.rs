@@ -1,4 +1,4 @@
-//! The replay of a run (spec 4): the order in which an allocator sees free, alloc and
+//! The replay of a run (the book, Simulation): the order in which an allocator sees free, alloc and
 //! alloc-overwrite.
 
 use crate::{

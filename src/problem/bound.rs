@@ -1,4 +1,5 @@
-//! The lower bound: the largest number of bytes alive at one step (spec 6).
+//! The lower bound: the largest number of bytes alive at one step (the book, Lower bound and
+//! verification).
 //!
 //! With an alignment `a` the offsets of roots are multiples of `a`, which wastes bytes that no
 //! plan can use. Count the cells of `a` bytes: a member at offset `o` of `s` bytes touches

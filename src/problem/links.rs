@@ -1,4 +1,4 @@
-//! The overwrite requests that are honoured (spec 2.3), and the chains that they form.
+//! The overwrite requests that are honoured (the book, Lowering), and the chains that they form.
 
 use std::fmt;
 

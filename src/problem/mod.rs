@@ -246,8 +246,8 @@ impl Problem {
     }
 
     /// All chunks of at least one byte in *chunk order*: by `begin`, then `end`, then position
-    /// (spec 4). Every planner that walks over time takes this order, so that ties are the same
-    /// everywhere.
+    /// (the book, Simulation). Every planner that walks over time takes this order, so that ties
+    /// are the same everywhere.
     #[must_use]
     pub fn chunk_order(&self) -> Vec<ChunkId> {
         let mut order: Vec<(Step, Step, ChunkId)> = self

@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use crate::{
-    planner::{Comparison, Entry, LeftOut, Outcome},
+    planner::{Comparison, Entry, Outcome},
     report::{Size, fit::WIDTH, printable},
 };
 
@@ -105,6 +105,7 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
+    use crate::planner::LeftOut;
     use serde_json::json;
     let entry = |entry: &Entry| match entry.outcome {
         Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),

@@ -320,7 +320,7 @@ fn check_views(sequence: &OpSequence) -> Result<(), SequenceError> {
 }
 
 /// Overwriters must fit in the chunks that they are written over: an input that is a view has the
-/// rest of its chunk for room (spec 2.2).
+/// rest of its chunk for room (the book, Lowering).
 fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
     // From the start of each tensor to the end of its chunk; a weight of unknown size has room for
     // everything.

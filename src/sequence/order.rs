@@ -1,4 +1,4 @@
-//! Execution order (spec 2.1): the given order where it is topological, else a stable sort.
+//! Execution order: the given order where it is topological, else a stable sort.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

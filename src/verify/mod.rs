@@ -1,5 +1,5 @@
-//! Is a plan right? Checked from the definition of a right plan alone (spec 6); nothing here calls
-//! a planner or the lowering.
+//! Is a plan right? Checked from the definition of a right plan alone (the book, Lower bound and
+//! verification); nothing here calls a planner or the lowering.
 //!
 //! A plan is right if
 //!
@@ -23,7 +23,7 @@
 //! For a sequence nothing is believed but where the tensors lie. Which chunks there are, their
 //! sizes and lifetimes, what overwrites what, the bound and the peak are counted anew from the
 //! operators, and the plan must say the same. An output may be written over an input only where
-//! that is declared, and only if no other tensor of its operator is destroyed (spec 2.3 d).
+//! that is declared, and only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
 //! [`execute_sequence`] checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.

@@ -1,6 +1,6 @@
 //! An output may be written over an input of its operator only if no other tensor that the operator
-//! uses is destroyed (spec 2.3 d): no other input shares bytes with the output, unless it has
-//! exactly those bytes, and no view that the operator puts out shares any.
+//! uses is destroyed (rule d of lowering): no other input shares bytes with the output, unless it
+//! has exactly those bytes, and no view that the operator puts out shares any.
 //!
 //! The answer comes from counting. Of some intervals, those that share bytes with `[low, high)` are
 //! all that begin below `high`, less those that end at `low` or below: two binary searches.

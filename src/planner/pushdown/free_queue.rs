@@ -1,4 +1,4 @@
-//! The free queue: the free blocks by size, smallest first (spec 4).
+//! The free queue: the free blocks by size, smallest first (the book, Simulation).
 //!
 //! A thin wrapper around `btree-slab`'s map. Only its insert, remove, first, last and address
 //! functions are used: its `range`, `retain` and `drain_filter` are wrong in the pinned version,

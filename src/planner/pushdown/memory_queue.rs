@@ -1,4 +1,4 @@
-//! The memory queue: all blocks, in address order (spec 4).
+//! The memory queue: all blocks, in address order (the book, Simulation).
 //!
 //! While the simulation runs, blocks have no addresses, only neighbours: the queue is elastic. So
 //! it is a doubly linked list inside a `slotmap`, whose keys stay valid while blocks around them

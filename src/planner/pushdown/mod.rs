@@ -11,8 +11,8 @@
 //! chains are planned with their parts. On problems where many chunks of odd sizes are alive at
 //! once it is up to a half above the lower bound.
 //!
-//! **Source.** `MegEngine`'s static memory allocator, `PUSHDOWN` (2020); spec 4 and 5. The offsets
-//! equal the original's, ties included.
+//! **Source.** `MegEngine`'s static memory allocator, `PUSHDOWN` (2020); the chapters Simulation
+//! and Offsets of the book. The offsets equal the original's, ties included.
 
 mod action;
 mod events;

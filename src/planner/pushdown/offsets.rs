@@ -1,4 +1,5 @@
-//! Offsets (spec 5): every chain sinks until it rests on its front space.
+//! Offsets (the book, Offsets and front space): every chain sinks until it rests on its front
+//! space.
 //!
 //! `base(root)` is the least aligned offset at which every member `m` of the chain, at offset
 //! `o(m)` from the root, lies above the ends of all chunks in its front space. By nature this is a

@@ -1,5 +1,5 @@
-//! The simulation (spec 4): free, alloc and alloc-overwrite on the memory queue and the free
-//! queue. Its result is the front space: which chunk came to lie directly below which.
+//! The simulation (the book, Simulation): free, alloc and alloc-overwrite on the memory queue and
+//! the free queue. Its result is the front space: which chunk came to lie directly below which.
 
 use tracing::trace;
 

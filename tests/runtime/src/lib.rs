@@ -54,7 +54,8 @@ pub fn model(name: &str) -> Option<Vec<u8>> {
         assert!(!required, "{} lacks {name}.onnx, but MEMPLAN_SHARED=required", folder.display());
         SKIPPED.call_once(|| {
             // The test harness captures `eprintln!`, but not this.
-            let _ = writeln!(io::stderr(), "SKIPPED: models of ../shared, which is not there ({name})");
+            let _ =
+                writeln!(io::stderr(), "SKIPPED: models of ../shared, which is not there ({name})");
         });
     }
     model
