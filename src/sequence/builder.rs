@@ -81,7 +81,8 @@ impl SequenceBuilder {
         self.check_outputs()?;
         let names = Names::collect(self)?;
         let after = after::resolve(&self.operators)?;
-        let Some(order) = order::execution_order(&self.operators, &names, &after)? else {
+        let producer = |name: &str| names.producer(name);
+        let Some(order) = order::execution_order(&self.operators, &producer, &after)? else {
             return self.resolve(names, after);
         };
         let sorted = Self {
@@ -114,7 +115,7 @@ impl SequenceBuilder {
 }
 
 /// All tensors of a sequence by name.
-pub(super) struct Names {
+struct Names {
     ids: HashMap<Box<str>, TensorId>,
     /// Inputs, weights of known size, outputs in operator order, then other weights in the order
     /// of their first use; so a sequence gets the same ids when it is written and read again.
@@ -160,7 +161,7 @@ impl Names {
     }
 
     /// The operator that produces a tensor, by its place in the list given.
-    pub(super) fn producer(&self, name: &str) -> Option<usize> {
+    fn producer(&self, name: &str) -> Option<usize> {
         match self.tensors[self.ids.get(name)?.index()].origin {
             Origin::Output { step, .. } => Some(step),
             Origin::Input | Origin::Weight => None,

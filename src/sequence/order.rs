@@ -4,16 +4,16 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use tracing::warn;
 
-use crate::sequence::{Operator, SequenceError, builder::Names};
+use crate::sequence::{Operator, SequenceError};
 
 /// The order in which to run the operators, by their places in the list; `None` if the list is in
-/// execution order already.
+/// execution order already. `producer` finds the operator that makes a tensor.
 pub(super) fn execution_order(
     operators: &[Operator],
-    names: &Names,
+    producer: &dyn Fn(&str) -> Option<usize>,
     after: &[Vec<usize>],
 ) -> Result<Option<Vec<usize>>, SequenceError> {
-    let graph = Graph { operators, names, after };
+    let graph = Graph { operators, producer, after };
     if graph.is_topological() {
         return Ok(None);
     }
@@ -24,7 +24,7 @@ pub(super) fn execution_order(
 
 struct Graph<'a> {
     operators: &'a [Operator],
-    names: &'a Names,
+    producer: &'a dyn Fn(&str) -> Option<usize>,
     after: &'a [Vec<usize>],
 }
 
@@ -46,7 +46,7 @@ impl Graph<'_> {
     /// The producers of an operator's inputs.
     fn producers(&self, operator: usize) -> impl Iterator<Item = usize> + '_ {
         let producers =
-            self.operators[operator].inputs.iter().filter_map(|name| self.names.producer(name));
+            self.operators[operator].inputs.iter().filter_map(|name| (self.producer)(name));
         producers.chain(self.after[operator].iter().copied())
     }
 

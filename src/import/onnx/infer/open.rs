@@ -7,7 +7,7 @@
 //! equal stays equal, and what is larger in any world than in the first shows itself: its most is
 //! not known, and the user is asked for it.
 
-use std::{cell::RefCell, rc::Rc};
+use std::rc::Rc;
 
 use rten_onnx::onnx::{DataType, ValueInfoProto};
 
@@ -19,6 +19,7 @@ use crate::import::{
         ops::op::Reason,
         read::{
             fact::{Dims, Fact, Sample, count, written},
+            findings::Differing,
             model::{self, Context, DeclaredDim},
         },
     },
@@ -30,78 +31,6 @@ pub(crate) const WORLDS: usize = 9;
 
 /// What an open size counts as, to go on and find the others, when nothing is known of it.
 const PLACEHOLDER: u64 = 64;
-
-/// How often bodies may be planned again, because a state grew, in one model.
-const RETRIES: u32 = 256;
-
-/// What turns up while a model is read, for the end.
-#[derive(Default)]
-pub(crate) struct Findings {
-    /// By tensor and axis, in the order found.
-    open: RefCell<Vec<OpenSize>>,
-    differing: RefCell<Vec<Differing>>,
-    retries: RefCell<u32>,
-}
-
-struct Differing {
-    tensor: String,
-    maker: String,
-    declared: String,
-    inferred: String,
-}
-
-impl Findings {
-    /// Whether a body may be planned once more.
-    pub(crate) fn retry(&self) -> bool {
-        let mut retries = self.retries.borrow_mut();
-        *retries += 1;
-        *retries <= RETRIES
-    }
-
-    /// Whether something must be asked of the user.
-    pub(crate) fn asks(&self) -> bool {
-        !self.open.borrow().is_empty()
-    }
-
-    pub(crate) fn ask(&self, size: OpenSize) {
-        let mut open = self.open.borrow_mut();
-        let same = |known: &OpenSize| match (&known.dim, &size.dim) {
-            (Some(known), Some(name)) => known == name,
-            _ => known.tensor == size.tensor && known.axis == size.axis,
-        };
-        if !open.iter().any(same) {
-            open.push(size);
-        }
-    }
-
-    fn differs(&self, found: Differing) {
-        let mut differing = self.differing.borrow_mut();
-        if !differing.iter().any(|known| known.tensor == found.tensor) {
-            differing.push(found);
-        }
-    }
-
-    /// What must be said before anything can be planned.
-    ///
-    /// # Errors
-    ///
-    /// If the user must give sizes, or say what to trust.
-    pub(crate) fn check(&self) -> Result<(), OnnxError> {
-        let open = self.open.borrow();
-        if !open.is_empty() {
-            return Err(OnnxError::OpenSizes { open: open.clone() });
-        }
-        let differing = self.differing.borrow();
-        let Some(first) = differing.first() else { return Ok(()) };
-        Err(OnnxError::Differs {
-            tensor: first.tensor.clone(),
-            maker: first.maker.clone(),
-            declared: first.declared.clone(),
-            inferred: first.inferred.clone(),
-            others: differing.len() - 1,
-        })
-    }
-}
 
 /// What a rule says of an output in one world.
 #[derive(Clone, Debug, Default)]

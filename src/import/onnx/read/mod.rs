@@ -2,6 +2,7 @@
 
 pub(super) mod element;
 pub(super) mod fact;
+pub(super) mod findings;
 pub(super) mod functions;
 pub(super) mod model;
 pub(super) mod scope;

@@ -12,8 +12,10 @@ use rten_onnx::onnx::{
 
 use crate::import::onnx::{
     OnnxError,
-    infer::open::Findings,
-    read::fact::{Dims, Fact, MAX_RANK, Scalar, count},
+    read::{
+        fact::{Dims, Fact, MAX_RANK, Scalar, count},
+        findings::Findings,
+    },
 };
 use crate::import::{ImportOptions, Kernels, Trust};
 
