@@ -3,8 +3,7 @@
 use std::fs;
 
 use memplan::{
-    Input,
-    OpSequence, Plan, Planner, Problem, Strategy,
+    Input, OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
     networks,
