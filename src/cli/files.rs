@@ -40,7 +40,7 @@ fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     })
 }
 
-/// Whether an input is an ONNX model, as its name or `--format` says.
+/// Returns whether the name of an input, or `--format`, says that it is an ONNX model.
 pub(crate) fn is_onnx(path: &Path, args: &InputArgs) -> bool {
     format(path, args.format.map(Format::from)).is_ok_and(|format| format == Format::Onnx)
 }
@@ -165,7 +165,7 @@ pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<import::onnx::Surv
         .map_err(|error| unreadable(path)(error.into()))
 }
 
-/// What the reader of a model must be told.
+/// The options for reading a model.
 fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
     Ok(options.kernels(kernels(args)?))
@@ -188,7 +188,7 @@ pub(crate) fn declared_already(switch: &str) -> String {
     )
 }
 
-/// What the kernels may do, by the profile and the file given.
+/// The rights of the kernels, from the given profile and file.
 fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     let kernels = Kernels::new(args.profile().unwrap_or_default());
     let Some(path) = &args.kernels else { return Ok(kernels) };

@@ -1,4 +1,4 @@
-//! What is read and written: outputs that are inputs, files that are too large, temporary files, and
+//! Inputs and outputs: outputs that are inputs, files that are too large, temporary files, and
 //! how much is said about it.
 
 use std::{fs, process::Stdio, time::Duration};

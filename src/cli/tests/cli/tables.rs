@@ -1,5 +1,5 @@
-//! What commands print: at most 80 columns wide, every offset where it is asked for, and all that there
-//! is where a part fails.
+//! Printed tables: at most 80 columns wide, every offset on request, and every part that succeeds when
+//! another fails.
 
 use std::fs;
 
