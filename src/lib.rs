@@ -35,7 +35,7 @@
 //! **Costs.** [`Strategy::Pushdown`] takes O(n log n) time and O(n) memory for n chunks: about
 //! 10 µs for a network of a hundred chunks, a second for a million. [`Strategy::Best`], the default,
 //! adds a search where no fast planner meets the lower bound; its effort is counted in nodes
-//! ([`planner::search::Limits`]), so that the same input gives the same plan everywhere.
+//! ([`Limits`]), so that the same input gives the same plan everywhere.
 //!
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
 //! 2^32 - 1 chunks, whose sizes, with an alignment more, add up to less than 2^64 bytes.
@@ -45,6 +45,7 @@ mod file;
 #[cfg(any(feature = "files", feature = "onnx"))]
 pub mod import;
 mod input;
+mod limits;
 pub mod lower;
 pub mod networks;
 pub mod order;
@@ -56,6 +57,7 @@ pub mod sequence;
 pub mod verify;
 
 pub use input::{Input, InputRef};
+pub use limits::{Limits, Observer, Progress};
 pub use plan::{
     InputMemory, Location, OutputMemory, Placement, PlacementError, Plan, PlannedChunk,
     PlannedTensor, StepMemory, TensorPlace,

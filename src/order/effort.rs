@@ -2,10 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
-use crate::{
-    Bytes,
-    planner::search::{Limits, Observer, Progress},
-};
+use crate::{Bytes, Limits, Observer, Progress};
 
 /// Looks at operators and edges that count as one node: a node is about a microsecond.
 const LOOKS: u64 = 48;

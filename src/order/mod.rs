@@ -36,9 +36,8 @@ mod trees;
 mod windows;
 
 use crate::{
-    Bytes, OpSequence, ProblemError, SequenceError,
+    Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
     lower::{LoweringOptions, chunk_graph, lower},
-    planner::search::{Limits, Observer},
 };
 use effort::Effort;
 use model::{Model, Placing};

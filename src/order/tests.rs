@@ -16,9 +16,8 @@ use super::{
     trees, windows,
 };
 use crate::{
-    Bytes, OpSequence, Operator, Output,
+    Bytes, Limits, Observer, OpSequence, Operator, Output,
     lower::{LoweringOptions, chunk_graph},
-    planner::search::{Limits, Observer},
 };
 
 /// A graph with everything in it: shared readers, requests to overwrite, several outputs that want

@@ -1,9 +1,8 @@
 //! A plan in a better order of the operators.
 
 use crate::{
-    Bytes, OpSequence, Plan, PlanError, Planner,
+    Bytes, Limits, OpSequence, Plan, PlanError, Planner,
     order::{ReorderError, ReorderOptions, Reordered, reorder},
-    planner::search::Limits,
 };
 
 /// A plan, and the order that it is for.

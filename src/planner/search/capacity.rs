@@ -8,10 +8,9 @@ use super::{
     },
     greedy::Greedy,
     improve::{self, LARGE},
-    limits::{Limits, Observer},
     state::instance::Instance,
 };
-use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
+use crate::{Bytes, Limits, Observer, Problem, planner::Layout, problem::ChunkId};
 
 /// The answer of [`fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]

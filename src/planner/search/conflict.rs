@@ -5,10 +5,9 @@ use super::{
     control::monitor::Monitor,
     greedy::Greedy,
     improve::{CROWDS, LARGE},
-    limits::{Limits, Observer},
 };
 use crate::{
-    Bytes, Problem, Step,
+    Bytes, Limits, Observer, Problem, Step,
     problem::{ChunkId, Segment},
 };
 

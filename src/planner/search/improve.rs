@@ -7,12 +7,11 @@ use super::{
         threads::{self, Board, Standing},
     },
     greedy::Greedy,
-    limits::Limits,
     solution::Solution,
     state::instance::Instance,
 };
 use crate::{
-    Bytes, Problem,
+    Bytes, Limits, Problem,
     planner::{free_list, pushdown},
     problem::ChunkId,
 };

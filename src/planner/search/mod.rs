@@ -9,7 +9,7 @@
 //!
 //! | room | idea |
 //! | --- | --- |
-//! | `limits`, `solution` | what a caller sets and gets |
+//! | `solution` | what a caller gets |
 //! | `capacity`, `conflict` | does it fit, and if not, which chains do not fit together? |
 //! | `improve` | better packings of the whole problem or of its crowded core |
 //! | `greedy` | first packings |
@@ -28,19 +28,18 @@ mod disjunctive;
 mod effort;
 mod greedy;
 mod improve;
-mod limits;
 mod reasoning;
 #[cfg(test)]
 mod samples;
 mod solution;
 mod state;
 
+pub use crate::{Limits, Observer, Progress};
 use crate::{Problem, planner::Layout};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
 use control::monitor::Monitor;
 use greedy::Greedy;
-pub use limits::{Limits, Observer, Progress};
 pub use solution::Solution;
 
 /// Searches for the smallest pool within limits; [`optimize`] reports more.

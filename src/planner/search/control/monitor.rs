@@ -2,10 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
-use crate::{
-    Bytes,
-    planner::search::limits::{Limits, Observer, Progress},
-};
+use crate::{Bytes, Limits, Observer, Progress};
 
 pub struct Monitor<'a> {
     until: Option<Instant>,

@@ -1,4 +1,5 @@
-//! What a caller sets for a search and what it reports: limits, hooks, progress.
+//! What a caller sets for a search and what it reports: limits, hooks, progress. Planners and
+//! [`order`](crate::order) share them.
 
 use std::{fmt, sync::atomic::AtomicBool, time::Duration};
 
@@ -53,9 +54,9 @@ impl Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// No pool is smaller, in bytes.
+    /// No pool is smaller, in bytes; where an order is looked for, no peak.
     pub lower_bound: Bytes,
-    /// The best pool so far, in bytes.
+    /// The best pool or peak so far, in bytes.
     pub best: Bytes,
     /// Nodes so far, of all threads.
     pub nodes: u64,
