@@ -1,15 +1,15 @@
-//! Best: the smallest pool among the planners that cost little.
+//! Best: the smallest pool of all planners that are cheap.
 //!
 //! **Idea.** No simple planner wins everywhere, and each takes milliseconds. Run them in a fixed
-//! order, keep the smallest pool, the first of equals, and stop when one meets the lower bound,
-//! since none can be smaller. If none does, the search for the optimum goes on from the best.
+//! order, keep the first of the smallest pools, and stop when one meets the lower bound, since no
+//! pool can be smaller. If none meets it, the search for the optimum starts from the best one.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! are left out if more than 10^7 pairs of chains conflict, a tenth of a second for each; the
-//! number of pairs is known beforehand, so that no clock decides. The free list is left out beyond
-//! 100 000 chains, the search beyond 200 000, where they may take many seconds.
+//! take a tenth of a second each for 10^7 pairs of conflicting chains and are left out beyond that;
+//! the pairs are counted beforehand, so the choice does not depend on a clock. The free list is
+//! left out beyond 100 000 chains and the search beyond 200 000, where they may take many seconds.
 //!
-//! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] says who won.
+//! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Who is tried, in this order.
+/// The strategies to try, in this order.
 pub const CANDIDATES: &[Strategy] = &[
     Strategy::Pushdown,
     Strategy::TfliteOffsetsBySize,
@@ -36,14 +36,14 @@ pub const CANDIDATES: &[Strategy] = &[
     Strategy::TfliteEquality,
 ];
 
-/// The most conflicting pairs over which candidates walk.
+/// The number of conflicting pairs above which no candidate walks over them.
 const MOST_CONFLICTS: u64 = 10_000_000;
 
-/// The most chains of a problem that is searched.
+/// The number of chains above which a problem is not searched.
 const MOST_SEARCHED: usize = 200_000;
 
-/// Plans with every candidate until the lower bound is met, then searches within limits. The time
-/// that the candidates take counts.
+/// Plans with every candidate until one meets the lower bound, then searches within the limits. The
+/// time that the candidates take counts towards the limit.
 ///
 /// # Errors
 ///
@@ -84,18 +84,18 @@ pub fn layout(
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
 }
 
-/// Whether a problem is small enough to be searched.
+/// Returns whether a problem is small enough to be searched.
 pub(super) fn is_searched(problem: &Problem) -> bool {
     problem.roots().nth(MOST_SEARCHED).is_none()
 }
 
-/// Whether a candidate compares every pair of chains that conflict.
+/// Returns whether a candidate compares every pair of conflicting chains.
 fn walks(strategy: Strategy) -> bool {
     use Strategy::{TfliteCpuArena, TfliteMicro, TfliteOffsetsBySize};
     matches!(strategy, TfliteOffsetsBySize | TfliteCpuArena | TfliteMicro)
 }
 
-/// The number of pairs of chains that are alive in a common step.
+/// Counts the pairs of chains that are alive in a common step.
 pub(super) fn conflicts(problem: &Problem) -> u64 {
     let boxes = || problem.roots().map(|root| problem.bounding_box(root));
     let mut begins: Vec<Step> = boxes().map(|outline| outline.begin).collect();

@@ -1,13 +1,13 @@
 //! `MegEngine`'s best fit: an allocator with real addresses.
 //!
-//! **Idea.** Replay the run with an allocator that takes the smallest free range which holds the
-//! chunk, the lowest of equals, and a new one at the top if none does. An overwriter lies in the
-//! place of the chunk that it overwrites; the rest of that chunk is free at once.
+//! **Idea.** Replay the run with an allocator that takes the smallest free range that holds the
+//! chunk, the lowest of equal ones, or a new one at the top if none is large enough. An overwriter
+//! lies in the place of the chunk that it overwrites; the rest of that chunk is free at once.
 //!
 //! **Cost.** O(n log n) time and O(n) memory.
 //!
-//! **When.** What a caching allocator would do, but known beforehand. Seldom better than pushdown,
-//! since early chunks are laid without a look at later ones.
+//! **When.** It shows what a caching allocator would do at run time. It is seldom better than
+//! pushdown, because it places early chunks without regard to later ones.
 //!
 //! **Source.** `MegEngine`'s static memory allocator, `BEST_FIT` (2020). The offsets equal the
 //! original's.
@@ -24,7 +24,7 @@ use crate::{
     problem::Problem,
 };
 
-/// Plans a problem; overwrite chains are planned with their parts.
+/// Plans a problem; the parts of overwrite chains are planned separately.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let order = ChunkOrder::new(problem);
@@ -48,15 +48,15 @@ struct Range {
 
 struct Memory<'a> {
     order: &'a ChunkOrder<'a>,
-    /// By rank.
+    /// The offset of each chunk, by rank.
     offsets: Vec<Bytes>,
-    /// The end of the pool so far, aligned.
+    /// The aligned end of the pool so far.
     top: Bytes,
-    /// The free ranges: end by begin. No two of them touch, except where a range was cut off
-    /// a chunk beside another free range by rounding up.
+    /// The free ranges, as end by begin. No two touch, except where rounding up cut a range off a
+    /// chunk beside another free range.
     free: BTreeMap<Bytes, Bytes>,
-    /// The free ranges that hold a byte at an aligned offset: by the bytes from there, then by
-    /// that offset.
+    /// The free ranges that contain a byte at an aligned offset: by the number of bytes from there,
+    /// then by that offset.
     usable: BTreeSet<(Bytes, Bytes)>,
 }
 
@@ -80,7 +80,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Lays a chunk at an offset inside a free range.
+    /// Places a chunk at an offset inside a free range.
     fn place(&mut self, chunk: Rank, offset: Bytes) {
         self.offsets[chunk.index()] = offset;
         let end = offset + self.order.get(chunk).size;

@@ -1,8 +1,8 @@
-//! The problem in chunk order: chunks that live together lie together.
+//! The problem in chunk order, in which chunks that live together lie together.
 //!
-//! Planners that replay the run walk over time. On a million chunks most of their time would go into fetching
-//! scattered chunks, so they work on ranks in chunk order, and the layout is turned back in the
-//! end.
+//! Planners that replay the run walk over time. On a million chunks they would spend most of their
+//! time fetching scattered chunks, so they work on ranks in chunk order, and the layout is
+//! converted back at the end.
 
 use crate::{
     Bytes, Step,
@@ -10,7 +10,7 @@ use crate::{
     problem::{ChunkId, Problem},
 };
 
-/// The place of a chunk in chunk order.
+/// The position of a chunk in chunk order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(pub(super) u32);
 
@@ -20,12 +20,12 @@ impl Rank {
     }
 }
 
-/// A chunk with what the passes need of it.
+/// The lifetime and size of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) begin: Step,
     pub(super) end: Step,
-    /// Padded.
+    /// The size in bytes, padding included.
     pub(super) size: Bytes,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct ChunkOrder<'a> {
     problem: &'a Problem,
     ids: Vec<ChunkId>,
     moments: Vec<Moment>,
-    /// The next three have an entry per rank, or none if nothing is linked.
+    /// The next three lists have an entry per rank, or none if no chunks are linked.
     links: Vec<Option<RankLink>>,
     overwritten: Vec<bool>,
-    /// Root of the chain and offset from it.
+    /// The root of the chain and the offset from it.
     places: Vec<(Rank, Bytes)>,
 }
 
@@ -125,12 +125,12 @@ impl<'a> ChunkOrder<'a> {
         self.ids[rank.index()]
     }
 
-    /// What to call a chunk in traces.
+    /// The name of a chunk in traces.
     pub(super) fn name(&self, rank: Rank) -> String {
         self.problem.labels().name(self.ids[rank.index()])
     }
 
-    /// Turns offsets of roots by rank into a layout.
+    /// Converts offsets of roots by rank into a layout.
     pub(super) fn layout(&self, base: impl Fn(Rank) -> Bytes) -> Layout {
         let mut offsets = vec![0; self.problem.len()];
         for (rank, id) in (0..).map(Rank).zip(&self.ids) {

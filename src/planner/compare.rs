@@ -16,31 +16,31 @@ use crate::{
     },
 };
 
-/// What the strategies make of a problem.
+/// The results of all strategies on one problem.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
     /// The largest number of bytes alive at one step.
     pub lower_bound: Bytes,
-    /// The least that any sharing of objects between whole chains can take, in bytes.
+    /// The least that objects shared by whole chains can take, in bytes.
     pub shared_objects_bound: Bytes,
-    /// One buffer per chunk, in bytes.
+    /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
     /// An entry per strategy, in the order of [`Strategy::ALL`].
     pub entries: Vec<Entry>,
 }
 
-/// What one strategy makes of a problem.
+/// The result of one strategy.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
     /// The strategy.
     pub strategy: Strategy,
-    /// Its answer, or why it has none.
+    /// Its answer, or the reason why it has none.
     pub outcome: Result<Outcome, LeftOut>,
 }
 
-/// Why a strategy has no answer.
+/// The reason why a strategy has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeftOut {
@@ -58,21 +58,20 @@ pub enum LeftOut {
 pub struct Outcome {
     /// The size of its pool in bytes.
     pub pool_size: Bytes,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
-    /// How many shared objects it made, if it answers with such.
+    /// The number of shared objects, if the strategy answers with objects.
     pub objects: Option<usize>,
-    /// Who won, if it chose among several planners.
+    /// The strategy that won, if it chose among several planners.
     pub winner: Option<Strategy>,
 }
 
-/// Pairs of chains alive together above which a strategy that looks at them takes too long.
+/// The number of conflicting pairs above which strategies that compare pairs take too long.
 const MOST_CONFLICTS: u64 = 200_000_000;
 
-/// Plans a problem with every strategy that takes it in reasonable time. Strategies that search go as
-/// far as the limits say, report how far they are, and can be cancelled. With a time limit, the others
-/// are waited for no longer than that; one that is left out so runs to its end in a thread of its
-/// own.
+/// Plans a problem with every strategy that takes a reasonable time for it. Strategies that search
+/// stay within the limits, report progress and can be cancelled. With a time limit, the other
+/// strategies are left out after that time; each then runs to its end in a thread of its own.
 ///
 /// # Errors
 ///
@@ -110,8 +109,8 @@ pub fn compare(
     })
 }
 
-/// The answer of a strategy, or `None` after `time`: a planner that does not search has nothing to
-/// answer with before its end, so it runs in a thread that is then left to itself.
+/// Returns the answer of a strategy, or `None` after `time`. A planner that does not search has no
+/// answer before its end, so its thread is left running.
 fn plan_within(
     time: Duration,
     problem: &Arc<Problem>,
@@ -121,7 +120,7 @@ fn plan_within(
     let (answer, answered) = mpsc::channel();
     let (problem, limits) = (Arc::clone(problem), *limits);
     let run = move || {
-        // Nobody listens to an answer that comes too late.
+        // The receiver is gone if the answer comes too late.
         let _ = answer.send(plan(&problem, strategy, &limits, Observer::default()));
     };
     thread::Builder::new().name(strategy.name().to_owned()).spawn(run).ok()?;

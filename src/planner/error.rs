@@ -1,4 +1,4 @@
-//! What can go wrong between an input and its plan.
+//! Errors between an input and its plan.
 
 use crate::{ProblemError, SequenceError};
 

@@ -1,4 +1,5 @@
-//! Does it fit? Asking for one capacity is often much easier than asking for the smallest pool.
+//! Decides whether a plan fits a capacity, which is often much easier than finding the smallest
+//! pool.
 
 use tracing::info;
 
@@ -10,23 +11,23 @@ use crate::{
     },
 };
 
-/// Whether a plan fits into a capacity; the answer of [`Planner::fit`].
+/// The answer of [`Planner::fit`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanFit {
-    /// It fits, like this. The pool need not be the smallest.
+    /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits: that is proven. This one is too large; its lower bound is above the capacity.
+    /// No plan fits; this is proven. This plan is too large; its lower bound is above the capacity.
     No(Plan),
-    /// Not known. This plan is too large; another strategy, or more effort, may find one that fits.
+    /// Not known. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
 }
 
-/// What became of the question.
+/// Wraps the plan in the answer.
 type Answer = fn(Plan) -> PlanFit;
 
 impl Planner<'_> {
-    /// The strategy's layout if it fits; if not, and the strategy is one that searches, the search
-    /// is asked for one that does.
+    /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for
+    /// one that does.
     pub(super) fn fit_layout(
         &self,
         problem: &Problem,
@@ -52,7 +53,7 @@ impl Planner<'_> {
                     layout = Layout { winner, ..found };
                 }
                 Fit::No => {
-                    // What does not fit takes at least a step more.
+                    // A pool larger than the capacity takes at least one more alignment unit.
                     let refuted = capacity - capacity % problem.alignment() + problem.alignment();
                     layout.lower_bound = refuted.max(lower_bound);
                     answer = PlanFit::No;

@@ -1,13 +1,13 @@
 //! The linked list with growth: a list of available blocks by offset, the largest of which grows.
 //!
-//! **Idea.** Walk over the operators. What was last read by the one before becomes available and
-//! joins its neighbours. A chunk takes the smallest available block that holds it; if none does,
-//! the largest grows to its size, and everything above moves up.
+//! **Idea.** Walk over the operators. The chunks last read by the previous operator become
+//! available and merge with their neighbours. A chunk takes the smallest available block that holds
+//! it; if there is none, the largest block grows to its size, and everything above moves up.
 //!
-//! **Cost.** O(n) per chunk that grows a block, O(b) else for b available blocks.
+//! **Cost.** O(n) per chunk that grows a block, otherwise O(b) for b available blocks.
 //!
-//! **When.** Like pushdown it lets blocks grow, but it moves what is already laid, dead or alive,
-//! so that one growth lifts everything above.
+//! **When.** Like pushdown it lets blocks grow, but it moves chunks that are already placed, dead
+//! or alive, so one growth lifts everything above it.
 //!
 //! **Source.** The method of the field's patent on linked-list memory planning (the book, The
 //! linked list with growth).
@@ -58,10 +58,10 @@ impl Block {
 struct Pool {
     /// The available blocks, by offset; no two of them touch.
     available: Vec<Block>,
-    /// The offset of every chunk laid so far, dead or alive: that of a dead one still counts for
-    /// the steps behind.
+    /// The offset of every chunk placed so far. The offset of a dead chunk still counts for earlier
+    /// steps.
     laid: Vec<Bytes>,
-    /// The next offset that was never used.
+    /// The end of the pool: all higher offsets are unused.
     end: Bytes,
 }
 
@@ -84,12 +84,12 @@ impl Pool {
         }
     }
 
-    /// Lays the next chunk.
+    /// Places the next chunk.
     fn alloc(&mut self, size: Bytes) {
         let fitting = (0..).zip(&self.available).filter(|(_, block)| block.size >= size);
         let smallest = fitting.min_by_key(|(_, block)| block.size).map(|(at, _)| at);
         let largest = || {
-            // The lowest of equals.
+            // This finds the lowest of equal blocks.
             let blocks = self.available.iter().enumerate().rev();
             blocks.max_by_key(|(_, block)| block.size).map(|(at, _)| at)
         };
@@ -122,12 +122,12 @@ impl Pool {
     }
 }
 
-/// Whether a problem has so few chains that even many available blocks cost no more than a second.
+/// Returns whether a problem has few enough chains to plan within about a second.
 pub(super) fn is_quick(problem: &Problem) -> bool {
     problem.roots().nth(100_000).is_none()
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

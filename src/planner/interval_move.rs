@@ -1,19 +1,19 @@
-//! `MegEngine`'s interval move: long lives first, and what is in the way is pushed up.
+//! `MegEngine`'s interval move: the longest lifetimes first, pushing up boxes that are in the way.
 //!
-//! **Idea.** Lay the chains as boxes, the longest-lived first. Among the placed boxes that are
-//! alive in common steps, take the gap that leaves least; if none is large enough, widen the one
-//! that makes the pool grow least, by pushing up what lies above it, and what lies above that in
-//! turn.
+//! **Idea.** Place the chains as boxes, the longest-lived first. Among the placed boxes with a
+//! common step, take the gap that leaves the least space; if none is large enough, widen the one
+//! that makes the pool grow least, by pushing up everything above it.
 //!
-//! **Cost.** O(n^2), a few nanoseconds per pair. The original needs minutes for 10^4 boxes. How far
-//! a box may be pushed before the pool grows is the height of the tallest tower on it; towers and
-//! pushes follow only from a box to those it touches, a few for each.
+//! **Cost.** O(n^2), a few nanoseconds per pair; the original needs minutes for 10^4 boxes. A box
+//! can be pushed by the height of the tallest tower on it before the pool grows. Towers and pushes
+//! follow links only from a box to the few that it touches.
 //!
-//! **When.** Good plans for dense problems of some thousand chunks without overwrite chains.
+//! **When.** It finds good plans for dense problems of some thousand chunks without overwrite
+//! chains.
 //!
 //! **Source.** `MegEngine`'s static memory allocator, `INTERVAL_MOVE` (2020). The offsets equal the
-//! original's wherever its order has no ties; it leaves those to its sort, here they keep the
-//! problem's order.
+//! original's wherever its order has no ties. The original leaves ties to its sort; here tied
+//! chunks keep the problem's order.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -56,7 +56,7 @@ struct Laid {
     number: u32,
 }
 
-/// A gap between the boxes that are alive in common steps with the next one.
+/// A gap between the boxes that share a step with the next one.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     begin: Bytes,
@@ -65,22 +65,22 @@ struct Gap {
     below: usize,
 }
 
-/// All boxes laid so far.
+/// All boxes placed so far.
 #[derive(Default)]
 struct Stack {
-    /// By offset.
+    /// The boxes by offset.
     by_offset: Vec<Laid>,
-    /// By number: begin and end of each box.
+    /// The begin and end of each box, by number.
     places: Vec<(Bytes, Bytes)>,
-    /// By number: the boxes on which a box rests, or did when the later of the two came. Whoever is
-    /// below it in a common step is reached along these.
+    /// The boxes that each box rests on, by number, or rested on when the later of the two was
+    /// placed. Every box below it in a common step can be reached along these links.
     rests_on: Vec<Vec<u32>>,
-    /// By number: the height of the tallest tower of boxes that must lie above each other, from
-    /// the box up, itself included. Pushing changes no tower.
+    /// The height of the tallest tower on each box, by number: boxes that must lie above each
+    /// other, the box itself included. Pushing changes no tower.
     towers: Vec<Bytes>,
     /// The boxes whose tower has grown, the highest first.
     grown: BinaryHeap<(Bytes, u32)>,
-    /// Work space.
+    /// A work buffer.
     alive: Vec<u32>,
     peak: Bytes,
 }
@@ -115,8 +115,8 @@ impl Stack {
         }
     }
 
-    /// The gap that makes the pool grow least, then the one with the shortest push, the lowest of
-    /// equals.
+    /// The gap that makes the pool grow least, then the one with the shortest push, then the
+    /// lowest.
     fn gap_to_widen(&self, gaps: &[Gap], conflicts: &[Laid], size: Bytes) -> Gap {
         let mut tower = 0;
         let mut above = conflicts.len();
@@ -136,7 +136,8 @@ impl Stack {
         widened
     }
 
-    /// The tower of a box is at least the box on the tower of an upper one; whether it has grown.
+    /// Raises the tower of a box to at least the box plus the tower of an upper one; returns
+    /// whether it grew.
     fn grow_tower(&mut self, number: u32, upper: u32) -> bool {
         let (begin, end) = self.places[number as usize];
         let tower = end - begin + self.towers[upper as usize];
@@ -146,7 +147,7 @@ impl Stack {
         grows
     }
 
-    /// Passes grown towers on, from the top down.
+    /// Propagates grown towers downwards, from the top.
     fn grow_towers(&mut self) {
         while let Some((_, upper)) = self.grown.pop() {
             for at in 0..self.rests_on[upper as usize].len() {
@@ -158,7 +159,7 @@ impl Stack {
         }
     }
 
-    /// Pushes up whatever overlaps what it rests on.
+    /// Pushes up every box that overlaps one that it rests on.
     fn push_up(&mut self, from: usize) {
         for laid in &mut self.by_offset[from..] {
             let rests_on = &self.rests_on[laid.number as usize];
@@ -171,13 +172,13 @@ impl Stack {
                 self.peak = self.peak.max(laid.end);
             }
         }
-        // Nearly sorted, which the stable sort makes use of.
+        // The list is nearly sorted, which the stable sort makes use of.
         self.by_offset[from..].sort_by_key(|laid| laid.begin);
     }
 }
 
-/// The places of the boxes that share a step with a record, found without a branch per box.
-/// `places` is work space.
+/// Returns the indices of the boxes that share a step with a record, found without a branch per
+/// box. `places` is a work buffer.
 fn alive_with<'a>(boxes: &[Laid], record: &Record, places: &'a mut Vec<u32>) -> &'a [u32] {
     places.resize(places.len().max(boxes.len() + 1), 0);
     let mut count = 0;
@@ -188,8 +189,8 @@ fn alive_with<'a>(boxes: &[Laid], record: &Record, places: &'a mut Vec<u32>) -> 
     &places[..count]
 }
 
-/// The gaps between boxes sorted by offset, from the bottom of the pool to its peak. Where two
-/// boxes touch there is one, too, of no bytes: it can be widened.
+/// Returns the gaps between boxes sorted by offset, from the bottom of the pool to its peak. Where
+/// two boxes touch there is a gap of no bytes, which can be widened.
 fn gaps(conflicts: &[Laid], peak: Bytes) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut top = 0;
@@ -203,11 +204,11 @@ fn gaps(conflicts: &[Laid], peak: Bytes) -> Vec<Gap> {
     gaps
 }
 
-/// The boxes that a record would touch in some step, from the nearest outward.
+/// Returns the boxes that a record would touch in some step, from the nearest outward.
 ///
-/// All of them live at least as long as the record, for they came earlier, so each that shares a
-/// step is alive in its first or last step, and the steps in which nothing has been touched yet
-/// stay one range.
+/// All of them were placed earlier, so they live at least as long as the record. So each one that
+/// shares a step with the record is alive in its first or last step, and the steps in which nothing
+/// has been touched yet stay one range.
 fn touched<'a>(boxes: impl Iterator<Item = &'a Laid>, record: &Record) -> Vec<u32> {
     let (mut first, mut last) = (record.first, record.last);
     let mut touched = Vec::new();
@@ -226,7 +227,7 @@ fn touched<'a>(boxes: impl Iterator<Item = &'a Laid>, record: &Record) -> Vec<u3
     touched
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

@@ -12,15 +12,15 @@ use crate::{
 pub struct Layout {
     /// In bytes, by [`ChunkId`]; 0 for chunks without bytes.
     pub offsets: Vec<Bytes>,
-    /// The shared objects, if the strategy answers with such; they lie one after another.
+    /// The shared objects, if the strategy answers with objects; they lie one after another.
     pub objects: Option<ObjectTable>,
-    /// Whose layout this is, if the strategy chose among several planners.
+    /// The strategy that made this layout, if several were tried.
     pub winner: Option<Strategy>,
-    /// A lower bound in bytes that the planner proved on its way; 0 if it proved none.
+    /// A lower bound in bytes that the planner proved; 0 if it proved none.
     pub lower_bound: Bytes,
 }
 
-/// Which chunks share which object.
+/// The shared object of every chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObjectTable {

@@ -1,6 +1,6 @@
 //! Planners: each takes a [`Problem`] and chooses an offset for every chunk.
 //!
-//! [`Strategy`] is the one place that knows them all.
+//! [`Strategy`] lists all of them.
 
 pub mod best;
 pub mod best_fit;
@@ -38,7 +38,7 @@ use crate::{
     planner::search::Observer,
 };
 
-/// How to plan. Every option has a default; a planner holds no state and can be used again.
+/// Plans with a set of options. Each has a default; a planner has no state and can be reused.
 ///
 /// ```
 /// use memplan::{Planner, Problem};
@@ -62,8 +62,8 @@ pub struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// A planner with the default options: the default [`Strategy`], the alignment and padding of
-    /// the problem (for a sequence 1 and 0), the default [`LoweringOptions`].
+    /// Creates a planner with the default options: the default [`Strategy`], the alignment and
+    /// padding of the problem (1 and 0 for a sequence), and the default [`LoweringOptions`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -97,22 +97,22 @@ impl Planner<'_> {
         self
     }
 
-    /// How far the strategies that search may go; [`Strategy::Best`] and [`Strategy::Optimal`] do.
+    /// Limits the strategies that search: [`Strategy::Best`] and [`Strategy::Optimal`].
     #[must_use]
     pub fn limits(mut self, limits: search::Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets the caller watch and cancel the strategies that search; a cancelled search ends soon,
-    /// with the best so far.
+    /// Lets the caller watch and cancel the strategies that search; a cancelled search soon returns
+    /// its best plan so far.
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
     ///
     /// use memplan::{Planner, Strategy, networks, planner::search::{Limits, Observer}};
     ///
-    /// // For another thread, or a signal handler, to set.
+    /// // Another thread or a signal handler can set this flag.
     /// let cancel = AtomicBool::new(false);
     /// let progress = |progress: &_| println!("{progress:?}");
     /// let plan = Planner::new()
@@ -128,7 +128,7 @@ impl Planner<'_> {
         Planner { observer, ..self }
     }
 
-    /// Plans an operator sequence, or chunks whose lifetimes are known.
+    /// Plans an operator sequence, or chunks with known lifetimes.
     ///
     /// # Errors
     ///
@@ -141,9 +141,9 @@ impl Planner<'_> {
         Ok(Plan::new(input, &lowered, self.strategy, &layout))
     }
 
-    /// Says whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
-    /// [`Strategy::Optimal`] search for a plan that fits, or a proof that there is none, within the
-    /// limits; the others plan as always.
+    /// Decides whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
+    /// [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
+    /// limits; the other strategies plan as usual.
     ///
     /// ```
     /// use memplan::{Planner, networks, planner::PlanFit};
@@ -169,8 +169,7 @@ impl Planner<'_> {
         Ok(answer(Plan::new(input, &lowered, self.strategy, &layout)))
     }
 
-    /// The chunks that are planned: the input, lowered, with the alignment and the padding asked
-    /// for.
+    /// Lowers the input to the chunks that are planned, with the requested alignment and padding.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Shared objects: the other answer a planner can give.
+//! Shared objects: the other kind of answer that a planner can give.
 //!
-//! Instead of an offset in one pool, each record gets an object, a buffer that it shares with
-//! records of other steps. Laid one after another, objects become offsets.
+//! Each record gets an object instead of an offset in one pool. An object is a buffer that records
+//! of other steps use as well. Placed one after another, the objects give offsets.
 
 use crate::{
     Bytes,
@@ -19,25 +19,25 @@ pub struct Objects<S = Bytes> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offsets {
-    /// In bytes, by record.
+    /// The offsets in bytes, by record.
     pub offsets: Vec<Bytes>,
     /// The highest end of a record, in bytes.
     pub total: Bytes,
 }
 
 impl<S> Objects<S> {
-    /// No record yet has an object.
+    /// Creates a table in which no record has an object yet.
     pub(super) fn for_records(count: usize) -> Self {
         Self { ids: vec![0; count], sizes: Vec::new() }
     }
 
-    /// A new object of this size.
+    /// Adds an object of this size and returns its id.
     pub(super) fn add(&mut self, size: S) -> usize {
         self.sizes.push(size);
         self.sizes.len() - 1
     }
 
-    /// A record gets an object.
+    /// Assigns an object to a record.
     pub(super) fn assign(&mut self, record: usize, object: usize) {
         self.ids[record] = object;
     }
@@ -60,7 +60,7 @@ impl<S> Objects<S> {
 }
 
 impl<S: Size> Objects<S> {
-    /// Checks ids and sizes that come from outside.
+    /// Checks ids and sizes supplied by the caller.
     ///
     /// # Errors
     ///
@@ -81,19 +81,19 @@ impl<S: Size> Objects<S> {
 }
 
 impl Objects {
-    /// The object becomes at least this large.
+    /// Grows an object to at least this size.
     pub(super) fn grow(&mut self, object: usize, size: Bytes) {
         self.sizes[object] = self.sizes[object].max(size);
     }
 
-    /// The sum of all objects, in bytes. An object is as large as one of its records, so it fits
-    /// 64 bits as theirs does.
+    /// The total size of all objects in bytes. Each object is as large as one of its records, so
+    /// the sum fits in 64 bits.
     #[must_use]
     pub fn total(&self) -> Bytes {
         self.sizes.iter().sum()
     }
 
-    /// Lays the objects one after another.
+    /// Places the objects one after another.
     #[must_use]
     pub fn offsets(&self) -> Offsets {
         let mut total = 0;

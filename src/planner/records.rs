@@ -1,8 +1,8 @@
-//! Records: what planners that know only boxes take.
+//! Records: the input of planners that plan boxes only.
 //!
-//! A record is a size and the steps of its first and last use, both inclusive, as TFLite and many
-//! others write it. [`Boxes`] turns a [`Problem`] into records, a record for every chain: the life
-//! of the whole chain, the size of its root.
+//! A record is a size and the steps of its first and last use, both inclusive, as in TFLite and
+//! many other planners. [`Boxes`] turns every chain of a [`Problem`] into a record, with the
+//! lifetime of the whole chain and the size of its root.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -12,9 +12,9 @@ use crate::{
     problem::ChunkId,
 };
 
-/// What a record measures: bytes, or the dimensions of a texture.
+/// The size of a record: bytes, or the dimensions of a texture.
 pub trait Size: Ord + Clone {
-    /// Bytes, or the product of the dimensions.
+    /// The number of bytes, or the product of the dimensions.
     fn volume(&self) -> u128;
 }
 
@@ -30,7 +30,7 @@ impl<const N: usize> Size for [u32; N] {
     }
 }
 
-/// A tensor, as far as a planner of boxes knows it.
+/// The size and lifetime of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<S = Bytes> {
     /// Its size.
@@ -42,13 +42,13 @@ pub struct Record<S = Bytes> {
 }
 
 impl<S> Record<S> {
-    /// Whether the two are alive in a common step.
+    /// Returns whether both are alive in a common step.
     pub fn conflicts<T>(&self, other: &Record<T>) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// A checked list of records: no life is empty, and the sum of all sizes fits 64 bits.
+/// A checked list of records: no lifetime is empty, and the sum of all sizes fits in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records<S = Bytes>(Vec<Record<S>>);
 
@@ -59,7 +59,7 @@ pub enum RecordError {
     /// A record's last use comes before its first, or no step comes after it.
     #[error("record {record} lives from step {first} to step {last}")]
     Lifetime {
-        /// Its place in the list.
+        /// Its index in the list.
         record: usize,
         /// The first step of use.
         first: Step,
@@ -69,13 +69,13 @@ pub enum RecordError {
     /// The sizes up to this record do not add up in 64 bits.
     #[error("with record {record} the sizes no longer fit in 64 bits")]
     SizeOverflow {
-        /// Its place in the list.
+        /// Its index in the list.
         record: usize,
     },
-    /// An alignment of 0.
+    /// The alignment is 0.
     #[error("the alignment must be at least 1")]
     Alignment,
-    /// A table that should have an entry per record has not.
+    /// A table does not have exactly one entry per record.
     #[error("there are {records} records, but {entries} entries for them")]
     Count {
         /// The number of records.
@@ -83,22 +83,22 @@ pub enum RecordError {
         /// The length of the table.
         entries: usize,
     },
-    /// An object id that is not in the list of objects.
+    /// An object id is not in the list of objects.
     #[error("there is no object {object}")]
     UnknownObject {
         /// The id.
         object: usize,
     },
-    /// A graph names a record that is not in it.
+    /// A graph refers to a record that is not in it.
     #[error("there is no record {record}")]
     UnknownRecord {
-        /// Its place in the list.
+        /// Its index in the list.
         record: usize,
     },
-    /// Two records with offsets given from outside share steps and bytes.
+    /// Two records with offsets supplied by the caller share steps and bytes.
     #[error("the offsets given for records {} and {} let them overlap", records.0, records.1)]
     Clash {
-        /// Their places in the list, ascending.
+        /// Their indices in the list, ascending.
         records: (usize, usize),
     },
 }
@@ -108,8 +108,8 @@ impl<S: Size> Records<S> {
     ///
     /// # Errors
     ///
-    /// If a record's last use comes before its first or in the very last step that 64 bits can
-    /// count, or the sum of all volumes does not fit 64 bits.
+    /// If a record's last use comes before its first or in the last step that 64 bits can count, or
+    /// the sum of all volumes does not fit in 64 bits.
     pub fn new(records: Vec<Record<S>>) -> Result<Self, RecordError> {
         let mut sum: u128 = 0;
         for (index, record) in records.iter().enumerate() {
@@ -125,8 +125,8 @@ impl<S: Size> Records<S> {
         Ok(Self(records))
     }
 
-    /// The places of the records by first use; equals keep their order. Planners that walk over
-    /// time take this order, and so are right on lists that are not sorted.
+    /// The indices of the records by first use; equal ones keep their order. Planners that walk
+    /// over time use this order, so they do not require a sorted list.
     #[must_use]
     pub fn by_first_use(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.0.len()).collect();
@@ -136,7 +136,7 @@ impl<S: Size> Records<S> {
 }
 
 impl Records {
-    /// The places of the records by size, largest first; equals keep their order.
+    /// The indices of the records by size, largest first; equal ones keep their order.
     #[must_use]
     pub fn by_size(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.0.len()).collect();
@@ -144,7 +144,7 @@ impl Records {
         order
     }
 
-    /// The same records with their sizes rounded up to a multiple of an alignment.
+    /// Returns the same records with their sizes rounded up to a multiple of the alignment.
     pub(super) fn rounded_up(&self, alignment: Bytes) -> Result<Self, RecordError> {
         self.check_aligned(alignment)?;
         let rounded =
@@ -152,7 +152,7 @@ impl Records {
         Ok(Self(self.0.iter().map(rounded).collect()))
     }
 
-    /// Whether the sizes still add up in 64 bits if each is rounded up, and once more.
+    /// Checks that the rounded-up sizes plus one more alignment still fit in 64 bits.
     pub(super) fn check_aligned(&self, alignment: Bytes) -> Result<(), RecordError> {
         if alignment == 0 {
             return Err(RecordError::Alignment);
@@ -176,17 +176,18 @@ impl<S> std::ops::Deref for Records<S> {
     }
 }
 
-/// Things in use, each until a step of its own: what a walk over time must give back.
+/// The things in use while walking over time, each until a last step of its own.
 #[derive(Debug, Default)]
 pub(super) struct InUse(BinaryHeap<Reverse<(Step, usize)>>);
 
 impl InUse {
-    /// A thing is in use up to and with step `last`.
+    /// Marks a thing as in use up to and including step `last`.
     pub(super) fn until(&mut self, last: Step, thing: usize) {
         self.0.push(Reverse((last, thing)));
     }
 
-    /// Takes out a thing whose last step comes before `step`: by last step, then by number.
+    /// Removes and returns a thing whose last step comes before `step`: by last step, then by
+    /// number.
     pub(super) fn ended_before(&mut self, step: Step) -> Option<usize> {
         let &Reverse((last, thing)) = self.0.peek()?;
         (last < step).then(|| {
@@ -196,9 +197,9 @@ impl InUse {
     }
 }
 
-/// The chains of a problem as records, by first use: every chain is a box, with the life of the
-/// whole chain and the root's padded size, rounded up to the alignment. So every sum of sizes is
-/// an aligned offset.
+/// The chains of a problem as records, by first use. Every chain is a box, with the lifetime of the
+/// whole chain and the root's padded size, rounded up to the alignment. So every sum of sizes is an
+/// aligned offset.
 #[derive(Debug)]
 pub(super) struct Boxes {
     /// The root of each record.
@@ -221,7 +222,7 @@ impl Boxes {
         Self { roots, records: Records(records) }
     }
 
-    /// A layout from an offset per record.
+    /// Builds a layout from an offset per record.
     pub(super) fn layout(&self, problem: &Problem, offsets: &[Bytes]) -> Layout {
         let mut bases = vec![0; problem.len()];
         for (root, &offset) in self.roots.iter().zip(offsets) {
@@ -230,7 +231,7 @@ impl Boxes {
         Layout::from_roots(problem, |root| bases[root.index()])
     }
 
-    /// A layout from shared objects, which lie one after another.
+    /// Builds a layout from shared objects, placed one after another.
     pub(super) fn share(&self, problem: &Problem, objects: Objects) -> Layout {
         let layout = self.layout(problem, &objects.offsets().offsets);
         let (ids, sizes) = objects.into_parts();

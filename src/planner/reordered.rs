@@ -5,25 +5,25 @@ use crate::{
     order::{ReorderError, ReorderOptions, Reordered, reorder},
 };
 
-/// A plan, and the order that it is for.
+/// A plan and the operator order that it is for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReorderedPlan {
-    /// The order, and what is known of all orders. It is the order given unless the pool of
-    /// another is smaller.
+    /// The order, and what is known about all orders. This is the given order unless another one
+    /// has a smaller pool.
     pub reordered: Reordered,
     /// The sequence in that order.
     pub sequence: OpSequence,
     /// Its plan.
     pub plan: Plan,
-    /// The pool of the order given in bytes, planned in the same way.
+    /// The pool size in bytes of the given order, planned in the same way.
     pub given_pool_size: Bytes,
 }
 
 impl Planner<'_> {
-    /// Plans a sequence in the order that needs the least memory, as far as `limits` let it look
-    /// for one. The pool is never larger than that of the order given; where it is no smaller,
-    /// the order given is kept.
+    /// Plans a sequence in the order that needs the least memory, as far as the search finds one
+    /// within `limits`. The pool is never larger than with the given order, which is kept unless
+    /// another one makes the pool smaller.
     ///
     /// ```
     /// use memplan::{Planner, networks, order::default_limits};

@@ -1,27 +1,27 @@
-//! The replay of a run (the book, Simulation): the order in which an allocator sees free, alloc and
-//! alloc-overwrite.
+//! The replay of a run (the book, Simulation): the order in which free, alloc and alloc-overwrite
+//! reach an allocator.
 
 use crate::{
     Step,
     planner::chunk_order::{ChunkOrder, Rank, RankLink},
 };
 
-/// Something that gives memory out and takes it back while the run is replayed.
+/// An allocator that the replay drives.
 pub(super) trait Allocator {
-    /// The chunks of this step are next.
+    /// Announces the step of the following calls.
     fn enter(&mut self, _step: Step) {}
 
-    /// A chunk that nothing overwrites has ended.
+    /// Frees a chunk at its end, unless another chunk overwrites it.
     fn free(&mut self, chunk: Rank);
 
-    /// A root begins.
+    /// Allocates a root at its beginning.
     fn alloc(&mut self, chunk: Rank);
 
-    /// An overwriter begins.
+    /// Allocates an overwriter at its beginning.
     fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink);
 }
 
-/// Walks over the steps; in each, frees come first, then roots, then overwriters, all in chunk
+/// Walks over the steps. In each step frees come first, then roots, then overwriters, all in chunk
 /// order.
 pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
     let mut ends: Vec<(Step, Rank)> =
@@ -30,7 +30,7 @@ pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
     let mut ends = ends.into_iter().peekable();
     let mut arrived = Rank(0);
     while let Some(&(end, _)) = ends.peek() {
-        // Every chunk begins before it ends, so some end is always left to come.
+        // Every chunk begins before it ends, so an end remains until all have begun.
         let step = order.begin(arrived).map_or(end, |begin| begin.min(end));
         allocator.enter(step);
         while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
@@ -48,8 +48,8 @@ pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
                 allocator.alloc(rank);
             }
         }
-        // After the allocs: an overwriter gives back the rest of the overwritten chunk one step
-        // before that chunk's life ends.
+        // Overwriters come after the roots because each one frees the rest of the overwritten chunk
+        // one step before that chunk's lifetime ends.
         for rank in arriving() {
             if let Some(link) = order.link_of(rank) {
                 allocator.alloc_overwrite(rank, link);

@@ -1,4 +1,4 @@
-//! The table of all planners. A new planner is a file and a row here.
+//! The table of all planners. To add a planner, add a file and a row here.
 
 use std::{fmt, str::FromStr};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Makes the enum and everything that knows all of its variants from one table.
+/// Defines the enum and every function over its variants from one table.
 macro_rules! strategies {
     ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr
         $(=> $layout:path)?, $summary:literal;)*) => {
@@ -23,7 +23,7 @@ macro_rules! strategies {
         }
 
         impl Strategy {
-            /// Every strategy, in the order of tables and help.
+            /// All strategies, in the order of tables and help texts.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The name on the command line and in files.
@@ -32,15 +32,14 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What the strategy is, in one line.
+            /// A one-line description.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)* }
             }
 
             /// Chooses an offset for every chunk; the same problem always gets the same layout.
-            /// Strategies that search go as far as the limits say, report how far they are, and
-            /// can be cancelled.
+            /// Strategies that search stay within the limits, report progress and can be cancelled.
             ///
             /// # Errors
             ///
@@ -58,15 +57,15 @@ macro_rules! strategies {
                 }
             }
 
-            /// Whether the strategy searches: only then limits and an observer make a difference.
+            /// Returns whether the strategy searches; only then do limits and an observer matter.
             #[must_use]
             pub const fn searches(self) -> bool {
                 matches!(self, Self::Best | Self::Optimal)
             }
 
-            /// The largest number of chains that the strategy plans in reasonable time: ten seconds
-            /// or so, if not much more is alive at once than in common graphs. `None` if its cost
-            /// grows hardly faster than the problem. Larger problems are planned all the same.
+            /// The largest number of chains that the strategy plans in reasonable time, about ten
+            /// seconds if no more chunks are alive at once than in common graphs. `None` if its
+            /// cost is almost linear. Larger problems are still planned.
             #[must_use]
             pub const fn limit(self) -> Option<usize> {
                 match self { $(Self::$variant => $limit,)* }
@@ -116,7 +115,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A name that no strategy has.
+/// A name that belongs to no strategy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no strategy is called '{0}'; there are: {all}", all = Strategy::ALL.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownStrategy(pub String);

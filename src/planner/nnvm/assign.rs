@@ -1,26 +1,26 @@
-//! Assign: the outputs that are written to variables.
+//! Assigns: outputs that are written to variables.
 
 use crate::planner::nnvm::{
     Entry, Graph, MemoryPlan, NodeKind,
     plan::{EntryPlan, readers},
 };
 
-/// A plan in which variables have storages, too.
+/// A plan in which variables have storages as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssignedPlan {
-    /// The storages of the variables follow the planned ones, in the order of execution.
+    /// The plan, with the storages of the variables after the planned ones, in execution order.
     pub plan: MemoryPlan,
-    /// The assigns that have nothing left to do, by place in the list of nodes: what they would
-    /// write is computed right into the variable.
+    /// The assigns that became no-ops, by index in the list of nodes: their value is computed
+    /// directly into the variable.
     pub no_ops: Vec<usize>,
 }
 
-/// Gives every variable a storage of its own and every assign that of its variable.
+/// Gives every variable a storage of its own, and every assign the storage of its variable.
 ///
-/// If the right-hand side is computed by a [`NodeKind::Broadcast`] operator for this assign alone,
-/// it is computed right into the variable. Unlike the original, this is done only if nobody reads
-/// the variable after that operator, and the operator does not merely pass on what an input holds.
+/// If a [`NodeKind::Broadcast`] operator computes the right-hand side for this assign alone, it
+/// writes directly into the variable. Unlike the original, this requires that nobody reads the
+/// variable after that operator, and that the operator does not merely pass an input on.
 #[must_use]
 pub fn assign(graph: &Graph, plan: MemoryPlan) -> AssignedPlan {
     let mut assigned = AssignedPlan { plan, no_ops: Vec::new() };
@@ -54,7 +54,7 @@ pub fn assign(graph: &Graph, plan: MemoryPlan) -> AssignedPlan {
     assigned
 }
 
-/// Whether an entry is an input, unchanged and in its place.
+/// Returns whether an entry is an unchanged input in the input's own storage.
 fn passes_on(graph: &Graph, entry: Entry, plan: &EntryPlan) -> bool {
     let pairs = &graph.nodes()[entry.node].in_place;
     plan.taken_from.is_some_and(|input| {
@@ -62,11 +62,11 @@ fn passes_on(graph: &Graph, entry: Entry, plan: &EntryPlan) -> bool {
     })
 }
 
-/// When variables are used.
+/// The uses of every entry, in execution order.
 struct LastUses {
-    /// By node: its position in the order of execution.
+    /// The position of each node in the execution order.
     positions: Vec<usize>,
-    /// By node and output: the nodes that read the entry, in the order of execution.
+    /// The nodes that read each entry, by node and output, in execution order.
     users: Vec<Vec<Vec<usize>>>,
 }
 

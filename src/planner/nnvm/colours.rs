@@ -1,12 +1,12 @@
-//! Colours: which operators may hand storages on to each other when several run at once.
+//! Colours decide which operators may reuse each other's storages when several run at once.
 //!
-//! Operators on one path never run at the same time. So k - 1 times the path with most uncoloured
-//! operators gets a colour; what is left gets the next one. A storage is reused only by an
-//! operator of the colour that released it.
+//! Operators on one path never run at the same time. So the path with the most uncoloured operators
+//! gets a colour, k - 1 times; the remaining operators share the last one. A storage is reused only
+//! by an operator of the colour that released it.
 
 use crate::planner::nnvm::Graph;
 
-/// A colour for each node, by place in the list.
+/// Returns a colour for each node, by index.
 pub(super) fn colours(graph: &Graph, count: usize) -> Vec<usize> {
     let mut colours: Vec<Option<usize>> = vec![None; graph.nodes().len()];
     let mut weights: Vec<usize> =
@@ -27,7 +27,8 @@ pub(super) fn colours(graph: &Graph, count: usize) -> Vec<usize> {
     colours.into_iter().map(|own| own.unwrap_or(colour)).collect()
 }
 
-/// The path of the largest weight, from its first node on; of equals the one that begins last.
+/// Returns the path of largest weight from its first node on; of equal paths, the one that starts
+/// last.
 fn heaviest_path(graph: &Graph, weights: &[usize]) -> Vec<usize> {
     let mut heaviest = vec![0; weights.len()];
     let mut next: Vec<Option<usize>> = vec![None; weights.len()];

@@ -1,13 +1,13 @@
-//! What can be wrong with a graph.
+//! The ways in which a graph can be invalid.
 
-/// A graph that cannot be planned. Nodes are named by their place in the list.
+/// A graph that cannot be planned. Nodes are named by their index in the list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// An input or an output of the graph is an entry that no node has.
+    /// An input or a graph output refers to an entry that does not exist.
     #[error("there is no output {output} of node {node}")]
     UnknownEntry {
-        /// The node of that entry.
+        /// The node it refers to.
         node: usize,
         /// The output of that node.
         output: usize,
@@ -18,13 +18,14 @@ pub enum GraphError {
         /// A node on the cycle.
         node: usize,
     },
-    /// A node says that it works in place, or ignores an input, but has no such input or output.
+    /// An in-place pair or an ignored input refers to an operand that the node does not have.
     #[error("node {node} refers to a missing input or output")]
     Operands {
         /// The node.
         node: usize,
     },
-    /// An assign has not one output and two inputs, the first of them a variable of the same size.
+    /// An assign must have one output and two inputs, the first of them a variable of the same
+    /// size.
     #[error("node {node} assigns, but not an input to a variable of its size")]
     Assign {
         /// The assign.

@@ -5,33 +5,33 @@ use crate::{Bytes, planner::nnvm::GraphError};
 /// An output of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// The node, by its place in the list.
+    /// The node, by its index in the list.
     pub node: usize,
     /// The output of that node.
     pub output: usize,
 }
 
-/// What a node does.
+/// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Supplied from outside: an input or a weight. Its output is not planned.
+    /// Supplies an input or a weight from outside. Its output is not planned.
     Variable,
-    /// Computes its outputs element by element, at most with broadcasting.
+    /// Computes its outputs element by element, with or without broadcasting.
     Broadcast,
     /// Computes its outputs in any other way.
     Operator,
-    /// Writes its second input to its first, a variable, and has that variable as output.
+    /// Writes its second input to its first, a variable, which is also its output.
     Assign,
 }
 
-/// A permission to put an output where an input is.
+/// Permits an output to take the storage of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InPlace {
     /// The input.
     pub input: usize,
     /// The output.
     pub output: usize,
-    /// The output is the input, unchanged.
+    /// Whether the output is the unchanged input.
     pub identity: bool,
 }
 
@@ -42,31 +42,31 @@ pub struct Tensor {
     pub elements: u64,
     /// The size in bytes.
     pub bytes: Bytes,
-    /// The type of the elements, by any number.
+    /// The element type, as an arbitrary number.
     pub element_type: u32,
-    /// It has memory of its own, given from outside.
+    /// Whether it has memory of its own, supplied from outside.
     pub external: bool,
 }
 
 /// An operator or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it does.
+    /// Its role.
     pub kind: NodeKind,
-    /// What it reads.
+    /// The entries that it reads.
     pub inputs: Vec<Entry>,
-    /// What it produces.
+    /// The tensors that it produces.
     pub outputs: Vec<Tensor>,
-    /// What it may do in place; tried in order.
+    /// The in-place pairs that it permits, tried in this order.
     pub in_place: Vec<InPlace>,
-    /// Inputs, by place, of which it only needs the shape.
+    /// The indices of inputs of which it needs only the shape.
     pub ignored_inputs: Vec<usize>,
-    /// Where it runs, by any number.
+    /// The device that it runs on, as an arbitrary number.
     pub device: u32,
 }
 
 impl Node {
-    /// A node of a kind, without anything else.
+    /// Creates a node of a kind, with no inputs or outputs.
     #[must_use]
     pub fn new(kind: NodeKind) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// The inputs that it really reads, with their places.
+    /// The inputs whose contents the node reads, with their indices.
     pub(super) fn read_inputs(&self) -> impl Iterator<Item = (usize, Entry)> + '_ {
         let inputs = self.inputs.iter().copied().enumerate();
         inputs.filter(|(at, _)| !self.ignored_inputs.contains(at))
@@ -90,7 +90,7 @@ impl Node {
     }
 }
 
-/// A checked graph with its order of execution.
+/// A checked graph with its execution order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -100,13 +100,13 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Checks nodes and outputs and finds the order of execution: depth-first from the outputs,
-    /// inputs first and in order. Nodes that no output needs are left out.
+    /// Checks nodes and outputs and finds the execution order: depth-first from the outputs, inputs
+    /// first and in order. Nodes that no output needs are left out.
     ///
     /// # Errors
     ///
-    /// If an entry is unknown, the graph has a cycle, an in-place pair or an ignored input does not
-    /// exist, an assign is not one, or the sizes do not add up in 64 bits.
+    /// If an entry, or an operand of an in-place pair or an ignored input, does not exist; if the
+    /// graph has a cycle or an invalid assign; or if the sizes do not add up in 64 bits.
     pub fn new(nodes: Vec<Node>, outputs: Vec<Entry>) -> Result<Self, GraphError> {
         let has = |entry: &&Entry| {
             nodes.get(entry.node).is_some_and(|node| entry.output < node.outputs.len())
@@ -135,7 +135,7 @@ impl Graph {
         Ok(Self { nodes, outputs, order })
     }
 
-    /// The nodes, as given.
+    /// The nodes, in the order given.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -147,7 +147,7 @@ impl Graph {
         &self.outputs
     }
 
-    /// The nodes that are executed, by place in the list, each after its inputs.
+    /// The nodes that are executed, by index, each after its inputs.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order

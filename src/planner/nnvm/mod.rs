@@ -1,20 +1,22 @@
-//! NNVM's and MXNet's `PlanMemory`: reference counts, storages that are handed on, in-place
+//! NNVM's and MXNet's `PlanMemory`: reference counts, storages that are passed on, in-place
 //! operators.
 //!
-//! **Idea.** Walk over the graph and count who still reads what. An output takes over the storage
-//! of an input that nobody else reads, if its operator can work in place; else a free storage of
-//! about its size ([`PlanOptions::match_range`]), which grows if it is too small; else a new one. A
-//! storage is free when its last reader is done. The answer is a storage per entry, no offset.
+//! **Idea.** Walk over the graph and count the remaining readers of every entry. An output takes
+//! over the storage of an input that has no other reader, if its operator can work in place;
+//! otherwise it takes a free storage of about its size ([`PlanOptions::match_range`]), which grows
+//! if it is too small; otherwise it takes a new one. A storage becomes free after its last reader.
+//! The result is a storage per entry, not an offset.
 //!
-//! **Cost.** O(n log n); with colours also the free storages of other colours are looked at.
+//! **Cost.** O(n log n); with colours, a request also passes over the free storages of other
+//! colours.
 //!
-//! **When.** Static graphs whose planner must be quick and simple. The match range trades waste
-//! inside a storage for reuse; [`PlanOptions::auto_search`] tries several.
+//! **When.** For static graphs whose planner must be quick and simple. The match range trades waste
+//! inside a storage for reuse; [`PlanOptions::auto_search`] tries several ranges.
 //!
 //! **Source.** Tianqi Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016, section
-//! 3; NNVM `plan_memory.cc` and `graph_compile.cc`, MXNet (2016 to 2018). Storages equal the
-//! original's. [`plan`] takes a [`Graph`] of its own, which knows entries, identities and
-//! variables; [`layout`] plans a [`Problem`], every chain a box.
+//! 3; NNVM `plan_memory.cc` and `graph_compile.cc`, MXNet (2016 to 2018). The storages equal the
+//! original's. [`plan`] takes a [`Graph`], which has entries, identities and variables; [`layout`]
+//! plans a [`Problem`], with every chain as a box.
 
 mod assign;
 mod colours;
@@ -42,8 +44,8 @@ use crate::{
 /// The match range of the original.
 pub const MATCH_RANGE: u64 = 16;
 
-/// Plans records as `PlanMemory` would: in each step the beginning ones request, the largest first,
-/// of equals the later one; then the ending ones release.
+/// Plans records as `PlanMemory` would. In each step, the records that begin request a storage, the
+/// largest first and of equal ones the later first; then the records that end release theirs.
 #[must_use]
 pub fn objects(records: &Records, match_range: u64) -> Objects {
     let mut storages = Storages::new(match_range);
@@ -70,7 +72,7 @@ pub fn objects(records: &Records, match_range: u64) -> Objects {
     objects
 }
 
-/// Plans a problem, every chain a box, with the original's match range.
+/// Plans a problem with every chain as a box and the original's match range.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

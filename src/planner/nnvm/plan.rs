@@ -9,19 +9,19 @@ use crate::{
     },
 };
 
-/// How to plan.
+/// Options of [`plan`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanOptions {
     /// A free storage is reused for sizes that differ by at most this factor; 0 for no reuse.
     pub match_range: u64,
-    /// Try 1, 2, 4, ... up to the match range and keep the smallest total, the first of equals.
+    /// Whether to try 1, 2, 4, ... up to the match range and keep the first of the smallest totals.
     pub auto_search: bool,
-    /// How many operators may run at once; with more than 1, storages are reused only along paths.
+    /// The number of operators that may run at once; above 1, storages are reused only along paths.
     pub colours: usize,
-    /// Let an operator work in place on an input that it ignores, as the original does, though
-    /// others may still read that input, or its storage may have gone to somebody else. Such plans
-    /// may be wrong.
+    /// Whether an operator may work in place on an input that it ignores, as in the original.
+    /// Others may still read that input, or its storage may have been reused, so such plans may be
+    /// wrong.
     pub take_ignored_inputs: bool,
 }
 
@@ -44,7 +44,7 @@ impl PlanOptions {
         self
     }
 
-    /// Tries every match range up to the one given, or that one alone.
+    /// Tries every match range up to the one given, or only that one.
     #[must_use]
     pub const fn auto_search(mut self, auto_search: bool) -> Self {
         self.auto_search = auto_search;
@@ -58,7 +58,7 @@ impl PlanOptions {
         self
     }
 
-    /// Lets operators work in place on inputs that they ignore, as the original does, or not.
+    /// Sets whether operators may work in place on inputs that they ignore, as in the original.
     #[must_use]
     pub const fn take_ignored_inputs(mut self, take: bool) -> Self {
         self.take_ignored_inputs = take;
@@ -66,15 +66,15 @@ impl PlanOptions {
     }
 }
 
-/// Where an entry lies.
+/// The storage of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryPlan {
-    /// Its storage; `None` if it is not planned: of a variable, external, or not executed.
+    /// Its storage; `None` if it is external, belongs to a variable or is not executed.
     pub storage: Option<usize>,
-    /// The input whose storage it took over, working in place.
+    /// The input whose storage it took over when working in place.
     pub taken_from: Option<usize>,
-    /// Nobody reads it, so that its storage is free at once.
+    /// Whether nobody reads it, so that its storage is free at once.
     pub dead: bool,
 }
 
@@ -82,20 +82,20 @@ pub struct EntryPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
-    /// By node and output.
+    /// The storage of each entry, by node and output.
     pub entries: Vec<Vec<EntryPlan>>,
     /// The size of each storage in bytes.
     pub storages: Vec<Bytes>,
 }
 
 impl MemoryPlan {
-    /// The sum of all storages in bytes.
+    /// The total size of all storages in bytes.
     #[must_use]
     pub fn total(&self) -> Bytes {
         self.storages.iter().sum()
     }
 
-    /// Where an entry lies.
+    /// The storage of an entry.
     #[must_use]
     pub fn entry(&self, entry: Entry) -> &EntryPlan {
         &self.entries[entry.node][entry.output]
@@ -122,8 +122,8 @@ pub fn plan(graph: &Graph, options: &PlanOptions) -> MemoryPlan {
     best
 }
 
-/// How often each entry is read, by node and output: once per use by an operator, once per output
-/// of the graph.
+/// Counts the readers of each entry, by node and output: one per use by an operator and one per
+/// graph output.
 pub(super) fn readers(graph: &Graph) -> Vec<Vec<i64>> {
     let mut readers: Vec<Vec<i64>> =
         graph.nodes().iter().map(|node| vec![0; node.outputs.len()]).collect();
@@ -141,8 +141,8 @@ struct Walk<'a> {
     take_ignored_inputs: bool,
     readers: Vec<Vec<i64>>,
     storages: Storages,
-    /// By storage: the uses still to come of all entries in it. Never negative, unless ignored
-    /// inputs are taken.
+    /// The remaining uses of all entries in each storage. Never negative, unless ignored inputs are
+    /// taken.
     uses: Vec<i64>,
     entries: Vec<Vec<EntryPlan>>,
 }
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
         self.entries[entry.node][entry.output].storage
     }
 
-    /// Outputs that go where an input is.
+    /// Lets outputs take over the storages of inputs.
     fn take_over(&mut self, index: usize) {
         let node = &self.graph.nodes()[index];
         let ignores_all = node.read_inputs().next().is_none();
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The other outputs, the largest first, of equals the later one.
+    /// Requests storages for the other outputs, the largest first; of equal ones, the later first.
     fn request(&mut self, index: usize) {
         let node = &self.graph.nodes()[index];
         let open = |output: &usize| {
@@ -229,7 +229,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The storages of inputs that were read for the last time, and of outputs that nobody reads.
+    /// Releases the storages of inputs after their last read, and of outputs that nobody reads.
     fn release(&mut self, index: usize) {
         let colour = self.colours[index];
         let node = &self.graph.nodes()[index];

@@ -1,4 +1,4 @@
-//! The storages: buffers that entries take in turn.
+//! Storages: buffers that entries use in turn.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ struct Storage {
     colour: usize,
 }
 
-/// All storages, and which of them are free.
+/// All storages, with an index of the free ones.
 pub(super) struct Storages {
     /// A storage of b bytes is reused for sizes from b / range to b * range; 0 for no reuse.
     match_range: u64,
     all: Vec<Storage>,
-    /// The free ones by size; of equals the one released first comes first.
+    /// The free storages by size; of equal ones, the one released first comes first.
     free: BTreeMap<(Bytes, u64), usize>,
-    /// Counts releases.
+    /// The number of releases so far.
     releases: u64,
 }
 
@@ -27,8 +27,8 @@ impl Storages {
         Self { match_range, all: Vec::new(), free: BTreeMap::new(), releases: 0 }
     }
 
-    /// Finds a storage of about this size, the least that is large enough, else the largest; it
-    /// grows to the size.
+    /// Takes a free storage of about this size and grows it if necessary: the smallest that is
+    /// large enough, otherwise the largest. Adds a storage if none matches.
     pub(super) fn request(&mut self, bytes: Bytes, device: u32, colour: usize) -> usize {
         let found = bytes.checked_div(self.match_range).and_then(|least| {
             let most = bytes.saturating_mul(self.match_range);
@@ -51,7 +51,7 @@ impl Storages {
         }
     }
 
-    /// Frees a storage after an operator of this colour.
+    /// Frees a storage after an operator of this colour has run.
     pub(super) fn release(&mut self, storage: usize, colour: usize) {
         self.all[storage].colour = colour;
         self.free.insert((self.all[storage].bytes, self.releases), storage);

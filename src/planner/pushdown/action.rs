@@ -11,7 +11,7 @@ pub enum Action {
     Fit,
     /// A chunk gets the low end of a free block.
     Split,
-    /// A chunk gets a free block that was too small, and grew.
+    /// A chunk gets a free block that was too small and has grown.
     Grow,
     /// A chunk gets its part of the block of the chunk that it overwrites.
     Overwrite,

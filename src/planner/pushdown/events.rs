@@ -1,9 +1,9 @@
-//! The simulation as data: how each event changed the memory queue, for pictures and for readers who
-//! want to look inside.
+//! The simulation as data: the change that each event makes to the memory queue, for pictures and
+//! for readers who want to look inside.
 //!
-//! An event changes one place of the memory queue only: the blocks between two used ones. So an event
-//! holds these two and the blocks that lie between them afterwards, and a walk over the events costs
-//! no more than the simulation did.
+//! An event changes only one place in the memory queue, between two used blocks. So it holds these
+//! two and the blocks between them afterwards, and walking over the events costs no more than the
+//! simulation did.
 
 use std::cmp::Reverse;
 
@@ -65,7 +65,7 @@ pub struct Event {
     pub blocks: Vec<Block>,
 }
 
-/// Simulates and returns every event, in order.
+/// Runs the simulation and returns its events in order.
 #[must_use]
 pub fn events(problem: &Problem) -> Vec<Event> {
     let order = ChunkOrder::new(problem);
@@ -75,7 +75,7 @@ pub fn events(problem: &Problem) -> Vec<Event> {
     recorder.events
 }
 
-/// The two queues at some moment.
+/// Both queues at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Queues {
@@ -84,7 +84,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Makes the next event happen.
+    /// Applies the next event.
     pub fn apply(&mut self, event: &Event) {
         let find = |chunk: ChunkId| {
             self.memory.iter().position(|block| block.holder == Holder::Chunk(chunk))
@@ -94,7 +94,7 @@ impl Queues {
         self.memory.splice(first..end, event.blocks.iter().copied());
     }
 
-    /// The free queue, in the order in which an alloc prefers its blocks.
+    /// The free queue, in the order in which an alloc tries its blocks.
     #[must_use]
     pub fn free(&self) -> Vec<Block> {
         let rank = |block: &Block| match block.holder {
@@ -108,7 +108,7 @@ impl Queues {
     }
 }
 
-/// Lets the simulator work and looks at the place where it did.
+/// Runs the simulator and records the blocks around each change.
 struct Recorder<'a> {
     order: &'a ChunkOrder<'a>,
     simulator: Simulator<'a>,

@@ -1,8 +1,8 @@
 //! The free queue: the free blocks by size, smallest first (the book, Simulation).
 //!
-//! A thin wrapper around `btree-slab`'s map. Only its insert, remove, first, last and address
-//! functions are used: its `range`, `retain` and `drain_filter` are wrong in the pinned version,
-//! and clippy forbids them here. `tests` compares it with the standard map.
+//! This is a thin wrapper around `btree-slab`'s map. It uses only insert, remove, first, last and
+//! the address functions: `range`, `retain` and `drain_filter` are wrong in the pinned version, and
+//! clippy forbids them here. `tests` compares the queue with the standard map.
 
 use std::{cmp::Reverse, fmt};
 
@@ -13,17 +13,17 @@ use btree_slab::{
 
 use crate::{Bytes, Step};
 
-/// Where a free block stands in the queue: size ascending, stamp descending, age ascending.
+/// The position of a free block in the queue: size ascending, stamp descending, age ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FreeRank {
     pub(super) size: Bytes,
     /// The end of the chunk that gave the block up or was placed beside it.
     pub(super) stamp: Reverse<Step>,
-    /// Counts insertions; so no two ranks are equal.
+    /// Counts insertions, so no two ranks are equal.
     pub(super) age: u64,
 }
 
-/// The free blocks, by their keys in the memory queue, in the order in which `alloc` prefers them.
+/// The free blocks, by their keys in the memory queue, in the order in which `alloc` tries them.
 pub(super) struct FreeQueue<Key> {
     blocks: BTreeMap<FreeRank, Key>,
     /// The age of the next block.
@@ -41,7 +41,7 @@ impl<Key: Copy> FreeQueue<Key> {
         self.blocks.len()
     }
 
-    /// Adds a block and returns its rank, by which it is found again.
+    /// Adds a block and returns its rank, which identifies it later.
     pub(super) fn insert(&mut self, size: Bytes, stamp: Step, block: Key) -> FreeRank {
         let rank = FreeRank { size, stamp: Reverse(stamp), age: self.next_age };
         self.next_age += 1;
@@ -53,7 +53,7 @@ impl<Key: Copy> FreeQueue<Key> {
         self.blocks.remove(&rank)
     }
 
-    /// Takes out the first block of at least this size.
+    /// Removes and returns the first block of at least this size.
     pub(super) fn take_at_least(&mut self, size: Bytes) -> Option<Key> {
         let least = FreeRank { size, stamp: Reverse(Step::MAX), age: 0 };
         let address = match self.blocks.address_of(&least) {
@@ -63,7 +63,7 @@ impl<Key: Copy> FreeQueue<Key> {
         Some(*item.value())
     }
 
-    /// Takes out the last block: one of the largest.
+    /// Removes and returns the last block, one of the largest.
     pub(super) fn take_last(&mut self) -> Option<Key> {
         self.blocks.pop_last().map(|(_, block)| block)
     }
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// The same random steps on the queue and on the standard map.
+    /// Runs the same random operations on the queue and on the standard map.
     #[test]
     fn the_free_queue_does_what_the_standard_map_does() {
         arbtest::arbtest(|random| {

@@ -21,11 +21,11 @@ new_key_type! {
     pub(super) struct BlockKey;
 }
 
-/// What is in a block.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Used(Rank),
-    /// With its place in the free queue.
+    /// Free, with its rank in the free queue.
     Free(FreeRank),
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Block {
     above: Option<BlockKey>,
 }
 
-/// All blocks, linked in address order; two free blocks are never neighbours once an operation of
-/// the simulator is over.
+/// All blocks, linked in address order. No two free blocks are neighbours between operations of the
+/// simulator.
 #[derive(Default)]
 pub(super) struct MemoryQueue {
     blocks: SlotMap<BlockKey, Block>,
@@ -107,7 +107,7 @@ impl MemoryQueue {
         block
     }
 
-    /// Takes a block out; its neighbours become neighbours.
+    /// Removes a block; its neighbours become neighbours of each other.
     pub(super) fn remove(&mut self, block: BlockKey) {
         if let Some(Block { below, above, .. }) = self.blocks.remove(block) {
             self.join(below, above);
@@ -126,8 +126,8 @@ impl MemoryQueue {
         }
     }
 
-    /// The chunk in the nearest used block below or above. At most two steps, since two free blocks
-    /// are never neighbours.
+    /// The chunk in the nearest used block below or above. This takes at most two steps, since two
+    /// free blocks are never neighbours.
     pub(super) fn nearest_used(
         &self,
         block: BlockKey,
@@ -143,7 +143,8 @@ impl MemoryQueue {
         None
     }
 
-    /// The invariants around one block: links go both ways, no two free neighbours, bytes.
+    /// Checks the invariants around one block: it has bytes, its links go both ways, and it is not
+    /// a free block beside another.
     pub(super) fn is_sound_at(&self, block: BlockKey) -> bool {
         let free = |block: BlockKey| matches!(self.blocks[block].content, Content::Free(_));
         let Block { size, below, above, .. } = self.blocks[block];
@@ -176,7 +177,7 @@ impl fmt::Display for Shown<'_> {
             match block.content {
                 Content::Used(chunk) => {
                     let name = self.order.name(chunk);
-                    // A name may hold anything, such as a terminal's commands.
+                    // A name may contain anything, even terminal control sequences.
                     write!(f, "{comma}{} {}", name.escape_debug(), block.size)?;
                 }
                 Content::Free(_) => write!(f, "{comma}free {}", block.size)?,

@@ -1,15 +1,15 @@
 //! `MegEngine`'s default planner, *pushdown*, in two passes.
 //!
-//! **Idea.** Replay the run with an allocator whose memory is elastic: `simulate` keeps only the
-//! *order* of blocks and lets a free block grow where it stands, so nothing is ever too small.
-//! It records which chunk came to lie directly below which, the front space. `offsets` then lets
-//! every chain sink down until it rests on its front space.
+//! **Idea.** Replay the run with an allocator whose memory is elastic. `simulate` keeps only the
+//! *order* of blocks and lets a free block grow where it stands, so no block is ever too small. It
+//! records which chunk came to lie directly below which other: the front space. `offsets` then lets
+//! every chain sink until it rests on its front space.
 //!
 //! **Cost.** O(n log n) time and O(n) memory for n chunks; no recursion.
 //!
-//! **When.** A good plan in microseconds for graphs that run one operator after another; overwrite
-//! chains are planned with their parts. On problems where many chunks of odd sizes are alive at
-//! once it is up to a half above the lower bound.
+//! **When.** It finds good plans in microseconds for graphs that run one operator after another,
+//! and plans the parts of overwrite chains separately. Where many chunks of odd sizes are alive at
+//! once, its pool can be up to half as large again as the lower bound.
 //!
 //! **Source.** `MegEngine`'s static memory allocator, `PUSHDOWN` (2020); the chapters Simulation
 //! and Offsets of the book. The offsets equal the original's, ties included.

@@ -2,9 +2,9 @@
 //! space.
 //!
 //! `base(root)` is the least aligned offset at which every member `m` of the chain, at offset
-//! `o(m)` from the root, lies above the ends of all chunks in its front space. By nature this is a
-//! recursion with a memo; here the call stack is a list, so that a tower of a million chunks is as
-//! good as any.
+//! `o(m)` from the root, lies above the ends of all chunks in its front space. The definition is
+//! recursive; the call stack here is a list, so that a tower of a million chunks cannot overflow
+//! it.
 
 use crate::{
     Bytes,
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The offset of every chunk.
+/// Computes the offset of every chunk.
 pub(super) fn resolve(order: &ChunkOrder<'_>, front_space: &[Above]) -> Layout {
     let fronts = Fronts::by_root(order, front_space);
     let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; order.len()];
@@ -50,10 +50,10 @@ pub(super) fn resolve(order: &ChunkOrder<'_>, front_space: &[Above]) -> Layout {
     order.layout(|root| bases[root.index()].low)
 }
 
-/// What is known of a root's offset.
+/// The state of a root's offset.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The offset if `Known`, else the most that any front space seen so far demands.
+    /// The offset if `Known`, otherwise the highest demand of any front space seen so far.
     low: Bytes,
     state: State,
 }
@@ -61,20 +61,20 @@ struct Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Untouched,
-    /// Waiting for the chains below.
+    /// Waiting for the chains below it.
     Open,
     Known,
 }
 
 /// The front space grouped by the root of the upper chunk.
 struct Fronts {
-    /// By root: its entries are `entries[starts[root]..starts[root + 1]]`.
+    /// The start of each root's entries: they are `entries[starts[root]..starts[root + 1]]`.
     starts: Vec<usize>,
     entries: Vec<Above>,
 }
 
 impl Fronts {
-    /// A counting sort.
+    /// Groups the entries by a counting sort.
     fn by_root(order: &ChunkOrder<'_>, front_space: &[Above]) -> Self {
         let root = |above: &Above| order.place(above.upper).0.index();
         let mut starts = vec![0; order.len() + 1];

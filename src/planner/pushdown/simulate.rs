@@ -1,5 +1,6 @@
 //! The simulation (the book, Simulation): free, alloc and alloc-overwrite on the memory queue and
-//! the free queue. Its result is the front space: which chunk came to lie directly below which.
+//! the free queue. It returns the front space: the pairs of chunks that came to lie directly on
+//! each other.
 
 use tracing::trace;
 
@@ -39,7 +40,7 @@ pub(super) struct Simulator<'a> {
     /// The block of each chunk that is alive and not yet overwritten.
     blocks: Vec<Option<BlockKey>>,
     front_space: Vec<Above>,
-    /// The merges of the present event: the bytes merged so far, and those of the free neighbour.
+    /// The merges of the current event: the bytes merged so far, and those of the free neighbour.
     merges: Vec<(Bytes, Bytes)>,
 }
 
@@ -61,7 +62,7 @@ impl<'a> Simulator<'a> {
         self.blocks[chunk.index()]
     }
 
-    /// Finds a block for a root chunk, and says how.
+    /// Finds a block for a root chunk and returns it with the action that found it.
     pub(super) fn place(&mut self, chunk: Rank) -> Option<(BlockKey, Action)> {
         let size = self.order.get(chunk).size;
         let content = Content::Used(chunk);
@@ -88,7 +89,7 @@ impl<'a> Simulator<'a> {
         Some((block, action))
     }
 
-    /// Makes a block free, merging it with free neighbours; the result takes the stamp.
+    /// Frees a block and merges it with free neighbours; the result takes the stamp.
     fn release(&mut self, block: BlockKey, stamp: Step) {
         let mut size = self.memory.get(block).size;
         for neighbour in [self.memory.below(block), self.memory.above(block)].into_iter().flatten()
@@ -106,7 +107,7 @@ impl<'a> Simulator<'a> {
         debug_assert!(self.memory.is_sound_at(block), "unsound around a released block");
     }
 
-    /// A chunk has got its block: record the front space on both sides.
+    /// Records the block of a chunk and the front space on both sides.
     fn settle(&mut self, chunk: Rank, block: BlockKey) {
         self.blocks[chunk.index()] = Some(block);
         if let Some(lower) = self.memory.nearest_used(block, MemoryQueue::below) {
@@ -118,7 +119,7 @@ impl<'a> Simulator<'a> {
         debug_assert!(self.memory.is_sound_at(block), "unsound around a used block");
     }
 
-    /// One line per event, and before it one for each merge that was part of it, with both queues
+    /// Logs the merges of an event and then the event itself, each with both queues as they are
     /// after the event.
     #[inline]
     fn trace(&mut self, action: Action, chunk: Rank) {
@@ -153,7 +154,7 @@ impl Allocator for Simulator<'_> {
         self.step = step;
     }
 
-    /// Gives the block of a chunk back.
+    /// Frees the block of a chunk.
     fn free(&mut self, chunk: Rank) {
         if let Some(block) = self.blocks[chunk.index()].take() {
             // A chunk is freed in the step that is its end.
@@ -166,8 +167,8 @@ impl Allocator for Simulator<'_> {
         self.place(chunk);
     }
 
-    /// Puts an overwriter in its place in the block of the chunk that it overwrites; head and
-    /// tail become free.
+    /// Puts an overwriter into its place in the block of the overwritten chunk; head and tail
+    /// become free.
     fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink) {
         let Some(block) = self.blocks[link.overwritten.index()].take() else {
             return;

@@ -1,15 +1,16 @@
 //! TFLite's arena for the CPU: large tensors first, best fit.
 //!
-//! **Idea.** Tensors that live in the whole run come first, in order; then by size, largest first,
-//! then by first use. Each goes into the gap between conflicting ones that leaves least.
+//! **Idea.** Tensors that live during the whole run come first, in order; the others follow by
+//! size, largest first, then by first use. Each goes into the gap between conflicting ones that
+//! leaves the least space.
 //!
 //! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
 //!
-//! **When.** To see what TFLite's interpreter would do.
+//! **When.** It shows what TFLite's interpreter would do.
 //!
 //! **Source.** TensorFlow Lite, `arena_planner` and `simple_memory_arena` (2017 to 2024). The
-//! original leaves open the order of tensors of equal size and first use; here it is the list's.
-//! Its alignment is 64; a problem is planned with its own.
+//! original leaves the order of tensors of equal size and first use open; here it is the order of
+//! the list. The original's alignment is 64; a problem is planned with its own.
 
 use std::cmp::Reverse;
 
@@ -26,7 +27,7 @@ use crate::{
 pub const ALIGNMENT: Bytes = 64;
 
 /// Places records at offsets that are multiples of an alignment in bytes. Those that live from step
-/// 0 to `last_step` live in the whole run and go first. The total is not rounded up.
+/// 0 to `last_step` live during the whole run and go first. The total is not rounded up.
 ///
 /// # Errors
 ///
@@ -57,7 +58,7 @@ fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
         let (mut top, mut start): (Bytes, Bytes) = (0, 0);
         let mut best: Option<(Bytes, Bytes)> = None;
         for place in placed.conflicts(record) {
-            // What a gap leaves counts from its start before rounding up, as in the original.
+            // The space left in a gap counts from its start before rounding up, as in the original.
             if start + record.size <= place.offset
                 && best.is_none_or(|(least, _)| place.offset - start < least)
             {
@@ -76,7 +77,7 @@ fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
     answer
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

@@ -1,14 +1,14 @@
 //! Equality: reuse among equal sizes.
 //!
-//! **Idea.** Walk over time; a record takes a free object of exactly its size, else a new one.
+//! **Idea.** Walk over time; a record takes a free object of exactly its size, otherwise a new one.
 //!
 //! **Cost.** O(n log n).
 //!
-//! **When.** For textures whose shape must match, and for nets that repeat a few sizes. No object
-//! ever has a byte too many, but unequal sizes share nothing.
+//! **When.** For textures whose shape must match, and for networks that repeat a few sizes. No
+//! object has spare bytes, but records of unequal sizes share nothing.
 //!
 //! **Source.** TFLite GPU delegate, `EQUALITY` (2019). For plain sizes it takes the object that
-//! came free last ([`objects`]); for 2-D and 3-D textures the one with the lowest id
+//! became free last ([`objects`]); for 2-D and 3-D textures the one with the lowest id
 //! ([`texture_objects`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,13 +22,13 @@ use crate::{
     },
 };
 
-/// Among free objects of the record's size, takes the one that came free last.
+/// Shares objects of equal size; a record takes the one that became free last.
 #[must_use]
 pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
     share_equals(records, Vec::push, Vec::pop)
 }
 
-/// Among free objects of the record's size, takes the one with the lowest id.
+/// Shares objects of equal size; a record takes the one with the lowest id.
 #[must_use]
 pub fn texture_objects<S: Size>(records: &Records<S>) -> Objects<S> {
     let insert = |free: &mut BTreeSet<usize>, object| {
@@ -37,7 +37,7 @@ pub fn texture_objects<S: Size>(records: &Records<S>) -> Objects<S> {
     share_equals(records, insert, BTreeSet::pop_first)
 }
 
-/// `F` holds the free objects of one size.
+/// Shares objects of equal size. `F` holds the free objects of one size.
 fn share_equals<S: Size, F: Default>(
     records: &Records<S>,
     release: impl Fn(&mut F, usize),
@@ -61,7 +61,7 @@ fn share_equals<S: Size, F: Default>(
     objects
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

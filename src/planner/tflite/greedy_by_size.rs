@@ -1,15 +1,15 @@
 //! Greedy by size: large records first, each into the object that is nearest in time.
 //!
-//! **Idea.** The positional maxima say how large the k-th object must be anyway, so records that
-//! fall between the same two maxima are equally urgent. Among them the one goes first that fits
-//! an object with the fewest idle steps in between, and takes it; one that fits no object opens a
-//! new one.
+//! **Idea.** The k-th object must be at least as large as the k-th positional maximum, so records
+//! between the same two maxima are equally urgent. Among them, the record that fits an object with
+//! the fewest idle steps in between goes first and takes that object; a record that fits no object
+//! opens a new one.
 //!
 //! **Cost.** Every placed record is compared with every waiting one: O(n^2), a few nanoseconds
-//! each; a record whose best object is taken looks at all open ones again. A bit per record and
-//! object says who is barred where.
+//! each. A record whose best object is taken compares all open ones again. One bit per record and
+//! object marks conflicts.
 //!
-//! **When.** The best shared objects of the field on most graphs.
+//! **When.** It gives the smallest shared objects of the greedy strategies on most graphs.
 //!
 //! **Source.** Pisarchyk and Lee, 2020, algorithm 2 and its improvement; TFLite GPU delegate,
 //! `GREEDY_BY_SIZE` for objects, `GreedyBySizeDistPriority` (2020).
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// No object is near.
+/// The distance when no object is near.
 const FAR: Step = Step::MAX;
 
 /// A record that waits for its object.
@@ -35,8 +35,8 @@ struct Waiting {
     last: Step,
     /// The steps to the nearest record of the best object, or `FAR`.
     distance: Step,
-    /// The object that fits with the least distance, the earliest to reach it; meaningless if
-    /// the distance is `FAR`.
+    /// The nearest object that fits, the earliest of equally near ones; meaningless if the distance
+    /// is `FAR`.
     best: usize,
     record: usize,
 }
@@ -44,7 +44,8 @@ struct Waiting {
 /// An object that records may still join.
 struct Open {
     timeline: Timeline,
-    /// A bit per record: it conflicts with one of the object's. Right for waiting records.
+    /// One bit per record: set if it conflicts with a record of the object. Valid for waiting
+    /// records.
     barred: Vec<u64>,
 }
 
@@ -71,7 +72,7 @@ pub fn objects(records: &Records) -> Objects {
             Waiting { first, last, distance: FAR, best: 0, record }
         })
         .collect();
-    // Sorted by size, the records of one position follow each other; the smallest come last here.
+    // Sorted by size, the records of one position follow each other, with the smallest last.
     waiting.reverse();
     let mut floors = positional_maxima(records).into_iter().skip(1);
     while !waiting.is_empty() {
@@ -97,14 +98,15 @@ pub fn objects(records: &Records) -> Objects {
     objects
 }
 
-/// The waiting record with the least distance; of equals the largest, then the first in the list.
+/// Returns the waiting record with the least distance; of equal ones the largest, then the first in
+/// the list.
 fn most_urgent(urgent: &[Waiting]) -> Option<usize> {
-    // From the back, where the largest are.
+    // The search starts from the back, where the largest records are.
     let (at, _) = urgent.iter().enumerate().rev().min_by_key(|(_, waiting)| waiting.distance)?;
     Some(at)
 }
 
-/// The steps between a record and a waiting one; `FAR` if they conflict.
+/// Returns the steps between a record and a waiting one; `FAR` if they conflict.
 fn gap(record: &Record, waiting: &Waiting) -> Step {
     if waiting.last < record.first {
         record.first - waiting.last
@@ -115,7 +117,7 @@ fn gap(record: &Record, waiting: &Waiting) -> Step {
     }
 }
 
-/// An object has taken a record: it comes nearer to some and is barred for others.
+/// Updates distances and conflicts after an object has taken a record.
 fn update(waiting: &mut [Waiting], open: &mut [Open], record: &Record, object: usize) {
     for other in waiting {
         let gap = gap(record, other);
@@ -130,7 +132,7 @@ fn update(waiting: &mut [Waiting], open: &mut [Open], record: &Record, object: u
     }
 }
 
-/// The nearest object that is not barred; of equals the lowest id.
+/// Returns the nearest object without a conflict; of equal ones, the lowest id.
 fn nearest(open: &[Open], waiting: &Waiting) -> (Step, usize) {
     let mut best = (FAR, 0);
     for (object, open) in open.iter().enumerate().filter(|(_, open)| !open.bars(waiting.record)) {
@@ -140,22 +142,22 @@ fn nearest(open: &[Open], waiting: &Waiting) -> (Step, usize) {
     best
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);
     boxes.share(problem, objects(&boxes.records))
 }
 
-/// *Greedy best*: greedy by size, unless greedy by breadth is strictly smaller. The strategy that
-/// TFLite itself uses for buffers.
+/// Shares objects by *greedy best*: greedy by size, unless greedy by breadth is strictly smaller.
+/// TFLite itself uses this strategy for buffers.
 #[must_use]
 pub fn best_objects(records: &Records) -> Objects {
     let (by_size, by_breadth) = (objects(records), greedy_by_breadth::objects(records));
     if by_breadth.total() < by_size.total() { by_breadth } else { by_size }
 }
 
-/// Plans a problem by [`best_objects`], every chain a box.
+/// Plans a problem by [`best_objects`], with every chain as a box.
 #[must_use]
 pub fn best_layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

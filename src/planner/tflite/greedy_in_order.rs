@@ -1,12 +1,13 @@
 //! Greedy in order: walk over time and take the free object of the nearest size.
 //!
-//! **Idea.** As an allocator would: when a record begins, the free object whose size differs least
-//! is taken, and grown if it is too small. Textures cannot grow ([`texture_objects`]). If operators
-//! run in parallel, a [`ReallocationGraph`] says whose object may be taken by whom.
+//! **Idea.** Work as an allocator would: when a record begins, it takes the free object whose size
+//! differs least, which grows if it is too small. Textures cannot grow ([`texture_objects`]). If
+//! operators run in parallel, a [`ReallocationGraph`] defines which records may take over from each
+//! other.
 //!
 //! **Cost.** O(n log n); with textures or a graph O(n m) for m objects.
 //!
-//! **When.** A quick answer for graphs whose sizes change smoothly.
+//! **When.** For a quick answer on graphs whose sizes change smoothly.
 //!
 //! **Source.** TFLite GPU delegate, `GREEDY_IN_ORDER` (2019).
 
@@ -21,18 +22,18 @@ use crate::{
     },
 };
 
-/// Takes the free object of the nearest size.
+/// Shares objects; a record takes the free object of the nearest size.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
     walk(records, |free, _, index| nearest(free, records[index].size))
 }
 
-/// Takes the free object of the nearest size among those whose last record the graph allows to
-/// hand it on to this one.
+/// Shares objects; a record takes the free object of the nearest size among those whose last record
+/// may pass it on to this one according to the graph.
 ///
 /// # Errors
 ///
-/// If the graph has another number of records.
+/// If the graph does not have as many records.
 pub fn objects_in_parallel(
     records: &Records,
     graph: &ReallocationGraph,
@@ -47,11 +48,11 @@ pub fn objects_in_parallel(
     }))
 }
 
-/// The free objects by (size, id).
+/// The free objects as (size, id).
 type Free = BTreeSet<(Bytes, usize)>;
 
-/// Walks over time; `choose` picks from the free objects, given the last record of every object,
-/// for the record at an index.
+/// Walks over time; for the record at an index, `choose` picks one of the free objects, given the
+/// last record of every object.
 fn walk(
     records: &Records,
     choose: impl Fn(&Free, &[usize], usize) -> Option<(Bytes, usize)>,
@@ -80,7 +81,8 @@ fn walk(
     objects
 }
 
-/// The least that is large enough, unless the largest that is too small misses by less.
+/// Returns the smallest object that is large enough, unless the largest of the others is nearer in
+/// size.
 fn nearest(free: &Free, size: Bytes) -> Option<(Bytes, usize)> {
     let hit = free.range((size, 0)..).next().copied();
     let miss = free.range(..(size, 0)).next_back().copied();
@@ -90,8 +92,8 @@ fn nearest(free: &Free, size: Bytes) -> Option<(Bytes, usize)> {
     }
 }
 
-/// For textures: takes the free object of the nearest volume among those that are large enough in
-/// every dimension; of equals the one that came free first. Objects never grow.
+/// Shares textures: a record takes the free object of the nearest volume among those that are large
+/// enough in every dimension; of equal ones, the one that became free first. Objects never grow.
 #[must_use]
 pub fn texture_objects<const N: usize>(records: &Records<[u32; N]>) -> Objects<[u32; N]> {
     let mut objects: Objects<[u32; N]> = Objects::for_records(records.len());
@@ -124,7 +126,7 @@ pub fn texture_objects<const N: usize>(records: &Records<[u32; N]>) -> Objects<[
     objects
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

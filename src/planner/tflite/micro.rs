@@ -1,15 +1,15 @@
-//! TFLite Micro: large buffers first, first fit, some offsets given from outside.
+//! TFLite Micro: large buffers first, first fit, with optional fixed offsets.
 //!
-//! **Idea.** Buffers with an offline offset lie where a tool has put them before. The others follow
-//! by size, largest first, each into the lowest gap between conflicting ones that holds it.
+//! **Idea.** A buffer with an offline offset lies where a tool has placed it. The others follow by
+//! size, largest first, each in the lowest gap between conflicting ones that holds it.
 //!
 //! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
 //!
-//! **When.** To see what a microcontroller would do, or to plan around buffers that are fixed.
+//! **When.** It shows what a microcontroller would do, and plans around buffers that are fixed.
 //!
 //! **Source.** TensorFlow Lite for Microcontrollers, `GreedyMemoryPlanner` (2019). Of equal sizes
-//! the last added comes first. The original does not notice offline offsets that clash; here they
-//! are an error. Its alignment is 16; a problem is planned with its own.
+//! the last added comes first. The original does not detect conflicting offline offsets; here they
+//! are an error. The original's alignment is 16; a problem is planned with its own.
 
 use std::cmp::Reverse;
 
@@ -25,7 +25,7 @@ use crate::{
 /// The alignment of the original, in bytes.
 pub const ALIGNMENT: Bytes = 16;
 
-/// Places records, their sizes rounded up to a multiple of an alignment in bytes.
+/// Places records; their sizes are rounded up to a multiple of an alignment in bytes.
 ///
 /// # Errors
 ///
@@ -38,8 +38,8 @@ pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordErr
 ///
 /// # Errors
 ///
-/// If `offline` has not an entry per record, two offline offsets clash, the alignment is 0, or the
-/// aligned sizes, or an offline offset and a size, do not add up in 64 bits.
+/// If `offline` does not have an entry per record, two offline offsets conflict, the alignment is
+/// 0, or the aligned sizes, or an offline offset and a size, do not add up in 64 bits.
 pub fn offsets_around(
     records: &Records,
     offline: &[Option<Bytes>],
@@ -82,7 +82,7 @@ fn first_fit(placed: &mut Placed, record: &Record) -> Bytes {
     top
 }
 
-/// No two offline records may share steps and bytes, and the others must fit on top of them.
+/// Checks that no two offline records share steps and bytes and that the others fit on top of them.
 fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), RecordError> {
     let mut fixed: Vec<(Bytes, Bytes, usize)> = Vec::new();
     let mut top: Bytes = 0;
@@ -110,7 +110,7 @@ fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), Rec
     Ok(())
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

@@ -1,14 +1,15 @@
-//! Min-cost flow: who hands its object on to whom, with the least growth in sum.
+//! Min-cost flow: records take over objects so that the total growth is smallest.
 //!
-//! **Idea.** Every record either opens an object, which costs its size, or takes over the object of
-//! one that has ended, which costs what it is larger. The cheapest choice for all is a flow of
-//! least cost: from a source to the left side of each record (it hands on), to the right side of
-//! another (it takes over), to a sink. It counts growth against the predecessor only, so it is
-//! no optimum of the total.
+//! **Idea.** Every record either opens an object, at the cost of its size, or takes over the object
+//! of a record that has ended, at the cost of the growth. The cheapest combination is a min-cost
+//! flow from a source to the left node of each record (it passes its object on), to the right node
+//! of another (it takes over), to a sink. Growth counts against the predecessor only, so the total
+//! is not optimal.
 //!
-//! **Cost.** n augmentations, each a queue of relaxations over up to n^2 pairs: O(n^3) and more.
+//! **Cost.** There are n augmentations, each a queue of relaxations over up to n^2 pairs: O(n^3)
+//! and more.
 //!
-//! **When.** Up to a thousand tensors or so, when shared objects must be small.
+//! **When.** For up to about a thousand tensors, when shared objects must be small.
 //!
 //! **Source.** TFLite GPU delegate, `MINCOSTFLOW` (2019). The original counts costs in 32 bits.
 
@@ -23,11 +24,11 @@ use crate::{
     },
 };
 
-/// Shares objects along a flow of least cost.
+/// Shares objects along a min-cost flow.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
     let sum: Bytes = records.iter().map(|record| record.size).sum();
-    // No path costs more than all sizes, with either sign.
+    // No path costs more than the sum of all sizes, positive or negative.
     if sum < 1 << 61 { share::<i64>(records) } else { share::<i128>(records) }
 }
 
@@ -53,7 +54,7 @@ fn share<C: Cost>(records: &Records) -> Objects {
 
 /// A signed number of bytes.
 trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
-    /// More than any path costs.
+    /// More than the cost of any path.
     const FAR: Self;
     const NOTHING: Self;
 
@@ -78,10 +79,10 @@ impl Cost for i128 {
     }
 }
 
-/// From where the unit of flow comes that passes a right node.
+/// The origin of the flow through a right node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Giver {
-    /// None passes yet.
+    /// No flow passes yet.
     Nobody,
     /// The record opens an object.
     Source,
@@ -89,23 +90,23 @@ enum Giver {
     Left(usize),
 }
 
-/// The network with its flow. All capacities are 1, so edges need not be stored.
+/// The network with its flow. All capacities are 1, so edges are not stored.
 ///
-/// Vertices: left node i is `i`, right node i is `n + i`, then source and sink. Edges leave a
-/// vertex in the order in which the original adds them, which decides ties: for each record
+/// Left node i is vertex `i` and right node i is `n + i`, followed by source and sink. Edges leave
+/// a vertex in the order in which the original adds them, which decides ties: for each record
 /// source to left, right to sink, source to right, then from the left nodes that have ended.
 struct Network<C> {
-    /// By first use, as everything here.
+    /// The size of each record, by first use like every list here.
     sizes: Vec<C>,
-    /// The first record that may take over from each one; all later ones may, too.
+    /// The first record that may take over from each one; all later ones may as well.
     takers_from: Vec<usize>,
     giver: Vec<Giver>,
-    /// Who takes over from each record.
+    /// The record that takes over from each record.
     taker: Vec<Option<usize>>,
-    /// The work space of a search: cost from the source and vertex before, by vertex.
+    /// The buffers of a search, by vertex: its cost from the source, and the vertex before it.
     costs: Vec<C>,
     before: Vec<usize>,
-    /// The last round into whose queue each vertex was put.
+    /// The last round that queued each vertex.
     queued: Vec<usize>,
     rounds: usize,
     /// The queues of this round and the next.
@@ -150,20 +151,20 @@ impl<C: Cost> Network<C> {
         2 * self.records() + 1
     }
 
-    /// What it costs that `right` takes over from `left`.
+    /// Returns the cost of `right` taking over from `left`.
     fn growth(&self, left: usize, right: usize) -> C {
         (self.sizes[right] - self.sizes[left]).max(C::NOTHING)
     }
 
-    /// Sends one more unit along a cheapest path; false if there is none.
+    /// Sends one more unit of flow along a cheapest path; returns false if there is no path.
     fn augment(&mut self) -> bool {
         self.search();
         let (count, source, sink) = (self.records(), self.source(), self.sink());
         if self.costs[sink] == C::FAR {
             return false;
         }
-        // Walks the path from the sink back. A step from left to right gives the right node a
-        // new giver; the step from right back to left before it took the old one away.
+        // Follows the path back from the sink. A step from left to right gives the right node a new
+        // giver; the step before it, from right to left, removed the old one.
         let mut right = self.before[sink];
         loop {
             let left = self.before[right];
@@ -180,8 +181,8 @@ impl<C: Cost> Network<C> {
         }
     }
 
-    /// Costs from the source by rounds of relaxation: a vertex whose cost falls is put into the
-    /// queue of the next round, once.
+    /// Finds the costs from the source by rounds of relaxation: a vertex whose cost falls is queued
+    /// for the next round, once.
     fn search(&mut self) {
         let (count, source, sink) = (self.records(), self.source(), self.sink());
         self.costs.fill(C::FAR);
@@ -229,8 +230,8 @@ impl<C: Cost> Network<C> {
         }
     }
 
-    /// Back along every unit that has arrived. No cheapest path to the sink goes here, but the
-    /// costs found on the way decide ties.
+    /// Relaxes backwards along every unit that has arrived. No cheapest path to the sink uses these
+    /// edges, but the costs found here decide ties.
     fn relax_from_sink(&mut self) {
         let (count, sink) = (self.records(), self.sink());
         for record in 0..count {
@@ -240,7 +241,8 @@ impl<C: Cost> Network<C> {
         }
     }
 
-    /// From a left node to every record that may take over from it. The innermost loop.
+    /// Relaxes the edges from a left node to every record that may take over. This is the innermost
+    /// loop.
     fn relax_takers(&mut self, left: usize) {
         let count = self.records();
         let (cost, size) = (self.costs[left], self.sizes[left]);
@@ -260,19 +262,20 @@ impl<C: Cost> Network<C> {
         }
     }
 
-    /// From a right node to the sink, if nothing passes yet, else back to its giver.
+    /// Relaxes the edge from a right node to the sink if it has no flow, otherwise back to its
+    /// giver.
     fn relax_from_right(&mut self, vertex: usize) {
         let (cost, right) = (self.costs[vertex], vertex - self.records());
         match self.giver[right] {
             Giver::Nobody => self.relax(vertex, self.sink(), cost),
-            // The source costs 0, and no cycle costs less than nothing.
+            // The source costs 0, and no cycle has a negative cost.
             Giver::Source => {}
             Giver::Left(left) => self.relax(vertex, left, cost - self.growth(left, right)),
         }
     }
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

@@ -1,18 +1,18 @@
-//! The planners of TFLite: seven strategies of the GPU delegate, the arena of the CPU, TFLite
-//! Micro.
+//! The planners of TFLite: seven strategies of the GPU delegate, the CPU arena and TFLite Micro.
 //!
-//! **Idea.** Tensors are [`Record`]s, boxes of steps and sizes. The GPU strategies answer with
-//! shared [`Objects`], buffers or textures that tensors of different steps take in turn, and one
-//! of them with [`Offsets`]; the arena and Micro answer with offsets.
+//! **Idea.** Tensors are [`Record`]s, boxes of steps and sizes. The GPU strategies return shared
+//! [`Objects`], buffers or textures that tensors use in turn, except for one that returns
+//! [`Offsets`]; the arena and Micro return offsets.
 //!
-//! **When.** Shared objects suit devices where a tensor must be a buffer or a texture of its own.
-//! In one pool, offsets need less. Overwrite chains count as one box.
+//! **When.** Shared objects suit devices where a tensor must be a whole buffer or texture. Offsets
+//! in one pool need less memory. An overwrite chain counts as one box.
 //!
 //! **Source.** Yury Pisarchyk, Juhyun Lee, *Efficient Memory Management for Deep Neural Net
 //! Inference*, 2020; TensorFlow Lite, `delegates/gpu/common/memory_management` (2019 to 2024),
 //! `simple_memory_arena`, and `micro/memory_planner`. Ids, sizes and offsets equal the originals',
-//! ties included; where an original goes wrong without a word (records that are not sorted by first
-//! use, costs beyond 32 bits, offline offsets that clash), these plan rightly or refuse.
+//! ties included. Where an original silently goes wrong (records not sorted by first use, costs
+//! beyond 32 bits, conflicting offline offsets), these planners either plan correctly or return an
+//! error.
 
 pub mod cpu_arena;
 pub mod equality;

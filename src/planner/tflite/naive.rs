@@ -1,10 +1,10 @@
 //! Naive: an object for every record.
 //!
-//! **Idea.** No sharing at all.
+//! **Idea.** No object is shared.
 //!
 //! **Cost.** O(n).
 //!
-//! **When.** To see what sharing saves.
+//! **When.** It shows what sharing saves.
 //!
 //! **Source.** TFLite GPU delegate, `NAIVE` (2019).
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Object i for record i.
+/// Gives record i object i.
 #[must_use]
 pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
     let mut objects = Objects::for_records(records.len());
@@ -28,7 +28,7 @@ pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
     objects
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

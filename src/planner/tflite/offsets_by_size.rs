@@ -1,13 +1,13 @@
 //! Offsets greedy by size: large records first, each into the tightest gap.
 //!
-//! **Idea.** Take the records by size, largest first. Among those already placed that share a step
-//! with it, look for the smallest gap that holds it, the lowest of equals; if there is none, it
-//! goes on top of them.
+//! **Idea.** Take the records by size, largest first. Each goes into the smallest gap that holds it
+//! between the placed ones that share a step with it, the lowest of equal gaps; if there is none,
+//! it goes on top of them.
 //!
 //! **Cost.** O(n log n) and a walk over the conflicting records: O(n k log k) for k of them.
 //!
-//! **When.** The best of the simple planners for one pool; a few per cent above the lower bound on
-//! most nets.
+//! **When.** It is the best of the simple planners for one pool, a few per cent above the lower
+//! bound on most networks.
 //!
 //! **Source.** Pisarchyk and Lee, 2020, algorithm 3; TFLite GPU delegate, `GREEDY_BY_SIZE` for
 //! offsets (2020).
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// Places records at offsets that are multiples of an alignment in bytes, which need not be a
-/// power of two. The total is not rounded up.
+/// Places records at offsets that are multiples of an alignment in bytes, which need not be a power
+/// of two. The total is not rounded up.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ fn place(records: &Records, alignment: Bytes) -> Offsets {
     answer
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

@@ -1,9 +1,9 @@
-//! The conflict walk: which placed records share a step with the next one, by offset.
+//! The conflict walk: the placed records that share a step with the next one, by offset.
 //!
-//! Two ways to the same list. If many records conflict, walk over all placed ones, which are kept
-//! by offset. If few do, collect them and sort: those that are alive when the next record begins,
-//! and those that begin later in its life. Which is cheaper is known beforehand, since the lists
-//! to collect know their lengths.
+//! There are two ways to this list. If many records conflict, it walks over all placed ones, which
+//! are kept by offset. If few do, it collects and sorts them: those that are alive when the next
+//! record begins, and those that begin later in its lifetime. The lengths of the lists to collect
+//! are known, so the cheaper way is known beforehand.
 
 use crate::{
     Bytes, Step,
@@ -32,20 +32,20 @@ struct Entry {
 /// The most entries in a piece of the list by offset.
 const PIECE: usize = 512;
 
-/// Walking over so many entries is as dear as collecting and sorting one.
+/// Walking over this many entries costs as much as collecting and sorting one.
 const WALK_PER_SORT: usize = 16;
 
 /// The records placed so far.
 pub(super) struct Placed {
     tasks: Tasks,
     leaves: usize,
-    /// By offset, in pieces, none of them empty.
+    /// The entries by offset, in pieces, none of them empty.
     by_offset: Vec<Vec<Entry>>,
     count: usize,
-    /// By node of the tree over tasks: who is alive in all of its tasks. Every record is at the
-    /// nodes that cover its life.
+    /// The records alive in all tasks of each node of the tree over tasks. Every record is at the
+    /// nodes that cover its lifetime.
     alive: Vec<Vec<Place>>,
-    /// By node of the tree over tasks: who begins in one of its tasks.
+    /// The records that begin in a task of each node of the tree over tasks.
     beginning: Vec<Vec<Place>>,
     /// The last answer.
     conflicts: Vec<Place>,
@@ -66,7 +66,7 @@ impl Placed {
         }
     }
 
-    /// Places a record; `end` is where the next may begin.
+    /// Places a record; `end` is the first offset that another one may take above it.
     pub(super) fn insert(&mut self, record: &Record, offset: Bytes, end: Bytes) {
         let place = Place { offset, end };
         let (first, last) = self.tasks.range(record);
@@ -90,7 +90,7 @@ impl Placed {
         }
     }
 
-    /// The places of all records that share a step with this one, by offset.
+    /// Returns the places of all records that share a step with this one, by offset.
     pub(super) fn conflicts(&mut self, record: &Record) -> &[Place] {
         let Self { tasks, leaves, by_offset, count, alive, beginning, conflicts } = self;
         let (first, last) = tasks.range(record);
@@ -104,7 +104,7 @@ impl Placed {
             conflicts.extend(lists().flatten());
             conflicts.sort_unstable();
         } else {
-            // Without a branch per entry: the place after the last one found is scratch.
+            // This loop has no branch per entry: the place after the last one found is scratch.
             conflicts.resize(expected + 1, Place::default());
             let mut found = 0;
             for entry in by_offset.iter().flatten() {

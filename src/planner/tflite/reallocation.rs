@@ -1,7 +1,8 @@
-//! The reallocation graph: who may take whose memory when operators run in parallel.
+//! The reallocation graph: the records that may take over each other's memory when operators run in
+//! parallel.
 //!
-//! **Idea.** If every consumer of tensor r must have run before tensor v is produced, then v can
-//! safely take the memory of r, whatever runs beside them.
+//! **Idea.** If every consumer of tensor r must have run before tensor v is produced, v can safely
+//! take the memory of r, whatever else runs in parallel.
 //!
 //! **Cost.** A breadth-first search from every use of a tensor: O(uses x uses).
 //!
@@ -11,16 +12,16 @@ use std::collections::VecDeque;
 
 use crate::planner::tflite::RecordError;
 
-/// For each record, the records whose object it may take and that may take its own, ascending.
+/// The records, ascending, with which each record may exchange its object in either direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReallocationGraph(Vec<Vec<usize>>);
 
 impl ReallocationGraph {
-    /// A graph by its lists of neighbours.
+    /// Creates a graph from the list of neighbours of each record.
     ///
     /// # Errors
     ///
-    /// If a list names a record that has none.
+    /// If a list refers to a record that does not exist.
     pub fn new(mut neighbours: Vec<Vec<usize>>) -> Result<Self, RecordError> {
         check_records(&neighbours)?;
         for list in &mut neighbours {
@@ -30,13 +31,13 @@ impl ReallocationGraph {
         Ok(Self(neighbours))
     }
 
-    /// The graph that follows from dependencies: `consumers[r]` are the records whose producer
-    /// reads r. Record v is a neighbour of r if it is reached from every one of r's consumers and
-    /// is none of them; a record without consumers hands its memory to nobody.
+    /// Derives the graph from dependencies: `consumers[r]` are the records whose producer reads r.
+    /// Record v is a neighbour of r if it can be reached from every consumer of r and is not one of
+    /// them; a record without consumers passes its memory to nobody.
     ///
     /// # Errors
     ///
-    /// If a list names a record that has none.
+    /// If a list refers to a record that does not exist.
     pub fn from_dependencies(consumers: &[Vec<usize>]) -> Result<Self, RecordError> {
         check_records(consumers)?;
         let mut neighbours = vec![Vec::new(); consumers.len()];
@@ -77,7 +78,7 @@ impl ReallocationGraph {
         &self.0
     }
 
-    /// Whether `next` may take the object of `last`.
+    /// Returns whether `next` may take the object of `last`.
     pub(super) fn allows(&self, last: usize, next: usize) -> bool {
         self.0[last].binary_search(&next).is_ok()
     }
