@@ -1,8 +1,8 @@
-//! What the file forms of sequences, problems and plans share.
+//! Helpers shared by the file forms of sequences, problems and plans.
 
 use crate::Bytes;
 
-/// Whether a number may be left out of a file.
+/// Returns whether a number is 0, and so may be omitted from a file.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 pub(crate) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == 0
@@ -10,7 +10,7 @@ pub(crate) fn is_zero(bytes: &Bytes) -> bool {
 
 /// Finds chunks by the ids that a file gives them.
 pub(crate) struct Places {
-    /// Id and place in the list, by id.
+    /// The id and list index of each chunk, by id.
     sorted: Vec<(u64, usize)>,
 }
 
@@ -21,7 +21,7 @@ impl Places {
         Self { sorted }
     }
 
-    /// The place of an id in the list; of several, any.
+    /// Returns the list index of an id; of repeated ids, any one.
     pub(crate) fn find(&self, id: u64) -> Option<usize> {
         let at = self.sorted.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some(self.sorted[at].1)

@@ -1,14 +1,14 @@
-//! The two inputs of planning: operators, or chunks whose lifetimes are known.
+//! The two inputs of planning: operators, or chunks with known lifetimes.
 
 use crate::{
     OpSequence, Problem, SequenceError,
     lower::{Lowered, LoweringOptions, lower},
 };
 
-/// What can be planned.
+/// An input of planning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Operators, to be lowered first.
+    /// Operators, which are lowered first.
     Sequence(OpSequence),
     /// Chunks with lifetimes.
     Problem(Problem),
@@ -18,14 +18,15 @@ pub enum Input {
 /// [`Problem`] or an [`Input`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InputRef<'a> {
-    /// Operators, to be lowered first.
+    /// Operators, which are lowered first.
     Sequence(&'a OpSequence),
     /// Chunks with lifetimes.
     Problem(&'a Problem),
 }
 
 impl InputRef<'_> {
-    /// The chunks: those of the operators, lowered with these options, or a copy of the problem.
+    /// Returns the chunks: those of the operators, lowered with these options, or a copy of the
+    /// problem.
     ///
     /// # Errors
     ///
@@ -41,7 +42,7 @@ impl InputRef<'_> {
 }
 
 impl<'a> InputRef<'a> {
-    /// The operators, if that is what is planned.
+    /// The operators, if the input has any.
     #[must_use]
     pub const fn sequence(self) -> Option<&'a OpSequence> {
         match self {

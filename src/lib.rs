@@ -1,9 +1,9 @@
 //! **memplan** plans the memory of a deep-learning graph before it runs: one pool, and a fixed
 //! offset in it for every tensor.
 //!
-//! A framework hands over its operators as an [`OpSequence`], or, if it knows the lifetimes of its
-//! buffers already, a [`Problem`]; a [`Planner`] answers with a [`Plan`]. [`verify`](mod@verify) says whether a
-//! plan is right, without trusting any planner.
+//! A framework supplies its operators as an [`OpSequence`] or, if it already knows the lifetimes of
+//! its buffers, as a [`Problem`]; a [`Planner`] returns a [`Plan`]. [`verify`](mod@verify) checks
+//! the plan without trusting any planner.
 //!
 //! ```text
 //! OpSequence --lower--> Problem --planner--> Layout --> Plan --> verify, report
@@ -38,7 +38,7 @@
 //! ([`Limits`]), so that the same input gives the same plan everywhere.
 //!
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
-//! 2^32 - 1 chunks, whose sizes, with an alignment more, add up to less than 2^64 bytes.
+//! 2^32 - 1 chunks, whose sizes plus one alignment add up to less than 2^64 bytes.
 
 #[cfg(feature = "serde")]
 mod file;
@@ -73,7 +73,7 @@ pub type Bytes = u64;
 /// steps.
 pub type Step = u64;
 
-/// The README and the chapters of the book that hold code; `cargo test` compiles and runs it.
+/// The README and the book chapters that contain code; `cargo test` compiles and runs it.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../README.md")]

@@ -12,16 +12,16 @@ use crate::{
 
 const FORMAT: &str = "memplan-plan/1";
 
-/// A plan as it stands in a JSON file. It may be wrong in every way: verify it.
+/// A plan in its JSON form. It is not checked and may be wrong in any way: verify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     /// Always `memplan-plan/1`.
     pub format: String,
-    /// Name of the strategy; `null`, or left out, if it is not known.
+    /// Name of the strategy; `null` or omitted if it is unknown.
     #[serde(default)]
     pub strategy: Option<String>,
-    /// Name of the strategy that was chosen; left out if none was.
+    /// Name of the strategy that won; omitted if only one was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
     /// Bytes to reserve.
@@ -31,18 +31,18 @@ pub struct PlanFile {
     /// Whether no smaller pool exists.
     #[serde(default)]
     pub proven_optimal: bool,
-    /// Bytes of one buffer per chunk.
+    /// Total bytes with one buffer per chunk.
     pub naive_size: Bytes,
-    /// Bytes.
+    /// Alignment in bytes.
     pub alignment: Bytes,
-    /// Bytes added to every chunk; left out if 0.
+    /// Bytes added to every chunk; omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub padding: Bytes,
     /// Number of steps.
     pub steps: Step,
-    /// First step where most bytes are alive.
+    /// First step where the most bytes are alive.
     pub peak_step: Step,
-    /// How long planning took; left out if unknown.
+    /// Planning time in seconds; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// The chunks.
@@ -50,7 +50,7 @@ pub struct PlanFile {
     /// The tensors.
     #[serde(default)]
     pub tensors: Vec<TensorEntry>,
-    /// The sizes of the shared objects in bytes, by id; left out if there are none.
+    /// The sizes of the shared objects in bytes, by id; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Bytes>,
 }
@@ -79,8 +79,8 @@ pub struct LinkEntry {
     offset: Bytes,
 }
 
-/// A planned tensor: in a chunk, at an offset in the pool; or in a supplied tensor, at an offset
-/// in that; or without bytes.
+/// A planned tensor: in a chunk, at an offset in the pool; or in a supplied tensor, at an offset in
+/// it; or without bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorEntry {
@@ -95,14 +95,14 @@ pub struct TensorEntry {
     basis: SizeBasis,
 }
 
-/// A plan file that makes no sense.
+/// An invalid plan file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanFileError {
-    /// A file of another format.
+    /// The file has another format.
     #[error("the format is '{0}', expected '{FORMAT}'")]
     Format(String),
-    /// A strategy that nobody knows.
+    /// The strategy is unknown.
     #[error(transparent)]
     Strategy(#[from] UnknownStrategy),
 }
@@ -110,7 +110,7 @@ pub enum PlanFileError {
 impl From<Plan> for PlanFile {
     fn from(plan: Plan) -> Self {
         let ids: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.id).collect();
-        // A plan may name a chunk that it does not list: that one gets an id that none has.
+        // A plan may refer to a chunk that it does not list: that chunk gets an unused id.
         let unused = ids.iter().max().map_or(0, |id| id.saturating_add(1));
         let id = |chunk: usize| ids.get(chunk).copied().unwrap_or(unused);
         Self {
@@ -166,7 +166,7 @@ impl TryFrom<PlanFile> for Plan {
         if file.format != FORMAT {
             return Err(PlanFileError::Format(file.format));
         }
-        // A chunk that is not there gets a place that no list has, for `verify` to find.
+        // A missing chunk gets an index beyond the list, which `verify` reports.
         let places = Places::new(file.chunks.iter().map(|chunk| chunk.id));
         let find = |id: u64| places.find(id).unwrap_or(usize::MAX);
         let chunks = file

@@ -1,4 +1,4 @@
-//! The plan: what a framework takes away.
+//! The plan: the result that a framework uses.
 
 #[cfg(feature = "serde")]
 mod file;
@@ -25,17 +25,17 @@ use crate::{
 )]
 #[non_exhaustive]
 pub struct Plan {
-    /// Who planned, if that is known: a CSV file does not tell.
+    /// The strategy that planned it, if known: a CSV file does not name it.
     pub strategy: Option<Strategy>,
-    /// Whose plan this is, if the strategy chose among several planners.
+    /// The strategy that won, if several were tried.
     pub winner: Option<Strategy>,
-    /// What the framework must reserve, in bytes.
+    /// The number of bytes that the framework must reserve.
     pub pool_size: Bytes,
-    /// No plan of the same problem can be smaller, in bytes.
+    /// A lower bound in bytes: no plan of the same problem can be smaller.
     pub lower_bound: Bytes,
     /// Whether no smaller pool exists.
     pub proven_optimal: bool,
-    /// What one buffer per chunk would take, in bytes.
+    /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
     /// Alignment of the pool and of all roots, in bytes.
     pub alignment: Bytes,
@@ -43,13 +43,13 @@ pub struct Plan {
     pub padding: Bytes,
     /// The number of steps.
     pub steps: Step,
-    /// The first step at which most bytes are alive.
+    /// The first step at which the most bytes are alive.
     pub peak_step: Step,
     /// The chunks, in the order of the problem.
     pub chunks: Vec<PlannedChunk>,
     /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
     pub tensors: Vec<PlannedTensor>,
-    /// The sizes of the shared objects in bytes, if the strategy answers with such.
+    /// The sizes of the shared objects in bytes, if the strategy answers with objects.
     pub objects: Vec<Bytes>,
 }
 
@@ -61,17 +61,18 @@ pub struct PlannedChunk {
     pub id: u64,
     /// Its name, or its id if it has none.
     pub name: Box<str>,
-    /// Bytes, without padding.
+    /// Its size in bytes, without padding.
     pub size: Bytes,
-    /// First step.
+    /// Its first step.
     pub begin: Step,
-    /// Last reading step + 1.
+    /// Its last reading step + 1.
     pub end: Step,
-    /// Bytes from the start of the pool.
+    /// Its offset from the start of the pool, in bytes.
     pub offset: Bytes,
-    /// The chunk that it is written over, by its place in [`Plan::chunks`], and where in it.
+    /// The chunk that it is written over, by its index in [`Plan::chunks`], and the offset in that
+    /// chunk.
     pub overwrites: Option<(usize, Bytes)>,
-    /// The shared object that it lies in, by its place in [`Plan::objects`].
+    /// The shared object that it lies in, by its index in [`Plan::objects`].
     pub object: Option<usize>,
 }
 
@@ -81,37 +82,37 @@ pub struct PlannedChunk {
 pub struct PlannedTensor {
     /// Its name.
     pub name: Box<str>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: Bytes,
-    /// What the size rests on.
+    /// The basis of the size.
     pub basis: SizeBasis,
-    /// Where it lies.
+    /// Its place.
     pub place: TensorPlace,
 }
 
-/// Where a tensor lies.
+/// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TensorPlace {
     /// In the pool.
     Pool {
-        /// Its chunk, by its place in [`Plan::chunks`].
+        /// Its chunk, by its index in [`Plan::chunks`].
         chunk: usize,
-        /// Bytes from the start of the pool.
+        /// The offset from the start of the pool, in bytes.
         offset: Bytes,
     },
     /// In the memory of a supplied tensor.
     Supplied {
         /// The name of that input or weight.
         tensor: Box<str>,
-        /// Bytes from its start.
+        /// The offset from its start, in bytes.
         offset: Bytes,
     },
-    /// Nowhere: it has no bytes.
+    /// The tensor has no bytes.
     Nowhere,
 }
 
 impl Plan {
-    /// The plan of an input that was lowered and laid out.
+    /// Creates the plan of a lowered input with a layout.
     pub(crate) fn new(
         input: InputRef<'_>,
         lowered: &Lowered,
@@ -157,8 +158,8 @@ impl Plan {
         }
     }
 
-    /// A plan of which only the places of the chunks are known. They may be wrong, and more or fewer
-    /// than the problem has.
+    /// Creates a plan from the places of the chunks alone. They may be wrong, and there may be more
+    /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
         let bound = problem.lower_bound();
         let pool_size = chunks
@@ -184,13 +185,13 @@ impl Plan {
         }
     }
 
-    /// The place of a tensor, by name; looks through the list.
+    /// Finds a tensor by name; searches the list.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&PlannedTensor> {
         self.tensors.iter().find(|tensor| &*tensor.name == name)
     }
 
-    /// The offset of a tensor in the pool in bytes, if it lies there; looks through the list.
+    /// The offset of a tensor in the pool in bytes, if it lies there; searches the list.
     #[must_use]
     pub fn offset(&self, name: &str) -> Option<Bytes> {
         match self.tensor(name)?.place {
@@ -199,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// The name of who planned, for people.
+    /// The name of the strategy, for people.
     #[must_use]
     pub fn strategy_name(&self) -> &'static str {
         self.strategy.map_or("unknown", Strategy::name)
@@ -215,8 +216,8 @@ impl Plan {
         }
     }
 
-    /// The first step in which a chunk has its bytes for itself: an overwriter begins in the last
-    /// step of the chunk that it overwrites, and shares that one.
+    /// The first step in which a chunk does not share its bytes: an overwriter begins in the last
+    /// step of the chunk that it overwrites and shares its bytes in that step.
     #[must_use]
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
         let overwritten =
@@ -224,7 +225,7 @@ impl Plan {
         overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
     }
 
-    /// Where a chunk ends in the pool, padding included, in bytes.
+    /// The end of a chunk in the pool in bytes, padding included.
     #[must_use]
     pub fn end_of(&self, chunk: &PlannedChunk) -> Bytes {
         let padding = if chunk.size > 0 { self.padding } else { 0 };
@@ -238,7 +239,7 @@ impl Plan {
     }
 }
 
-/// Supplied tensors that lie in the pool, then what the operators produce.
+/// Returns the supplied tensors that lie in the pool, followed by the outputs of the operators.
 fn planned_tensors(sequence: &OpSequence, homes: &[Home], layout: &Layout) -> Vec<PlannedTensor> {
     let produced = sequence.operators().iter().flat_map(|operator| &operator.outputs);
     let in_pool = |home: &Home| matches!(home, Home::Chunk { .. });

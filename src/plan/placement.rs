@@ -1,4 +1,4 @@
-//! A plan beside its sequence: where an executor finds the memory of each step.
+//! A plan with its sequence: where an executor finds the memory of each step.
 
 use std::{mem, ops::Range};
 
@@ -7,45 +7,45 @@ use crate::{
     sequence::{Dependency, Origin, TensorId},
 };
 
-/// Where the tensors and workspaces of a sequence lie, by [`TensorId`] and by step. Made by
-/// [`Plan::placement`]; every answer takes O(1), and [`memory`](Self::memory) hands out slices.
+/// The places of a sequence's tensors and workspaces, by [`TensorId`] and by step. Made by
+/// [`Plan::placement`]; every query takes O(1), and [`memory`](Self::memory) returns slices.
 #[derive(Clone, Debug)]
 pub struct Placement<'a> {
     sequence: &'a OpSequence,
     pool_size: Bytes,
-    /// By [`TensorId`].
+    /// The place of each tensor, by [`TensorId`].
     tensors: Vec<Location>,
-    /// By step.
+    /// The workspace of each step.
     workspaces: Vec<Option<Range<Bytes>>>,
 }
 
-/// Where a tensor lies.
+/// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// In these bytes of the pool.
     Pool(Range<Bytes>),
-    /// In the memory of a supplied tensor: its own, or that of the one that it is a view of.
+    /// In the memory of a supplied tensor: its own, or that of the tensor that it is a view of.
     Supplied {
         /// The input or weight.
         tensor: TensorId,
-        /// Bytes from its start.
+        /// The offset in bytes from its start.
         offset: Bytes,
     },
-    /// Nowhere: it has no bytes.
+    /// The tensor has no bytes.
     Nowhere,
 }
 
-/// Why a plan does not serve its sequence, or a step cannot get its memory as slices.
+/// A plan does not match its sequence, or a step's memory cannot be split into slices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// A tensor of the plan that the sequence does not have.
+    /// The plan has a tensor that the sequence does not have.
     #[error("the plan places tensor '{tensor}', which the sequence does not have")]
     UnknownTensor {
         /// Its name.
         tensor: String,
     },
-    /// A tensor or workspace that the plan does not place, or not with all its bytes.
+    /// The plan does not place a tensor or workspace, or places it with too few bytes.
     #[error("'{name}' needs {size} B, and the plan places {found} B")]
     Size {
         /// The tensor, or the workspace of an operator.
@@ -55,31 +55,31 @@ pub enum PlacementError {
         /// The bytes placed; 0 if it is missing.
         found: Bytes,
     },
-    /// Something that sticks out of the pool.
+    /// A tensor or workspace ends outside the pool.
     #[error("'{name}' ends outside the pool of {pool_size} B")]
     OutsideThePool {
         /// The tensor, or the workspace of an operator.
         name: String,
-        /// The bytes of the pool.
+        /// The size of the pool in bytes.
         pool_size: Bytes,
     },
-    /// A pool that is smaller than planned.
+    /// The pool is smaller than planned.
     #[error("the pool has {found} B, and the plan needs {pool_size} B")]
     PoolTooSmall {
         /// The bytes needed.
         pool_size: Bytes,
-        /// The bytes given.
+        /// The bytes supplied.
         found: Bytes,
     },
-    /// A place that does not begin or end between two elements.
+    /// A tensor or workspace does not consist of whole elements.
     #[error("'{name}' does not consist of whole elements of {element} B")]
     Elements {
         /// The tensor, or the workspace of an operator.
         name: String,
-        /// The bytes of an element.
+        /// The size of an element in bytes.
         element: usize,
     },
-    /// What a step writes shares bytes with something else that it uses.
+    /// A step writes to bytes that it also uses for something else.
     #[error("operator '{operator}' writes '{written}' into the bytes of '{other}'")]
     Shared {
         /// The operator.
@@ -95,9 +95,9 @@ pub enum PlacementError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StepMemory<'p, T> {
-    /// What the operator reads.
+    /// The inputs that the operator reads.
     pub inputs: Vec<InputMemory<'p, T>>,
-    /// What it writes.
+    /// The outputs that it writes.
     pub outputs: Vec<OutputMemory<'p, T>>,
     /// Its scratch memory; empty if it needs none.
     pub workspace: &'p mut [T],
@@ -106,11 +106,11 @@ pub struct StepMemory<'p, T> {
 /// The memory of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputMemory<'p, T> {
-    /// In the pool, apart from all that the operator writes.
+    /// In the pool, apart from everything that the operator writes.
     Slice(&'p [T]),
     /// In the memory of an output that is written over it, at these elements of that memory.
     InOutput {
-        /// The place of the output in the list of outputs.
+        /// The index of the output in the list of outputs.
         output: usize,
         /// The elements.
         range: Range<usize>,
@@ -119,7 +119,7 @@ pub enum InputMemory<'p, T> {
     Supplied {
         /// The input or weight.
         tensor: TensorId,
-        /// Bytes from its start.
+        /// The offset in bytes from its start.
         offset: Bytes,
     },
 }
@@ -129,43 +129,43 @@ pub enum InputMemory<'p, T> {
 pub enum OutputMemory<'p, T> {
     /// Memory that no input shares.
     Fresh(&'p mut [T]),
-    /// Memory that holds inputs when the step begins, each said to be
-    /// [in this output](InputMemory::InOutput), and the output when it ends.
+    /// Memory that holds inputs when the step begins, each of which refers to [this
+    /// output](InputMemory::InOutput), and the output when the step ends.
     InPlace {
-        /// The inputs and the output.
+        /// The memory of the inputs and the output.
         memory: &'p mut [T],
         /// The elements of the output.
         range: Range<usize>,
     },
-    /// A view: its bytes are those of an input, and nothing is to be written.
+    /// A view: its bytes are those of an input, so there is nothing to write.
     View,
     /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
     Supplied {
         /// The input or weight.
         tensor: TensorId,
-        /// Bytes from its start.
+        /// The offset in bytes from its start.
         offset: Bytes,
     },
 }
 
 /// Elements of the pool that a step may write.
 struct Region {
-    /// The output, or the inputs that it is written over and the output.
+    /// The elements of the output and of the inputs that it is written over.
     range: Range<usize>,
     /// The elements of the output or workspace alone.
     written: Range<usize>,
-    /// The place in the list of outputs; the workspace has none.
+    /// The index in the list of outputs; `None` for the workspace.
     output: Option<usize>,
 }
 
 impl Plan {
-    /// Finds every tensor and workspace of the sequence that this is a plan of. Takes O(n); keep the
-    /// answer for the whole run.
+    /// Finds every tensor and workspace of the sequence that this is a plan of. Takes O(n); keep
+    /// the result for the whole run.
     ///
     /// # Errors
     ///
-    /// If the plan lacks a tensor or a workspace, or places one with fewer bytes or outside the pool.
-    /// Whether two of them are in each other's way is for [`verify`](mod@crate::verify) to say.
+    /// If the plan lacks a tensor or a workspace, or places one with too few bytes or outside the
+    /// pool. Overlaps are not checked here but by [`verify`](mod@crate::verify).
     pub fn placement<'a>(&self, sequence: &'a OpSequence) -> Result<Placement<'a>, PlacementError> {
         let pool_size = self.pool_size;
         let mut placed: Vec<Option<Location>> = vec![None; sequence.tensors().len()];
@@ -212,7 +212,7 @@ impl Plan {
         Ok(Placement { sequence, pool_size, tensors, workspaces })
     }
 
-    /// By step: the chunks that hold no tensor.
+    /// Finds the chunks that hold no tensor, by step.
     fn workspaces(
         &self,
         sequence: &OpSequence,
@@ -245,7 +245,7 @@ impl Plan {
             .collect()
     }
 
-    /// The chunk that an operator works in while it runs; looks through the plan. A
+    /// The chunk in which an operator works while it runs. This searches the plan; a
     /// [`placement`](Self::placement) answers at once.
     #[must_use]
     pub fn workspace(&self, step: Step) -> Option<&crate::PlannedChunk> {
@@ -272,31 +272,32 @@ fn in_pool(
 }
 
 impl Placement<'_> {
-    /// Where a tensor of the sequence lies.
+    /// The place of a tensor of the sequence.
     ///
     /// # Panics
     ///
-    /// If the id is of another sequence that has more tensors.
+    /// If the id belongs to another sequence with more tensors.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> &Location {
         &self.tensors[id.index()]
     }
 
-    /// Where a tensor lies, by its name.
+    /// The place of a tensor, by name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Location> {
         self.sequence.tensor_id(name).map(|id| self.tensor(id))
     }
 
-    /// The bytes of the pool that the operator of a step works in; `None` if it needs none.
+    /// The bytes of the pool in which the operator of a step works; `None` if it needs none.
     #[must_use]
     pub fn workspace(&self, step: usize) -> Option<Range<Bytes>> {
         self.workspaces.get(step).cloned().flatten()
     }
 
-    /// The memory of one step: slices of the pool for its inputs, its outputs and its workspace. The
-    /// pool may consist of any elements, such as `f32`, of which all places are multiples. Offsets
-    /// count from the start of the pool, so it is the caller who aligns that.
+    /// The memory of one step: slices of the pool for its inputs, its outputs and its workspace.
+    /// The pool may consist of any elements, such as `f32`, if all offsets and sizes are multiples
+    /// of their size. Offsets count from the start of the pool, so the caller must align the pool
+    /// itself.
     ///
     /// An output that is written over inputs gets one slice with them, since no two can borrow the
     /// same bytes.
@@ -321,8 +322,9 @@ impl Placement<'_> {
     ///
     /// # Errors
     ///
-    /// If the pool is smaller than planned, a place is not one of whole elements, or the operator
-    /// writes into the bytes of an input that it may not destroy, or twice into the same.
+    /// If the pool is smaller than planned, a tensor does not consist of whole elements, or the
+    /// operator writes to the bytes of an input that it may not overwrite, or to the same bytes
+    /// twice.
     ///
     /// # Panics
     ///
@@ -373,7 +375,7 @@ impl Placement<'_> {
             .map(|&output| match *self.tensor(output) {
                 Location::Supplied { tensor, offset } => OutputMemory::Supplied { tensor, offset },
                 Location::Nowhere => OutputMemory::Fresh(&mut []),
-                // Those that are written follow.
+                // Outputs that are written follow below.
                 Location::Pool(_) => OutputMemory::View,
             })
             .collect();
@@ -390,7 +392,7 @@ impl Placement<'_> {
             }
         }
         for input in &inputs {
-            // Written over the whole input, the two have the same elements.
+            // An output written over a whole input has the same elements.
             if let InputMemory::InOutput { output, .. } = input
                 && let OutputMemory::Fresh(memory) = &mut outputs[*output]
             {
@@ -402,7 +404,8 @@ impl Placement<'_> {
         Ok(StepMemory { inputs, outputs, workspace })
     }
 
-    /// What the operator of a step writes, before the inputs that are written over.
+    /// Finds the elements that the operator of a step writes, without the inputs that are written
+    /// over.
     fn regions<T>(&self, step: usize) -> Result<Vec<Region>, PlacementError> {
         let mut regions = Vec::new();
         for (at, &output) in self.sequence.operators()[step].outputs.iter().enumerate() {
@@ -431,7 +434,7 @@ impl Placement<'_> {
         }
     }
 
-    /// A view that lies where its input does.
+    /// Returns whether an output is a view that lies where its input does.
     fn is_view(&self, output: TensorId) -> bool {
         let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
             &self.sequence.tensor(output).origin
@@ -446,7 +449,7 @@ impl Placement<'_> {
         }
     }
 
-    /// An output that lies where it may be written over an input.
+    /// Returns whether an output lies where it may be written over an input.
     fn is_in_place(&self, output: TensorId) -> bool {
         let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
             &self.sequence.tensor(output).origin
@@ -463,7 +466,8 @@ impl Placement<'_> {
         })
     }
 
-    /// The inputs that share bytes with a region belong to it, if the output may be written over one.
+    /// Extends a region by the inputs that share bytes with it, if its output may be written over
+    /// one.
     fn take_inputs(
         &self,
         step: usize,
@@ -485,7 +489,7 @@ impl Placement<'_> {
                 other: self.sequence.tensor(operator.inputs[first]).name.to_string(),
             });
         }
-        // Each input that is taken may touch another.
+        // Each added input may touch another.
         loop {
             let before = region.range.clone();
             for input in inputs.iter().flatten().filter(|input| overlaps(input, &before)) {
@@ -526,14 +530,14 @@ fn elements<T>(
 
 /// The pool, cut at the regions.
 struct Split<'p, T> {
-    /// What is not written, each with the first element.
+    /// The parts that are not written, each with the index of its first element.
     read: Vec<(usize, &'p [T])>,
     /// The regions.
     written: Vec<&'p mut [T]>,
 }
 
 impl<'p, T> Split<'p, T> {
-    /// The regions are sorted, and none overlaps the next.
+    /// Splits the pool at the regions, which are sorted and do not overlap.
     fn of(pool: &'p mut [T], regions: &[Region]) -> Self {
         let (mut read, mut written) = (Vec::new(), Vec::new());
         let (mut rest, mut at) = (pool, 0);

@@ -1,12 +1,12 @@
 //! The lower bound: the largest number of bytes alive at one step (the book, Lower bound and
 //! verification).
 //!
-//! With an alignment `a` the offsets of roots are multiples of `a`, which wastes bytes that no
-//! plan can use. Count the cells of `a` bytes: a member at offset `o` of `s` bytes touches
-//! `ceil((o + s) / a) - floor(o / a)` of them, and shares at most its lowest, and only if `o` is not
-//! aligned, with one neighbour below. So the cells of all members, less one for each unaligned
-//! start, are distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a
-//! root counts its size rounded up. The plain sum of bytes is another; the larger counts.
+//! With an alignment `a`, the offsets of roots are multiples of `a`, which wastes bytes that no
+//! plan can use. Count cells of `a` bytes: a member at offset `o` of `s` bytes touches `ceil((o +
+//! s) / a) - floor(o / a)` of them. It shares at most its lowest cell with a neighbour below, and
+//! only if `o` is not aligned. So the cells of all members, less one for each unaligned start, are
+//! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
+//! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
 
 use crate::{
     Bytes, Step,
@@ -30,7 +30,7 @@ impl Problem {
         self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
     }
 
-    /// The same of some chains.
+    /// The lower bound of these chains alone.
     pub(crate) fn lower_bound_of(&self, roots: &[ChunkId]) -> Bound {
         self.bound_of(roots.iter().flat_map(|&root| self.segments(root)))
     }
@@ -52,7 +52,7 @@ impl Problem {
     }
 
     fn sweep(&self, segments: impl Iterator<Item = Segment>, mut visit: impl FnMut(Step, Bytes)) {
-        // Step, bytes, bytes of cells.
+        // The step, the bytes, and the bytes of its cells.
         let mut starts: Vec<(Step, Bytes, Bytes)> = Vec::new();
         let mut ends = Vec::new();
         for segment in segments {
@@ -66,7 +66,7 @@ impl Problem {
         let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
         let (mut plain, mut celled): (Bytes, Bytes) = (0, 0);
         while let Some(&(end, ..)) = ends.peek() {
-            // Every segment starts before it ends, so some end is always left to come.
+            // Every segment starts before it ends, so an end remains until all have started.
             let step = starts.peek().map_or(end, |&(start, ..)| start.min(end));
             while let Some((_, size, cells)) = ends.next_if(|&(at, ..)| at == step) {
                 (plain, celled) = (plain - size, celled - cells);

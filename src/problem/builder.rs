@@ -11,7 +11,7 @@ use crate::{
 
 /// Collects chunks and requests; [`build`](Self::build) checks them.
 ///
-/// Alignment and padding hold for the whole problem. Their methods take the builder by value, so
+/// Alignment and padding apply to the whole problem. Their methods take the builder by value, so
 /// that they can follow its creation; all others borrow it.
 ///
 /// ```
@@ -83,8 +83,8 @@ impl ProblemBuilder {
         id
     }
 
-    /// Asks that `overwriter` be written over `overwritten`, `offset` bytes from its start.
-    /// Requests are taken in the order given.
+    /// Requests that `overwriter` be written over `overwritten`, `offset` bytes from its start.
+    /// Requests are resolved in the order given.
     pub fn overwrite(
         &mut self,
         overwriter: ChunkId,
@@ -100,33 +100,33 @@ impl ProblemBuilder {
         self
     }
 
-    /// Gives the chunks the ids that they have outside: one for each chunk.
+    /// Sets the ids that the chunks have outside, one for each chunk.
     pub fn with_ids(&mut self, ids: Ids) -> &mut Self {
         self.labels.ids = ids;
         self
     }
 
-    /// Lets the sequence have at least this many steps, though no chunk lives in the last ones.
+    /// Extends the sequence to at least this many steps, even if no chunk lives in the last ones.
     pub fn at_least_steps(&mut self, steps: Step) -> &mut Self {
         self.steps = self.steps.max(steps);
         self
     }
 
-    /// Aligns the offsets of roots to a power of two, in bytes; 1 at first.
+    /// Aligns the offsets of roots to a power of two, in bytes; 1 by default.
     #[must_use]
     pub fn alignment(mut self, alignment: Bytes) -> Self {
         self.alignment = alignment;
         self
     }
 
-    /// Adds bytes to the size of every chunk; 0 at first.
+    /// Adds bytes to the size of every chunk; 0 by default.
     #[must_use]
     pub fn padding(mut self, padding: Bytes) -> Self {
         self.padding = padding;
         self
     }
 
-    /// Checks everything and resolves the requests into links. The builder keeps what it has and
+    /// Checks everything and resolves the requests into links. The builder keeps its contents and
     /// can be built again.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl ProblemBuilder {
         self.clone().finish()
     }
 
-    /// [`build`](Self::build) without a copy.
+    /// Builds the problem without a copy.
     pub(crate) fn finish(mut self) -> Result<Problem, ProblemError> {
         self.check_chunks()?;
         self.check_ids()?;
@@ -188,7 +188,7 @@ impl ProblemBuilder {
                     .checked_add(self.padding)
                     .and_then(|size| size.checked_next_multiple_of(self.alignment))
                     .and_then(|size| sum.checked_add(size))
-                    // Rounding a whole pool up once more must also fit.
+                    // The sum must also fit after the pool is rounded up once more.
                     .filter(|sum| sum.checked_add(self.alignment).is_some())
                     .ok_or_else(|| ProblemError::SizeOverflow {
                         chunk: name(),
@@ -245,7 +245,7 @@ impl ProblemBuilder {
     }
 }
 
-/// An element that occurs twice.
+/// Returns an element that occurs twice.
 fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
     let mut sorted: Vec<&T> = items.iter().collect();
     sorted.sort_unstable();
@@ -253,7 +253,7 @@ fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
 }
 
 impl Refusal {
-    /// Every reason, for tables in tests and documents.
+    /// All reasons, for tables in tests and documents.
     pub const ALL: [Self; 8] = [
         Self::NotLastReader,
         Self::OverwritesAnother,

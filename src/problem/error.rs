@@ -1,4 +1,4 @@
-//! The errors of problems.
+//! Errors in problems.
 
 use crate::{Bytes, Step, problem::Refusal};
 
@@ -6,7 +6,7 @@ use crate::{Bytes, Step, problem::Refusal};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
-    /// A lifetime that ends before or when it begins.
+    /// A chunk's lifetime does not end after it begins.
     #[error(
         "chunk '{chunk}' has an empty lifetime [{begin}, {end}): `end` is the last reading step + 1"
     )]
@@ -18,31 +18,31 @@ pub enum ProblemError {
         /// Its end.
         end: Step,
     },
-    /// Two chunks with one id.
+    /// Two chunks have the same id.
     #[error("two chunks have the id '{id}'; ids must be unique")]
     DuplicateId {
         /// The id.
         id: String,
     },
-    /// More or fewer ids than chunks.
+    /// The number of ids differs from the number of chunks.
     #[error("the ids given are not as many as the {chunks} chunks")]
     IdCount {
         /// The number of chunks.
         chunks: usize,
     },
-    /// A request names a chunk that does not exist.
+    /// A request refers to a chunk that does not exist.
     #[error("an overwrite request names chunk {id}, which does not exist")]
     UnknownChunk {
         /// The id that no chunk has.
         id: u64,
     },
-    /// A chunk that asks to overwrite itself.
+    /// A chunk requests to overwrite itself.
     #[error("chunk '{chunk}' asks to overwrite itself")]
     OverwritesItself {
         /// The chunk's name.
         chunk: String,
     },
-    /// An overwriter that is not inside the chunk it would overwrite.
+    /// An overwriter does not fit into the chunk that it would overwrite.
     #[error(
         "chunk '{overwriter}' ({size} B) does not fit in '{overwritten}' ({room} B) at offset {offset}"
     )]
@@ -58,7 +58,7 @@ pub enum ProblemError {
         /// The overwritten chunk's size in bytes.
         room: Bytes,
     },
-    /// A required overwrite that cannot be honoured.
+    /// A required overwrite cannot be honoured.
     #[error("chunk '{overwriter}' must overwrite '{overwritten}', but {reason}")]
     RequiredOverwrite {
         /// The overwriter's name.
@@ -68,13 +68,14 @@ pub enum ProblemError {
         /// The reason.
         reason: Refusal,
     },
-    /// An alignment that is not a power of two.
+    /// The alignment is not a power of two.
     #[error("alignment {alignment} is not a power of two")]
     Alignment {
         /// The alignment in bytes.
         alignment: Bytes,
     },
-    /// The sizes of all chunks, padded and aligned, and an alignment more do not add up in 64 bits.
+    /// The padded and aligned sizes of all chunks, plus one more alignment, do not add up in 64
+    /// bits.
     #[error(
         "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk '{chunk}' \
          of {size} B; the alignment is {alignment} B, the padding of each chunk {padding} B)"
@@ -89,10 +90,10 @@ pub enum ProblemError {
         /// The padding in bytes.
         padding: Bytes,
     },
-    /// More chunks than ids.
+    /// There are more chunks than ids.
     #[error("a problem holds at most {} chunks", u32::MAX)]
     TooManyChunks,
-    /// A file of another format.
+    /// The file has another format.
     #[error("the format is '{found}', expected '{expected}'")]
     Format {
         /// The format in the file.

@@ -33,7 +33,7 @@ pub struct ProblemFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChunkEntry {
-    /// Any number, unique in its file.
+    /// An arbitrary number, unique in its file.
     pub id: u64,
     /// A name for people; may be omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -56,7 +56,7 @@ pub struct OverwriteEntry {
     pub overwritten: u64,
     /// Bytes from the overwritten chunk's start.
     pub offset: Bytes,
-    /// True if it must be honoured; `false` if omitted.
+    /// Whether the overwrite must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }
@@ -68,7 +68,7 @@ fn one() -> Bytes {
 impl From<Problem> for ProblemFile {
     fn from(problem: Problem) -> Self {
         let labels = problem.labels();
-        // Texts that serve as ids become names: files of this format number their chunks.
+        // Text ids become names, because files of this format number their chunks.
         let name = |chunk| match labels.own_name(chunk) {
             Some(name) => name.into(),
             None if matches!(labels.ids, Ids::Texts(_)) => labels.id(chunk).into(),

@@ -1,9 +1,9 @@
 //! The footprint of a chain: a rigid body made of segments.
 //!
-//! A chain occupies, in each step, the bytes of its outermost live member: from the step where
-//! the overwritten chunk has ended, only the overwriter's own bytes. A plain chunk is one segment;
-//! an overwritten chain is a staircase. Bounds, searches and pictures speak segments; planners
-//! that know only boxes take [`Problem::bounding_box`].
+//! In each step, a chain occupies the bytes of its outermost live member. From the step where the
+//! overwritten chunk has ended, these are only the overwriter's own bytes. A plain chunk is one
+//! segment; an overwritten chain is a staircase. Bounds, searches and pictures use segments;
+//! planners that plan boxes only use [`Problem::bounding_box`].
 
 use crate::{
     Bytes, Step,
@@ -33,8 +33,8 @@ impl Problem {
     }
 
     /// The part of its chain's footprint that a chunk adds: its bytes, from the step where the
-    /// chunk it overwrites has ended. `None` if nothing is left, because it has no bytes or an
-    /// overwriter lives for the shared step only.
+    /// chunk it overwrites has ended. `None` if the chunk has no bytes or lives only in the step
+    /// that it shares with the overwritten chunk.
     #[must_use]
     pub fn segment(&self, chunk: ChunkId) -> Option<Segment> {
         let Chunk { begin, end, .. } = *self.chunk(chunk);
@@ -47,13 +47,13 @@ impl Problem {
         Some(Segment { chunk, begin, end, low, high: low + size })
     }
 
-    /// The segments of the chain of `root`, in time.
+    /// The segments of the chain of `root`, in time order.
     pub fn segments(&self, root: ChunkId) -> impl Iterator<Item = Segment> + '_ {
         self.chain(root).filter_map(|chunk| self.segment(chunk))
     }
 
-    /// The smallest rectangle around the chain of `root`: the life of the whole chain, the size
-    /// of the root.
+    /// The smallest rectangle around the chain of `root`: the lifetime of the whole chain and the
+    /// size of the root.
     #[must_use]
     pub fn bounding_box(&self, root: ChunkId) -> Segment {
         let chunk = self.chunk(root);

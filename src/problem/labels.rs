@@ -2,21 +2,21 @@
 
 use crate::problem::ChunkId;
 
-/// The ids that chunks have outside, in the file or program that they come from.
+/// The ids that chunks have outside, in their file or program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ids {
     /// The position in the list is the id.
     #[default]
     Positions,
-    /// A number per chunk.
+    /// Each chunk has a number.
     Numbers(Vec<u64>),
-    /// A text per chunk, as MiniMalloc's files allow. Positions serve where a number is needed.
+    /// Each chunk has a text, as in MiniMalloc's files. Positions serve where a number is needed.
     Texts(Vec<Box<str>>),
 }
 
 impl Ids {
-    /// Ids that are numbers; `Positions` if they count from 0.
+    /// Converts numbers to ids; to `Positions` if they count from 0.
     #[must_use]
     pub fn numbers(numbers: Vec<u64>) -> Self {
         if numbers.iter().copied().eq(0..numbers.len() as u64) {
@@ -36,7 +36,7 @@ impl Ids {
     }
 }
 
-/// Ids and names of chunks; takes no memory per chunk if there are neither.
+/// The ids and names of chunks; takes no memory per chunk if there are neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Labels {
@@ -56,7 +56,7 @@ impl Labels {
         }
     }
 
-    /// The id of a chunk as its input wrote it.
+    /// The id of a chunk as written in its input.
     #[must_use]
     pub fn id(&self, chunk: ChunkId) -> String {
         match &self.ids {
@@ -71,7 +71,7 @@ impl Labels {
         self.names.get(chunk.index()).map(AsRef::as_ref).filter(|name| !name.is_empty())
     }
 
-    /// The name of a chunk for messages: its own, else its id.
+    /// The name of a chunk for messages: its own, or its id if it has none.
     #[must_use]
     pub fn name(&self, chunk: ChunkId) -> String {
         self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)

@@ -1,4 +1,4 @@
-//! The overwrite requests that are honoured (the book, Lowering), and the chains that they form.
+//! The honoured overwrite requests (the book, Lowering) and the chains that they form.
 
 use std::fmt;
 
@@ -15,20 +15,20 @@ pub struct Request {
     pub overwriter: ChunkId,
     /// The older chunk.
     pub overwritten: ChunkId,
-    /// The place in the older chunk, in bytes from its start.
+    /// The offset in the older chunk, in bytes from its start.
     pub offset: Bytes,
-    /// True if a plan without it is wrong (a state update), false if it is only larger.
+    /// Whether a plan without it is wrong (a state update) rather than only larger.
     pub required: bool,
 }
 
 impl Request {
-    /// A request that may be dropped, to be written over a chunk from `offset` bytes on.
+    /// Creates a request that may be dropped, to be written over a chunk from `offset` bytes on.
     #[must_use]
     pub const fn new(overwriter: ChunkId, overwritten: ChunkId, offset: Bytes) -> Self {
         Self { overwriter, overwritten, offset, required: false }
     }
 
-    /// Makes a plan without it wrong, as for a state update.
+    /// Sets whether a plan without it is wrong, as for a state update.
     #[must_use]
     pub const fn required(mut self, required: bool) -> Self {
         self.required = required;
@@ -36,13 +36,13 @@ impl Request {
     }
 }
 
-/// An honoured request, seen from its overwriter.
+/// The link of an overwriter to the chunk that it overwrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
     /// The chunk that is written over.
     pub overwritten: ChunkId,
-    /// The place in it, in bytes from its start.
+    /// The offset in it, in bytes from its start.
     pub offset: Bytes,
 }
 
@@ -52,7 +52,7 @@ pub struct Link {
 pub enum Refusal {
     /// Rule a: the overwritten chunk is still read, or is long dead, when the overwriter begins.
     NotLastReader,
-    /// Rule b: the overwriter overwrites another chunk already.
+    /// Rule b: the overwriter already overwrites another chunk.
     OverwritesAnother,
     /// Rule c: another overwriter, at least as large or required, has the place.
     OverwrittenByAnother,
@@ -87,7 +87,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// The request, by its place in the list given.
+    /// The request, by its index in the list given.
     pub request: usize,
     /// The reason why it was dropped.
     pub reason: Refusal,
@@ -97,14 +97,14 @@ pub struct Dropped {
 ///
 /// Links form chains, never trees: a chunk overwrites at most one other and is overwritten by at
 /// most one other, and an overwriter comes after its overwritten chunk in chunk order. All tables
-/// are empty if nothing is linked, else they have an entry per chunk.
+/// are empty if nothing is linked; otherwise they have an entry per chunk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Links {
     /// The link of each overwriter.
     by_overwriter: Vec<Option<Link>>,
-    /// By overwritten chunk; the inverse of `by_overwriter`.
+    /// The overwriter of each chunk; the inverse of `by_overwriter`.
     overwriters: Vec<Option<ChunkId>>,
-    /// Root of the chain and offset from it, by chunk; `(itself, 0)` for a root.
+    /// The root of each chunk's chain and the offset from it; `(itself, 0)` for a root.
     places: Vec<(ChunkId, Bytes)>,
 }
 
@@ -174,7 +174,7 @@ impl Links {
     }
 }
 
-/// The reasons that follow from the two chunks alone.
+/// Returns the reason to refuse that follows from the two chunks alone, if any.
 fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     let overwriter = &chunks[request.overwriter.index()];
     let overwritten = &chunks[request.overwritten.index()];
@@ -190,7 +190,7 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     }
 }
 
-/// Rule c: returns true if a request takes the place of the one honoured so far.
+/// Applies rule c: returns whether a request takes the place of the one honoured so far.
 fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     let size = |request: Request| chunks[request.overwriter.index()].size;
     match (request.required, present.required) {

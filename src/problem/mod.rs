@@ -44,17 +44,17 @@ pub(crate) use links::Links;
 pub struct ChunkId(pub u32);
 
 impl ChunkId {
-    /// The id as an index into a table with an entry per chunk.
+    /// The index of the chunk in tables with an entry per chunk.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The id of the chunk at an index of such a table.
+    /// Returns the id of the chunk at an index of such a table.
     ///
     /// # Panics
     ///
-    /// If the index does not fit a `u32`; no checked problem has that many chunks.
+    /// If the index does not fit in a `u32`; no checked problem has that many chunks.
     #[must_use]
     pub fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).expect("a problem has fewer than 2^32 chunks"))
@@ -90,7 +90,7 @@ pub struct Chunk {
 pub struct Problem {
     chunks: Vec<Chunk>,
     requests: Vec<Request>,
-    /// The honoured requests; a function of the two fields above.
+    /// The honoured requests, derived from the two fields above.
     links: Links,
     labels: Labels,
     alignment: Bytes,
@@ -117,13 +117,13 @@ impl Problem {
         self.chunks.len()
     }
 
-    /// Returns true if the problem has no chunk.
+    /// Returns whether the problem has no chunks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
-    /// One chunk.
+    /// The chunk with this id.
     #[must_use]
     pub fn chunk(&self, chunk: ChunkId) -> &Chunk {
         &self.chunks[chunk.index()]
@@ -135,13 +135,13 @@ impl Problem {
         (0..count).map(ChunkId)
     }
 
-    /// The chunks that overwrite nothing and have at least one byte: each is the root of a chain,
-    /// and a plan is the choice of their offsets.
+    /// The chunks that overwrite nothing and have at least one byte. Each is the root of a chain,
+    /// and a plan is a choice of their offsets.
     pub fn roots(&self) -> impl Iterator<Item = ChunkId> + '_ {
         self.ids().filter(|&c| self.chunk(c).size > 0 && self.links.get(c).is_none())
     }
 
-    /// The bytes to reserve for a chunk: its size and the padding, in bytes. 0 for an empty chunk.
+    /// The number of bytes to reserve for a chunk, its size plus the padding; 0 for an empty chunk.
     #[must_use]
     pub fn padded_size(&self, chunk: ChunkId) -> Bytes {
         match self.chunk(chunk).size {
@@ -150,7 +150,7 @@ impl Problem {
         }
     }
 
-    /// The link by which a chunk overwrites another, if it does.
+    /// The link by which a chunk overwrites another, if any.
     #[must_use]
     pub fn link(&self, overwriter: ChunkId) -> Option<Link> {
         self.links.get(overwriter)
@@ -168,7 +168,7 @@ impl Problem {
         self.links.place(chunk)
     }
 
-    /// Returns true if any request is honoured.
+    /// Returns whether any request is honoured.
     #[must_use]
     pub fn has_links(&self) -> bool {
         !self.links.is_empty()
@@ -186,7 +186,7 @@ impl Problem {
         &self.requests
     }
 
-    /// Names and outside ids of the chunks, for people and files.
+    /// The names and outside ids of the chunks, for people and files.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
@@ -204,23 +204,23 @@ impl Problem {
         self.padding
     }
 
-    /// The number of steps: no chunk lives longer.
+    /// The number of steps; every chunk ends by then.
     #[must_use]
     pub fn steps(&self) -> Step {
         self.steps
     }
 
-    /// A size or offset rounded up to the alignment, in bytes.
+    /// Rounds a size or offset in bytes up to the alignment.
     #[must_use]
     pub fn align_up(&self, bytes: Bytes) -> Bytes {
         align_up(bytes, self.alignment)
     }
 
-    /// The same chunks and requests under another alignment and padding.
+    /// Returns the same chunks and requests with another alignment and padding.
     ///
     /// # Errors
     ///
-    /// If the alignment is not a power of two, or sizes no longer fit.
+    /// If the alignment is not a power of two, or the sizes no longer add up in 64 bits.
     pub fn with_alignment(self, alignment: Bytes, padding: Bytes) -> Result<Self, ProblemError> {
         if (alignment, padding) == (self.alignment, self.padding) {
             return Ok(self);
@@ -239,15 +239,15 @@ impl Problem {
         }
     }
 
-    /// The sum of all chunks' padded and aligned sizes in bytes: what one buffer per chunk takes.
+    /// The sum of all chunks' padded and aligned sizes in bytes, as for one buffer per chunk.
     #[must_use]
     pub fn naive_size(&self) -> Bytes {
         self.ids().map(|c| self.align_up(self.padded_size(c))).sum()
     }
 
-    /// All chunks of at least one byte in *chunk order*: by `begin`, then `end`, then position
-    /// (the book, Simulation). Every planner that walks over time takes this order, so that ties
-    /// are the same everywhere.
+    /// All chunks of at least one byte in *chunk order*: by `begin`, then `end`, then position (the
+    /// book, Simulation). Every planner that walks over time uses this order, so ties are the same
+    /// everywhere.
     #[must_use]
     pub fn chunk_order(&self) -> Vec<ChunkId> {
         let mut order: Vec<(Step, Step, ChunkId)> = self
@@ -261,7 +261,7 @@ impl Problem {
     }
 }
 
-/// `bytes` rounded up to a multiple of `alignment`, which is a power of two.
+/// Rounds `bytes` up to a multiple of `alignment`, which is a power of two.
 pub(crate) const fn align_up(bytes: Bytes, alignment: Bytes) -> Bytes {
     (bytes + (alignment - 1)) & !(alignment - 1)
 }

@@ -1,4 +1,4 @@
-//! Tables of strategies: one input with all that is known, or several inputs side by side.
+//! Tables of strategies: one input in detail, or several inputs side by side.
 
 use std::{fmt::Write, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::{
     report::{Size, fit::WIDTH, printable},
 };
 
-/// One input: a row per strategy, the smallest pool first.
+/// Formats one input: a row per strategy, the smallest pool first.
 #[must_use]
 pub fn comparison(name: &str, comparison: &Comparison) -> String {
     let mut text = String::new();
@@ -52,17 +52,16 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     text
 }
 
-/// Columns of a table of one input.
+/// Column widths of a table of one input.
 const NAME: usize = 31;
 const SIZE: usize = 11;
 
-/// Columns of a table of several inputs.
+/// Column widths of a table of several inputs.
 const STRATEGY: usize = 26;
 const CELL: usize = 10;
 
-/// Several inputs, a column each: ratios to the bytes alive, sizes of pools and times, a row per
-/// strategy, the best ratio on average first. Where the columns are too many for one table, there
-/// are several.
+/// Formats several inputs, one per column: ratios to the live bytes, pool sizes and times, with a
+/// row per strategy, the best average ratio first. Columns that do not fit go to further tables.
 #[must_use]
 pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     let mut text = String::new();
@@ -101,7 +100,7 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     text
 }
 
-/// For machines: an object per input.
+/// Returns an object per input, for machines.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
@@ -145,8 +144,8 @@ fn ratio(bytes: u64, comparison: &Comparison) -> String {
     format!("{:.3}", quotient(bytes, comparison))
 }
 
-/// The sum of logarithms orders strategies as the geometric mean of their ratios does; one that did
-/// not plan every input comes last.
+/// The sum of logarithms orders strategies like the geometric mean of their ratios. A strategy that
+/// did not plan every input comes last.
 fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
     inputs
         .iter()
@@ -157,7 +156,7 @@ fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
         .sum()
 }
 
-/// A time for people.
+/// Formats a time for people.
 #[must_use]
 pub fn seconds(took: Duration) -> String {
     match took.as_micros() {

@@ -1,4 +1,4 @@
-//! Why a problem does not fit: the chunks that cannot lie together in a pool.
+//! The reason why a problem does not fit: chunks that cannot lie together in a pool.
 
 use std::{cmp::Reverse, fmt::Write};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The chunks of a conflict with sizes and lives, and in words what keeps them from fitting into
+/// Lists the chunks of a conflict with sizes and lifetimes, and explains why they do not fit into
 /// `capacity` bytes.
 #[must_use]
 pub fn conflict(

@@ -1,6 +1,6 @@
-//! Numbers of things, one or many.
+//! Counts with their nouns, singular or plural.
 
-/// `1 chunk`, `2 chunks`.
+/// Formats a count as `1 chunk` or `2 chunks`.
 #[must_use]
 pub fn count(number: u64, thing: &str) -> String {
     match number {

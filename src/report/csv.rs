@@ -1,4 +1,4 @@
-//! CSV out, in MiniMalloc's canonical form: half-open lifetimes, ids as in the input.
+//! CSV output in MiniMalloc's canonical form: half-open lifetimes, ids as in the input.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use crate::{
     problem::{ChunkId, Labels},
 };
 
-/// Writes `id,lower,upper,size,offset`. A plan does not know how its input wrote the ids: `labels`
-/// do, if the input was a problem; else ids are numbers.
+/// Writes `id,lower,upper,size,offset`. The ids are written as in `labels`, the labels of the input
+/// if it was a problem; without labels they are numbers.
 ///
 /// # Errors
 ///
@@ -24,8 +24,8 @@ pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>)
     writer.flush()
 }
 
-/// Writes `id,lower,upper,size`, and `alignment` if there is one. Overwrite links and padding have
-/// no place in this format.
+/// Writes `id,lower,upper,size`, and `alignment` unless it is 1. This format has no place for
+/// overwrite links and padding.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     writer.flush()
 }
 
-/// The error of the writer itself, which shows whether a pipe is closed or a disk full.
+/// Returns the writer's own error, which shows whether a pipe is closed or a disk is full.
 fn as_io(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

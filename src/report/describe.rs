@@ -1,4 +1,4 @@
-//! A chunk in words, for hovering and for traces.
+//! Descriptions of chunks, for hovering and for traces.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::{
     },
 };
 
-/// The most views that are named.
+/// The largest number of views that are named.
 const SHOWN: usize = 8;
 
-/// Name, size, place, life, and whom it shares its bytes with; a line each.
+/// Lists name, size, place, lifetime, and the chunks that share its bytes, one per line.
 pub(super) fn describe(
     plan: &Plan,
     at: usize,

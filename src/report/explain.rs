@@ -1,4 +1,4 @@
-//! Why a pool is as large as it is.
+//! The reasons for a pool's size.
 
 use std::{cmp::Reverse, fmt::Write};
 
@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// The most chunks that a list shows.
+/// The largest number of chunks that a list shows.
 const SHOWN: usize = 40;
 
-/// The peak and who is alive there; the stacks of chunks that reach the top of the pool; the bytes
-/// that are free at the peak.
+/// Lists the chunks alive at the peak, the stacks of chunks that reach the top of the pool, and the
+/// bytes that are free at the peak.
 #[must_use]
 pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
     let mut text = String::new();
@@ -71,7 +71,7 @@ fn largest_at_peak(plan: &Plan) -> Vec<(&PlannedChunk, Bytes)> {
     alive
 }
 
-/// `step 4`, or `steps 4 to 7`.
+/// Formats a lifetime as `step 4` or `steps 4 to 7`.
 pub(super) fn lifetime(begin: Step, end: Step) -> String {
     match end.saturating_sub(1) {
         last if last <= begin => format!("step {begin}"),
@@ -88,7 +88,7 @@ struct Stack<'a> {
     places: Vec<Place<'a>>,
 }
 
-/// A range of addresses, and the chunk there, if any.
+/// A range of addresses with its chunk, if any.
 #[derive(Debug)]
 struct Place<'a> {
     low: Bytes,
@@ -102,8 +102,9 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The stack that ends at the top of the pool, and then those that its chunks rest on in other
-/// steps: a chunk rests on the highest one below it that is alive with it. True if there are more.
+/// Returns the stack that ends at the top of the pool, then those that its chunks rest on in other
+/// steps, and whether there are more. A chunk rests on the highest chunk below it that is alive
+/// with it.
 fn stacks(plan: &Plan) -> (Vec<Stack<'_>>, bool) {
     let with_bytes = || plan.chunks.iter().filter(|chunk| chunk.size > 0);
     let top = with_bytes().max_by_key(|chunk| (plan.end_of(chunk), Reverse(chunk.begin)));
@@ -206,18 +207,18 @@ fn explain_free(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     }
 }
 
-/// Bytes that are free at the peak.
+/// A range of bytes that is free at the peak.
 #[derive(Debug)]
 struct Gap<'a> {
     from: Bytes,
     bytes: Bytes,
-    /// The chunk below, if it does not begin at the floor.
+    /// The chunk below; `None` at the bottom of the pool.
     below: Option<&'a PlannedChunk>,
-    /// The chunk above, if it does not end with the pool.
+    /// The chunk above; `None` at the top of the pool.
     above: Option<&'a PlannedChunk>,
 }
 
-/// The largest first.
+/// The free ranges at the peak, the largest first.
 fn gaps(plan: &Plan) -> Vec<Gap<'_>> {
     let mut alive: Vec<&PlannedChunk> = alive_at_peak(plan).map(|(_, chunk)| chunk).collect();
     alive.sort_by_key(|chunk| chunk.offset);
@@ -264,7 +265,8 @@ fn explain_gaps(out: &mut String, plan: &Plan) {
     }
 }
 
-/// For machines: all of it, as numbers. Lifetimes and ranges of addresses are half-open.
+/// Returns the whole explanation as numbers, for machines. Lifetimes and address ranges are
+/// half-open.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {

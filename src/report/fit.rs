@@ -1,19 +1,19 @@
-//! Text that fits a width: names give way first, sentences are wrapped.
+//! Text that fits a width: names are shortened first, sentences are wrapped.
 
 use std::borrow::Cow;
 
-/// Columns of text, as wide as the narrowest common terminal.
+/// The width of text in columns, that of the narrowest common terminal.
 pub(super) const WIDTH: usize = 80;
 
-/// The fewest characters that a name keeps.
+/// The least number of characters to keep of a name.
 const LEAST: usize = 7;
 
-/// Part of a line.
+/// A part of a line.
 #[derive(Clone, Debug)]
 pub(super) enum Part<'a> {
-    /// Stays as it is.
+    /// Never shortened.
     Text(Cow<'a, str>),
-    /// Loses its middle where there is no room.
+    /// Shortened in the middle where there is no room.
     Name(Cow<'a, str>),
 }
 
@@ -33,7 +33,8 @@ pub(super) fn name<'a>(name: impl Into<Cow<'a, str>>) -> Part<'a> {
     Part::Name(name.into())
 }
 
-/// A line with its end: the longest names lose as much as they must.
+/// Joins the parts into a line with a line end; the longest names are shortened as much as
+/// necessary.
 pub(super) fn line(mut parts: Vec<Part<'_>>) -> String {
     let length = |part: &Part<'_>| part.text().chars().count();
     let mut total: usize = parts.iter().map(length).sum();
@@ -50,11 +51,11 @@ pub(super) fn line(mut parts: Vec<Part<'_>>) -> String {
     }
     let mut line: String = parts.iter().map(Part::text).collect();
     line.truncate(line.trim_end().len());
-    // Numbers of many digits may leave no room even for short names.
+    // Numbers with many digits may leave no room even for short names.
     wrapped(&line, 6)
 }
 
-/// A name of at most so many characters: the end says more than the middle.
+/// Shortens a name to at most `most` characters, keeping more of the end than of the beginning.
 pub(super) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
     let length = name.chars().count();
     if length <= most {
@@ -67,12 +68,12 @@ pub(super) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(chars().take(head).chain(['…']).chain(chars().skip(tail)).collect())
 }
 
-/// A sentence on as many lines as it takes; all but the first are indented.
+/// Wraps a sentence; all lines but the first are indented.
 pub(super) fn wrapped(sentence: &str, indent: usize) -> String {
     hanging("", sentence, indent)
 }
 
-/// The same behind a label that stands on the first line.
+/// Wraps a sentence behind a label on the first line.
 pub(super) fn hanging(label: &str, sentence: &str, indent: usize) -> String {
     let mut text = label.to_owned();
     let mut column = label.chars().count();

@@ -1,10 +1,10 @@
-//! JSON out: the forms of the files stand beside the types that they hold.
+//! JSON output. The file forms are defined beside the types that they hold.
 
 use std::{io, time::Duration};
 
 use crate::{OpSequence, Plan, Problem, plan::PlanFile};
 
-/// Writes a plan as `memplan-plan/1`, with the time that planning took if that is given.
+/// Writes a plan as `memplan-plan/1`, with the planning time if given.
 ///
 /// # Errors
 ///

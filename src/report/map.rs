@@ -1,7 +1,7 @@
 //! The memory map as text: steps to the right, addresses up, a letter for each chunk.
 //!
-//! A cell of the map stands for a range of steps and a range of bytes. It shows a chunk's letter
-//! only if that chunk alone touches it, `.` if none does, and `*` if several do.
+//! A cell of the map covers a range of steps and a range of bytes. It shows a chunk's letter only
+//! if that chunk alone touches it, `.` if no chunk does, and `*` if several do.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write};
 
@@ -33,14 +33,14 @@ impl Default for MapOptions {
 }
 
 impl MapOptions {
-    /// Draws so many columns.
+    /// Draws this many columns.
     #[must_use]
     pub const fn width(mut self, width: usize) -> Self {
         self.width = width;
         self
     }
 
-    /// Draws so many lines.
+    /// Draws this many lines.
     #[must_use]
     pub const fn height(mut self, height: usize) -> Self {
         self.height = height;
@@ -51,12 +51,12 @@ impl MapOptions {
 const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const FREE: u8 = b'.';
 const SEVERAL: u8 = b'*';
-/// Columns for the axis of addresses.
+/// The width of the address axis in columns.
 const AXIS: usize = 11;
-/// Chunks that the legend names.
+/// The largest number of chunks that the legend names.
 const LEGEND: usize = 26;
 
-/// Draws a plan.
+/// Draws a plan as text.
 #[must_use]
 pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
     let mut text = String::new();
@@ -86,7 +86,7 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
     text
 }
 
-/// A line with exact sizes, or without where there is no room for them.
+/// Returns a line with exact sizes, or without them where there is no room.
 fn exact_or_short<const N: usize>(
     sizes: [Bytes; N],
     sentence: impl Fn([String; N]) -> String,
@@ -100,12 +100,12 @@ fn exact_or_short<const N: usize>(
 
 /// The letters of the chunks, and the chunks that the legend names.
 struct Letters {
-    /// By place in the plan.
+    /// The letter of each chunk, by index in the plan.
     of_chunk: Vec<u8>,
-    /// All chunks if they are few, else the largest of those alive at the peak. No two of those
+    /// All chunks if they are few, otherwise the largest of those alive at the peak. No two chunks
     /// alive there have the same letter if one of them is named.
     named: Vec<usize>,
-    /// True if some chunks are not named.
+    /// Whether some chunks are not named.
     some: bool,
 }
 
@@ -125,8 +125,8 @@ impl Letters {
         letters
     }
 
-    /// Gives the first of those to be named letters of their own; who comes after the whole alphabet
-    /// shares one of a chunk that the legend will not name.
+    /// Gives the first of the named chunks letters of their own. Beyond the alphabet, a chunk
+    /// shares the letter of one that the legend does not name.
     fn tell_apart(&mut self) {
         let mut free: Vec<u8> = LETTERS.to_vec();
         let first = self.named.len().min(LETTERS.len());
@@ -153,13 +153,13 @@ impl Letters {
     }
 }
 
-/// The cells, and the steps and bytes that each stands for.
+/// The cells, with the steps and bytes that each covers.
 struct Grid {
     columns: usize,
     rows: usize,
-    /// Columns for one step, if steps are fewer than columns; else 1.
+    /// The columns per step if there are fewer steps than columns, otherwise 1.
     columns_per_step: usize,
-    /// Steps for one column; 1 if `columns_per_step` is more.
+    /// The steps per column; 1 if `columns_per_step` is more.
     steps_per_column: Step,
     row_bytes: Bytes,
 }
@@ -175,7 +175,7 @@ impl Grid {
             many => usize::try_from(plan.steps.div_ceil(many)).unwrap_or(room),
         };
         let height = options.height.max(1) as u64;
-        // Lines that fall on every edge, if they are few enough.
+        // Lines fall on every edge if there are few enough of them.
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
         let unit = edges
             .flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)])
@@ -192,7 +192,7 @@ impl Grid {
 
     fn fill(&self, plan: &Plan, letters: &[u8]) -> Vec<u8> {
         let mut cells = vec![FREE; self.columns * self.rows];
-        // The chunk in each cell, since letters repeat.
+        // Letters repeat, so the chunk in each cell is kept as well.
         let mut owners = vec![usize::MAX; cells.len()];
         for (at, chunk) in plan.chunks.iter().enumerate() {
             let begin = plan.own_begin(chunk);
@@ -214,7 +214,7 @@ impl Grid {
         cells
     }
 
-    /// The numbers of steps, as many as there is room for.
+    /// Formats the step numbers, as many as there is room for.
     fn step_axis(&self, plan: &Plan) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
@@ -247,7 +247,7 @@ fn gcd(a: Bytes, b: Bytes) -> Bytes {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Names letters.
+/// Writes the names of the letters.
 fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letters) {
     let shown = &letters.named;
     if letters.some {
@@ -258,7 +258,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letter
         );
         text.push_str(&wrapped(&title, 2));
     }
-    // Without the exact size where one line has no room for it.
+    // The exact size is omitted where a line has no room for it.
     let entries = |exact| shown.iter().map(move |&at| Legend::new(plan, letters, at, exact));
     let is_wide = |entry: &Legend<'_>| entry.length() > WIDTH;
     let exact = !entries(true).any(|entry| is_wide(&entry));

@@ -1,12 +1,12 @@
-//! Text from files inside markup: a tensor may be called `<script>`.
+//! Text from files inside markup, where a tensor may be called `<script>`.
 
 use std::fmt::{self, Write};
 
 use crate::report::printable::is_control;
 
-/// Displays a text so that it is nothing but text in XML and HTML, between tags and in quoted
-/// attributes. What commands a reader is spelled out, as [`printable`](super::printable()) does; other
-/// characters that XML cannot hold become U+FFFD.
+/// Displays a text as plain text in XML and HTML, between tags and in quoted attributes. Control
+/// characters are escaped as in [`printable`](super::printable()); other characters that XML cannot
+/// represent become U+FFFD.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! Plans for people and other programs: text, memory maps, JSON, CSV. A plan in, text out.
+//! Plans as output for people and other programs: text, memory maps, JSON, CSV.
 
 mod compare;
 mod conflict;
@@ -52,12 +52,12 @@ pub use trace::trace;
 
 use crate::{OpSequence, Step};
 
-/// The names of steps: their operators, if those are known.
+/// The names of steps: their operators, if known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepNames<'a>(pub Option<&'a OpSequence>);
 
 impl StepNames<'_> {
-    /// `step 4 (conv1)`, or `step 4`.
+    /// Names a step, as `step 4 (conv1)` or `step 4`.
     #[must_use]
     pub fn name(&self, step: Step) -> String {
         match self.operator(step) {
@@ -66,7 +66,7 @@ impl StepNames<'_> {
         }
     }
 
-    /// The same with a long name shortened, for text of limited width.
+    /// Names a step with a long operator name shortened, for text of limited width.
     fn short_name(self, step: Step) -> String {
         match self.operator(step) {
             Some(operator) => format!("step {step} ({})", short(&operator)),
@@ -81,7 +81,7 @@ impl StepNames<'_> {
     }
 }
 
-/// A name in a sentence.
+/// Shortens a name for use in a sentence.
 fn short(name: &str) -> String {
     fit::shortened(&printable(name), 28).into_owned()
 }

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// The columns that names need, spaces between columns included.
+/// The columns that names need, including the space between columns.
 const LEAST_NAME: usize = 20;
 
 /// A row of the table.
@@ -22,9 +22,9 @@ struct Row<'a> {
     elsewhere: Option<String>,
 }
 
-/// Offset, size, steps and name of every tensor, in the order of the sequence, and then of the
-/// chunks that hold no tensor, such as workspaces; of a plan of a problem, of every chunk. Offsets and
-/// sizes are bytes.
+/// Lists the offset, size, steps and name of every tensor, in the order of the sequence, and then
+/// of the chunks that hold no tensor, such as workspaces. For the plan of a problem, lists every
+/// chunk. Offsets and sizes are in bytes.
 #[must_use]
 pub fn offsets(plan: &Plan) -> String {
     let rows = rows(plan);
@@ -33,7 +33,7 @@ pub fn offsets(plan: &Plan) -> String {
     };
     let widths = (width("offset", |row| row.offset.len()), width("size", |row| row.size.len()));
     let steps = width("alive in", |row| row.steps.len());
-    // Steps of many digits leave no room for names.
+    // Steps with many digits leave no room for names.
     let has_room = widths.0 + widths.1 + steps + LEAST_NAME <= WIDTH;
     let columns = |offset: &str, size: &str, life: &str| {
         let numbers = format!("{offset:>0$}  {size:>1$}  ", widths.0, widths.1);

@@ -1,9 +1,9 @@
-//! Names as they may be shown: those of a file may hold anything, such as a terminal's commands.
+//! Names made safe to show: those in a file may contain anything, even terminal control sequences.
 
 use std::borrow::Cow;
 
-/// A text with its control characters, those that turn the direction of writing, and those that
-/// show nothing spelled out. Line ends count as control characters.
+/// Escapes control characters (line ends included), characters that change the writing direction,
+/// and invisible ones.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
@@ -20,7 +20,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Joiners, which some scripts need, are none.
+/// Returns whether a character is escaped. Joiners are not, because some scripts need them.
 pub(super) fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,5 +1,5 @@
-//! The facts of a plan that pictures show besides rectangles: the bytes alive at each step, the views in
-//! each chunk, and the chain that each chunk belongs to.
+//! The facts about a plan that pictures show besides rectangles: the bytes alive at each step, the
+//! views in each chunk, and the chain of each chunk.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::{
     Bytes, Plan, PlannedChunk, Step, plan::TensorPlace, report::StepNames, sequence::Origin,
 };
 
-/// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. A plan without
-/// the links of its problem has more bytes alive than that needs.
+/// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. In a
+/// plan without its problem's links, more bytes are alive than the bound.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
     if plan.strategy.is_some_and(|strategy| !strategy.searches()) {
         return plan.lower_bound;
@@ -17,10 +17,10 @@ pub(super) fn most_alive(plan: &Plan) -> Bytes {
     most.min(plan.lower_bound)
 }
 
-/// The bytes that any plan needs, at every step where they change: a chunk counts from its own
-/// beginning. The largest is the lower bound.
+/// The bytes that any plan needs, at every step where they change. A chunk counts from the step
+/// where it has its bytes to itself. The largest number is the lower bound.
 pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
-    // Plain bytes and cells of the alignment, as `Problem::lower_bound` counts them: offsets of
+    // Counts plain bytes and cells of the alignment like `Problem::lower_bound`, because offsets of
     // roots are multiples of the alignment. Plans from files may be wrong, so sums are wide.
     let alignment = u128::from(plan.alignment.max(1));
     let mut changes: BTreeMap<Step, (i128, i128)> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
         .collect()
 }
 
-/// The chunks that have bytes for themselves at the peak, with their places in the plan.
+/// The chunks that have bytes to themselves at the peak, with their indices in the plan.
 pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedChunk)> {
     plan.chunks.iter().enumerate().filter(|(_, chunk)| {
         let lives = plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end;
@@ -58,18 +58,18 @@ pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, &Planne
     })
 }
 
-/// A tensor that is another view of a chunk.
+/// A tensor that is a view of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct View<'a> {
     pub(super) name: &'a str,
-    /// The step of its operator; the chunk's first if that is unknown.
+    /// The step of its operator, or the chunk's first step if the operator is unknown.
     pub(super) begin: Step,
-    /// Bytes from the start of the pool.
+    /// The offset from the start of the pool, in bytes.
     pub(super) offset: Bytes,
     pub(super) size: Bytes,
 }
 
-/// The views in each chunk: all of its tensors but the first.
+/// Lists the views in each chunk: all of its tensors but the first.
 pub(super) fn views<'a>(plan: &'a Plan, steps: StepNames<'_>) -> Vec<Vec<View<'a>>> {
     let producers: BTreeMap<&str, usize> = steps
         .0
@@ -96,10 +96,10 @@ pub(super) fn views<'a>(plan: &'a Plan, steps: StepNames<'_>) -> Vec<Vec<View<'a
     views
 }
 
-/// The root of each chunk's chain and the chunk that overwrites it, by place in the plan.
+/// The root of each chunk's chain and the chunk that overwrites it, by index in the plan.
 pub(super) struct Chains {
     pub(super) root: Vec<usize>,
-    /// The place of each chunk's chain among the chains.
+    /// The index of each chunk's chain among the chains.
     pub(super) number: Vec<usize>,
     pub(super) overwriter: Vec<Option<usize>>,
 }
@@ -120,7 +120,7 @@ impl Chains {
         }
         for (at, chunk) in plan.chunks.iter().enumerate() {
             let mut next = chains.overwriter[at].filter(|_| chunk.overwrites.is_none());
-            // A wrong plan may hold a circle, but none that starts at a root.
+            // An invalid plan may contain a cycle, but none that starts at a root.
             while let Some(member) = next.filter(|&member| chains.root[member] == member) {
                 chains.root[member] = at;
                 next = chains.overwriter[member];

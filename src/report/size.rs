@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Bytes;
 
-/// A number of bytes, displayed in a binary unit and exactly. `{:#}` gives the unit alone.
+/// A number of bytes, displayed in a binary unit and exactly. `{:#}` displays only the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub Bytes);
 
@@ -16,7 +16,7 @@ impl fmt::Display for Size {
         if self.0 < 1024 {
             return f.pad(&format!("{exact} B"));
         }
-        // Three digits; 1024 never shows, since it is the next unit's 1.
+        // Shows three digits, but never 1024, which is 1 in the next unit.
         let (mut value, mut unit) = (self.0 as f64 / 1024.0, 0);
         while value >= 1023.5 && unit + 1 < UNITS.len() {
             (value, unit) = (value / 1024.0, unit + 1);
@@ -27,7 +27,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Digits in groups of three.
+/// Formats digits in groups of three.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -10,8 +10,8 @@ use crate::{
     sequence::SizeBasis,
 };
 
-/// Pool size, bounds, what the plan saves, and the rules under which no plan is smaller: `rules` says
-/// what could be written over what, such as `in place: rows`.
+/// Reports the pool size, bounds and savings of a plan, and the rules under which no plan is
+/// smaller. `rules` describes what could be written over what, such as `in place: rows`.
 #[must_use]
 pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
@@ -65,7 +65,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     text
 }
 
-/// How many sizes are not simply known.
+/// Counts the sizes that are upper limits, or declared and not confirmed.
 fn bases(plan: &Plan) -> String {
     let number = |basis| plan.tensors.iter().filter(|tensor| tensor.basis == basis).count() as u64;
     let (at_most, declared) = (number(SizeBasis::AtMost), number(SizeBasis::Declared));
@@ -83,11 +83,11 @@ fn bases(plan: &Plan) -> String {
 
 /// The most bytes alive at one step.
 const ALIVE: &str = "bytes alive";
-/// The larger bound that a search may have proven.
+/// A larger bound, proven by a search.
 const PROVEN: &str = "proven bound";
 
-/// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or more, as
-/// a search has proven.
+/// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or a larger
+/// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
     if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }

@@ -1,6 +1,6 @@
-//! A plan as a trace for Perfetto and `chrome://tracing`, in the Trace Event Format: operators one
-//! after another, a row for the lives of each chain's chunks, the bytes alive as a counter. A step
-//! takes a millisecond.
+//! A plan as a trace for Perfetto and `chrome://tracing`, in the Trace Event Format: the operators
+//! one after another, the lifetimes of each chain's chunks in a row, and the live bytes as a
+//! counter. A step takes a millisecond.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         lives.push(((begin, 1), life("b", begin, args)));
         lives.push(((chunk.end, 0), life("e", chunk.end, json!({}))));
     }
-    // In a row, one life ends before the next begins.
+    // In a row, each lifetime ends before the next begins.
     lives.sort_by_key(|&(order, _)| order);
     events.extend(lives.into_iter().map(|(_, life)| life));
     for (step, bytes) in live_bytes(plan) {
@@ -59,7 +59,7 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
     format!("{trace}\n")
 }
 
-/// In microseconds.
+/// The time of a step in microseconds.
 fn time(step: Step) -> Step {
     step.saturating_mul(1000)
 }

@@ -1,4 +1,4 @@
-//! The place of a step and of a byte on the picture, and the marks on its axes.
+//! The positions of steps and bytes on the picture, and the marks on its axes.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ impl fmt::Display for Px {
     }
 }
 
-/// The field that the map is drawn in.
+/// The area of the map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
     pub(super) top: f64,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// At least 1.
+    /// The number of steps, at least 1.
     pub(super) steps: Step,
-    /// At least 1.
+    /// The number of bytes, at least 1.
     pub(super) bytes: Bytes,
 }
 
@@ -47,7 +47,7 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Addresses that are multiples of a power of two, at least 30 pixels apart.
+    /// The addresses to mark: multiples of a power of two, at least 30 pixels apart.
     pub(super) fn addresses(&self) -> impl Iterator<Item = Bytes> + use<> {
         let bytes = self.bytes;
         let most = self.height / 30.0;
@@ -55,7 +55,7 @@ impl Frame {
         (0..=bytes >> power).map(move |mark| mark << power)
     }
 
-    /// Steps that are 1, 2 or 5 times a power of ten apart, at least 34 pixels.
+    /// The steps to mark: 1, 2 or 5 times a power of ten apart, and at least 34 pixels.
     pub(super) fn marked_steps(&self) -> impl Iterator<Item = Step> + use<> {
         let least = 34.0 * self.steps as f64 / self.width;
         let tens = std::iter::successors(Some(1_u64), |ten| ten.checked_mul(10));

@@ -1,8 +1,8 @@
 //! The memory map as a picture: steps to the right, addresses up, a rectangle for each chunk.
 //!
-//! A chunk begins where it has its bytes for itself, so an overwrite chain is a staircase of one
-//! colour with dashed seams. What nobody holds is hatched. Over it lie the bytes alive at each step
-//! and the lower bound, which is their peak.
+//! A chunk begins where it has its bytes to itself, so an overwrite chain is a staircase of one
+//! colour with dashed seams. Free bytes are hatched. On top are the live bytes at each step and the
+//! lower bound, which is their peak.
 
 mod frame;
 mod simulation;
@@ -37,7 +37,7 @@ pub struct SvgOptions {
 }
 
 impl SvgOptions {
-    /// Room for a few pixels a step, between 960 x 560 and 2400 x 1200.
+    /// Chooses a size with a few pixels per step, between 960 x 560 and 2400 x 1200.
     #[must_use]
     pub fn fitting(plan: &Plan) -> Self {
         let steps = u32::try_from(plan.steps.min(400)).unwrap_or(400);
@@ -63,10 +63,10 @@ impl SvgOptions {
     }
 }
 
-/// Steps that get a strip of their own to hover over; more are put together.
+/// The largest number of steps that get a hover strip each; beyond it, several share one.
 const STRIPS: Step = 4000;
 
-/// Draws a plan as one SVG that needs nothing else; it follows the reader's light or dark theme.
+/// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
 #[must_use]
 pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
     let (width, height) = (f64::from(options.width.max(640)), f64::from(options.height.max(320)));
@@ -125,7 +125,7 @@ fn heading(svg: &mut String, plan: &Plan) {
     );
 }
 
-/// Free space, and the marks of addresses.
+/// Draws the free space and the address marks.
 fn ground(svg: &mut String, frame: &Frame, plan: &Plan) {
     let (left, right) = (Px(frame.left), Px(frame.right()));
     let pool = frame.y(plan.pool_size);
@@ -151,7 +151,7 @@ fn ground(svg: &mut String, frame: &Frame, plan: &Plan) {
     let _ = writeln!(svg, "<path class=\"frame\" d=\"M{left} {}H{right}\"/>", Px(pool));
 }
 
-/// A plan on its way to paper.
+/// A plan with what its picture needs.
 struct Map<'a> {
     plan: &'a Plan,
     steps: StepNames<'a>,
@@ -169,7 +169,7 @@ struct Rectangle {
 }
 
 impl Map<'_> {
-    /// The place of a run of bytes on the picture; `None` if it has no extent.
+    /// Returns the rectangle of a run of bytes on the picture; `None` if it has no extent.
     fn rectangle(&self, begin: Step, end: Step, low: Bytes, high: Bytes) -> Option<Rectangle> {
         (begin < end && low < high).then(|| {
             let (x, y) = (self.frame.x(begin), self.frame.y(high));
@@ -178,7 +178,7 @@ impl Map<'_> {
         })
     }
 
-    /// The chunks that have bytes, with the place of each on the picture.
+    /// The chunks that have bytes, with their rectangles on the picture.
     fn placed(&self) -> impl Iterator<Item = (usize, Rectangle)> {
         self.plan.chunks.iter().enumerate().filter_map(|(at, chunk)| {
             let begin = self.plan.own_begin(chunk);
@@ -189,7 +189,7 @@ impl Map<'_> {
 
     fn chunks(&self, svg: &mut String) {
         for (at, Rectangle { x, y, width, height }) in self.placed() {
-            // A border would hide what is so small.
+            // A border would hide such a small rectangle.
             let class = if width < 3.0 || height < 3.0 { 't' } else { 'c' };
             let text = describe(self.plan, at, self.steps, &self.chains, &self.views[at]);
             let _ = writeln!(
@@ -205,7 +205,7 @@ impl Map<'_> {
         }
     }
 
-    /// The place where an overwriter takes over, and the bytes and life of each view.
+    /// Draws the place where an overwriter takes over, and the bytes and lifetime of each view.
     fn seams(&self, svg: &mut String) {
         for (at, place) in self.placed() {
             let chunk = &self.plan.chunks[at];
@@ -237,7 +237,7 @@ impl Map<'_> {
         }
     }
 
-    /// The bytes alive at each step, the lower bound, the peak.
+    /// Draws the live bytes at each step, the lower bound and the peak.
     fn profile(&self, svg: &mut String) {
         let Frame { left, top, .. } = self.frame;
         let (plan, frame) = (self.plan, &self.frame);
@@ -278,7 +278,7 @@ impl Map<'_> {
         );
     }
 
-    /// Names where there is room.
+    /// Writes names where there is room.
     fn names(&self, svg: &mut String) {
         for (at, place) in self.placed() {
             if place.height < 14.0 {
@@ -305,7 +305,7 @@ impl Map<'_> {
         }
     }
 
-    /// The numbers of steps, and under each step a strip that names its operator.
+    /// Writes the step numbers, with a strip under each step that names its operator.
     fn step_axis(&self, svg: &mut String) {
         let (frame, bottom) = (&self.frame, self.frame.bottom());
         for step in frame.marked_steps() {

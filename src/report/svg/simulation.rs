@@ -1,5 +1,5 @@
-//! The simulation of *pushdown* as a picture: a column for each event, in it the memory queue from
-//! the bottom up, under it the free queue, smallest first.
+//! The simulation of *pushdown* as a picture. Each event has a column with the memory queue from
+//! the bottom up and, below it, the free queue, smallest first.
 
 use std::{fmt::Write, ops::Range};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Events that are drawn; the picture says how many it leaves out.
+/// The largest number of events drawn; the picture states how many it omits.
 const SHOWN: usize = 40;
 /// Pixels.
 const COLUMN: f64 = 104.0;
@@ -26,19 +26,19 @@ const GAP: f64 = 12.0;
 const LEFT: f64 = 84.0;
 const TOP: f64 = 58.0;
 const TOWER: f64 = 300.0;
-/// The least height of a block, enough for its name.
+/// The least height of a block: enough for its name.
 const LEAST: f64 = 16.0;
-/// The most blocks that are drawn of a queue, those around the event's; the others are counted.
+/// The largest number of blocks drawn of a queue, around the event's own; the others are counted.
 const MOST: usize = 16;
 
-/// The measures that all columns share.
+/// The measurements that all columns share.
 struct Drawing<'a> {
     problem: &'a Problem,
-    /// By chunk.
+    /// The colour of each chunk.
     colours: Vec<usize>,
 }
 
-/// The colour of each chunk's chain, the same as on the map.
+/// Returns the colour of each chunk's chain, the same as on the map.
 fn colours(problem: &Problem) -> Vec<usize> {
     let mut colours = vec![0; problem.len()];
     let roots = problem.ids().filter(|&chunk| problem.link(chunk).is_none());
@@ -48,8 +48,7 @@ fn colours(problem: &Problem) -> Vec<usize> {
     problem.ids().map(|chunk| colours[problem.place_in_chain(chunk).0.index()]).collect()
 }
 
-/// Draws both queues after each event of these steps of the simulation, as one SVG that needs
-/// nothing else.
+/// Draws both queues after each event of these steps of the simulation, as a self-contained SVG.
 #[must_use]
 pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let all = events(problem);
@@ -110,7 +109,7 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     svg
 }
 
-/// The memory queue.
+/// Draws the memory queue.
 #[allow(clippy::cast_precision_loss, reason = "pixels")]
 fn tower(
     svg: &mut String,
@@ -120,7 +119,7 @@ fn tower(
     x: f64,
     highest: Bytes,
 ) {
-    // The blocks around the event's, or around those that it left free.
+    // Only the blocks around the event's block, or around those that it freed, are drawn.
     let all = &queues.memory;
     let is_near = |block: &Block| match block.holder {
         Holder::Chunk(chunk) => chunk == event.chunk || Some(chunk) == event.below,
@@ -130,7 +129,7 @@ fn tower(
     let first = near.saturating_sub(MOST / 2).min(all.len().saturating_sub(MOST));
     let drawn = &all[first..all.len().min(first + MOST)];
     let (below, above) = (first, all.len() - first - drawn.len());
-    // Every block gets its least height; the rest of the tower is shared out by bytes.
+    // Every block gets the least height; the rest of the tower is divided by bytes.
     let boxes = drawn.len() + usize::from(below > 0) + usize::from(above > 0);
     let rest = (TOWER - LEAST * boxes as f64).max(0.0);
     let mut y = TOP + TOWER;
@@ -165,7 +164,7 @@ fn tower(
     );
 }
 
-/// The event, and the free queue after it.
+/// Writes the event and the free queue after it.
 fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
     let name = drawing.problem.labels().name(event.chunk);
     let name = fitted(&printable(&name), COLUMN).unwrap_or_default();
@@ -191,13 +190,13 @@ fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event
     }
 }
 
-/// Blocks that are not drawn.
+/// Writes the number of blocks that are not drawn.
 fn counted(svg: &mut String, blocks: usize, x: f64, y: f64) {
     let (x, y) = (Px(x + 5.0), Px(y + LEAST / 2.0 + 4.0));
     let _ = writeln!(svg, "<text class=\"soft\" x=\"{x}\" y=\"{y}\">{blocks} more</text>");
 }
 
-/// A block with its name and size.
+/// Draws a block with its name and size.
 fn boxed(svg: &mut String, drawing: &Drawing<'_>, block: &Block, x: f64, y: f64, height: f64) {
     let (class, name) = match block.holder {
         Holder::Chunk(chunk) => {

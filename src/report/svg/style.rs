@@ -1,10 +1,10 @@
-//! Colours and letters of the pictures.
+//! Colours and text of the pictures.
 
-/// The number of colours that chains take in turn.
+/// The number of colours, which the chains use in rotation.
 pub(super) const COLOURS: usize = 7;
 
-/// The hues are Okabe and Ito's (2008), which colour-blind eyes tell apart; light ones under dark
-/// letters, dark ones under light letters.
+/// The hues are from Okabe and Ito (2008), which colour-blind readers can distinguish: light ones
+/// under dark text, dark ones under light text.
 pub(super) const STYLE: &str = "\
 svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f3f5f7;--hatch:#d5dbe1;--mark:#c2185b;\
 --c0:#9ad0f0;--c1:#f6c667;--c2:#7fcdb4;--c3:#f2e985;--c4:#84b6dc;--c5:#eea27a;--c6:#e3b3cd}
@@ -29,17 +29,17 @@ text{font:11px system-ui,sans-serif;fill:var(--ink)}
 pub(super) const PATTERN: &str = "<defs><pattern id=\"hatch\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
 <rect class=\"hatch\" width=\"8\" height=\"8\"/><path d=\"M-2 2l4-4M0 8l8-8M6 10l4-4\"/></pattern></defs>\n";
 
-/// The width of a letter in pixels, roughly.
+/// The approximate width of a character in pixels.
 const LETTER: f64 = 6.1;
 
-/// The width of a text in pixels, roughly.
+/// The approximate width of a text in pixels.
 #[allow(clippy::cast_precision_loss, reason = "pixels")]
 pub(super) fn width(text: &str) -> f64 {
     LETTER * text.chars().count() as f64
 }
 
-/// A text if it fits a width in pixels; else its end, which says more of a path than its
-/// beginning; nothing if that would be too short to be useful.
+/// Returns a text if it fits a width in pixels, otherwise its end, since the end of a path is more
+/// specific than its beginning; `None` if that would be too short to be useful.
 pub(super) fn fitted(text: &str, room: f64) -> Option<String> {
     const LEAST: usize = 7;
     if width(text) <= room {
