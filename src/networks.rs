@@ -1,5 +1,5 @@
-//! Real networks, written in the library's own API: something to plan when nothing is at hand, and
-//! an example of how a framework hands its operators over.
+//! Real networks, written with the library's own API: something to plan without a model at hand,
+//! and an example of how a framework supplies its operators.
 
 use crate::{Bytes, OpSequence, Operator, Output, SequenceError};
 
@@ -18,7 +18,7 @@ use crate::{Bytes, OpSequence, Operator, Output, SequenceError};
 /// # Ok::<(), memplan::PlanError>(())
 /// ```
 pub fn mobilenet_v2(batch: u64) -> Result<OpSequence, SequenceError> {
-    /// Expansion, output channels, repeats, first stride.
+    /// The expansion, output channels, repeats and first stride of each block.
     const BLOCKS: [(u64, u64, u64, u64); 7] = [
         (1, 16, 1, 1),
         (6, 24, 2, 2),
@@ -72,7 +72,8 @@ struct Network {
 }
 
 impl Network {
-    /// Bytes in `f32`; as many as 64 bits hold if there are more, which the sequence then refuses.
+    /// The size in bytes in `f32`. If it does not fit in 64 bits, the largest number, which the
+    /// sequence then rejects.
     fn size(&self, channels: u64, side: u64) -> Bytes {
         [channels, side, side, 4].into_iter().fold(self.batch, u64::saturating_mul)
     }
@@ -83,7 +84,7 @@ impl Network {
         Image { name: "image".to_owned(), channels, side }
     }
 
-    /// Adds an operator `kind` with one output, which `declare` may let depend on an input.
+    /// Adds an operator `kind` with one output; `declare` may make it depend on an input.
     fn add(
         &mut self,
         kind: &str,
@@ -107,7 +108,7 @@ impl Network {
         self.fresh("Conv", input, channels, input.side / stride)
     }
 
-    /// An element-wise operator: may be written over any of its inputs.
+    /// Adds an element-wise operator, which may be written over any of its inputs.
     fn in_place(&mut self, kind: &str, inputs: &[&Image]) -> Image {
         let shape = (inputs[0].channels, inputs[0].side);
         self.add(kind, inputs, shape, |output| {

@@ -3,8 +3,8 @@
 //!
 //! `add(x[0:32], x[16:48])` cannot be written over `x[16:48]`: the first input would be destroyed
 //! while it is read. An input that occupies exactly the overwritten bytes does no harm, because the
-//! operator may overwrite those anyway, element by element. A view that the same operator puts out
-//! always does: it shows what was there before.
+//! operator may overwrite those anyway, element by element. A view that the same operator outputs
+//! is always destroyed, because it shows the old bytes.
 
 use std::cmp::Reverse;
 
@@ -17,15 +17,15 @@ use crate::{
 
 /// The bytes that the tensors of an operator occupy.
 pub(super) struct Aliases {
-    /// By chunk, then lowest byte. No two are alike.
+    /// The spans by chunk, then lowest byte. No two are equal.
     spans: Vec<Span>,
     /// For each span, the spans of its chunk up to this one that reach highest: at most
-    /// [`CANDIDATES`] places in `spans`, the highest first.
+    /// [`CANDIDATES`] indices in `spans`, the highest first.
     highest: Vec<Vec<usize>>,
 }
 
-/// Of the spans that share bytes with an overwriter, at most two are harmless: that of the
-/// overwritten input and that of exactly the overwritten bytes. A third never is.
+/// Of the spans that share bytes with an overwriter, at most two are harmless: the overwritten
+/// input and the exactly overwritten bytes. A third is never harmless.
 const CANDIDATES: usize = 3;
 
 /// The bytes of some tensors in a chunk.
@@ -34,7 +34,7 @@ struct Span {
     low: Bytes,
     /// The byte after the last.
     high: Bytes,
-    /// Put out by the operator, not read.
+    /// Whether the operator outputs rather than reads it.
     output: bool,
     /// A tensor that lies there, and a second one if there are several.
     tensor: TensorId,
@@ -52,7 +52,7 @@ impl Aliases {
             .chain(views.map(|&view| (view, true)))
             .filter_map(|(tensor, output)| {
                 let (chunk, low) = places.tensors[tensor.index()]?;
-                // A weight of unknown size may reach anywhere.
+                // A weight of unknown size may extend anywhere.
                 let size = sequence.tensor(tensor).size.unwrap_or(Bytes::MAX);
                 let high = low.saturating_add(size);
                 Some(Span { chunk, low, high, output, tensor, second: None })
@@ -82,7 +82,8 @@ impl Aliases {
         Self { spans, highest }
     }
 
-    /// A tensor that forbids to write over these bytes of a chunk in the place of `overwritten`.
+    /// Returns a tensor that prevents these bytes of a chunk from being written in the place of
+    /// `overwritten`.
     pub(super) fn in_the_way(
         &self,
         overwritten: TensorId,

@@ -1,8 +1,9 @@
-//! The chunks in no order: who produces each, who reads it, what may be written over it.
+//! The chunks without an order: the producer and readers of each, and the chunks that may be
+//! written over it.
 //!
-//! What [`lower`](super::lower) makes of a sequence depends on the order of its operators only
-//! through lifetimes. This is the part that does not, made by the same passes: the chunks and the
-//! requests to overwrite are the same in every order, and lifetimes follow from producers and readers.
+//! The result of [`lower`](super::lower) depends on the order of the operators only through
+//! lifetimes. The same passes make the part that does not depend on it: the chunks and the requests
+//! to overwrite are the same in every order, and lifetimes follow from producers and readers.
 
 use crate::{
     Bytes, SequenceError,
@@ -15,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ChunkGraph {
     pub(crate) chunks: Vec<GraphChunk>,
-    /// In the order in which rules a to c take them, that of the operators.
+    /// The requests in the order in which rules a to c take them, that of the operators.
     pub(crate) requests: Vec<Request>,
 }
 
@@ -23,18 +24,18 @@ pub(crate) struct ChunkGraph {
 #[derive(Clone, Debug)]
 pub(crate) struct GraphChunk {
     pub(crate) size: Bytes,
-    /// `None` if it is there before the first step.
+    /// The operator that produces it; `None` if it exists before the first step.
     pub(crate) producer: Option<usize>,
-    /// The operators that read it through any of its views, without the producer; ascending,
-    /// without repeats.
+    /// The operators that read it through any of its views, except the producer; ascending, without
+    /// duplicates.
     pub(crate) readers: Vec<usize>,
-    /// It lives to the end of the sequence.
+    /// Whether it lives to the end of the sequence.
     pub(crate) kept: bool,
-    /// It is memory of a supplied tensor outside the pool.
+    /// Whether it is memory of a supplied tensor outside the pool.
     pub(crate) outside: bool,
 }
 
-/// The chunks of a sequence that [`lower`](super::lower) accepts.
+/// Returns the chunks of a sequence that [`lower`](super::lower) accepts.
 ///
 /// # Errors
 ///

@@ -7,11 +7,12 @@ use crate::{
     sequence::{OpSequence, Origin},
 };
 
-/// Producing begins a lifetime, reading prolongs it, for the chunk that holds the tensor.
+/// Begins the lifetime of a chunk when one of its tensors is produced, and extends it with every
+/// read.
 pub(super) fn walk(sequence: &OpSequence, places: &mut Places) {
     let Places { chunks, tensors, workspaces } = places;
     for chunk in supplied(sequence, tensors) {
-        // Supplied before the first step.
+        // It is supplied before the first step.
         chunks[chunk.index()].touch(0);
     }
     for (step, chunk) in uses(sequence, tensors, workspaces) {
@@ -23,7 +24,7 @@ pub(super) fn walk(sequence: &OpSequence, places: &mut Places) {
     }
 }
 
-/// The chunks that are there before the first step.
+/// The chunks that exist before the first step.
 pub(super) fn supplied<'a, B>(
     sequence: &'a OpSequence,
     tensors: &'a [Option<(ChunkId, B)>],
@@ -51,7 +52,7 @@ pub(super) fn uses<'a, B>(
 }
 
 impl DraftChunk {
-    /// The chunk is produced or read in this step; steps come in order.
+    /// Records that the chunk is produced or read in this step; steps come in order.
     fn touch(&mut self, step: Step) {
         if self.begin == self.end {
             self.begin = step;

@@ -1,10 +1,10 @@
 //! Lowering: from operators and tensors to chunks with lifetimes (the book, Lowering and
 //! Lifetimes).
 //!
-//! A list of passes over the [`OpSequence`]: `place` gives every tensor its place in a chunk,
-//! views sharing their input's; `lifetimes` walks the steps once, so that every view prolongs
-//! the chunk it shares; `requests` collects the write dependencies and drops those that must
-//! not be honoured. What remains is a [`Problem`], which no longer knows of operators.
+//! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a
+//! chunk; views share their input's chunk. `lifetimes` walks over the steps once; every view
+//! extends the lifetime of the chunk that it shares. `requests` collects the write dependencies and
+//! drops those that must not be honoured. The result is a [`Problem`], which has no operators.
 
 mod aliases;
 mod graph;
@@ -29,13 +29,13 @@ use place::Places;
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
-    /// Views share the memory of their input; else every view is a chunk of its own.
+    /// Whether views share the memory of their input; otherwise every view is a chunk of its own.
     pub views: bool,
-    /// Requests to overwrite are honoured where possible; else only required ones are.
+    /// Whether requests to overwrite are honoured where possible; otherwise only required ones are.
     pub inplace: bool,
-    /// Inputs lie in the pool: from the first step to their last reader.
+    /// Whether inputs lie in the pool, from the first step to their last reader.
     pub inputs_in_pool: bool,
-    /// Weights lie in the pool, for all steps.
+    /// Whether weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
 }
 
@@ -46,28 +46,28 @@ impl Default for LoweringOptions {
 }
 
 impl LoweringOptions {
-    /// Lets views share the memory of their input, or not.
+    /// Sets whether views share the memory of their input.
     #[must_use]
     pub const fn views(mut self, views: bool) -> Self {
         self.views = views;
         self
     }
 
-    /// Honours requests to overwrite, or only what is required.
+    /// Sets whether requests to overwrite are honoured, or only required ones.
     #[must_use]
     pub const fn inplace(mut self, inplace: bool) -> Self {
         self.inplace = inplace;
         self
     }
 
-    /// Puts inputs into the pool, or leaves them outside.
+    /// Sets whether inputs lie in the pool.
     #[must_use]
     pub const fn inputs_in_pool(mut self, inputs_in_pool: bool) -> Self {
         self.inputs_in_pool = inputs_in_pool;
         self
     }
 
-    /// Puts weights into the pool, or leaves them outside.
+    /// Sets whether weights lie in the pool.
     #[must_use]
     pub const fn weights_in_pool(mut self, weights_in_pool: bool) -> Self {
         self.weights_in_pool = weights_in_pool;
@@ -82,17 +82,17 @@ pub enum Home {
     Chunk {
         /// The chunk.
         chunk: ChunkId,
-        /// Bytes from the chunk's start.
+        /// The offset from the chunk's start, in bytes.
         offset: Bytes,
     },
     /// In the memory of a supplied tensor outside the pool, at an offset in bytes.
     Supplied {
         /// The input or weight.
         tensor: TensorId,
-        /// Bytes from its start.
+        /// The offset from its start, in bytes.
         offset: Bytes,
     },
-    /// Nowhere: the tensor has no bytes.
+    /// The tensor has no bytes.
     Nowhere,
 }
 
@@ -116,11 +116,11 @@ pub struct Refused {
     pub output: TensorId,
     /// The input.
     pub input: TensorId,
-    /// Why it was not honoured.
+    /// The reason why it was not honoured.
     pub obstacle: Obstacle,
 }
 
-/// Why a request to overwrite is not honoured.
+/// The reason why a request to overwrite is not honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -145,9 +145,9 @@ impl fmt::Display for Obstacle {
 ///
 /// # Errors
 ///
-/// If a required overwrite cannot be honoured, an overwriter fits over a view only together with
-/// what lies behind that and views are chunks of their own, or a weight that should lie in the pool
-/// has no size.
+/// If a required overwrite cannot be honoured; if views are chunks of their own and an overwriter
+/// is larger than the view that it overwrites; or if a weight that should lie in the pool has no
+/// size.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
@@ -164,7 +164,7 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(lowered)
 }
 
-/// Leaves the chunks outside the pool behind and numbers the others anew.
+/// Drops the chunks outside the pool and renumbers the others.
 fn build(
     sequence: &OpSequence,
     places: &Places,

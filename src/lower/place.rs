@@ -11,31 +11,31 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct DraftChunk {
     pub(super) size: Bytes,
-    /// Empty, `begin == end`, until the walk over the steps.
+    /// Lifetimes are empty, `begin == end`, until the walk over the steps.
     pub(super) begin: Step,
     pub(super) end: Step,
     /// The supplied tensor whose memory this is, if it lies outside the pool.
     pub(super) outside: Option<TensorId>,
-    /// A graph output lies in it.
+    /// Whether a graph output lies in it.
     pub(super) output: bool,
-    /// It holds the present state of a variable.
+    /// Whether it holds the current state of a variable.
     pub(super) variable: Variable,
     source: Source,
 }
 
-/// Says if a chunk holds the present state of a variable, which outlives the sequence. A required
-/// update moves the state on to the overwriter.
+/// Whether and where a chunk holds the current state of a variable, which outlives the sequence. A
+/// required update moves the state to the overwriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     No,
     /// In the pool: it must survive to the end.
     Pool,
-    /// In memory that is not ours.
+    /// In the caller's memory.
     Outside,
 }
 
 impl DraftChunk {
-    /// Its content must survive to the end of the sequence.
+    /// Returns whether its content must survive to the end of the sequence.
     pub(super) fn kept(&self) -> bool {
         self.output || self.variable == Variable::Pool
     }
@@ -48,13 +48,13 @@ pub(super) enum Source {
     Workspace(usize),
 }
 
-/// The chunks made so far, and where the tensors lie in them.
+/// The chunks made so far, and the places of tensors in them.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) chunks: Vec<DraftChunk>,
-    /// By [`TensorId`]: chunk and offset in it; `None` for tensors without bytes.
+    /// The chunk of each tensor and the offset in it; `None` for tensors without bytes.
     pub(super) tensors: Vec<Option<(ChunkId, Bytes)>>,
-    /// By step: the chunk of the operator's workspace.
+    /// The chunk of each operator's workspace.
     pub(super) workspaces: Vec<Option<ChunkId>>,
 }
 
@@ -73,8 +73,8 @@ impl Places {
         id
     }
 
-    /// A required update of a variable holds its state from then on. In the pool it must cover
-    /// all of it: the rest of an overwritten chunk is given up.
+    /// A required update of a variable holds its state from then on. In the pool it must cover the
+    /// whole variable, because the rest of an overwritten chunk is freed.
     fn move_state(&mut self, overwriter: ChunkId, origin: &Origin) {
         let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } = origin else {
             return;
@@ -106,8 +106,8 @@ impl Places {
     }
 }
 
-/// Walks the operators in order: supplied tensors first, then each operator's outputs, then its
-/// workspace.
+/// Walks over the operators in order: supplied tensors first, then each operator's outputs, then
+/// its workspace.
 pub(super) fn place(
     sequence: &OpSequence,
     options: LoweringOptions,
@@ -150,8 +150,8 @@ pub(super) fn place(
     Ok(places)
 }
 
-/// Inputs and weights are chunks too, most of them outside the pool: what views and overwrites
-/// them is then outside as well.
+/// Makes chunks for inputs and weights. Most lie outside the pool, and so do their views and
+/// overwriters.
 fn place_supplied(
     places: &mut Places,
     id: TensorId,
@@ -169,7 +169,7 @@ fn place_supplied(
         None if in_pool => {
             return Err(SequenceError::WeightWithoutSize { tensor: tensor.name.to_string() });
         }
-        // Outside and of unknown size: large enough for any view.
+        // A chunk of unknown size outside the pool is large enough for any view.
         None => Bytes::MAX,
     };
     let chunk = places.add(size, (!in_pool).then_some(id), Source::Tensor(id));

@@ -1,4 +1,4 @@
-//! The third pass: which write dependencies are honoured (the book, Lowering).
+//! The third pass: honours or refuses each write dependency (the book, Lowering).
 
 use tracing::debug;
 
@@ -64,7 +64,7 @@ pub(super) fn resolve(
             else {
                 continue;
             };
-            // Without bytes there is nothing to write, and a required update is honoured.
+            // An update without bytes writes nothing, so a required one counts as honoured.
             let Some((overwriter, _)) = places.tensors[output.index()] else { continue };
             let aliases = aliases.get_or_insert_with(|| Aliases::of(sequence, operator, places));
             for overwrite in overwrites.iter().filter(|o| options.inplace || o.required) {
@@ -107,7 +107,8 @@ impl WriteDependency<'_> {
         };
         let size = places.chunks[overwriter.index()].size;
         let chunk = &places.chunks[overwritten.index()];
-        // An input that is a view adds its own offset; the rest of its chunk is room as well.
+        // An input that is a view adds its own offset; the rest of its chunk may be overwritten as
+        // well.
         let low = base.checked_add(offset);
         let bytes = low.and_then(|low| Some((low, low.checked_add(size)?)));
         let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size) else {
@@ -132,7 +133,7 @@ impl WriteDependency<'_> {
         Ok(Ok(Request { overwriter, overwritten, offset: low, required }))
     }
 
-    /// A dropped request is an event; a dropped requirement is an error.
+    /// Reports a dropped request as an event and a dropped requirement as an error.
     fn refuse(&self, sequence: &OpSequence, obstacle: Obstacle) -> Result<Refused, SequenceError> {
         let name = |tensor: TensorId| sequence.tensor(tensor).name.to_string();
         let operator = sequence.operator_name(self.step);

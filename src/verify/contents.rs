@@ -1,9 +1,8 @@
-//! The memory that a sequence needs, counted from its operators and the places of its tensors
-//! alone.
+//! The memory that a sequence needs, counted only from its operators and the places of its tensors.
 //!
-//! A *content* is what an operator writes once: the output itself and the views that lie where it
-//! lies. It must stay untouched from the step that writes it to the last step that reads any of
-//! them. Chunks do not occur here.
+//! A *content* is what an operator writes once: the output itself and the views in the same place.
+//! It must stay untouched from the step that writes it to the last step that reads any of them.
+//! Chunks play no part here.
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
@@ -15,28 +14,29 @@ use crate::{
     },
 };
 
-/// The bytes that a content occupies, and when.
+/// The bytes that a content occupies, with its lifetime.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) memory: Memory,
     /// The step of the operator that writes it; 0 if it is supplied.
     pub(super) written: Step,
-    /// The first step in which it has its bytes for itself: one later if it overwrites another.
+    /// The first step in which it has its bytes to itself: one later if it overwrites another
+    /// content.
     pub(super) begin: Step,
     /// The last step that reads it, plus 1.
     pub(super) end: Step,
     pub(super) low: Bytes,
     /// The byte after the last, padding included.
     pub(super) high: Bytes,
-    /// The content that it is written over, by the tensor that was written there.
+    /// The content that it is written over, identified by the tensor written there.
     pub(super) overwrites: Option<usize>,
 }
 
 /// All contents of a sequence.
 pub(super) struct Contents {
-    /// The tensor whose content a tensor shows: itself unless it is a view in place.
+    /// The tensor whose content each tensor shows: itself unless it is a view in place.
     pub(super) shown: Vec<usize>,
-    /// By tensor that was written.
+    /// The content of each tensor that was written.
     pub(super) of: Vec<Option<Content>>,
 }
 
@@ -68,12 +68,12 @@ impl<'a> Counter<'a> {
         self.sequence.tensors()[tensor].name.to_string()
     }
 
-    /// The bytes of a tensor. A weight of unknown size may have any number.
+    /// Returns the size of a tensor in bytes. A weight of unknown size may have any number.
     fn size(&self, tensor: usize) -> Bytes {
         self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX)
     }
 
-    /// Walks the operators: reads prolong contents, outputs begin them.
+    /// Walks over the operators: reads extend contents, outputs begin them.
     fn walk(&mut self) {
         for (at, tensor) in self.sequence.tensors().iter().enumerate() {
             if !matches!(tensor.origin, Origin::Output { .. }) {
@@ -92,7 +92,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// A content is read in a step.
+    /// Records that a content is read in a step.
     fn touch(&mut self, tensor: usize, step: Step) {
         if let Some(content) = &mut self.contents.of[self.contents.shown[tensor]] {
             content.end = content.end.max(step + 1);
@@ -106,8 +106,8 @@ impl<'a> Counter<'a> {
         };
         let padding = if memory == Memory::Pool { self.plan.padding } else { 0 };
         let high = high.saturating_add(padding);
-        // Inside the bytes of the content that it overwrites, it shares them in this step. That
-        // content guards them until then; if it lives on, the two overlap.
+        // An output inside the bytes of the content that it overwrites shares them in this step.
+        // That content guards them until then; if it lives longer, the two overlap.
         let overwrites = overwritten.map(|input| self.contents.shown[input]).filter(|&old| {
             let old = self.contents.of[old].as_ref();
             old.is_some_and(|old| old.memory == memory && old.low <= low && high <= old.high)
@@ -136,7 +136,7 @@ impl<'a> Counter<'a> {
             Some(Content { memory, written: step, begin, end: step + 1, low, high, overwrites });
     }
 
-    /// An operator writes, or passes on, an output.
+    /// Records that an operator writes an output or passes on a view.
     fn produce(
         &mut self,
         tensor: usize,
@@ -172,9 +172,9 @@ impl<'a> Counter<'a> {
         self.begin(tensor, step, overwritten);
     }
 
-    /// The input that an output is written over as declared, if it lies there. Not declared are the
-    /// other tensors that the operator uses; if such a tensor shares bytes with the output, that is
-    /// a violation, unless the output may be written over another input in the same place.
+    /// Returns the input that an output is declared to be written over, if it lies there. Other
+    /// tensors of the operator are not declared; one that shares bytes with the output is a
+    /// violation, unless the output may be written over another input in the same place.
     fn overwritten(
         &mut self,
         tensor: usize,
@@ -215,7 +215,8 @@ impl<'a> Counter<'a> {
         Some(allowed.unwrap_or(first))
     }
 
-    /// Graph outputs, and the state of variables: weights, or what was required to replace them.
+    /// Keeps graph outputs and the state of variables (weights, or the updates that replace them)
+    /// to the end.
     fn keep_to_the_end(&mut self) {
         let steps = self.sequence.operators().len() as Step;
         let tensors = self.sequence.tensors();
@@ -228,7 +229,7 @@ impl<'a> Counter<'a> {
                 continue;
             };
             for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
-                // An update of a view in place is one of what it shows.
+                // An update of a view in place updates the tensor that the view shows.
                 let variable = self.contents.shown[overwrite.input.index()];
                 if state[variable] && tensors[output.index()].size == tensors[variable].size {
                     state[variable] = false;

@@ -1,24 +1,24 @@
-//! A plan carried out: the operators run, in order, on a shadow of the memory, and every byte is
-//! followed from its writer to its readers.
+//! Executes a plan: the operators run, in order, on a shadow of the memory, which follows every
+//! byte from its writer to its readers.
 //!
-//! The shadow stores one thing for each byte: the stamp of the tensor that was written there last.
+//! The shadow stores one value for each byte: the stamp of the tensor that was last written there.
 //! Every tensor is written at most once, so its id is also the version. A step
 //!
 //! 1. reads its inputs: every byte of them must still carry the stamp that it was given;
-//! 2. scribbles over its workspace;
+//! 2. overwrites its workspace;
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
-//!    input and lies at the place declared. Other inputs survive, unless they have exactly the bytes
-//!    of the output;
+//!    input and lies at the declared place. Other inputs survive, unless they have exactly the
+//!    bytes of the output;
 //! 4. leaves its outputs, views included, and its workspace whole: they do not overlap.
 //!
-//! A required overwrite must land in its variable. After the last step the graph outputs, and the
-//! state of variables in the pool, must be whole.
+//! A required overwrite must lie in its variable. After the last step, the graph outputs and the
+//! state of variables in the pool must be whole.
 //!
-//! This needs the operators and the offsets of tensors, which a framework uses, and nothing else:
-//! no lifetimes, no links, and of the chunks only those of workspaces, which hold no tensor. So it
-//! checks lowering as well as planning. Bytes are kept as intervals: O(n log n) for n reads and
-//! writes, for a pool of any size.
+//! This needs only the operators and the offsets of tensors, which a framework uses: no lifetimes,
+//! no links, and no chunks except those of workspaces, which hold no tensor. So it checks lowering
+//! as well as planning. Bytes are kept as intervals: O(n log n) for n reads and writes, for a pool
+//! of any size.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = Vec::new();
     let places = places::of_tensors(sequence, plan, &mut violations);
     let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
-    // The chunk table is not needed to run.
+    // Running the operators does not use the chunk table.
     violations.retain(|violation| !matches!(violation, Violation::TensorOutsideChunk { .. }));
     let tensors = sequence.tensors();
     let mut machine = Machine {
@@ -68,11 +68,11 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
     Tensor(usize),
-    /// By its place in the list of workspaces.
+    /// By its index in the list of workspaces.
     Workspace(usize),
 }
 
-/// The moment at which a tensor must be whole.
+/// The time at which a tensor must be whole.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Reads(usize),
@@ -83,8 +83,8 @@ enum When {
 /// The stamps of all bytes.
 #[derive(Debug, Default)]
 struct Shadow {
-    /// By the first byte of a run: the byte after its last, and the stamp of all of them. Runs are
-    /// not empty and do not overlap; bytes outside all runs were never written.
+    /// The byte after the last and the stamp of each run of bytes, by its first byte. Runs are not
+    /// empty and do not overlap; bytes outside all runs were never written.
     runs: BTreeMap<(Memory, Bytes), (Bytes, Stamp)>,
 }
 
@@ -98,7 +98,7 @@ impl Shadow {
         self.runs.insert((memory, low), (high, stamp));
     }
 
-    /// Ends a run before this byte if it would go on beyond it.
+    /// Splits a run at this byte if it extends beyond it.
     fn split(&mut self, memory: Memory, at: Bytes) {
         let before = self.runs.range_mut(..(memory, at)).next_back();
         if let Some((&(of, _), run)) = before
@@ -110,7 +110,8 @@ impl Shadow {
         }
     }
 
-    /// The first bytes of an interval with a wrong stamp; bytes without a stamp have `None`.
+    /// Returns the first bytes of an interval with a wrong stamp; bytes without a stamp have
+    /// `None`.
     fn first(
         &self,
         Interval { memory, low, high }: Interval,
@@ -140,14 +141,15 @@ struct Machine<'a> {
     plan: &'a Plan,
     places: Vec<Place>,
     workspaces: Vec<Workspace>,
-    /// The tensor that was written where a tensor lies: itself, unless it is a view in place.
+    /// The tensor that was written in the place of each tensor: itself, unless it is a view in
+    /// place.
     content_of: Vec<usize>,
-    /// By tensor that was written: true if it is the present state of a variable.
+    /// Whether each written tensor is the current state of a variable.
     state: Vec<bool>,
-    /// By output: the inputs that it is declared to overwrite where it lies, sorted.
+    /// The inputs that each output is declared to overwrite in its place, sorted.
     overwritten: Vec<Vec<usize>>,
-    /// By output: the input of other bytes that it destroys. There is at most one, which it is
-    /// declared to overwrite.
+    /// The input of other bytes that each output destroys. There is at most one, and it is
+    /// declared.
     destroyed: Vec<Option<usize>>,
     shadow: Shadow,
     violations: Vec<Violation>,
@@ -162,12 +164,13 @@ impl Machine<'_> {
         format!("step {step} ('{}')", self.sequence.operator_name(step))
     }
 
-    /// The bytes of a tensor, if it has any. Memory of unknown size has all there are.
+    /// Returns the bytes of a tensor, if it has any. Memory of unknown size has as many as
+    /// possible.
     fn interval(&self, tensor: usize) -> Option<Interval> {
         self.places[tensor].interval(self.sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX))
     }
 
-    /// Inputs and weights are there before the first step.
+    /// Writes the inputs and weights before the first step.
     fn supply(&mut self) {
         for tensor in 0..self.places.len() {
             if !matches!(self.sequence.tensors()[tensor].origin, Origin::Output { .. }) {
@@ -208,8 +211,8 @@ impl Machine<'_> {
         }
     }
 
-    /// An operator writes an output, or passes a view of an input on. Returns whether the output
-    /// must be whole when the operator ends, which a view of what was lost before cannot be.
+    /// Records that an operator writes an output or passes on a view of an input. Returns whether
+    /// the output must be whole when the operator ends; a view of lost bytes cannot be.
     fn produce(&mut self, tensor: usize, whole_inputs: &[usize]) -> bool {
         let sequence = self.sequence;
         let Origin::Output { dependency, .. } = &sequence.tensors()[tensor].origin else {
@@ -257,7 +260,7 @@ impl Machine<'_> {
         true
     }
 
-    /// An update of all of a variable is its state from then on.
+    /// Makes an update of a whole variable its state from then on.
     fn move_state(&mut self, variable: usize, update: usize) {
         let size = |tensor: usize| self.sequence.tensors()[tensor].size;
         if self.state[variable] && size(variable) == size(update) {
@@ -280,7 +283,7 @@ impl Machine<'_> {
         self.violations.push(Violation::OutsideThePool { chunk, offset, size, pool_size });
     }
 
-    /// Returns true if every byte of a tensor carries its stamp; else adds a violation.
+    /// Returns whether every byte of a tensor carries its stamp; if not, adds a violation.
     fn is_whole(&mut self, tensor: usize, when: When) -> bool {
         let sequence = self.sequence;
         let name = || sequence.tensors()[tensor].name.to_string();
@@ -327,6 +330,7 @@ impl Machine<'_> {
 
     /// Checks an input that was whole before its operator wrote: an output that destroyed it must
     /// be declared to.
+    /// be declared to.
     fn check_destroyed(&mut self, step: usize, input: usize) {
         let Some(interval) = self.interval(input) else { return };
         let content = self.content_of[input];
@@ -356,9 +360,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns true if an output may destroy an input: one that has exactly its bytes, if it is
-    /// declared to overwrite any input in that place, or one that it is declared to overwrite, but
-    /// no second one.
+    /// Returns whether an output may destroy an input. It may if it has exactly the input's bytes
+    /// and is declared to overwrite any input in that place, or if it is declared to overwrite the
+    /// input and destroys no other.
     fn may_destroy(&self, writer: usize, input: usize, interval: Interval) -> bool {
         let declared = &self.overwritten[writer];
         if self.interval(writer) == Some(interval) {
@@ -368,7 +372,7 @@ impl Machine<'_> {
         is_first && declared.binary_search(&input).is_ok()
     }
 
-    /// After the last step: graph outputs, and the state of variables in the pool.
+    /// Checks graph outputs and the state of variables in the pool after the last step.
     fn end(&mut self) {
         let in_pool = |&at: &usize| matches!(self.places[at], Place::Pool(_));
         let kept: Vec<usize> =
@@ -385,7 +389,7 @@ mod tests {
     use super::*;
     use crate::sequence::TensorId;
 
-    /// The same writes to a shadow and to a list of bytes.
+    /// Applies the same writes to a shadow and to a list of bytes.
     #[test]
     fn a_shadow_knows_of_every_byte_who_wrote_it_last() {
         const BYTES: u64 = 24;

@@ -1,16 +1,16 @@
-//! The figures that a plan states, counted anew: its steps, the size of one buffer per chunk, the
+//! The figures that a plan states, counted again: its steps, the size of one buffer per chunk, the
 //! bytes alive and the step with the most of them.
 //!
-//! A lower bound may be above the bytes alive, if a search proved it, but never below; nothing is
-//! proven the smallest unless the bound meets the pool. Whether a bound above the bytes alive is
-//! true only a search could tell.
+//! A lower bound may be above the bytes alive if a search proved it, but never below; a plan is
+//! proven the smallest only if the bound meets the pool. Only a search could check a bound above
+//! the bytes alive.
 
 use crate::{
     Bytes, Plan, Problem, Step,
     verify::{Figure, Violation},
 };
 
-/// The figures of a plan as they should be.
+/// The correct figures of a plan.
 pub(super) struct Counted {
     steps: Step,
     naive_size: u128,
@@ -18,17 +18,17 @@ pub(super) struct Counted {
     peak_step: Step,
 }
 
-/// The bytes that a chunk needs for itself, and when; the lowest may count from its root.
+/// The bytes and steps that a chunk needs for itself; the lowest byte may count from its root.
 pub(super) struct Life {
     pub(super) begin: Step,
     pub(super) end: Step,
     pub(super) low: u128,
-    /// Without padding.
+    /// The size without padding.
     pub(super) size: Bytes,
 }
 
 impl Counted {
-    /// From the chunks that the plan lists, with its own overwrite links.
+    /// Counts from the chunks that the plan lists, with its own overwrite links.
     pub(super) fn of_table(plan: &Plan, steps: Step) -> Self {
         let lives = plan.chunks.iter().map(|chunk| Life {
             begin: plan.own_begin(chunk),
@@ -39,7 +39,7 @@ impl Counted {
         Self::of_lives(plan, steps, lives)
     }
 
-    /// From the chunks of the problem, with the links that it honours.
+    /// Counts from the chunks of the problem, with the links that it honours.
     pub(super) fn of_problem(plan: &Plan, problem: &Problem) -> Self {
         let lives = problem.ids().map(|id| {
             let chunk = problem.chunk(id);
@@ -57,7 +57,7 @@ impl Counted {
     pub(super) fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
         let alignment = u128::from(plan.alignment);
         let mut naive_size = 0;
-        // Step, bytes and cells of the alignment that begin there or, below zero, end.
+        // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
         let mut changes: Vec<(Step, i128, i128)> = Vec::new();
         for Life { begin, end, low, size } in lives.filter(|life| life.size > 0) {
             let bytes = u128::from(size) + u128::from(plan.padding);
@@ -92,7 +92,7 @@ impl Counted {
     }
 }
 
-/// Every figure must be one that was counted.
+/// Checks that every figure is one that was counted.
 pub(super) fn check(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
     type Count = fn(&Counted) -> u128;
     let counts: [(Figure, u64, Count); 4] = [

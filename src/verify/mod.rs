@@ -1,4 +1,4 @@
-//! Is a plan right? Checked from the definition of a right plan alone (the book, Lower bound and
+//! Checks plans from the definition of a right plan alone (the book, Lower bound and
 //! verification); nothing here calls a planner or the lowering.
 //!
 //! A plan is right if
@@ -12,23 +12,21 @@
 //! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
 //!    rounded up to the alignment.
-//!
-//!
 //! 6. shared objects, if it has any, lie one after another, each as large as its largest chunk.
 //!
-//! What the plan says of itself must be so as well: its steps, the peak, and a lower bound that is
-//! neither below the bytes alive nor above the pool. A bound above the bytes alive is a claim that
-//! a search proved it; [`bytes_alive`] is what was checked.
+//! The plan's own figures must be right as well: its steps, the peak, and a lower bound that is
+//! neither below the bytes alive nor above the pool. A bound above the bytes alive claims that
+//! a search proved it; only [`bytes_alive`] was checked.
 //!
-//! For a sequence nothing is believed but where the tensors lie. Which chunks there are, their
-//! sizes and lifetimes, what overwrites what, the bound and the peak are counted anew from the
-//! operators, and the plan must say the same. An output may be written over an input only where
-//! that is declared, and only if no other tensor of its operator is destroyed (rule d of lowering).
+//! For a sequence, only the places of the tensors are taken from the plan. The chunks, their sizes
+//! and lifetimes, the overwrites, the bound and the peak are counted again from the operators, and
+//! the plan must agree. An output may be written over an input only where that is declared, and
+//! only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
 //! [`execute_sequence`] checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
 //!
-//! Takes O((n + k) log n) for n chunks and k violations.
+//! Verification takes O((n + k) log n) for n chunks and k violations.
 
 mod contents;
 mod execute;
@@ -50,9 +48,10 @@ use crate::{
     verify::figures::Counted,
 };
 
-/// Everything that is wrong with a plan for a problem; empty if it is right. Chunks are matched by
-/// id, or by name where the ids of the problem are texts. The plan may keep to a larger alignment
-/// and padding than the problem, not to smaller ones: [`Problem::with_alignment`] asks for others.
+/// Returns everything that is wrong with a plan for a problem; empty if it is right. Chunks are
+/// matched by id, or by name where the problem's ids are texts. The plan may have a larger
+/// alignment and padding than the problem, but not smaller ones; use [`Problem::with_alignment`] to
+/// require others.
 #[must_use]
 pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
@@ -68,21 +67,21 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Everything that is wrong with a plan for an operator sequence; empty if it is right. Tensors are
-/// matched by name.
+/// Returns everything that is wrong with a plan for an operator sequence; empty if it is right.
+/// Tensors are matched by name.
 #[must_use]
 pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(table::check(plan));
     violations.extend(sequence::check(sequence, plan));
-    // A fault of a tensor is often one of its chunk, of the same name.
+    // A faulty tensor often has the same name as its faulty chunk.
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
 }
 
-/// Checks that a plan keeps to an alignment and a padding, or to larger ones. A sequence has
-/// neither of its own, and [`verify_sequence`] asks only for those that the plan states.
+/// Checks that a plan has at least an alignment and a padding. A sequence has neither, so
+/// [`verify_sequence`] requires only those that the plan states.
 #[must_use]
 pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Violation> {
     let asked =
@@ -116,9 +115,9 @@ pub fn verify_supplied(
 }
 
 /// The most bytes alive at one step, which every pool needs for the chunks and links of this plan.
-/// The chunks count as the plan lists them, so ask once the plan is verified. A
-/// [`lower_bound`](Plan::lower_bound) above this is what a search claims to have proven; only a
-/// search can check that.
+/// The chunks count as the plan lists them, so verify the plan first. A
+/// [`lower_bound`](Plan::lower_bound) above this claims that a search proved it; only a search can
+/// check that.
 ///
 /// ```
 /// use memplan::{Planner, Problem, verify::{bytes_alive, verify_problem}};
@@ -140,12 +139,13 @@ pub fn bytes_alive(plan: &Plan) -> Bytes {
     Counted::of_table(plan, plan.steps).bytes_alive()
 }
 
-/// Runs the operators on a shadow of the memory, with every tensor where the plan says, and returns
-/// what goes wrong: a byte that is read after another tensor was written there, an output written
-/// over an input without permission, an update beside its variable. Empty if the plan works.
+/// Runs the operators on a shadow of the memory, with every tensor where the plan puts it, and
+/// returns everything that goes wrong: a byte that is read after another tensor was written there,
+/// an output written over an input without permission, an update outside its variable. Empty if the
+/// plan works.
 ///
-/// Only operators and the offsets of tensors matter; lifetimes, chunks and links, which
-/// [`verify_sequence`] checks, do not. A plan without tensors cannot be run.
+/// Only operators and the offsets of tensors matter here; [`verify_sequence`] checks lifetimes,
+/// chunks and links. A plan without tensors cannot be run.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_sequence};
@@ -167,8 +167,8 @@ pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Finds chunks and tensors that name a chunk which the plan does not list. The checks that follow
-/// ignore such names.
+/// Finds chunks and tensors that refer to a chunk that the plan does not list. Later checks ignore
+/// such references.
 fn loose_ends(plan: &Plan) -> Vec<Violation> {
     let overwriters =
         plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.0)));

@@ -1,4 +1,4 @@
-//! The places that a plan of a sequence gives to tensors and workspaces: rule 1 for tensors.
+//! The places of tensors and workspaces in the plan of a sequence: rule 1 for tensors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::{
     verify::{Field, Violation},
 };
 
-/// Memory with addresses of its own.
+/// Memory with its own addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Memory {
     Pool,
@@ -16,7 +16,7 @@ pub(super) enum Memory {
     Supplied(TensorId),
 }
 
-/// At least one byte.
+/// A non-empty range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Interval {
     pub(super) memory: Memory,
@@ -26,13 +26,14 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// `size` bytes from an address on; fewer at the end of all addresses. `None` for no bytes.
+    /// Takes `size` bytes from an address on, or fewer at the end of all addresses; `None` for no
+    /// bytes.
     pub(super) fn new(memory: Memory, low: Bytes, size: Bytes) -> Option<Self> {
         let low = low.min(Bytes::MAX - 1);
         (size > 0).then_some(Self { memory, low, high: low.saturating_add(size) })
     }
 
-    /// The bytes that are in both.
+    /// Returns the bytes that are in both.
     pub(super) fn common(&self, other: &Self) -> Option<Self> {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));
         (self.memory == other.memory && low < high).then_some(Self { low, high, ..*self })
@@ -46,7 +47,7 @@ pub(super) enum Place {
     Pool(Bytes),
     /// In a supplied tensor, at this offset.
     Supplied(TensorId, Bytes),
-    /// Nowhere. Tensors without bytes are nowhere, wherever the plan puts them.
+    /// A tensor without bytes, wherever the plan puts it.
     Nowhere,
 }
 
@@ -59,13 +60,13 @@ impl Place {
         }
     }
 
-    /// The bytes of a tensor of this size, if it has any.
+    /// Returns the bytes of a tensor of this size, if it has any.
     pub(super) fn interval(self, size: Bytes) -> Option<Interval> {
         let (memory, low) = self.address()?;
         Interval::new(memory, low, size)
     }
 
-    /// Returns true if this place is the other one, some bytes further on.
+    /// Returns whether this place is the other one plus an offset.
     pub(super) fn is_at(self, other: Self, offset: Bytes) -> bool {
         let other = other.address().map(|(memory, low)| (memory, low.saturating_add(offset)));
         other.is_some() && self.address() == other
@@ -74,13 +75,13 @@ impl Place {
 
 /// The places of all tensors.
 pub(super) struct Places {
-    /// By tensor.
+    /// The place of each tensor.
     pub(super) of: Vec<Place>,
-    /// By tensor: the chunk that the plan says it is in, if it has bytes and lies in the pool.
+    /// The chunk of each tensor according to the plan, if it has bytes and lies in the pool.
     pub(super) chunks: Vec<Option<usize>>,
 }
 
-/// Rule 1 for tensors: each is in the plan once, with its size, inside its chunk.
+/// Checks rule 1 for tensors: each is in the plan once, with its size, inside its chunk.
 pub(super) fn of_tensors(
     sequence: &OpSequence,
     plan: &Plan,
@@ -152,7 +153,7 @@ pub(super) fn of_tensors(
             }
             None if produced => Place::Nowhere,
             None => Place::Supplied(id(at), 0),
-            // Supplied, and outside the pool: in its own memory, wherever that is.
+            // A supplied tensor outside the pool has memory of its own.
             Some(Place::Supplied(supplied, offset))
                 if !produced && (supplied, offset) != (id(at), 0) =>
             {
@@ -183,7 +184,7 @@ pub(super) struct Workspace {
     pub(super) interval: Interval,
 }
 
-/// The workspaces of the operators, in order of steps. A workspace is the chunk of the plan that
+/// Finds the workspaces of the operators, in step order. A workspace is the chunk of the plan that
 /// begins in its step, has the name that lowering gives it, and holds no tensor.
 pub(super) fn workspaces(
     sequence: &OpSequence,

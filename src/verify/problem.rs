@@ -1,4 +1,4 @@
-//! A plan against its problem: rule 1 for chunks, and the requests for links.
+//! Compares a plan with its problem: rule 1 for chunks, and the requests for links.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let labels = problem.labels();
     let find = finder(problem);
 
-    // The chunk of the problem that each chunk of the plan is.
+    // The chunk of the problem for each chunk of the plan.
     let mut chunks: Vec<Option<ChunkId>> = Vec::with_capacity(plan.chunks.len());
     let mut planned: Vec<Option<usize>> = vec![None; problem.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
@@ -74,7 +74,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Returns the chunk of the problem that a chunk of the plan stands for.
+/// Finds the chunk of the problem that a chunk of the plan stands for.
 type Finder<'a> = Box<dyn Fn(&PlannedChunk) -> Option<ChunkId> + 'a>;
 
 fn finder(problem: &Problem) -> Finder<'_> {

@@ -1,6 +1,6 @@
-//! A plan against its operator sequence. The contents are counted from the operators. The size, the
-//! lifetime and the link of every chunk follow from its content, and the bound and the peak follow
-//! from all contents; the plan must state the same.
+//! Compares a plan with its operator sequence. The contents are counted from the operators. The
+//! size, lifetime and link of every chunk follow from its content, and the bound and the peak
+//! follow from all contents; the plan must agree.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -53,8 +53,8 @@ impl<'a> Checker<'a> {
         self.places.chunks[tensor].filter(|&chunk| chunk < self.plan.chunks.len())
     }
 
-    /// Rule 1 for chunks: each is one content or one workspace, all of it, for as long as that is
-    /// needed.
+    /// Checks rule 1 for chunks: each is exactly one content or one workspace, for as long as that
+    /// is needed.
     fn check_chunks(&mut self) {
         let mut found = Vec::new();
         let mut ids = HashSet::with_capacity(self.plan.chunks.len());
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
-    /// Compares the name, size, begin and end of a chunk with those of what it holds.
+    /// Compares the name, size, begin and end of a chunk with those of its content.
     fn compare(
         &self,
         chunk: usize,
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
         violations: &mut Vec<Violation>,
     ) {
         let chunk = &self.plan.chunks[chunk];
-        // Without a name of its own a chunk is called by its id.
+        // A chunk without a name is named by its id.
         if *chunk.name != *name && !name.is_empty() {
             let (chunk, holds) = (chunk.name.to_string(), name.to_owned());
             violations.push(Violation::Misnamed { chunk, holds });
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A chunk overwrites another if its content does, and only then.
+    /// Checks that a chunk overwrites another exactly if its content does.
     fn check_links(&mut self) {
         let mut overwritten: Vec<Option<usize>> = vec![None; self.plan.chunks.len()];
         for (tensor, content) in self.in_pool() {
@@ -146,7 +146,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Rule 2 for contents and workspaces, in the pool and in supplied tensors.
+    /// Checks rule 2 for contents and workspaces, in the pool and in supplied tensors.
     fn check_overlaps(&mut self) {
         let contents = self.contents.of.iter().enumerate();
         let mut rectangles: Vec<(Memory, Rectangle<'_>)> = contents

@@ -1,9 +1,9 @@
-//! An output may be written over an input of its operator only if no other tensor that the operator
-//! uses is destroyed (rule d of lowering): no other input shares bytes with the output, unless it
-//! has exactly those bytes, and no view that the operator puts out shares any.
+//! Rule d of lowering: an output may be written over an input of its operator only if no other
+//! tensor that the operator uses is destroyed. No other input may share bytes with the output,
+//! unless it has exactly those bytes, and no view that the operator outputs may share any.
 //!
-//! The answer comes from counting. Of some intervals, those that share bytes with `[low, high)` are
-//! all that begin below `high`, less those that end at `low` or below: two binary searches.
+//! The answer comes from counting. The intervals that share bytes with `[low, high)` are all that
+//! begin below `high`, less those that end at or below `low`: two binary searches.
 
 use crate::{
     Bytes, OpSequence,
@@ -17,14 +17,14 @@ pub(super) struct Sharing<'a> {
     places: &'a [Place],
     inputs: Intervals,
     views: Intervals,
-    /// True once a tensor in the way was named.
+    /// Whether a conflicting tensor has been reported.
     is_reported: bool,
 }
 
 /// Intervals of different tensors.
 struct Intervals {
     tensors: Vec<usize>,
-    /// Sorted.
+    /// The intervals, sorted.
     all: Vec<Interval>,
     /// The ends of the intervals, sorted.
     ends: Vec<(Memory, Bytes)>,
@@ -38,14 +38,14 @@ impl Intervals {
         Self { tensors, all: intervals, ends }
     }
 
-    /// The number of tensors that share bytes with an interval.
+    /// Counts the tensors that share bytes with an interval.
     fn sharing(&self, Interval { memory, low, high }: Interval) -> usize {
         let begun = self.all.partition_point(|one| (one.memory, one.low) < (memory, high));
         let ended = self.ends.partition_point(|&end| end <= (memory, low));
         begun - ended
     }
 
-    /// The number of tensors that have exactly these bytes.
+    /// Counts the tensors that have exactly these bytes.
     fn equal(&self, interval: Interval) -> usize {
         let below = self.all.partition_point(|one| *one < interval);
         self.all[below..].partition_point(|one| *one == interval)
@@ -87,7 +87,7 @@ impl<'a> Sharing<'a> {
         interval(self.sequence, self.places, tensor)
     }
 
-    /// Returns true if an output may be written over an input where the output lies.
+    /// Returns whether an output may be written over an input where the output lies.
     pub(super) fn allows(&self, output: usize, input: usize) -> bool {
         let (Some(written), Some(overwritten)) = (self.interval(output), self.interval(input))
         else {
@@ -98,8 +98,9 @@ impl<'a> Sharing<'a> {
         self.inputs.sharing(written) == harmless && self.views.sharing(written) == 0
     }
 
-    /// A tensor that forbids to write an output over an input, and the bytes that both have. Named
-    /// once for each operator, so that many outputs of many inputs take no product of the two.
+    /// Returns a tensor that prevents an output from being written over an input, with the bytes
+    /// that both have. It is reported once per operator, so that many outputs and many inputs do
+    /// not multiply.
     pub(super) fn first_in_the_way(
         &mut self,
         output: usize,

@@ -1,8 +1,8 @@
-//! All pairs of rectangles of steps and bytes that overlap.
+//! Finds all pairs of rectangles of steps and bytes that overlap.
 //!
-//! A sweep over the steps with the live rectangles in a tournament tree, ordered by their lowest
-//! byte, each inner node knowing the highest end below it. A rectangle that arrives asks for those
-//! that begin below its end and end above its start: O(log n) for each answer.
+//! This sweeps over the steps with the live rectangles in a tournament tree, ordered by their
+//! lowest byte; each inner node stores the highest end below it. Each arriving rectangle queries
+//! those that begin below its end and end above its start: O(log n) per result.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,11 @@ pub(super) struct Rectangle<'a> {
     pub(super) high: Bytes,
 }
 
-/// The most overlaps that are listed: a plan with all offsets 0 has quadratically many.
+/// The number of overlaps after which no more are listed: a plan with all offsets 0 has
+/// quadratically many.
 pub(super) const OVERLAP_LIMIT: usize = 10_000;
 
-/// Every overlapping pair, as violations, up to a limit.
+/// Returns every overlapping pair as a violation, up to a limit.
 pub(super) fn overlaps(rectangles: &[Rectangle<'_>]) -> Vec<Violation> {
     let mut by_low: Vec<&Rectangle<'_>> =
         rectangles.iter().filter(|r| r.begin < r.end && r.low < r.high).collect();
@@ -62,10 +63,10 @@ pub(super) fn overlaps(rectangles: &[Rectangle<'_>]) -> Vec<Violation> {
     found
 }
 
-/// A complete binary tree of maxima over a fixed number of places.
+/// A complete binary tree of maxima over a fixed number of slots.
 struct Tournament {
-    /// `nodes[1]` is the root, `nodes[leaves + i]` place i; each node is the maximum of its two
-    /// children.
+    /// `nodes[1]` is the root and `nodes[leaves + i]` is slot i; each inner node is the maximum of
+    /// its two children.
     nodes: Vec<Bytes>,
     leaves: usize,
 }
@@ -89,10 +90,10 @@ impl Tournament {
         }
     }
 
-    /// Visits the places below `reach` whose value is above `floor`, in order, until `visit` says
-    /// stop. Returns true if it never did.
+    /// Visits the slots below `reach` whose value is above `floor`, in order, until `visit` returns
+    /// false. Returns whether it visited all of them.
     fn each_above(&self, reach: usize, floor: Bytes, mut visit: impl FnMut(usize) -> bool) -> bool {
-        // Nodes to look into, with the first place and the number of places below them.
+        // The nodes to visit, with their first slot and number of slots.
         let mut open = vec![(1, 0, self.leaves)];
         while let Some((node, first, width)) = open.pop() {
             if first >= reach || self.nodes[node] <= floor {

@@ -1,4 +1,4 @@
-//! The chunk table of a plan, by itself: rules 2 to 5 with the lifetimes that it states.
+//! Checks the chunk table of a plan alone: rules 2 to 5 with the lifetimes that it states.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// The bytes to reserve for a chunk.
+/// Returns the bytes to reserve for a chunk.
 fn padded(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
     if chunk.size == 0 { 0 } else { chunk.size.saturating_add(plan.padding) }
 }
@@ -30,12 +30,12 @@ fn end(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
     chunk.offset.saturating_add(padded(plan, chunk))
 }
 
-/// The chunk that a chunk overwrites, if the plan lists it, and where in it.
+/// Returns the chunk that a chunk overwrites, if the plan lists it, and the offset in that chunk.
 fn link(plan: &Plan, chunk: &PlannedChunk) -> Option<(usize, Bytes)> {
     chunk.overwrites.filter(|&(overwritten, _)| overwritten < plan.chunks.len())
 }
 
-/// Rules 4 and 5.
+/// Checks rules 4 and 5.
 fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
     let Plan { alignment, pool_size, lower_bound, .. } = *plan;
     if !alignment.is_power_of_two() {
@@ -66,7 +66,7 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Rule 3, as far as the table alone shows it.
+/// Checks rule 3, as far as the table alone shows it.
 fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
@@ -109,9 +109,9 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Rule 6: shared objects lie one after another. A chunk that overwrites nothing lies where its
-/// object begins, an overwriter in the object of what it overwrites, and an object is as large as
-/// the largest of its chunks, rounded up to the alignment.
+/// Checks rule 6: shared objects lie one after another. A chunk that overwrites nothing lies at the
+/// start of its object, an overwriter lies in the object of the chunk that it overwrites, and an
+/// object is as large as the largest of its chunks, rounded up to the alignment.
 fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut begins = Vec::with_capacity(plan.objects.len());
     let mut end: Bytes = 0;
@@ -124,7 +124,7 @@ fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
         let expected = match link(plan, chunk) {
             _ if chunk.size == 0 || plan.objects.is_empty() => None,
             Some((overwritten, _)) => plan.chunks[overwritten].object,
-            // Two objects without bytes may begin at one place.
+            // Two objects without bytes may begin at the same offset.
             None => chunk.object.filter(|&object| begins.get(object) == Some(&chunk.offset)),
         };
         let must_have_one = chunk.size > 0 && !plan.objects.is_empty();
@@ -144,9 +144,9 @@ fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// A chunk from which the links lead back to itself.
+/// Returns a chunk whose links lead back to itself.
 fn cycle(plan: &Plan) -> Option<String> {
-    // The walk in which a chunk was seen.
+    // The walk in which each chunk was seen.
     let mut seen_in: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for start in 0..plan.chunks.len() {
         let mut at = start;
@@ -164,8 +164,8 @@ fn cycle(plan: &Plan) -> Option<String> {
     None
 }
 
-/// The steps and bytes that a chunk occupies. An overwriter inside the chunk that it overwrites, in
-/// that chunk's last step, shares its bytes there; its own time begins one step later. The
+/// Returns the steps and bytes that a chunk occupies. An overwriter inside the chunk that it
+/// overwrites shares its bytes in that chunk's last step; its own time begins one step later. The
 /// overwritten chunk guards the bytes until then.
 fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
     let chunk = &plan.chunks[at];

@@ -32,9 +32,9 @@ impl fmt::Display for Field {
 pub enum Figure {
     /// The number of steps.
     Steps,
-    /// The first step at which most bytes are alive.
+    /// The first step at which the most bytes are alive.
     PeakStep,
-    /// The size of one buffer per chunk.
+    /// The total size with one buffer per chunk.
     NaiveSize,
     /// The bytes that every plan needs.
     LowerBound,
@@ -57,7 +57,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// One thing that is wrong with a plan. Chunks and tensors are called by name.
+/// A violation of a rule by a plan. Chunks and tensors are identified by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -92,9 +92,9 @@ pub enum Violation {
         overwriter: String,
         /// The overwritten chunk.
         overwritten: String,
-        /// Where it must lie, in bytes.
+        /// The offset where it must lie, in bytes.
         expected: Bytes,
-        /// Where it lies.
+        /// The offset where it lies, in bytes.
         found: Bytes,
     },
     /// An overwriter that is larger than what it overwrites.
@@ -129,10 +129,10 @@ pub enum Violation {
         /// The other.
         second: String,
     },
-    /// Chunks that overwrite each other in a circle.
+    /// Chunks that overwrite each other in a cycle.
     #[error("'{chunk}' overwrites itself through other chunks")]
     OverwriteCycle {
-        /// A chunk of the circle.
+        /// A chunk on the cycle.
         chunk: String,
     },
     /// A link that was not requested.
@@ -143,7 +143,7 @@ pub enum Violation {
         /// The overwritten chunk.
         overwritten: String,
     },
-    /// A chunk that is written over another, without a link that says so.
+    /// A chunk that is written over another without a link in the plan.
     #[error("'{overwriter}' is written over '{overwritten}', and the plan does not say so")]
     LinkMissing {
         /// The overwriter.
@@ -151,9 +151,9 @@ pub enum Violation {
         /// The overwritten chunk.
         overwritten: String,
     },
-    /// A tensor written over an input, although another tensor of the same operator shares the
-    /// bytes: an input, which would be destroyed while it is read, or a view that the operator puts
-    /// out.
+    /// A tensor written over an input although another tensor of the same operator shares the
+    /// bytes: an input, which would be destroyed while it is read, or a view that the operator
+    /// outputs.
     #[error(
         "'{overwriter}' is written over '{overwritten}', but '{other}' of the same operator shares the bytes [{low}, {high})"
     )]
@@ -182,7 +182,7 @@ pub enum Violation {
     Misaligned {
         /// The chunk.
         chunk: String,
-        /// Where it lies, in bytes.
+        /// The offset where it lies, in bytes.
         offset: Bytes,
         /// The alignment in bytes.
         alignment: Bytes,
@@ -192,14 +192,14 @@ pub enum Violation {
     OutsideThePool {
         /// The chunk.
         chunk: String,
-        /// Where it lies, in bytes.
+        /// The offset where it lies, in bytes.
         offset: Bytes,
         /// Its bytes.
         size: Bytes,
         /// The pool's bytes.
         pool_size: Bytes,
     },
-    /// A chunk or tensor that the plan leaves out.
+    /// A chunk or tensor that is missing from the plan.
     #[error("'{name}' is missing in the plan")]
     Missing {
         /// Its name.
@@ -224,9 +224,9 @@ pub enum Violation {
         name: String,
         /// The field that differs.
         field: Field,
-        /// What the input says.
+        /// The value in the input.
         expected: u64,
-        /// What the plan says.
+        /// The value in the plan.
         found: u64,
     },
     /// A pool that is larger or smaller than its chunks need.
@@ -234,7 +234,7 @@ pub enum Violation {
     WrongTotal {
         /// The highest end of a root, rounded up to the alignment.
         expected: Bytes,
-        /// What the plan says.
+        /// The value in the plan.
         found: Bytes,
     },
     /// A lower bound above the pool size.
@@ -250,9 +250,9 @@ pub enum Violation {
     WrongFigure {
         /// The figure.
         figure: Figure,
-        /// The value counted or asked for. The bound, the alignment and the padding may be larger.
+        /// The value counted or required. The bound, the alignment and the padding may be larger.
         expected: u64,
-        /// What the plan says.
+        /// The value in the plan.
         found: u64,
     },
     /// A plan that claims to be the smallest, with a lower bound that does not prove it.
@@ -289,11 +289,11 @@ pub enum Violation {
     /// A shared object that is larger or smaller than the largest of its chunks.
     #[error("shared object {object} needs {expected} B, but the plan says {found}")]
     WrongObjectSize {
-        /// The object, by its place in the plan.
+        /// The object, by its index in the plan.
         object: usize,
-        /// What the largest of its chunks needs, in bytes.
+        /// The bytes that the largest of its chunks needs.
         expected: Bytes,
-        /// What the plan says.
+        /// The value in the plan.
         found: Bytes,
     },
     /// A supplied tensor outside the pool that should lie in it.
@@ -320,7 +320,7 @@ pub enum Violation {
         /// The other.
         second: String,
     },
-    /// A chunk that is not called as what it holds.
+    /// A chunk whose name is not that of its content.
     #[error("chunk '{chunk}' holds '{holds}', and is not called so")]
     Misnamed {
         /// The chunk.
@@ -343,10 +343,10 @@ pub enum Violation {
         tensor: String,
         /// The supplied tensor.
         supplied: String,
-        /// Bytes from its start.
+        /// The offset from its start, in bytes.
         offset: Bytes,
     },
-    /// A chunk that the plan names, and does not list.
+    /// A chunk that the plan refers to but does not list.
     #[error("'{user}' names a chunk that the plan does not list")]
     NoSuchChunk {
         /// The overwriter of that chunk, or the tensor in it.
@@ -357,9 +357,9 @@ pub enum Violation {
     Lost {
         /// The tensor.
         tensor: String,
-        /// The moment of this, such as `when step 3 ('relu') reads it`.
+        /// The time, such as `when step 3 ('relu') reads it`.
         when: String,
-        /// Where the bytes are: `the pool`, or a supplied tensor.
+        /// The memory with these bytes: `the pool`, or a supplied tensor.
         memory: String,
         /// The first of the bytes.
         low: Bytes,
