@@ -43,10 +43,45 @@ fn every_planner_has_a_page_with_its_map() {
             ["show", "book/src/figures/eight.json", "--strategy", strategy, "--height", "40"];
         compare_figure(&figure, &command::memplan(&args).out);
         if strategy != "pushdown" {
-            let page = fs::read_to_string(book().join(format!("planner-{strategy}.md"))).unwrap();
+            let page = if strategy.starts_with("tflite-") { "tflite" } else { strategy };
+            let page = fs::read_to_string(book().join(format!("planner-{page}.md"))).unwrap();
             assert!(page.contains(&format!("`--strategy {strategy}`")) && page.contains(&figure));
         }
     }
+}
+
+/// Times differ from run to run.
+#[test]
+fn the_small_problem_is_compared_as_the_tool_does() {
+    let run = memplan(&["compare", "book/src/figures/eight.json"]);
+    let header = run.out.lines().find(|line| line.contains("time")).unwrap();
+    let until = header.find("time").unwrap() + "time".len();
+    let from = header.find("ratio").unwrap() + "ratio".len();
+    let without_times: String = run
+        .out
+        .lines()
+        .map(|line| line.chars().take(from).chain(line.chars().skip(until)).collect::<String>())
+        .map(|line| line.trim_end().replace("book/src/figures/", "") + "\n")
+        .collect();
+    compare_figure("eight.compare.txt", &without_times);
+}
+
+/// The first chapter plans a model of the repository's own.
+#[test]
+fn the_first_model_is_planned_as_the_tool_does() {
+    let model = "tests/models/encoder.onnx";
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let plan = plan.to_str().unwrap();
+    assert_eq!(memplan(&["plan", model, "-o", plan]).code, 0);
+    // The first line ends with the time that planning took.
+    let printed = memplan(&["plan", model]).out;
+    let (_, summary) = printed.split_once('\n').unwrap();
+    compare_figure("first.plan.txt", summary);
+    // It begins with the same summary.
+    let explanation = memplan(&["explain", model]).out;
+    compare_figure("first.explain.txt", explanation.split_once("\n\n").unwrap().1);
+    compare_figure("first.verify.txt", &memplan(&["verify", model, plan]).out);
 }
 
 /// Two of the models are not the project's own.
@@ -104,6 +139,7 @@ fn compare_drawn(figure: &str, args: &[&str]) {
 #[case("example.end.svg", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
 #[case("lowering.before.queues.svg", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
 #[case("lifetimes.queues.svg", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
+#[case("first.map.svg", &["tests/models/encoder.onnx"])]
 #[case("overwrite.map.svg", &[OVERWRITE, "--strategy", "pushdown"])]
 #[case("overwrite.simulation.svg", &[OVERWRITE, "--simulation"])]
 fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
