@@ -7,7 +7,7 @@ use memplan::{
     OpSequence, Planner,
     import::{
         ImportOptions, Trust,
-        onnx::{OnnxError, read},
+        onnx::{OnnxError, read, survey},
     },
     sequence::SizeBasis,
 };
@@ -339,4 +339,26 @@ fn a_detection_model_is_planned_at_once() {
     let tighter = ImportOptions::default().dims([("found", 4), ("sure", 2)]);
     let sequence = read(bytes, &tighter).unwrap_or_else(|error| panic!("{error}"));
     assert!(sizes(&sequence).ends_with("detections:<=64 sure:<=10 sure_at:<=16"));
+}
+
+// Without all sizes.
+
+/// A survey needs no sizes: it lists what it knows, and names the rest.
+#[rstest]
+#[case::symbol("in x:f32[batch,4]\ny = Relu(x)\nz = Exp(w)\nin w:f32[8]", "y:0 z:32", "y")]
+#[case::half_known(
+    "in x:f32[n,4]\ny = Reshape(x, s)\nweight s=[2,2]\nz = Relu(y)",
+    "y:16 z:16",
+    ""
+)]
+#[case::operator("in x:f32[4]\ny = Mystery(x)\nz = Relu(y)\nv = Relu(x)", "y:0 z:0 v:16", "y z")]
+#[case::run("in x:f32[n]\ny = NonZero(x)\nz = Cast(y) to=1", "y:0 z:0", "y z")]
+fn a_survey_lists_tensors_of_unknown_size(
+    #[case] text: &str,
+    #[case] expected: &str,
+    #[case] unknown: &str,
+) {
+    let survey = survey(&model(graph(text), OPSET), &ImportOptions::default()).unwrap();
+    assert_eq!(sizes(&survey.sequence), expected);
+    assert_eq!(survey.unknown.into_iter().collect::<Vec<_>>().join(" "), unknown);
 }

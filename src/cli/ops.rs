@@ -1,7 +1,7 @@
 //! `memplan ops`: the operators by kind.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
 };
 
@@ -11,12 +11,13 @@ use crate::{Failure, Verdict, args::OpsArgs, commands, files, rules::rules};
 
 pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
-    let (input, not_in_place) = match path {
+    let (input, not_in_place, unknown) = match path {
         Some(path) if files::is_onnx(path, &args.reading) => {
-            let Survey { sequence, not_in_place, .. } = files::survey(path, &args.reading)?;
-            (Input::Sequence(sequence), not_in_place)
+            let Survey { sequence, not_in_place, unknown, .. } =
+                files::survey(path, &args.reading)?;
+            (Input::Sequence(sequence), not_in_place, unknown)
         }
-        _ => (commands::input(path, &args.reading)?, BTreeMap::default()),
+        _ => (commands::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),
     };
     let name = path.map_or_else(|| commands::BUILT_IN.to_owned(), files::name);
     let Input::Sequence(sequence) = &input else {
@@ -25,9 +26,13 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     };
     let lowered = lower(sequence, args.reading.lowering())
         .map_err(|error| Failure::Input(format!("{name}: {error}")))?;
-    let kinds = report::operator_kinds(sequence, &lowered, |output| {
-        not_in_place.get(&sequence.tensor(output).name).map(ToString::to_string)
-    });
+    let name_of = |output| &sequence.tensor(output).name;
+    let kinds = report::operator_kinds(
+        sequence,
+        &lowered,
+        |output| not_in_place.get(name_of(output)).map(ToString::to_string),
+        |output| unknown.contains(name_of(output)),
+    );
     let rules = rules(&input, path, &args.reading);
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Bytes, OpSequence,
     lower::{Home, Lowered, Obstacle},
-    report::{Size, count, printable},
+    report::{Size, count, fit::wrapped, printable},
     sequence::{Dependency, Origin, TensorId},
 };
 
@@ -45,18 +45,22 @@ pub struct OperatorKind {
     pub in_place: Outputs,
     /// Outputs in memory of their own.
     pub new: Outputs,
-    /// Why these are not written over an input, the most bytes first.
+    /// Outputs of unknown size, which may be written over an input or not. Views of unknown size
+    /// count as views.
+    pub unknown: u64,
+    /// Why the new ones are not written over an input, the most bytes first.
     pub reasons: Vec<(Box<str>, Outputs)>,
 }
 
 /// Groups the operators of a sequence by their kind, those with the most bytes of new memory first.
 /// `why` says why an output asks for no input to be written over, where more is known than that it
-/// does not.
+/// does not. `is_unknown` says of which outputs the size is unknown.
 #[must_use]
 pub fn operator_kinds(
     sequence: &OpSequence,
     lowered: &Lowered,
     why: impl Fn(TensorId) -> Option<String>,
+    is_unknown: impl Fn(TensorId) -> bool,
 ) -> Vec<OperatorKind> {
     let mut refusals: HashMap<TensorId, Obstacle> = HashMap::new();
     for refused in &lowered.refused {
@@ -72,6 +76,7 @@ pub fn operator_kinds(
                 views: none,
                 in_place: none,
                 new: none,
+                unknown: 0,
                 reasons: Vec::new(),
             };
             (kind, BTreeMap::new())
@@ -80,6 +85,15 @@ pub fn operator_kinds(
         for &output in &operator.outputs {
             let bytes = sequence.tensor(output).size.unwrap_or(0);
             match place(sequence, lowered, output) {
+                _ if is_unknown(output) => {
+                    let tensor = sequence.tensor(output);
+                    match &tensor.origin {
+                        Origin::Output { dependency: Dependency::Reads { .. }, .. } => {
+                            kind.views.add(0);
+                        }
+                        _ => kind.unknown += 1,
+                    }
+                }
                 Place::View => kind.views.add(bytes),
                 Place::Overwriter => kind.in_place.add(bytes),
                 Place::New(by_default) => {
@@ -100,7 +114,7 @@ pub fn operator_kinds(
             kind
         })
         .collect();
-    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.new.bytes));
+    kinds.sort_by_key(|kind| std::cmp::Reverse((kind.new.bytes, kind.unknown)));
     kinds
 }
 
@@ -143,13 +157,20 @@ const KIND: usize = 24;
 
 /// The kinds as a table: how many operators, and how many outputs of how many bytes are views, are
 /// written over an input, or have new memory; below each kind why they have. `name` says what was
-/// read, `rules` what may be written over what.
+/// read, `rules` what may be written over what. The bytes are of what has a known size.
 #[must_use]
 pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String {
     let operators: u64 = kinds.iter().map(|kind| kind.operators).sum();
     let mut text = String::new();
     let (operators, number) = (count(operators, "operator"), count(kinds.len() as u64, "kind"));
-    let _ = writeln!(text, "{}: {operators} of {number}; {rules}\n", printable(name));
+    let _ = writeln!(text, "{}: {operators} of {number}; {rules}", printable(name));
+    let unknown: u64 = kinds.iter().map(|kind| kind.unknown).sum();
+    if unknown > 0 {
+        let outputs = count(unknown, "output");
+        let words = "not in the bytes; give sizes with --dim, --shape or --dim-default";
+        text.push_str(&wrapped(&format!("shape or type unknown: {outputs}, {words}"), 2));
+    }
+    text.push('\n');
     let head = ["operators", "views", "in place", "new memory"];
     let _ = writeln!(
         text,
@@ -177,6 +198,10 @@ pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String
             let amount = if kind.reasons.len() == 1 { String::new() } else { cell(*outputs) };
             let _ = writeln!(text, "  {amount:>15}  {}", printable(reason));
         }
+        if kind.unknown > 0 {
+            let amount = format!("{} {:>9}", kind.unknown, "?");
+            let _ = writeln!(text, "  {amount:>15}  shape or type unknown");
+        }
     }
     text
 }
@@ -195,6 +220,7 @@ pub fn operator_kinds_json(name: &str, kinds: &[OperatorKind], rules: &str) -> s
             "views": of(kind.views),
             "in_place": of(kind.in_place),
             "new": of(kind.new),
+            "size_unknown": {"outputs": kind.unknown},
             "reasons": kind.reasons.iter().map(reason).collect::<Vec<_>>(),
         })
     };

@@ -32,7 +32,7 @@ mod read;
 
 pub use error::{OnnxError, OpenSize};
 pub use ops::{KnownOperator, operators};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rten_onnx::onnx::ModelProto;
 use tracing::debug;
@@ -49,7 +49,7 @@ use crate::{
 /// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
 /// makes no sense as a sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxError> {
-    survey(bytes, options).map(|survey| survey.sequence)
+    import(bytes, options, Unknown::Refused).map(|survey| survey.sequence)
 }
 
 /// A model as a sequence, with what the sequence does not say.
@@ -61,21 +61,35 @@ pub struct Survey {
     /// The outputs that are no views and ask for no input to be written over, by name, with the
     /// reason.
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
+    /// a plan of it means nothing unless there are none.
+    pub unknown: BTreeSet<Box<str>>,
 }
 
-/// Reads an ONNX model, and why its operators ask for no more.
+/// Reads an ONNX model, and why its operators ask for no more. Sizes may remain unknown.
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// If the bytes are no ONNX model, or the graph makes no sense, or what it declares contradicts it.
 pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError> {
+    import(bytes, options, Unknown::Kept)
+}
+
+/// How an import treats tensors of unknown size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Refused,
+    Kept,
+}
+
+fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
     let opsets = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
-    let context = read::model::Context::new(&model, graph, &opsets, options)?;
+    let context = read::model::Context::new(&model, graph, &opsets, options, unknown)?;
     let inputs = infer::graph_inputs(graph, &context)?;
-    let emit::Sequenced { sequence, not_in_place, .. } =
+    let emit::Sequenced { sequence, not_in_place, unknown, .. } =
         emit::sequence(graph, &context, inputs, None)?;
     debug!(
         target: "memplan::import",
@@ -85,7 +99,8 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError
         "read an ONNX model",
     );
     let not_in_place = not_in_place.into_iter().map(|(name, why)| (name.into(), why)).collect();
-    Ok(Survey { sequence, not_in_place })
+    let unknown = unknown.into_iter().map(Into::into).collect();
+    Ok(Survey { sequence, not_in_place, unknown })
 }
 
 /// Whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.

@@ -139,6 +139,32 @@ fn the_table_of_a_plan_holds_every_offset() {
     assert!(table.contains("v, in w at 4\n"), "{}", run.out);
 }
 
+/// A model needs no sizes for a list of its operators.
+#[test]
+fn operators_of_unknown_shape_are_counted() {
+    let model = "tests/fixtures/dynamic.onnx";
+    let run = memplan(&["ops", model]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert_narrow(&["ops", model], &run.out, "no path");
+    for line in [
+        "\nshape or type unknown: 4 outputs, not in the bytes; give sizes with --dim,\n",
+        "\nMatMul                           1              -              -    1     256 B\n",
+        "\nRelu                             1              -              -              -\n",
+        "\n      1         ?  shape or type unknown\n",
+        "\nFlatten                          1    1       0 B              -              -\n",
+    ] {
+        assert!(run.out.contains(line), "{line}{}", run.out);
+    }
+    let run = memplan(&["ops", model, "--json"]);
+    let found: Value = serde_json::from_str(&run.out).unwrap();
+    let kinds = found["kinds"].as_array().unwrap();
+    let unknown = kinds.iter().map(|kind| kind["size_unknown"]["outputs"].as_u64().unwrap());
+    assert_eq!((kinds.len(), unknown.sum::<u64>()), (7, 4));
+    let run = memplan(&["ops", model, "--dim-default", "16", "--shape", "m=16x16"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(!run.out.contains("unknown"), "{}", run.out);
+}
+
 /// Chunks in one stack are alive together, and a stretch that is free is not called used.
 #[rstest]
 #[case(&["--strategy", "pushdown"])]

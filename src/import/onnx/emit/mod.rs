@@ -31,6 +31,8 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) sequence: OpSequence,
     /// Outputs that are no views and may not be written over an input, with the reason.
     pub(crate) not_in_place: Vec<(&'a str, NotInPlace)>,
+    /// Tensors whose size in bytes is unknown.
+    pub(crate) unknown: Vec<&'a str>,
     /// The sizes of the graph inputs in bytes.
     pub(crate) inputs: Vec<Bytes>,
     /// What is known of the graph outputs.
@@ -57,8 +59,13 @@ pub(crate) fn sequence<'a>(
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
         let op = Op { node, inputs, opset: context.opset(node), guesses: false };
         let row = ops::find(node);
-        infer::check_outputs(node, row, &emitter.declarations)?;
-        let bodies = run_bodies(&op, row, context, &emitter.scope)?;
+        if !context.keeps_unknown() {
+            infer::check_outputs(node, row, &emitter.declarations)?;
+        }
+        let bodies = match run_bodies(&op, row, context, &emitter.scope) {
+            Err(OnnxError::Unsupported { .. }) if context.keeps_unknown() => None,
+            bodies => bodies?,
+        };
         let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
         let operator = emitter.operator(&op, row, &inferred)?;
         emitter.add(node, inferred, operator);
@@ -96,6 +103,7 @@ struct Emitter<'a> {
     /// In whose memory a view lies, and where in it.
     places: HashMap<&'a str, Place<'a>>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
+    unknown: Vec<&'a str>,
     /// The graph lies in another.
     is_body: bool,
 }
@@ -105,6 +113,7 @@ struct Emitted<'a> {
     operator: Operator,
     places: Vec<(&'a str, Place<'a>)>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
+    unknown: Vec<&'a str>,
 }
 
 impl<'a> Emitter<'a> {
@@ -121,6 +130,7 @@ impl<'a> Emitter<'a> {
             weights: HashSet::new(),
             places: HashMap::new(),
             not_in_place: Vec::new(),
+            unknown: Vec::new(),
         }
     }
 
@@ -166,7 +176,7 @@ impl<'a> Emitter<'a> {
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
         let worlds = worlds(op, &inferred.outputs);
         let views = views_in(op, row, &inferred.outputs, &worlds);
-        let (mut places, mut not_in_place) = (Vec::new(), Vec::new());
+        let (mut places, mut not_in_place, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in node.outputs() {
             if index > 0 && skips_unread && !self.read.contains(name) {
                 continue;
@@ -174,6 +184,9 @@ impl<'a> Emitter<'a> {
             let fact = &inferred.outputs[index];
             let maker = format!("made by operator {}", node.label());
             let size = infer::bytes(fact, name, &maker, self.context)?;
+            if !fact.has_size() {
+                unknown.push(name);
+            }
             let mut output = Output::new(name, size).basis(basis(fact));
             if let Some((input, offset)) = views[index]
                 && let Some(input) = node.input(input)
@@ -206,15 +219,16 @@ impl<'a> Emitter<'a> {
             }
             operator = operator.output(output);
         }
-        Ok(Some(Emitted { operator, places, not_in_place }))
+        Ok(Some(Emitted { operator, places, not_in_place, unknown }))
     }
 
     fn add(&mut self, node: Node<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
-        if let Some(Emitted { operator, places, not_in_place }) = emitted {
+        if let Some(Emitted { operator, places, not_in_place, unknown }) = emitted {
             node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
             self.builder.operator(operator);
             self.places.extend(places);
             self.not_in_place.extend(not_in_place);
+            self.unknown.extend(unknown);
             self.defined.extend(node.outputs().map(|(_, name)| name));
         }
         for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
@@ -246,11 +260,14 @@ impl<'a> Emitter<'a> {
             outputs.push(fact);
         }
         if !self.is_body {
-            self.context.findings.check()?;
+            if !self.context.keeps_unknown() {
+                self.context.findings.check_open()?;
+            }
+            self.context.findings.check_differing()?;
         }
         let sequence = self.builder.build()?;
-        let (inputs, not_in_place) = (self.inputs, self.not_in_place);
-        Ok(Sequenced { sequence, not_in_place, inputs, outputs })
+        let Self { inputs, not_in_place, unknown, .. } = self;
+        Ok(Sequenced { sequence, not_in_place, unknown, inputs, outputs })
     }
 }
 

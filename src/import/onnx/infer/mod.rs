@@ -269,12 +269,15 @@ pub(crate) fn bytes(
     }
     let tensor = name.to_owned();
     let Some(element) = fact.element else {
-        if context.findings.asks() {
+        if context.findings.asks() || context.keeps_unknown() {
             return Ok(0);
         }
         return Err(OnnxError::UnknownType { tensor, maker: maker.to_owned() });
     };
     if element::bits(element).is_none() {
+        if context.keeps_unknown() {
+            return Ok(0);
+        }
         let what = format!("a tensor of type number {}", element.0);
         return Err(OnnxError::NotPlannable { tensor, maker: maker.to_owned(), what });
     }
@@ -318,6 +321,9 @@ pub(crate) fn input_bytes(
 ) -> Result<Bytes, OnnxError> {
     let name = value.name.as_deref().unwrap_or("");
     if let Some(what) = not_a_tensor(value) {
+        if context.keeps_unknown() {
+            return Ok(0);
+        }
         let (tensor, what) = (name.to_owned(), what.to_owned());
         return Err(OnnxError::NotPlannable { tensor, maker: open::INPUT.to_owned(), what });
     }

@@ -33,7 +33,9 @@ pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> 
     }
     match view {
         View::Whole => views[0] = whole(input, first),
-        View::SameShape if input.sizes() == first.sizes() => views[0] = whole(input, first),
+        View::SameShape if input.sizes().is_some() && input.sizes() == first.sizes() => {
+            views[0] = whole(input, first);
+        }
         View::Passed if !row.is_some_and(|row| row.is_random(op)) => views[0] = whole(input, first),
         View::KeptOrder if keeps_order(op, input) => views[0] = whole(input, first),
         View::Run => views[0] = slice(op, input),

@@ -99,6 +99,11 @@ impl Fact {
         }
     }
 
+    /// Its size in bytes is known: it is a string, which takes none, or has a type and a shape.
+    pub(crate) fn has_size(&self) -> bool {
+        self.element == Some(DataType::STRING) || self.bytes().is_some()
+    }
+
     /// The size in bytes, at its largest; `None` if the shape or the type is unknown or it does not
     /// fit 64 bits.
     pub(crate) fn bytes(&self) -> Option<Bytes> {

@@ -1,6 +1,6 @@
 //! What must be asked or said at the end, because it cannot be known or does not agree.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::import::onnx::{OnnxError, error::OpenSize};
 
@@ -14,6 +14,8 @@ pub(crate) struct Findings {
     open: RefCell<Vec<OpenSize>>,
     differing: RefCell<Vec<Differing>>,
     retries: RefCell<u32>,
+    /// How often something was asked, the same again counted anew.
+    questions: Cell<u32>,
 }
 
 /// A shape that the model declares otherwise than it is.
@@ -37,7 +39,13 @@ impl Findings {
         !self.open.borrow().is_empty()
     }
 
+    /// How often something was asked.
+    pub(crate) fn questions(&self) -> u32 {
+        self.questions.get()
+    }
+
     pub(crate) fn ask(&self, size: OpenSize) {
+        self.questions.set(self.questions.get().saturating_add(1));
         let mut open = self.open.borrow_mut();
         let same = |known: &OpenSize| match (&known.dim, &size.dim) {
             (Some(known), Some(name)) => known == name,
@@ -59,12 +67,18 @@ impl Findings {
     ///
     /// # Errors
     ///
-    /// If the user must give sizes, or say what to trust.
-    pub(crate) fn check(&self) -> Result<(), OnnxError> {
+    /// If the user must give sizes.
+    pub(crate) fn check_open(&self) -> Result<(), OnnxError> {
         let open = self.open.borrow();
-        if !open.is_empty() {
-            return Err(OnnxError::OpenSizes { open: open.clone() });
-        }
+        if open.is_empty() { Ok(()) } else { Err(OnnxError::OpenSizes { open: open.clone() }) }
+    }
+
+    /// Declarations that differ from what is inferred.
+    ///
+    /// # Errors
+    ///
+    /// If the user must say which to trust.
+    pub(crate) fn check_differing(&self) -> Result<(), OnnxError> {
         let differing = self.differing.borrow();
         let Some(first) = differing.first() else { return Ok(()) };
         Err(OnnxError::Differs {

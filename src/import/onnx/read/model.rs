@@ -11,7 +11,7 @@ use rten_onnx::onnx::{
 };
 
 use crate::import::onnx::{
-    OnnxError,
+    OnnxError, Unknown,
     read::{
         fact::{Dims, Fact, MAX_RANK, Scalar, count},
         findings::Findings,
@@ -35,6 +35,7 @@ pub(crate) struct Context<'a> {
     opset: i64,
     /// That of the operators that functions have brought along.
     opsets: &'a Opsets,
+    unknown: Unknown,
     /// What the user must be asked.
     pub(crate) findings: Findings,
 }
@@ -52,6 +53,7 @@ impl<'a> Context<'a> {
         graph: &'a GraphProto,
         opsets: &'a Opsets,
         options: &'a ImportOptions,
+        unknown: Unknown,
     ) -> Result<Self, OnnxError> {
         if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
@@ -71,8 +73,14 @@ impl<'a> Context<'a> {
             given_names,
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
             opsets,
+            unknown,
             findings: Findings::default(),
         })
+    }
+
+    /// Tensors of unknown size are kept, and the user is asked for nothing.
+    pub(crate) fn keeps_unknown(&self) -> bool {
+        self.unknown == Unknown::Kept
     }
 
     /// The version of the standard operators that an operator is one of.
