@@ -218,3 +218,31 @@ fn a_picture_of_many_blocks_keeps_to_its_frame() {
     let places = svg.split(" y=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
     assert!(places.map(|y| y.parse::<f64>().unwrap()).all(|y| y >= 0.0));
 }
+
+/// A page shows a picture as wide as its column, and prints it light.
+#[test]
+fn a_picture_scales_to_its_place_and_describes_itself() {
+    let mut many = Problem::builder();
+    for at in 0..30 {
+        many.chunk(at..at + 3, 64);
+    }
+    let problem = many.build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    let map = memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan));
+    // More events than stand abreast fill more rows.
+    let simulation = simulation_svg(&problem, 0..30);
+    for svg in [&map, &simulation] {
+        let (head, _) = svg.split_once("<style>").unwrap();
+        let (_, view) = head.split_once("viewBox=\"0 0 ").unwrap();
+        let width: f64 = view.split(' ').next().unwrap().parse().unwrap();
+        assert!(width <= 960.0 && head.contains(" width=\"100%\"") && !head.contains("height="));
+        assert!(head.contains("<title>") && head.contains("<desc>"), "{head}");
+        assert!(svg.contains("@media screen and (prefers-color-scheme:dark)"));
+        let places = svg.split(" x=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+        assert!(places.map(|x| x.parse::<f64>().unwrap()).all(|x| (-2.0..width).contains(&x)));
+    }
+    assert!(simulation.matches("<g transform").count() > 3);
+    assert!(
+        map.contains("<title>best (pushdown): a pool of 192 B, 1.000 × the lower bound</title>")
+    );
+}

@@ -71,8 +71,7 @@ const STRIPS: Step = 4000;
 pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
     let (width, height) = (f64::from(options.width.max(640)), f64::from(options.height.max(320)));
     let mut svg = String::new();
-    open(&mut svg, width, height);
-    heading(&mut svg, plan);
+    heading(&mut svg, plan, width, height);
     if plan.steps == 0 || plan.pool_size == 0 {
         svg.push_str("<text x=\"16\" y=\"80\">an empty pool</text>\n</svg>\n");
         return svg;
@@ -99,29 +98,45 @@ pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) ->
     svg
 }
 
-fn open(svg: &mut String, width: f64, height: f64) {
+/// Begins a picture that scales to its place. Readers who cannot see it get the title and the
+/// description.
+fn open(svg: &mut String, width: f64, height: f64, title: &str, description: &str) {
     let _ = write!(
         svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"100%\" role=\"img\">\n\
+         <title>{2}</title>\n<desc>{3}</desc>\n\
          <style>\n{STYLE}</style>\n{PATTERN}<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
         Px(width),
         Px(height),
+        Escaped(title),
+        Escaped(description),
     );
 }
 
-fn heading(svg: &mut String, plan: &Plan) {
+/// Begins the picture with the plan's figures, which are its title and description as well.
+fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
-    let _ = write!(
-        svg,
-        "<text class=\"head\" x=\"16\" y=\"24\">{}{winner}: a pool of {}, {:.3} × the lower bound</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"42\">lower bound {}; one buffer each {}; {}, {}</text>\n",
+    let head = format!(
+        "{}{winner}: a pool of {}, {:.3} × the lower bound",
         plan.strategy_name(),
         Size(plan.pool_size),
         plan.ratio(),
+    );
+    let more = format!(
+        "lower bound {}; one buffer each {}; {}, {}",
         Size(plan.lower_bound),
         Size(plan.naive_size),
         count(plan.chunks.len() as u64, "chunk"),
         count(plan.steps, "step"),
+    );
+    let description = format!(
+        "A memory map: steps to the right, addresses up, a rectangle for each chunk of memory; {more}."
+    );
+    open(svg, width, height, &head, &description);
+    let _ = write!(
+        svg,
+        "<text class=\"head\" x=\"16\" y=\"24\">{head}</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"42\">{more}</text>\n",
     );
 }
 

@@ -20,6 +20,9 @@ use crate::{
 
 /// The largest number of events drawn; the picture states how many it omits.
 const SHOWN: usize = 40;
+/// The number of events side by side; more fill further rows, so that a page need not scroll
+/// sideways.
+const ABREAST: usize = 6;
 /// Pixels.
 const COLUMN: f64 = 104.0;
 const GAP: f64 = 12.0;
@@ -67,14 +70,16 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let drawing = Drawing { problem, colours: colours(problem) };
     let total = |queues: &Queues| queues.memory.iter().map(|block| block.size).sum::<Bytes>();
     let highest = moments.iter().map(total).max().unwrap_or(0).max(1);
-    let lowest_row = moments.iter().map(|queues| queues.free().len().min(MOST + 1)).max();
     #[allow(clippy::cast_precision_loss, reason = "pixels")]
-    let (width, height) = (
-        (LEFT + shown.len() as f64 * (COLUMN + GAP) + 8.0).max(520.0),
-        TOP + TOWER + 80.0 + 18.0 * lowest_row.unwrap_or(0) as f64,
-    );
-    let mut svg = String::new();
-    open(&mut svg, width, height);
+    let heights: Vec<f64> = moments
+        .chunks(ABREAST)
+        .map(|row| {
+            let free = row.iter().map(|queues| queues.free().len().min(MOST + 1)).max();
+            TOWER + 80.0 + 18.0 * free.unwrap_or(0) as f64
+        })
+        .collect();
+    #[allow(clippy::cast_precision_loss, reason = "pixels")]
+    let width = (LEFT + shown.len().min(ABREAST) as f64 * (COLUMN + GAP) + 8.0).max(520.0);
     let left_out = match asked - shown.len() {
         0 => String::new(),
         more => format!("; {more} more are not shown"),
@@ -89,27 +94,45 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
         format!(", steps {} to {last}", steps.start)
     };
     let plural = if asked == 1 { "" } else { "s" };
+    let head = format!("The simulation{window}: {asked} event{plural}{left_out}");
+    let mut svg = String::new();
+    let height = TOP + heights.iter().sum::<f64>().max(12.0);
+    let description =
+        "The memory queue, from the bottom up, and under it the free queue, after each event.";
+    open(&mut svg, width, height, &head, description);
     let _ = write!(
         svg,
-        "<text class=\"head\" x=\"16\" y=\"24\">The simulation{window}: {asked} event{plural}{left_out}</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"42\">both queues after each event; a small block is drawn larger than it is</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"{}\">memory</text><text class=\"soft\" x=\"16\" y=\"{}\">queue</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"{}\">free queue</text>\n",
-        Px(TOP + TOWER - 14.0),
-        Px(TOP + TOWER),
-        Px(TOP + TOWER + 64.0),
+        "<text class=\"head\" x=\"16\" y=\"24\">{head}</text>\n\
+         <text class=\"soft\" x=\"16\" y=\"42\">both queues after each event; a small block is drawn larger than it is</text>\n",
     );
-    let mut x = LEFT;
-    for (event, queues) in shown.iter().zip(&moments) {
-        tower(&mut svg, &drawing, queues, event, x, highest);
-        under(&mut svg, &drawing, queues, event, x);
-        x += COLUMN + GAP;
+    let mut top = TOP;
+    for ((events, moments), height) in
+        shown.chunks(ABREAST).zip(moments.chunks(ABREAST)).zip(heights)
+    {
+        let _ = write!(
+            svg,
+            "<g transform=\"translate(0 {})\">\n\
+             <text class=\"soft\" x=\"16\" y=\"{}\">memory</text><text class=\"soft\" x=\"16\" y=\"{}\">queue</text>\n\
+             <text class=\"soft\" x=\"16\" y=\"{}\">free queue</text>\n",
+            Px(top),
+            Px(TOWER - 14.0),
+            Px(TOWER),
+            Px(TOWER + 64.0),
+        );
+        let mut x = LEFT;
+        for (event, queues) in events.iter().zip(moments) {
+            tower(&mut svg, &drawing, queues, event, x, highest);
+            under(&mut svg, &drawing, queues, event, x);
+            x += COLUMN + GAP;
+        }
+        svg.push_str("</g>\n");
+        top += height;
     }
     svg.push_str("</svg>\n");
     svg
 }
 
-/// Draws the memory queue.
+/// Draws the memory queue, whose top is at 0.
 #[allow(clippy::cast_precision_loss, reason = "pixels")]
 fn tower(
     svg: &mut String,
@@ -132,13 +155,13 @@ fn tower(
     // Every block gets the least height; the rest of the tower is divided by bytes.
     let boxes = drawn.len() + usize::from(below > 0) + usize::from(above > 0);
     let rest = (TOWER - LEAST * boxes as f64).max(0.0);
-    let mut y = TOP + TOWER;
+    let mut y = TOWER;
     if below > 0 {
         y -= LEAST;
         counted(svg, below, x, y);
     }
     if above > 0 {
-        counted(svg, above, x, TOP);
+        counted(svg, above, x, 0.0);
     }
     for block in drawn {
         let height = LEAST + rest * (block.size as f64 / highest as f64);
@@ -159,7 +182,7 @@ fn tower(
         svg,
         "<path class=\"frame\" d=\"M{} {}h{}\"/>",
         Px(x - 3.0),
-        Px(TOP + TOWER),
+        Px(TOWER),
         Px(COLUMN + 6.0),
     );
 }
@@ -168,7 +191,7 @@ fn tower(
 fn under(svg: &mut String, drawing: &Drawing<'_>, queues: &Queues, event: &Event, x: f64) {
     let name = drawing.problem.labels().name(event.chunk);
     let name = fitted(&printable(&name), COLUMN).unwrap_or_default();
-    let (middle, mut y) = (Px(x + COLUMN / 2.0), TOP + TOWER);
+    let (middle, mut y) = (Px(x + COLUMN / 2.0), TOWER);
     let _ = writeln!(
         svg,
         "<text class=\"mid soft\" x=\"{middle}\" y=\"{}\">step {}: {}</text>\

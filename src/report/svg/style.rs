@@ -8,7 +8,7 @@ pub(super) const COLOURS: usize = 7;
 pub(super) const STYLE: &str = "\
 svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f3f5f7;--hatch:#d5dbe1;--mark:#c2185b;\
 --c0:#9ad0f0;--c1:#f6c667;--c2:#7fcdb4;--c3:#f2e985;--c4:#84b6dc;--c5:#eea27a;--c6:#e3b3cd}
-@media(prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#161b22;--hatch:#2b323b;--mark:#ff7eb6;\
+@media screen and (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#161b22;--hatch:#2b323b;--mark:#ff7eb6;\
 --c0:#2f7ca8;--c1:#9a6a00;--c2:#00724f;--c3:#7a721a;--c4:#1a5a94;--c5:#a24a10;--c6:#8f4d74}}
 text{font:11px system-ui,sans-serif;fill:var(--ink)}
 .head{font-size:15px;font-weight:600}.soft{fill:var(--soft)}.end{text-anchor:end}.mid{text-anchor:middle}
@@ -21,7 +21,7 @@ text{font:11px system-ui,sans-serif;fill:var(--ink)}
 .view{stroke:var(--ink);stroke-width:1;stroke-dasharray:1 2;fill:none;pointer-events:none}
 .halo{stroke:var(--page);stroke-width:3.5;stroke-opacity:.8;fill:none;pointer-events:none}.live{stroke:var(--ink);stroke-width:1.5;fill:none;pointer-events:none}
 .bound{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:7 4;fill:none;pointer-events:none}
-.peak{fill:var(--mark);fill-opacity:.08;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
+.peak{fill:none;stroke:var(--mark);stroke-width:1;pointer-events:none}.name{pointer-events:none}
 .step{fill:transparent}.step:hover{fill:var(--rule)}
 ";
 
