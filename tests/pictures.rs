@@ -107,14 +107,14 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
         let html =
             memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
         let data = data(&html);
-        let live = data["live"].as_array().unwrap();
+        let column = |name: &str| {
+            let column = data["live"][name].as_array().unwrap();
+            column.iter().map(|value| value.as_u64().unwrap()).collect::<Vec<_>>()
+        };
         let mut expected: Vec<(u64, u64)> = Vec::new();
         problem.sweep_live_bytes(|step, bytes| expected.push((step, bytes)));
-        let shown: Vec<(u64, u64)> = live
-            .iter()
-            .map(|change| (change[0].as_u64().unwrap(), change[1].as_u64().unwrap()))
-            .collect();
-        assert_eq!(shown, expected);
+        let (steps, bytes): (Vec<u64>, Vec<u64>) = expected.into_iter().unzip();
+        assert_eq!((column("step"), column("bytes")), (steps, bytes));
         check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
         check_markup(&simulation_svg(&problem, 0..u64::MAX));
         Ok(())
@@ -134,11 +134,26 @@ fn a_page_holds_every_plan_and_every_event() {
         assert_eq!(data["plans"][0]["offsets"][at], chunk.offset);
         assert_eq!(data["sizes"][at], chunk.size);
     }
-    assert_eq!(data["events"].as_array().unwrap().len(), 5);
+    for column in ["action", "chunk", "below", "above", "blocks"] {
+        assert_eq!(data["simulation"]["events"][column].as_array().unwrap().len(), 5, "{column}");
+    }
     let other = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
     let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
     assert_eq!(mixed, Err(PageError::OtherChunks(1)));
     assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
+}
+
+#[test]
+fn a_page_of_twenty_thousand_chunks_stays_below_three_megabytes() {
+    let mut problem = Problem::builder();
+    for at in 0..20_000_u64 {
+        let lifetime = at..at + 1 + at * 7 % 40;
+        problem.chunk(lifetime, 1 + at.wrapping_mul(2_654_435_761) % (4 << 20));
+    }
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
+    let html = memory_map_html("large", &[plan], StepNames(None), &problem).unwrap();
+    assert!(html.len() < 3_000_000, "{} B", html.len());
 }
 
 /// The tooltip of a graph input does not say that an operator made it.
@@ -156,7 +171,7 @@ fn a_page_knows_what_no_operator_made() {
     let problem = lower(&sequence, options).unwrap().problem;
     let steps = StepNames(Some(&sequence));
     let html = memory_map_html("", std::slice::from_ref(&plan), steps, &problem).unwrap();
-    let expected = serde_json::json!([[0, "a graph input"], [1, "a weight"]]);
+    let expected = serde_json::json!({"chunk": [0, 1], "kind": ["a graph input", "a weight"]});
     assert_eq!(data(&html)["supplied"], expected);
 }
 

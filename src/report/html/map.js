@@ -1,4 +1,4 @@
-// The map on a canvas: drawing, zoom and pan, and what lies under the pointer.
+// The map on a canvas: drawing, zoom and pan, and finding the chunk under the pointer.
 
 const canvas = document.getElementById("map");
 const tip = document.getElementById("tip");
@@ -6,14 +6,14 @@ const pen = canvas.getContext("2d");
 const plot = { x: 78, y: 22, w: 1, h: 1 };
 const view = { s0: 0, s1: 1, a0: 0, a1: 1 };
 let ink = {};
-// Chunks that are lit up; null if all are alike.
+// The highlighted chunks; null if none are.
 let lit = null;
 let chosen = null;
 let shownStep = null;
 let simulated = null;
 let waiting = false;
 
-// A little more than the pool, so that its end is in sight.
+// A little more than the pool, so that its end is visible.
 const topAddress = () => Math.max(plan.pool, 1) * 1.03;
 const px = (step) => plot.x + ((step - view.s0) / (view.s1 - view.s0)) * plot.w;
 const py = (address) => plot.y + plot.h * (1 - (address - view.a0) / (view.a1 - view.a0));
@@ -98,7 +98,7 @@ function drawChunks() {
   for (let at = 0; at < count; at++) {
     if (!drawn(at)) continue;
     total++;
-    if (page.ends[at] < view.s0 || page.own_begins[at] > view.s1 || high(at) < view.a0 || low(at) > view.a1) continue;
+    if (page.ends[at] < view.s0 || ownBegins[at] > view.s1 || high(at) < view.a0 || low(at) > view.a1) continue;
     buckets[colour(at)].push(at);
   }
   canvas.dataset.chunks = total;
@@ -106,22 +106,22 @@ function drawChunks() {
   buckets.forEach((bucket, number) => {
     pen.fillStyle = ink[`c${number}`];
     for (const at of bucket) {
-      const x = px(page.own_begins[at]), y = py(high(at));
+      const x = px(ownBegins[at]), y = py(high(at));
       const w = px(page.ends[at]) - x, h = py(low(at)) - y;
       pen.globalAlpha = lit === null || lit.has(at) ? 1 : 0.22;
       const gap = w > 3 && h > 3 ? 0.5 : 0;
       pen.fillRect(x + gap, y + gap, Math.max(0.5, w - 2 * gap), Math.max(0.5, h - 2 * gap));
-      if ((w > 5 && h > 5) || at === chosen) big.push([at, x, y, w, h]);
+      if ((w > 5 && h > 5) || at === chosen) big.push({ at, x, y, w, h });
     }
   });
-  for (const [at, x, y, w, h] of big) drawDetails(at, x, y, w, h);
+  big.forEach(drawDetails);
   pen.globalAlpha = 1;
 }
 
-function drawDetails(at, x, y, w, h) {
+function drawDetails({ at, x, y, w, h }) {
   pen.globalAlpha = lit === null || lit.has(at) ? 1 : 0.22;
   pen.strokeStyle = pen.fillStyle = ink.ink;
-  if (page.overwrites[at]) {
+  if (linkOf[at]) {
     pen.setLineDash([3, 2]);
     line(x, y, x, y + h);
   }
@@ -137,7 +137,7 @@ function drawDetails(at, x, y, w, h) {
     pen.strokeRect(x + 1, y + 1, Math.max(1, w - 2), Math.max(1, h - 2));
     pen.lineWidth = 1;
   }
-  // What of the rectangle is in sight gets the words.
+  // The label goes into the visible part of the rectangle.
   const left = Math.max(x, plot.x), top = Math.max(y, plot.y);
   const room = Math.min(x + w, plot.x + plot.w) - left - 8, height = Math.min(y + h, plot.y + plot.h) - top;
   const letters = Math.floor(room / 6.2);
@@ -156,36 +156,37 @@ function line(x0, y0, x1, y1) {
   pen.stroke();
 }
 
-// The line of live bytes in sight, as straight pieces: x, y, to x, to y. Where many changes fall on
-// one pixel, it goes from the least to the most of them. Pieces are filled, not stroked: a stroke of
-// so many corners takes a tenth of a second.
+// The visible part of the line of live bytes, as horizontal and vertical pieces. Where many changes
+// fall on one pixel, a piece spans them from the least to the most. Pieces are filled, not stroked: a
+// stroke with this many corners takes a tenth of a second.
 function livePieces() {
+  const { step: steps, bytes } = page.live;
   const pieces = [];
-  let from = 0, past = page.live.length;
+  let from = 0, past = steps.length;
   while (from < past) {
     const middle = (from + past) >> 1;
-    if (page.live[middle][0] < view.s0) from = middle + 1; else past = middle;
+    if (steps[middle] < view.s0) from = middle + 1; else past = middle;
   }
-  let x = px(from > 0 ? page.live[from - 1][0] : 0), y = py(from > 0 ? page.live[from - 1][1] : 0);
-  for (let at = from; at < page.live.length && page.live[at][0] <= view.s1;) {
-    const here = px(page.live[at][0]);
-    pieces.push([x, y, here, y]);
-    let least = y, most = y;
-    for (; at < page.live.length && px(page.live[at][0]) < here + 1; at++) {
-      y = py(page.live[at][1]);
-      least = Math.min(least, y);
-      most = Math.max(most, y);
+  let x = px(from > 0 ? steps[from - 1] : 0), y = py(from > 0 ? bytes[from - 1] : 0);
+  for (let at = from; at < steps.length && steps[at] <= view.s1;) {
+    const here = px(steps[at]);
+    pieces.push({ left: x, top: y, right: here, bottom: y });
+    let top = y, bottom = y;
+    for (; at < steps.length && px(steps[at]) < here + 1; at++) {
+      y = py(bytes[at]);
+      top = Math.min(top, y);
+      bottom = Math.max(bottom, y);
     }
-    pieces.push([here, least, here, most]);
+    pieces.push({ left: here, top, right: here, bottom });
     x = here;
   }
-  pieces.push([x, y, px(Math.min(page.steps, view.s1)), y]);
+  pieces.push({ left: x, top: y, right: px(Math.min(page.steps, view.s1)), bottom: y });
   return pieces;
 }
 
 function drawPieces(pieces, width) {
   const half = width / 2;
-  for (const [x0, y0, x1, y1] of pieces) pen.fillRect(x0 - half, y0 - half, x1 - x0 + width, y1 - y0 + width);
+  for (const { left, top, right, bottom } of pieces) pen.fillRect(left - half, top - half, right - left + width, bottom - top + width);
 }
 
 function drawLines() {
@@ -242,7 +243,7 @@ function drawAxes() {
   }
 }
 
-// The chunk at a place on the page, or null.
+// The chunk at a point of the canvas, or null.
 function chunkAt(x, y) {
   if (x < plot.x || x > plot.x + plot.w || y < plot.y || y > plot.y + plot.h) return null;
   const step = stepAt(x), address = addressAt(y);
@@ -250,9 +251,9 @@ function chunkAt(x, y) {
   let near = null;
   for (let at = 0; at < count; at++) {
     if (!drawn(at)) continue;
-    if (page.own_begins[at] <= step && step < page.ends[at] && low(at) <= address && address < high(at)) return at;
-    // Thin ones are caught from a pixel away.
-    if (page.own_begins[at] - pixel <= step && step < page.ends[at] + pixel && low(at) - byte <= address && address < high(at) + byte) near = at;
+    if (ownBegins[at] <= step && step < page.ends[at] && low(at) <= address && address < high(at)) return at;
+    // A thin chunk is found from a pixel away.
+    if (ownBegins[at] - pixel <= step && step < page.ends[at] + pixel && low(at) - byte <= address && address < high(at) + byte) near = at;
   }
   return near;
 }
@@ -283,7 +284,7 @@ function pan(steps, addresses) {
   keepInSight();
 }
 
-// At least a part of the map stays where it can be seen.
+// Keeps at least a part of the map visible.
 function keepInSight() {
   const push = (low, high, end) => (high < end * 0.02 ? end * 0.02 - high : low > end * 0.98 ? end * 0.98 - low : 0);
   const steps = push(view.s0, view.s1, page.steps), addresses = push(view.a0, view.a1, topAddress());
@@ -295,8 +296,8 @@ function keepInSight() {
 }
 
 function zoomTo(at) {
-  const steps = Math.max(4, (page.ends[at] - page.own_begins[at]) * 3), bytes = Math.max(16, page.sizes[at] * 4);
-  const step = (page.ends[at] + page.own_begins[at]) / 2, address = (low(at) + high(at)) / 2;
+  const steps = Math.max(4, (page.ends[at] - ownBegins[at]) * 3), bytes = Math.max(16, page.sizes[at] * 4);
+  const step = (page.ends[at] + ownBegins[at]) / 2, address = (low(at) + high(at)) / 2;
   Object.assign(view, { s0: step - steps / 2, s1: step + steps / 2, a0: address - bytes / 2, a1: address + bytes / 2 });
   redraw();
 }

@@ -1,5 +1,5 @@
-// The panel beside the map: a chunk with its chain and what it rests on, who is alive at a step,
-// what a search found.
+// The panel beside the map: a chunk with its chain and front space, the chunks alive at a step, or
+// the results of a search.
 
 const panel = document.getElementById("panel");
 const LISTED = 200;
@@ -25,16 +25,16 @@ function list(heading, chunks, tag = "ul") {
   if (chunks.length > LISTED) element("div", `and ${chunks.length - LISTED} more`, panel, "soft");
 }
 
-// Nothing is chosen: how the page is used.
+// Clears the selection and explains the page.
 function clear() {
   chosen = shownStep = lit = null;
   panel.replaceChildren();
   element("h2", "How to read it", panel);
   const lines = [
     "Steps run to the right, addresses up. A rectangle is a memory chunk; chunks of one colour that touch at a dashed line are written over one another.",
-    "A dotted outline is a view. What is hatched is free. The line shows the bytes alive at each step, the dashed one the lower bound.",
-    "Click a chunk for its chain, its views and what it rests on; click a step, below the map, for who is alive.",
-    "The wheel zooms, with Shift in time only, with Alt in addresses only; dragging pans. Keys: arrows, + and -, 0 to show all, Escape.",
+    "A dotted outline is a view. Hatched space is free. The line shows the bytes alive at each step, the dashed line the lower bound.",
+    "Click a chunk to see its chain, its views and the chunks that it rests on; click a step below the map to see the chunks alive there.",
+    "The wheel zooms; with Shift it zooms in time only, with Alt in addresses only. Drag to pan. Keys: arrows, + and -, 0 to show all, Escape.",
   ];
   for (const text of lines) element("p", text, panel);
   list(`alive at the peak, ${stepName(page.peak_step)}`, aliveAt(page.peak_step), "ol");
@@ -55,7 +55,7 @@ function choose(at) {
     const items = element("ul", null, panel);
     for (const seen of viewsOf[at]) element("li", `${seen.name}: ${size(seen.size)} at ${low(at) + seen.offset}, from ${stepName(seen.begin)}`, items);
   }
-  list(below.length ? "front space, down to the floor" : "it rests on the floor", below);
+  list(below.length ? "front space, down to the bottom" : "it rests on the bottom of the pool", below);
   redraw();
 }
 
@@ -68,7 +68,7 @@ function chooseStep(step) {
   panel.replaceChildren();
   element("h2", stepName(step), panel).id = "step";
   element("div", `${size(liveAt(step))} alive in ${counted(alive.length, "chunk")}`, panel);
-  list("alive, the largest first", alive, "ol");
+  list("alive, largest first", alive, "ol");
   redraw();
 }
 

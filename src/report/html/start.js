@@ -1,4 +1,4 @@
-// Hands the pointer, the keys and the controls to those who answer them.
+// Connects the pointer, the keys and the controls to their functions.
 
 const strategies = document.getElementById("strategy");
 page.plans.forEach((each, at) => {
@@ -53,7 +53,7 @@ canvas.addEventListener("dblclick", showAll);
 canvas.addEventListener("wheel", (event) => {
   event.preventDefault();
   const [x, y] = inCanvas(event);
-  // Over an axis only that axis; Shift turns some wheels sideways.
+  // Over an axis, the wheel zooms only that axis. With Shift, some wheels scroll sideways.
   const time = !event.altKey && x >= plot.x, addresses = !event.shiftKey && y <= plot.y + plot.h;
   zoom(x, y, Math.exp((event.deltaY || event.deltaX) * 0.0015), time, addresses);
 }, { passive: false });
@@ -90,8 +90,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { re
 new ResizeObserver(fit).observe(canvas);
 
 document.getElementById("title").textContent = page.title;
-timeline.max = page.events.length;
-document.querySelector("footer").hidden = page.events.length === 0;
+timeline.max = events.length;
+document.querySelector("footer").hidden = events.length === 0;
 readColours();
 useStrategy(0);
 clear();
