@@ -14,6 +14,7 @@ mod layout;
 pub mod nnvm;
 mod objects;
 pub mod pushdown;
+mod range_tree;
 mod records;
 mod reordered;
 mod replay;

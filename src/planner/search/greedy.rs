@@ -4,7 +4,7 @@
 
 use crate::{
     Bytes, Step,
-    planner::{Layout, search::state::occupancy::Occupancy},
+    planner::{Layout, range_tree::Maxima, search::state::occupancy::Occupancy},
     problem::{ChunkId, Problem, Segment},
 };
 
@@ -132,9 +132,8 @@ impl<'a> Greedy<'a> {
 struct Crowds {
     /// Where the number of live bytes changes.
     steps: Vec<Step>,
-    /// A tree of maxima: the live bytes from `steps[i]` on are its leaf `steps.len() + i`, and the
-    /// children of node `i` are `2 * i` and `2 * i + 1`.
-    most: Vec<Bytes>,
+    /// The live bytes from each of them on.
+    live: Maxima<Bytes>,
 }
 
 impl Crowds {
@@ -144,31 +143,13 @@ impl Crowds {
             steps.push(step);
             live.push(bytes);
         });
-        let mut most = vec![0; steps.len()];
-        most.append(&mut live);
-        for node in (1..steps.len()).rev() {
-            most[node] = most[2 * node].max(most[2 * node + 1]);
-        }
-        Self { steps, most }
+        Self { steps, live: Maxima::of(&live) }
     }
 
     fn most(&self, begin: Step, end: Step) -> Bytes {
-        let leaves = self.steps.len();
-        let mut from = leaves + self.steps.partition_point(|&s| s <= begin).saturating_sub(1);
-        let mut to = leaves + self.steps.partition_point(|&s| s < end);
-        let mut most = 0;
-        while from < to {
-            if from % 2 == 1 {
-                most = most.max(self.most[from]);
-                from += 1;
-            }
-            if to % 2 == 1 {
-                to -= 1;
-                most = most.max(self.most[to]);
-            }
-            (from, to) = (from / 2, to / 2);
-        }
-        most
+        let first = self.steps.partition_point(|&s| s <= begin).saturating_sub(1);
+        let end = self.steps.partition_point(|&s| s < end);
+        if first < end { self.live.largest(first, end - 1).unwrap_or(0) } else { 0 }
     }
 }
 

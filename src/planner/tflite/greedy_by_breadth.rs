@@ -20,8 +20,9 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
+        range_tree::Maxima,
         records::Boxes,
-        tflite::{Objects, Record, Records, profiles::Tasks, ranges::cover, timeline::Timeline},
+        tflite::{Objects, Record, Records, profiles::Tasks, timeline::Timeline},
     },
 };
 
@@ -74,41 +75,22 @@ fn busiest_first(records: &Records) -> Vec<usize> {
     let breadths = tasks.breadths(records);
     let mut by_breadth: Vec<usize> = (0..breadths.len()).collect();
     by_breadth.sort_by_key(|&task| Reverse(breadths[task]));
-    let mut ranks = vec![0; breadths.len()];
+    let mut ranks = vec![Reverse(0); breadths.len()];
     for (rank, &task) in by_breadth.iter().enumerate() {
-        ranks[task] = rank;
+        ranks[task] = Reverse(rank);
     }
-    let ranks = Minima::of(&ranks);
+    let ranks = Maxima::of(&ranks);
     let mut order: Vec<(usize, Reverse<Bytes>, usize)> = records
         .iter()
         .enumerate()
         .map(|(index, record)| {
             let (first, last) = tasks.range(record);
-            (ranks.least(first, last), Reverse(record.size), index)
+            let rank = ranks.largest(first, last).map_or(usize::MAX, |Reverse(rank)| rank);
+            (rank, Reverse(record.size), index)
         })
         .collect();
     order.sort_unstable();
     order.into_iter().map(|(_, _, index)| index).collect()
-}
-
-/// The least value of any range of places, by node of a tree of [`ranges`](super::ranges).
-struct Minima(Vec<usize>);
-
-impl Minima {
-    fn of(values: &[usize]) -> Self {
-        let mut tree = vec![usize::MAX; values.len()];
-        tree.extend_from_slice(values);
-        for node in (1..values.len()).rev() {
-            tree[node] = tree[2 * node].min(tree[2 * node + 1]);
-        }
-        Self(tree)
-    }
-
-    /// The least value from `first` to `last`, both included.
-    fn least(&self, first: usize, last: usize) -> usize {
-        let leaves = self.0.len() / 2;
-        cover(leaves, first, last).map(|node| self.0[node]).min().unwrap_or(usize::MAX)
-    }
 }
 
 /// Plans a problem, every chain a box.

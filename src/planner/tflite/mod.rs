@@ -25,7 +25,6 @@ pub mod naive;
 pub mod offsets_by_size;
 mod placed;
 mod profiles;
-mod ranges;
 mod reallocation;
 mod timeline;
 

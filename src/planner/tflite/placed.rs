@@ -7,10 +7,9 @@
 
 use crate::{
     Bytes, Step,
-    planner::tflite::{
-        Record, Records,
-        profiles::Tasks,
-        ranges::{ancestors, cover},
+    planner::{
+        range_tree::{ancestors, cover},
+        tflite::{Record, Records, profiles::Tasks},
     },
 };
 
@@ -23,7 +22,7 @@ pub(super) struct Place {
 
 /// A placed record in the list by offset.
 #[derive(Clone, Copy)]
-struct Entry {
+struct PlacedRecord {
     place: Place,
     first: Step,
     last: Step,
@@ -39,8 +38,8 @@ const WALK_PER_SORT: usize = 16;
 pub(super) struct Placed {
     tasks: Tasks,
     leaves: usize,
-    /// The entries by offset, in pieces, none of them empty.
-    by_offset: Vec<Vec<Entry>>,
+    /// The placed records by offset, in pieces, none of them empty.
+    by_offset: Vec<Vec<PlacedRecord>>,
     count: usize,
     /// The records alive in all tasks of each node of the tree over tasks. Every record is at the
     /// nodes that cover its lifetime.
@@ -77,7 +76,7 @@ impl Placed {
             self.beginning[node].push(place);
         }
         self.count += 1;
-        let entry = Entry { place, first: record.first, last: record.last };
+        let entry = PlacedRecord { place, first: record.first, last: record.last };
         let above = self.by_offset.partition_point(|piece| piece[0].place.offset <= offset);
         let Some(piece) = self.by_offset.get_mut(above.saturating_sub(1)) else {
             self.by_offset.push(vec![entry]);

@@ -11,9 +11,9 @@ use std::cmp::Reverse;
 
 use crate::{
     Bytes, Step,
-    planner::tflite::{
-        Record, Records,
-        ranges::{ancestors, cover},
+    planner::{
+        range_tree::{ancestors, cover},
+        tflite::{Record, Records},
     },
 };
 
@@ -100,7 +100,7 @@ impl Tasks {
 
 /// A counter per task, with the largest of them at hand.
 ///
-/// In tables by node of a tree of [`ranges`](super::ranges), the counters at its leaves.
+/// In tables by node of a [range tree](crate::planner::range_tree), the counters at its leaves.
 struct Counts {
     leaves: usize,
     /// What was added to the whole subtree.

@@ -1,12 +1,14 @@
-//! What is taken: which bytes over which steps, for first packings of 10^5 bodies and more.
+//! Occupancy: which bytes are taken over which steps, for first packings of 10^5 bodies and more.
 //!
-//! A tree over time, its leaves the runs of steps between two begins. A segment lies on the fewest
-//! nodes that make up its life; each node keeps the bytes of those segments, and the bytes of all
-//! that lie on it or below. So whether bytes are free over a life is asked of O(log n) nodes. In a
-//! good packing these bytes are few runs without holes, however many bodies they come from.
+//! A range tree over time; its places are the runs of steps between two begins. A segment lies on
+//! the fewest nodes that make up its life; each node keeps the bytes of those segments, and the
+//! bytes of all segments that lie on it or below. So O(log n) nodes say whether bytes are free over
+//! a life. In a good packing these bytes are few runs without holes, however many bodies they come
+//! from.
 
 use crate::{
     Bytes, Step,
+    planner::range_tree::{above, cover},
     problem::{Problem, Segment},
 };
 
@@ -36,18 +38,18 @@ struct Node {
     some: Runs,
 }
 
-/// What is taken.
+/// The bytes that are taken.
 pub struct Occupancy {
     /// The steps at which anything begins, ascending.
     begins: Vec<Step>,
-    /// The children of node `i` are `2 * i` and `2 * i + 1`; the root is node 1.
+    /// By node of a range tree over them.
     nodes: Vec<Node>,
-    /// Runs looked at.
+    /// Runs examined.
     pub work: u64,
 }
 
 impl Occupancy {
-    /// Nothing is taken yet, by segments that begin at these steps.
+    /// Nothing is taken yet; all segments will begin at these steps.
     pub fn new(begins: impl Iterator<Item = Step>) -> Self {
         let mut begins: Vec<Step> = begins.collect();
         begins.sort_unstable();
@@ -66,14 +68,15 @@ impl Occupancy {
 
     /// Takes the bytes of a body that lies at `base`.
     pub fn take(&mut self, segments: &[Segment], base: Bytes) {
+        let leaves = self.nodes.len() / 2;
         for segment in segments {
             let (low, high) = (base + segment.low, base + segment.high);
-            let (first, last) = self.leaves(segment);
-            for node in cover(first, last) {
+            let (first, last) = self.places(segment);
+            for node in cover(leaves, first, last) {
                 self.nodes[node].whole.add(low, high);
                 self.nodes[node].some.add(low, high);
             }
-            for node in above(first, last) {
+            for node in above(leaves, first, last) {
                 self.nodes[node].some.add(low, high);
             }
         }
@@ -81,11 +84,16 @@ impl Occupancy {
 
     /// The lowest aligned offset at which a body is clear of all that is taken.
     pub fn lowest(&mut self, segments: &[Segment], problem: &Problem) -> Bytes {
+        let leaves = self.nodes.len() / 2;
         let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
         for segment in segments {
-            let (first, last) = self.leaves(segment);
-            around.extend(cover(first, last).map(|node| (segment, &self.nodes[node].some.0[..])));
-            around.extend(above(first, last).map(|node| (segment, &self.nodes[node].whole.0[..])));
+            let (first, last) = self.places(segment);
+            around.extend(
+                cover(leaves, first, last).map(|node| (segment, &self.nodes[node].some.0[..])),
+            );
+            around.extend(
+                above(leaves, first, last).map(|node| (segment, &self.nodes[node].whole.0[..])),
+            );
         }
         around.retain(|(_, runs)| !runs.is_empty());
         let mut base: Bytes = 0;
@@ -113,43 +121,12 @@ impl Occupancy {
         base
     }
 
-    /// The first and the last leaf of a segment's life.
-    fn leaves(&self, segment: &Segment) -> (usize, usize) {
-        let leaves = self.nodes.len() / 2;
+    /// The first and the last place of a segment's life.
+    fn places(&self, segment: &Segment) -> (usize, usize) {
         let first = self.begins.partition_point(|&begin| begin < segment.begin);
         let end = self.begins.partition_point(|&begin| begin < segment.end);
-        (leaves + first, leaves + end - 1)
+        (first, end - 1)
     }
-}
-
-/// The fewest nodes that make up the leaves from `first` to `last`.
-fn cover(mut first: usize, mut last: usize) -> impl Iterator<Item = usize> {
-    let mut nodes = [0; 2 * usize::BITS as usize];
-    let mut count = 0;
-    let mut add = |node| {
-        nodes[count] = node;
-        count += 1;
-    };
-    while first <= last {
-        if first % 2 == 1 {
-            add(first);
-            first += 1;
-        }
-        if last.is_multiple_of(2) {
-            add(last);
-            last -= 1;
-        }
-        (first, last) = (first / 2, last / 2);
-    }
-    nodes.into_iter().take(count)
-}
-
-/// The nodes above the leaves `first` and `last`, each once.
-fn above(first: usize, last: usize) -> impl Iterator<Item = usize> {
-    let up = |leaf: usize| std::iter::successors(Some(leaf / 2), |node| Some(node / 2));
-    let left = up(first).take_while(|&node| node > 0);
-    let right = up(last).zip(up(first)).take_while(|(right, left)| right != left);
-    left.chain(right.map(|(right, _)| right))
 }
 
 #[cfg(test)]
@@ -218,29 +195,5 @@ mod tests {
         assert_eq!(runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
         runs.add(1, 10);
         assert_eq!(runs.0, [(0, 14)]);
-    }
-
-    /// Of a tree with eight leaves, 8 to 15.
-    #[test]
-    fn a_range_of_leaves_has_few_nodes_and_each_of_those_above_once() {
-        for first in 8..16usize {
-            for last in first..16 {
-                let nodes: Vec<usize> = cover(first, last).collect();
-                let leaves = |node: usize| {
-                    let level = node.ilog2();
-                    (node << (3 - level))..((node + 1) << (3 - level))
-                };
-                let mut covered: Vec<usize> = nodes.iter().flat_map(|&node| leaves(node)).collect();
-                covered.sort_unstable();
-                assert_eq!(covered, (first..=last).collect::<Vec<_>>());
-                assert!(!nodes.iter().any(|node| nodes.contains(&(node ^ 1))), "{nodes:?}");
-                let mut parents: Vec<usize> = above(first, last).collect();
-                parents.sort_unstable();
-                let is_above = |&node: &usize| {
-                    [first, last].iter().any(|&leaf| leaf != node && leaves(node).contains(&leaf))
-                };
-                assert_eq!(parents, (1..8).filter(is_above).collect::<Vec<_>>());
-            }
-        }
     }
 }
