@@ -147,19 +147,19 @@ type Spoil = fn(&mut Plan);
     "'u' is not whole after the last step: the bytes [7, 8) of the pool hold 'a'")]
 #[case::workspace_over_the_output(|p: &mut Plan| p.chunks[1].offset = 3,
     "'conv.workspace' is not whole when step 0 ('conv') ends: the bytes [4, 7) of the pool hold 'x'")]
-#[case::workspace_missing(|p: &mut Plan| p.chunks[1].begin = 1, "'conv.workspace' is missing in the plan")]
+#[case::workspace_missing(|p: &mut Plan| p.chunks[1].begin = 1, "'conv.workspace' is missing from the plan")]
 #[case::workspace_outside(|p: &mut Plan| p.chunks[1].offset = 17,
     "'conv.workspace' lies at 17 with 4 B, outside the pool of 20 B")]
-#[case::an_update_beside_its_variable(|p: &mut Plan| at(p, "w2", 3), "'w2' must overwrite 'w', and does not")]
+#[case::an_update_beside_its_variable(|p: &mut Plan| at(p, "w2", 3), "'w2' must overwrite 'w', but does not")]
 #[case::an_update_in_the_pool(|p: &mut Plan| put(p, "w2", TensorPlace::Pool { chunk: 0, offset: 0 }),
-    "'w2' must overwrite 'w', and does not")]
+    "'w2' must overwrite 'w', but does not")]
 #[case::in_memory_of_others(|p: &mut Plan| put(p, "z", in_image(0)), "tensor 'z' may not lie at 0 in 'image'")]
 #[case::outside_the_pool(|p: &mut Plan| at(p, "u", 13), "'u' lies at 13 with 8 B, outside the pool of 20 B")]
 #[case::at_the_end_of_all_numbers(|p: &mut Plan| at(p, "u", u64::MAX),
     "'u' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
 #[case::workspace_at_the_end_of_all_numbers(|p: &mut Plan| p.chunks[1].offset = u64::MAX,
     "'conv.workspace' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
-#[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing in the plan")]
+#[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing from the plan")]
 fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
@@ -289,7 +289,7 @@ fn a_view_overwritten_while_it_is_still_read_is_told() {
 /// A supplied tensor in the memory of another, and a chunk that the plan does not have.
 #[rstest]
 #[case("w", in_image(0), "tensor 'w' may not lie at 0 in 'image'")]
-#[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "'x' names a chunk that the plan does not list")]
+#[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "'x' refers to a chunk that the plan does not list")]
 fn nonsense_is_told_as_verify_tells_it(
     #[case] name: &str,
     #[case] place: TensorPlace,

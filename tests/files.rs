@@ -157,10 +157,10 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
 
 #[rstest]
 #[case::not_json("{\"format\": \"memplan-problem/1\",", "EOF while parsing")]
-#[case::no_format("{\"chunks\": []}", "no \"format\" that memplan knows (found none)")]
+#[case::no_format("{\"chunks\": []}", "no \"format\" that memplan supports (found none)")]
 #[case::other_format(
     "{\"format\": \"other/1\"}",
-    "no \"format\" that memplan knows (found \"other/1\")"
+    "no \"format\" that memplan supports (found \"other/1\")"
 )]
 #[case::a_plan(
     "{\"format\": \"memplan-plan/1\"}",
@@ -184,7 +184,7 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
 )]
 #[case::itself(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 5, \"begin\": 0, \"end\": 1, \"size\": 1}], \"overwrites\": [{\"chunk\": 5, \"overwritten\": 5, \"offset\": 0}]}",
-    "chunk '5' asks to overwrite itself"
+    "chunk '5' requests to overwrite itself"
 )]
 #[case::both(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"reads\": {\"input\": \"x\"}, \"overwrites\": {\"input\": \"x\"}}]}]}",
@@ -254,7 +254,7 @@ fn a_wrong_csv_plan_is_read() {
         "the begin of '0' is 0, but the plan says 3",
         "'0' is in the plan twice",
         "'7' is in the plan, but not in the input",
-        "'1' is missing in the plan",
+        "'1' is missing from the plan",
     ] {
         assert!(violations.iter().any(|violation| violation == expected), "{violations:#?}");
     }

@@ -825,7 +825,7 @@ fn functions_that_call_themselves_are_refused() {
 )]
 #[case::sequences(
     "in x:f32[2]\ny = SequenceConstruct(x)",
-    "tensor 'y', made by operator SequenceConstruct (which makes 'y'), is a sequence, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
+    "tensor 'y', made by operator SequenceConstruct (which makes 'y'), is a sequence, which has no fixed size; only dense tensors of numbers can be planned: remove that part from the model"
 )]
 #[case::unknown_tensors(
     "in x:f32[2]\ny = Add(x, z)",

@@ -209,7 +209,7 @@ fn inputs_have_the_shapes_that_are_given() {
     let shape = |shape: &[Option<u64>]| ImportOptions::default().shape("x", shape.to_vec());
     assert_eq!(sizes(&read_text(text, &shape(&[Some(2), None])).unwrap()), "y:24");
     let error = read_text(text, &shape(&[Some(2)])).unwrap_err().to_string();
-    assert_eq!(error, "the shape given for 'x' is [2], and the model says [?, 3]");
+    assert_eq!(error, "the shape given for 'x' is [2], but the model has [?, 3]");
     let options = ImportOptions::default().shape("z", [None]);
     let error = read_text(text, &options).unwrap_err().to_string();
     assert!(error.contains("is called 'z'"), "{error}");
@@ -242,7 +242,7 @@ fn a_contradiction_is_refused_unless_one_side_is_trusted(
     for part in [
         format!("declares tensor '{tensor}'"),
         format!("with shape {declared}"),
-        format!("gives {inferred};"),
+        format!("give {inferred};"),
         "--trust-inference".to_owned(),
         "--trust-declared".to_owned(),
     ] {
@@ -279,7 +279,7 @@ fn branches_of_different_sizes_are_planned_at_the_larger() {
     assert_eq!(sizes(&sequence), "y:<=512 z:<=512");
     let text = "in x:f32[64]\nin c:bool[]\ninfo y:f32[64]\ny = If(c)\nz = Neg(y)";
     let error = read_graph(with_body(text, "If", branches), &ImportOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("with shape [64], and what it is made from gives [128]"));
+    assert!(error.to_string().contains("with shape [64], but its inputs give [128]"));
 }
 
 /// A state that grows is never planned at its first size, whatever the body declares.

@@ -84,7 +84,7 @@ fn a_letter_of_the_legend_names_one_chunk() {
         let letters = legend(&map);
         assert_eq!(letters.len(), 26, "{alive}");
         assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), 26, "{alive}: {letters:?}");
-        assert!(map.ends_with("  letters repeat, but in that step none of these does\n"));
+        assert!(map.ends_with("  letters repeat, but not among these in that step\n"));
         // The runs of each named letter in the peak's column are one.
         let column: Vec<char> =
             map.lines().filter_map(|line| line.split_once(" |")?.1.chars().nth(6)).collect();

@@ -40,7 +40,7 @@ type Spoil = fn(&mut Plan);
 #[case::outside(|p: &mut Plan| p.chunks[2].offset = 18, "'c' lies at 18 with 4 B, outside the pool of 20 B")]
 #[case::outside_by_wrapping(|p: &mut Plan| p.chunks[2].offset = u64::MAX - 1,
     "'c' lies at 18446744073709551614 with 4 B, outside the pool of 20 B")]
-#[case::missing(|p: &mut Plan| { p.chunks.remove(2); }, "'c' is missing in the plan")]
+#[case::missing(|p: &mut Plan| { p.chunks.remove(2); }, "'c' is missing from the plan")]
 #[case::unknown(|p: &mut Plan| p.chunks[2].id = 9, "'c' is in the plan, but not in the input")]
 #[case::unknown_by_one(|p: &mut Plan| p.chunks[2].id = 4, "'c' is in the plan, but not in the input")]
 #[case::repeated(|p: &mut Plan| p.chunks.push(p.chunks[3].clone()), "'d' is in the plan twice")]
@@ -56,11 +56,11 @@ type Spoil = fn(&mut Plan);
 #[case::low_bound(|p: &mut Plan| p.lower_bound = 1,
     "the lower bound, the most bytes alive at once, is 20, but the plan says 1")]
 #[case::no_proof(|p: &mut Plan| p.pool_size = 22,
-    "the plan says that no pool is smaller, but its lower bound 20 B is not its pool size 22 B")]
-#[case::alignment_too_small(|p: &mut Plan| p.alignment = 1, "the alignment asked for is 2, but the plan says 1")]
+    "the plan claims that no pool is smaller, but its lower bound 20 B is not its pool size 22 B")]
+#[case::alignment_too_small(|p: &mut Plan| p.alignment = 1, "the required alignment is 2, but the plan says 1")]
 #[case::alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
-#[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', and does not")]
-#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some((1, 2)), "nobody asked that 'c' overwrite 'b'")]
+#[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', but does not")]
+#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some((1, 2)), "'c' overwrites 'b' without a request")]
 #[case::link_too_large(|p: &mut Plan| p.chunks[1].overwrites = Some((2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
 #[case::link_out_of_time(|p: &mut Plan| p.chunks[2].overwrites = Some((0, 0)),
     "'c' begins in step 2 and overwrites 'a', whose last step is 1")]
@@ -113,15 +113,15 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 #[case::overlap(|p: &mut Plan| move_to(p, "u", 12), "'z' and 'u' are both alive in step 3 and share the bytes [12, 20)")]
 #[case::view_elsewhere(|p: &mut Plan| move_to(p, "v", 4), "'y' and 'v' are both alive in step 1 and share the bytes [4, 12)")]
 #[case::outside_its_chunk(|p: &mut Plan| move_to(p, "v", 13), "tensor 'v' is not inside chunk 'y'")]
-#[case::missing(|p: &mut Plan| p.tensors.retain(|t| &*t.name != "z"), "'z' is missing in the plan")]
-#[case::nowhere(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Nowhere, "'z' is missing in the plan")]
+#[case::missing(|p: &mut Plan| p.tensors.retain(|t| &*t.name != "z"), "'z' is missing from the plan")]
+#[case::nowhere(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Nowhere, "'z' is missing from the plan")]
 #[case::unknown(|p: &mut Plan| tensor(p, "v").name = "other".into(), "'other' is in the plan, but not in the input")]
 #[case::repeated(|p: &mut Plan| p.tensors.push(p.tensors[0].clone()), "'y' is in the plan twice")]
 #[case::size(|p: &mut Plan| tensor(p, "v").size = 4, "the size of 'v' is 8, but the plan says 4")]
-#[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing in the plan")]
+#[case::workspace(|p: &mut Plan| p.chunks[1].name = "scratch".into(), "'conv.workspace' is missing from the plan")]
 #[case::over_workspace(|p: &mut Plan| move_to(p, "y", 2),
     "'conv.workspace' and 'y' are both alive in step 0 and share the bytes [2, 4)")]
-#[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', and does not")]
+#[case::update_elsewhere(|p: &mut Plan| move_to(p, "w2", 0), "'w2' must overwrite 'w', but does not")]
 #[case::steps(|p: &mut Plan| p.steps = 6, "the number of steps is 5, but the plan says 6")]
 #[case::peak(|p: &mut Plan| p.peak_step = 1, "the first step with the most bytes alive is 0, but the plan says 1")]
 #[case::naive_size(|p: &mut Plan| p.naive_size += 1, "the size of one buffer per chunk is 36, but the plan says 37")]
@@ -266,8 +266,8 @@ fn a_plan_for_more_alignment_and_padding_is_one_for_less() {
     assert_eq!(
         told,
         [
-            "the alignment asked for is 16, but the plan says 8",
-            "the padding asked for is 5, but the plan says 4"
+            "the required alignment is 16, but the plan says 8",
+            "the required padding is 5, but the plan says 4"
         ]
     );
 }
@@ -425,7 +425,7 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
     let mut plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     assert_eq!(verify_sequence(&sequence, &plan), []);
     plan.tensors.retain(|tensor| &*tensor.name != "w");
-    let message = "no operator writes anything into chunk 'w', and nothing supplied lies there";
+    let message = "no operator writes to chunk 'w', and it holds no supplied tensor";
     told(&sequence, &plan, message);
 }
 
@@ -434,10 +434,10 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
 #[rstest]
 #[case::outside(LoweringOptions::default(), &[])]
 #[case::inputs(LoweringOptions::default().inputs_in_pool(true),
-    &["'x' was asked to lie in the pool, but the plan leaves it outside"])]
+    &["'x' must lie in the pool, but the plan leaves it outside"])]
 #[case::both(LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true),
-    &["'x' was asked to lie in the pool, but the plan leaves it outside",
-      "'w' was asked to lie in the pool, but the plan leaves it outside"])]
+    &["'x' must lie in the pool, but the plan leaves it outside",
+      "'w' must lie in the pool, but the plan leaves it outside"])]
 fn supplied_tensors_lie_in_the_pool_if_that_is_asked(
     #[case] asked: LoweringOptions,
     #[case] expected: &[&str],
@@ -483,7 +483,7 @@ fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
 /// A plan must not move supplied tensors into each other's memory, or lose them.
 #[rstest]
 #[case::elsewhere(TensorPlace::Supplied { tensor: "x".into(), offset: 0 }, "tensor 'w' may not lie at 0 in 'x'")]
-#[case::nowhere(TensorPlace::Nowhere, "'w' is missing in the plan")]
+#[case::nowhere(TensorPlace::Nowhere, "'w' is missing from the plan")]
 fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
     #[case] place: TensorPlace,
     #[case] message: &str,
@@ -523,7 +523,7 @@ fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) 
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
     spoil(&mut plan);
-    let message = format!("'{user}' names a chunk that the plan does not list");
+    let message = format!("'{user}' refers to a chunk that the plan does not list");
     assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
     assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
     assert_eq!(execute_sequence(&sequence, &plan)[0].to_string(), message);

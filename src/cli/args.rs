@@ -17,10 +17,10 @@ use memplan::{
     name = "memplan",
     version,
     max_term_width = 80,
-    after_help = "Without a command, plans a built-in network and shows its memory map.\nExit code: 0 good, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
+    after_help = "Without a command, plans a built-in network and shows its memory map.\nExit code: 0 success, 1 the plan is wrong or does not fit, 2 bad usage or bad input."
 )]
 pub(crate) struct Arguments {
-    /// Print results and errors only: no notes, no warnings, no progress; with -o, no summary.
+    /// Print only results and errors: no notes, warnings or progress and, with -o, no summary.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Log to standard error: -v each plan, -vv each pass and every in-place request that is
@@ -36,24 +36,24 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Plan a model: pool size, bounds and, with --table, every offset.
     Plan(PlanArgs),
-    /// Check that a plan is right for its input; lists every violation.
+    /// Check that a plan is right for its input, and list every violation.
     Verify(VerifyArgs),
     /// Compare all strategies: pool size, ratio to the lower bound, planning time.
     Compare(CompareArgs),
     /// Draw the memory map.
     Show(ShowArgs),
-    /// Say why the pool is as large as it is.
+    /// Explain the size of the pool.
     Explain(ExplainArgs),
     /// Convert between formats.
     Convert(ConvertArgs),
-    /// List the operators by kind: views, in place or why not, new memory.
+    /// List the operators by kind, with views, in-place outputs and new memory.
     Ops(OpsArgs),
-    /// Print a script that completes the words of this command in a shell.
+    /// Print a completion script for a shell.
     Completions {
-        /// The shell to print it for.
+        /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print this command's manual page, or that of one of its commands, for man.
+    /// Print the manual page of memplan or of one of its commands.
     Man {
         /// The command, such as plan.
         command: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct InputArgs {
-    /// Format of the input, where its name does not say it.
+    /// Format of the input, if its name does not show it.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FormatName>,
     #[command(flatten)]
@@ -78,14 +78,14 @@ pub(crate) struct InputArgs {
     /// Give views memory of their own.
     #[arg(long)]
     no_views: bool,
-    /// What may be written over an input, as the kernels of the runtime work [default: rows].
+    /// Outputs that the runtime's kernels can write over an input [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
     inplace: Option<InPlace>,
-    /// A file that says how the kernels of single operators of an ONNX model work, one a line, such
-    /// as `Softmax none`.
+    /// File with the profiles of single operators of an ONNX model, one per line, such as
+    /// `Softmax none`.
     #[arg(long, value_name = "FILE")]
     pub(crate) kernels: Option<PathBuf>,
-    /// The same as --inplace none: write no output over an input, unless it is required.
+    /// Same as --inplace none: write no output over an input unless it is required.
     #[arg(long)]
     no_inplace: bool,
     /// The largest file to read.
@@ -94,7 +94,7 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// A given switch that matters only where operators are lowered.
+    /// Returns a given switch that affects only lowering.
     pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
         let switches =
             [(self.inputs, "--inputs"), (self.weights, "--weights"), (self.no_views, "--no-views")];
@@ -102,7 +102,7 @@ impl InputArgs {
         switch.or_else(|| self.inplace_switch())
     }
 
-    /// A switch given that says what may be written over an input.
+    /// Returns a given switch that sets which outputs may be written over an input.
     pub(crate) fn inplace_switch(&self) -> Option<&'static str> {
         match self.profile() {
             _ if self.no_inplace => Some("--no-inplace"),
@@ -111,8 +111,7 @@ impl InputArgs {
         }
     }
 
-    /// A switch given that chooses among the operators of an ONNX model, whose kind says how their
-    /// kernels may work.
+    /// Returns a given switch that sets how the kernels of an ONNX model's operators work.
     pub(crate) fn kernel_switch(&self) -> Option<&'static str> {
         match self.profile() {
             _ if self.kernels.is_some() => Some("--kernels"),
@@ -121,7 +120,7 @@ impl InputArgs {
         }
     }
 
-    /// The profile given.
+    /// The given profile.
     pub(crate) fn profile(&self) -> Option<InPlace> {
         self.inplace.or(self.no_inplace.then_some(InPlace::None))
     }
@@ -129,41 +128,40 @@ impl InputArgs {
     pub(crate) fn lowering(&self) -> LoweringOptions {
         LoweringOptions::default()
             .views(!self.no_views)
-            // Kernels that a file names may do what the profile rules out.
+            // Kernels in a file may do what the profile rules out.
             .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
             .inputs_in_pool(self.inputs)
             .weights_in_pool(self.weights)
     }
 }
 
-/// What an ONNX model leaves open.
+/// The sizes that an ONNX model leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
-    /// Sizes of symbolic dimensions of an ONNX model, with commas between; those that only the run
-    /// knows at their largest.
+    /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size if it is
+    /// known only in the run.
     #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
     dims: Vec<Dimensions>,
-    /// The size of every dimension that is neither known nor given.
+    /// Size of every dimension that is neither known nor given.
     #[arg(long, value_name = "N")]
     dim_default: Option<u64>,
-    /// The shape of a tensor, such as x=1x128x768, with ? for a size that is not given; of one that
-    /// the model makes, at its largest.
+    /// Shape of a tensor, such as x=1x128x768, with ? for a size that is left open; the largest shape
+    /// for a tensor that the model computes.
     #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<Option<u64>>)>,
-    /// Where the model declares a tensor with another shape than its operator gives it, take the
-    /// latter.
+    /// If a tensor's declared shape differs from the inferred one, use the inferred shape.
     #[arg(long, conflicts_with = "trust_declared")]
     trust_inference: bool,
-    /// Take the shape that the model declares instead.
+    /// If a tensor's declared shape differs from the inferred one, use the declared shape.
     #[arg(long)]
     trust_declared: bool,
 }
 
-/// Sizes by name, as one argument gives them.
+/// The sizes in one argument, by name.
 type Dimensions = Vec<(String, u64)>;
 
 impl SizeArgs {
-    /// An option given that is for ONNX models alone.
+    /// Returns a given option that is only for ONNX models.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (!self.dims.is_empty(), "--dim"),
@@ -175,7 +173,7 @@ impl SizeArgs {
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The library's options, or the words that say what is given twice.
+    /// Returns the library's options, or a message that names an option given twice.
     pub(crate) fn options(&self) -> Result<ImportOptions, String> {
         let mut options = ImportOptions::default();
         for (name, size) in self.dims.iter().flatten() {
@@ -223,21 +221,21 @@ impl StrategyArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Nodes that best and optimal search; a million takes a second or so [default: 50000].
+    /// Search nodes for best and optimal; a million takes about a second [default: 50000].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
-    /// The longest time to search, such as 2s or 500ms; the plan then depends on the machine.
+    /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
-    /// Threads to search with, never more than there are cores; with several, the plan
-    /// depends on the machine, and is as small as that of one, or smaller.
+    /// Threads to search with, at most one per core; with several, the plan depends on the machine
+    /// and is never larger than with one.
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 }
 
 impl SearchArgs {
-    /// With a time alone, the time is the limit.
+    /// Limits the search by time alone if only a time is given.
     pub(crate) fn limits(&self) -> Limits {
         let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
         let nodes = self.effort.unwrap_or(unlimited);
@@ -249,19 +247,19 @@ impl SearchArgs {
 /// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, for a problem its own].
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, a problem's own].
     #[arg(long, value_name = "BYTES")]
     alignment: Option<u64>,
-    /// Bytes to add to every chunk [default: 0 for a model, for a problem its own].
+    /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
     #[arg(long, value_name = "BYTES")]
     padding: Option<u64>,
 }
 
 impl PlacingArgs {
-    /// Kernels want it, which read and write whole vectors and cache lines.
+    /// Kernels need this to read and write whole vectors and cache lines.
     const MODEL_ALIGNMENT: u64 = 64;
 
-    /// A planner that keeps to this placing. A problem states its own alignment; a model has none.
+    /// Creates a planner with these constraints. A problem states its own alignment; a model has none.
     pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {
         let default = match input {
             Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
@@ -291,9 +289,9 @@ pub(crate) struct PlanArgs {
     /// Write the plan to a file, .json or .csv.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
-    /// Does it fit into a pool of this size, such as 1048576 or 1MiB? Best and optimal search for a
-    /// plan that does, or a proof that none does. Without such a plan nothing is written, and the
-    /// exit code is 1.
+    /// Plan within a pool of this size, such as 1048576 or 1MiB. Best and optimal search for a plan
+    /// that fits or a proof that none does. If no plan fits, nothing is written and the exit code is
+    /// 1.
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
     /// Print every offset.
@@ -319,19 +317,19 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    /// Alignment in bytes that the plan must keep to, or to a multiple of it [default: any for a
-    /// model, for a problem its own].
+    /// Alignment in bytes that the plan must have, or a multiple of it [default: any for a model, a
+    /// problem's own].
     #[arg(long, value_name = "BYTES")]
     pub(crate) alignment: Option<u64>,
-    /// Bytes that the plan must add to every chunk at least [default: none for a model, for a
-    /// problem its own].
+    /// Bytes that the plan must add to every chunk, or more [default: none for a model, a problem's
+    /// own].
     #[arg(long, value_name = "BYTES")]
     pub(crate) padding: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The inputs to plan; several give tables with a column for each.
+    /// The inputs to plan; with several, tables have a column for each.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -354,32 +352,32 @@ pub(crate) struct ShowArgs {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    /// The planner; several, with commas between, for an .html file.
+    /// The planner, or several separated by commas for an .html file.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strategies())]
     strategy: Vec<Strategy>,
     #[command(flatten)]
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Columns of the map as text [default: the terminal's, else 80].
+    /// Width of the text map in columns [default: the terminal's, or 80].
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) width: Option<usize>,
-    /// Lines of the map.
+    /// Height of the text map in lines.
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
     /// Draw both queues after each event of the simulation of pushdown, as .svg.
     #[arg(long, conflicts_with_all = ["plan", "strategy"])]
     pub(crate) simulation: bool,
-    /// Draw the events of these steps of the simulation only, such as 2..4.
+    /// Draw only the events of these steps of the simulation, such as 2..4.
     #[arg(long, value_name = "FROM..TO", requires = "simulation", value_parser = steps)]
     pub(crate) steps: Option<Range<Step>>,
-    /// Write the map to a file: .svg, .html to explore it, .json for Perfetto, .txt.
+    /// Write the map to a file: .svg, .html (interactive), .json (for Perfetto) or .txt.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 impl ShowArgs {
-    /// The strategies asked for, or the default one.
+    /// The strategies given, or the default one.
     pub(crate) fn strategies(&self) -> &[Strategy] {
         const DEFAULT: &[Strategy] = &[Strategy::Best];
         if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
@@ -402,7 +400,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
-    /// Say which chunks cannot fit together into a pool of this size, such as 1048576 or 1MiB.
+    /// Show which chunks do not fit together into a pool of this size, such as 1048576 or 1MiB.
     #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]
     pub(crate) capacity: Option<u64>,
     /// Print JSON.
@@ -427,7 +425,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    /// Lower an operator sequence, and write the problem.
+    /// Lower an operator sequence and write the problem.
     #[arg(long)]
     pub(crate) lower: bool,
     /// The file to write, .json or .csv.
@@ -480,7 +478,7 @@ fn capacity(text: &str) -> Result<u64, String> {
     size(text).filter(|&bytes| bytes > 0).ok_or_else(|| expected.to_owned())
 }
 
-/// A number of bytes, alone or in a unit; part of a byte counts as none.
+/// Parses a number of bytes, with or without a unit; a fraction of a byte is dropped.
 fn size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u128); 10] = [
         ("KiB", 1 << 10),
@@ -508,7 +506,7 @@ fn size(text: &str) -> Option<u64> {
     u64::try_from(bytes).ok()
 }
 
-/// `batch=8,sequence=128`. A name may hold commas itself.
+/// Parses sizes such as `batch=8,sequence=128`. A name may contain commas.
 fn dimensions(text: &str) -> Result<Dimensions, String> {
     let mut dimensions = Vec::new();
     let mut rest = text;
@@ -527,7 +525,7 @@ fn dimensions(text: &str) -> Result<Dimensions, String> {
     Ok(dimensions)
 }
 
-/// `x=1x128x768`, `y=?x4`, and `z=` for a scalar.
+/// Parses a shape such as `x=1x128x768`, `y=?x4`, or `z=` for a scalar.
 fn shape(text: &str) -> Result<(String, Vec<Option<u64>>), String> {
     let words = "expected TENSOR=SHAPE, such as x=1x128x768, or x=?x768 to leave a size open";
     let (tensor, shape) = text.rsplit_once('=').ok_or(words)?;
@@ -539,14 +537,14 @@ fn shape(text: &str) -> Result<(String, Vec<Option<u64>>), String> {
     Ok((tensor.to_owned(), shape.collect::<Result<_, _>>()?))
 }
 
-/// The strategies with a line of help each.
+/// Parses strategies, with a line of help for each.
 fn strategies() -> impl clap::builder::TypedValueParser<Value = Strategy> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values = Strategy::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.summary()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Strategy>())
 }
 
-/// The profiles with a line of help each.
+/// Parses profiles, with a line of help for each.
 fn profiles() -> impl clap::builder::TypedValueParser<Value = InPlace> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values = InPlace::ALL.iter().map(|p| PossibleValue::new(p.name()).help(p.summary()));

@@ -46,7 +46,7 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
             writeln!(out, "{}", report::memory_map(&plan, steps, map_options(None, 16)))?;
         }
     }
-    writeln!(out, "Plan a model of yours: memplan plan MODEL.onnx")?;
+    writeln!(out, "Plan your own model: memplan plan MODEL.onnx")?;
     Ok(Verdict::Good)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         let rules = rules(&input, path, reading);
         write!(out, "{}", report::summary(&plan, step_names(&input), &rules))?;
         if let Some(capacity) = args.capacity {
-            writeln!(out, "it fits the capacity, {}", Size(capacity))?;
+            writeln!(out, "fits the capacity of {}", Size(capacity))?;
         }
         if args.table {
             write!(out, "\n{}", report::offsets(&plan))?;
@@ -111,7 +111,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
 /// Says that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     format!(
-        "no: it does not fit the capacity, {}; that no pool is smaller than {} under these rules is proven: {rules}",
+        "does not fit: capacity {}, but every plan needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
         Size(plan.lower_bound)
     )
@@ -121,11 +121,11 @@ fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
         _ if is_interrupted() => "the search was interrupted",
-        Some(strategy) if strategy.searches() => "--effort and --time-limit say how far to search",
+        Some(strategy) if strategy.searches() => "--effort and --time-limit extend the search",
         _ => "--strategy optimal searches for a plan that fits",
     };
     format!(
-        "not known: the pool found so far, {}, does not fit the capacity, {}; it is {}; {remedy}",
+        "unknown: the smallest pool found so far, {}, exceeds the capacity of {}; it is {}; {remedy}",
         Size(plan.pool_size),
         Size(capacity),
         measured(plan)
@@ -230,7 +230,7 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     let limits = args.searching.limits();
     let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
     if is_interrupted() {
-        note("interrupted: best and optimal searched no further");
+        note("interrupted: best and optimal stopped searching");
     }
     comparison.map_err(|error| wrong(Some(path), error))
 }
@@ -280,7 +280,7 @@ fn explain_capacity(
     let plan = match fit {
         PlanFit::Yes(plan) => {
             let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
-            writeln!(out, "It fits: a pool of {pool} is enough, of a capacity of {capacity}.")?;
+            writeln!(out, "It fits: a pool of {pool} suffices; the capacity is {capacity}.")?;
             writeln!(out, "The pool is {}.", measured(&plan))?;
             return Ok(Verdict::Good);
         }
@@ -316,7 +316,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         args.reading.inplace_switch().filter(|_| files::is_onnx(&args.input, &args.reading));
     let switch = args.reading.lowering_switch().filter(|switch| Some(*switch) != read_already);
     if let Some(switch) = switch.filter(|_| !lowers) {
-        let remedy = "takes effect where operators are lowered; add --lower, or omit it";
+        let remedy = "affects only lowering; add --lower or omit it";
         return Err(wrong(None, format!("{switch} {remedy}")));
     }
     match (&input, format) {
@@ -333,11 +333,11 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
                         "{links} chunks that would be written over another get memory of their own"
                     ),
                 };
-                note(&format!("CSV knows no overwrite links; {memory}"));
+                note(&format!("CSV has no overwrite links; {memory}"));
             }
             if problem.padding() > 0 {
                 note(&format!(
-                    "CSV knows no padding; give it anew where the file is read, with --padding {}",
+                    "CSV has no padding; add --padding {} when reading the file",
                     problem.padding()
                 ));
             }
@@ -375,9 +375,7 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
                 args.sizes.given().unwrap_or_default()
             ),
         )),
-        None if args.format.is_some() => {
-            Err(wrong(None, "--format is for an input, and there is no input; omit it"))
-        }
+        None if args.format.is_some() => Err(wrong(None, "--format needs an input; omit it")),
         None => match args.kernel_switch() {
             Some(switch) => Err(wrong(None, files::declared_already(switch))),
             None => Ok(Input::Sequence(built_in(1)?)),
@@ -431,7 +429,7 @@ pub(crate) fn make_plan(
     let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| wrong(path, error))?;
     if is_interrupted() && !plan.proven_optimal {
-        note("interrupted: this is the best plan so far; that none is smaller is not proven");
+        note("interrupted: this is the best plan so far; it is not proven the smallest");
     }
     Ok(plan)
 }

@@ -36,7 +36,7 @@ fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
 
 fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
-        about(path, "the name does not end in .onnx, .json or .csv; say what it is with --format")
+        about(path, "the name does not end in .onnx, .json or .csv; give the format with --format")
     })
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failu
     match Format::of_name(&path.display().to_string()) {
         Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
         Some(format) => Ok(format),
-        None => Err(about(path, "what is written is .json or .csv")),
+        None => Err(about(path, "the output must be .json or .csv")),
     }
 }
 
@@ -128,7 +128,7 @@ fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
         source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     }
     if size.max(bytes.len() as u64) > limit {
-        let words = format!("larger than {}; --max-input sets the largest size", Size(limit));
+        let words = format!("larger than {}; raise the limit with --max-input", Size(limit));
         return Err(about(path, words));
     }
     Ok(bytes)
@@ -138,19 +138,16 @@ fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
     if let Some(option) = args.sizes.given().filter(|_| format != Format::Onnx) {
-        let words = format!("{option} is for ONNX models, and this is not one; omit it");
+        let words = format!("{option} is for ONNX models, but this is not one; omit it");
         return Err(about(path, words));
     }
     let options = options(path, args)?;
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
         .map_err(unreadable(path))?;
     match (&input, args.lowering_switch(), args.kernel_switch()) {
-        (Input::Problem(_), Some(switch), _) => Err(about(
-            path,
-            format!(
-                "{switch} is for operators, and this is a problem, whose chunks are given; omit it"
-            ),
-        )),
+        (Input::Problem(_), Some(switch), _) => {
+            Err(about(path, format!("{switch} needs operators, but this is a problem; omit it")))
+        }
         (Input::Sequence(_), _, Some(switch)) if format != Format::Onnx => {
             Err(about(path, declared_already(switch)))
         }
@@ -184,7 +181,7 @@ fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
 /// Why a profile of kernels chooses nothing where operators declare what they write over.
 pub(crate) fn declared_already(switch: &str) -> String {
     format!(
-        "{switch} is for ONNX models; these operators say themselves what they may be written over: omit it, or take --inplace none"
+        "{switch} is for ONNX models; these operators declare what they may overwrite: omit it, or use --inplace none"
     )
 }
 

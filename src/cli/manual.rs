@@ -23,7 +23,9 @@ pub(crate) fn page(name: Option<&str>) -> Result<Verdict, Failure> {
     let Some(command) = found else {
         let known: Vec<_> = memplan.get_subcommands().map(clap::Command::get_name).collect();
         let (name, known) = (name.unwrap_or_default(), known.join(", "));
-        return Err(Failure::Input(format!("no command is called '{name}'; there are: {known}")));
+        return Err(Failure::Input(format!(
+            "no command is called '{name}'; the commands are {known}"
+        )));
     };
     let command = command.clone();
     let mut page = Vec::new();

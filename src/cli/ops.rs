@@ -21,7 +21,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     };
     let name = path.map_or_else(|| commands::BUILT_IN.to_owned(), files::name);
     let Input::Sequence(sequence) = &input else {
-        let problem = format!("{name}: this is a problem, which knows chunks and no operators");
+        let problem = format!("{name}: this is a problem, which has no operators");
         return Err(Failure::Input(problem));
     };
     let lowered = lower(sequence, args.reading.lowering())

@@ -57,13 +57,13 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         None => Form::Text,
     };
     if args.strategies().len() > 1 && (form != Form::Html || args.plan.is_some()) {
-        let words = "several strategies stand beside each other in an .html file only";
+        let words = "several strategies need an .html file";
         return Err(Failure::Input(words.to_owned()));
     }
     let input = input(args.input.as_deref(), &args.reading)?;
     let text = match form {
         _ if args.simulation && form != Form::Svg => {
-            return Err(Failure::Input("the simulation is drawn as .svg".to_owned()));
+            return Err(Failure::Input("the simulation needs an .svg file".to_owned()));
         }
         Form::Svg if args.simulation => simulation(args, &input)?,
         Form::Html => page(args, &input)?,

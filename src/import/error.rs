@@ -11,14 +11,14 @@ pub enum ImportError {
     Json(#[from] serde_json::Error),
     /// A JSON object that does not say what it is.
     #[error(
-        "no \"format\" that memplan knows (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"memplan-plan/1\""
+        "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"memplan-plan/1\""
     )]
     UnknownFormat {
         /// What it says.
         found: String,
     },
     /// A plan where an operator sequence or a problem is wanted.
-    #[error("this is a plan, not an operator sequence or a problem; give what it is a plan for")]
+    #[error("this is a plan, not an operator sequence or a problem; give the input of the plan")]
     IsAPlan,
     /// Something else where a plan is wanted.
     #[error(

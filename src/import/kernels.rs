@@ -39,9 +39,9 @@ impl InPlace {
     #[must_use]
     pub const fn summary(self) -> &'static str {
         match self {
-            Self::None => "Nothing is written over an input",
-            Self::Elementwise => "Element-wise operators, such as Relu and Add, may be",
-            Self::Rows => "Softmax, normalizations and other row-wise operators may be as well",
+            Self::None => "No operators",
+            Self::Elementwise => "Element-wise operators, such as Relu and Add",
+            Self::Rows => "Also Softmax, normalizations and other row-wise operators",
         }
     }
 }
@@ -172,7 +172,7 @@ impl fmt::Display for NotInPlace {
         f.write_str(match self {
             Self::Kernel(why) => why,
             Self::Unknown => "memplan does not know how its kernel works",
-            Self::Profile(InPlace::Rows) => "its kernel works on rows, and the profile has no rows",
+            Self::Profile(InPlace::Rows) => "its kernel works on rows, which the profile excludes",
             Self::Profile(_) => "the profile writes nothing over an input",
             Self::Named => "the file of kernels says none",
             Self::Shape => "no computed input has its shape and width",
@@ -187,7 +187,7 @@ impl fmt::Display for NotInPlace {
 pub enum KernelsError {
     /// A line that is no pair of words.
     #[error(
-        "line {line}: '{text}' is not an operator and how its kernel works; write a line such as 'Softmax rows'"
+        "line {line}: '{text}' is not an operator with its profile; write a line such as 'Softmax rows'"
     )]
     Malformed {
         /// The line, from 1.
@@ -209,7 +209,7 @@ pub enum KernelsError {
     },
     /// An operator of a known domain that memplan does not know.
     #[error(
-        "line {line}: memplan knows no operator '{operator}'; write one of another domain with its domain, such as 'my.domain/{operator}'"
+        "line {line}: unknown operator '{operator}'; write an operator of another domain with its domain, such as 'my.domain/{operator}'"
     )]
     UnknownOperator {
         /// The line, from 1.
@@ -218,7 +218,7 @@ pub enum KernelsError {
         operator: String,
     },
     /// An operator that is named twice.
-    #[error("line {line}: line {first} names '{operator}' already; keep one of the two")]
+    #[error("line {line}: line {first} already names '{operator}'; keep one of the two")]
     Repeated {
         /// The line, from 1.
         line: usize,
@@ -250,7 +250,7 @@ mod tests {
     #[rstest]
     #[case(
         "\nSoftmax",
-        "line 2: 'Softmax' is not an operator and how its kernel works; write a line such as 'Softmax rows'"
+        "line 2: 'Softmax' is not an operator with its profile; write a line such as 'Softmax rows'"
     )]
     #[case("Softmax rows none", "line 1: 'Softmax rows none' is not an operator and how")]
     #[case(
@@ -266,7 +266,7 @@ mod tests {
         feature = "onnx",
         case(
             "Sofmax rows",
-            "line 1: memplan knows no operator 'Sofmax'; write one of another domain with its domain, such as 'my.domain/Sofmax'"
+            "line 1: memplan knows no operator 'Sofmax'; write an operator of another domain with its domain, such as 'my.domain/Sofmax'"
         )
     )]
     fn a_line_that_makes_no_sense_is_an_error(#[case] text: &str, #[case] message: &str) {

@@ -54,7 +54,7 @@ pub struct ImportOptions {
     /// The sizes of symbolic dimensions, by name. Those of the model's inputs are as given; those
     /// that only the run knows are at most as given.
     pub dims: BTreeMap<String, u64>,
-    /// The size of every dimension that is neither known nor given.
+    /// Size of every dimension that is neither known nor given.
     pub default_dim: Option<u64>,
     /// The shapes of tensors, by name, `None` for a size that is not given: of an input as it
     /// is, of another tensor at its largest.

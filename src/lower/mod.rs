@@ -135,7 +135,7 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Refusal(refusal) => refusal.fmt(f),
             Self::Alias(_) => {
-                f.write_str("another tensor of the operator shares bytes with what it overwrites")
+                f.write_str("another tensor of the operator shares the overwritten bytes")
             }
         }
     }

@@ -46,7 +46,7 @@ pub enum PlacementError {
         tensor: String,
     },
     /// The plan does not place a tensor or workspace, or places it with too few bytes.
-    #[error("'{name}' needs {size} B, and the plan places {found} B")]
+    #[error("'{name}' needs {size} B, but the plan places {found} B")]
     Size {
         /// The tensor, or the workspace of an operator.
         name: String,
@@ -64,7 +64,7 @@ pub enum PlacementError {
         pool_size: Bytes,
     },
     /// The pool is smaller than planned.
-    #[error("the pool has {found} B, and the plan needs {pool_size} B")]
+    #[error("the pool has {found} B, but the plan needs {pool_size} B")]
     PoolTooSmall {
         /// The bytes needed.
         pool_size: Bytes,

@@ -67,7 +67,7 @@ pub enum RecordError {
         last: Step,
     },
     /// The sizes up to this record do not add up in 64 bits.
-    #[error("with record {record} the sizes no longer fit in 64 bits")]
+    #[error("the sizes up to record {record} do not fit in 64 bits")]
     SizeOverflow {
         /// Its index in the list.
         record: usize,

@@ -76,18 +76,18 @@ macro_rules! strategies {
 
 strategies! {
     #[default]
-    Best "best", None, "the smallest pool of the cheap planners, and then of a short search";
+    Best "best", None, "the smallest pool of the cheap planners and a short search";
     Optimal "optimal", None,
-        "an anytime search for the smallest pool, with a proof when it has one";
+        "an anytime search for the smallest pool, with a proof if it finds one";
     Pushdown "pushdown", None => pushdown::layout,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
     BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
     IntervalMove "interval-move", Some(100_000) => interval_move::layout,
-        "MegEngine's offline planner: long lives first, pushing up what is in the way";
+        "MegEngine's offline planner: longest lifetimes first, pushing up chunks in the way";
     FreeList "free-list", None => free_list::layout,
         "a linked list of available blocks, the largest of which grows";
     Nnvm "nnvm", None => nnvm::layout,
-        "NNVM's and MXNet's PlanMemory: free storages of about the size are reused";
+        "NNVM's and MXNet's PlanMemory: reuses free storages of similar size";
     TfliteEquality "tflite-equality", None => tflite::equality::layout,
         "shared objects: the free object of exactly the same size";
     TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,
@@ -99,7 +99,7 @@ strategies! {
     TfliteGreedyBest "tflite-greedy-best", Some(100_000) => tflite::greedy_by_size::best_layout,
         "shared objects: the better of by-size and by-breadth";
     TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000) => tflite::min_cost_flow::layout,
-        "shared objects: who hands its object on to whom, as a flow of least cost";
+        "shared objects: takeovers chosen by a min-cost flow";
     TfliteOffsetsBySize "tflite-offsets-by-size", Some(1_000_000) =>
         tflite::offsets_by_size::layout, "large ones first, each into the tightest gap";
     TfliteCpuArena "tflite-cpu-arena", Some(1_000_000) =>
@@ -117,7 +117,7 @@ impl fmt::Display for Strategy {
 
 /// A name that belongs to no strategy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no strategy is called '{0}'; there are: {all}", all = Strategy::ALL.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "))]
+#[error("no strategy is called '{0}'; the strategies are {all}", all = Strategy::ALL.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownStrategy(pub String);
 
 impl FromStr for Strategy {

@@ -25,7 +25,7 @@ pub enum ProblemError {
         id: String,
     },
     /// The number of ids differs from the number of chunks.
-    #[error("the ids given are not as many as the {chunks} chunks")]
+    #[error("the number of ids is not the number of chunks, {chunks}")]
     IdCount {
         /// The number of chunks.
         chunks: usize,
@@ -37,7 +37,7 @@ pub enum ProblemError {
         id: u64,
     },
     /// A chunk requests to overwrite itself.
-    #[error("chunk '{chunk}' asks to overwrite itself")]
+    #[error("chunk '{chunk}' requests to overwrite itself")]
     OverwritesItself {
         /// The chunk's name.
         chunk: String,

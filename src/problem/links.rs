@@ -72,7 +72,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotLastReader => "its operator is not the last reader of that chunk",
-            Self::OverwritesAnother => "it overwrites another chunk already",
+            Self::OverwritesAnother => "it already overwrites another chunk",
             Self::OverwrittenByAnother => "another chunk overwrites that one",
             Self::Displaced => "a larger overwriter of that chunk came later",
             Self::NotBefore => "that chunk does not come before it",

@@ -51,18 +51,18 @@ pub fn conflict(
     let (step, live) = (steps.short_name(crowd.peak_step), Size(crowd.bytes));
     let reason = if live.0 > capacity {
         let excess = Size(live.0 - capacity);
-        format!("In {step} {live} of them are alive, {excess} more than there are.")
+        format!("In {step} {live} of them are alive, {excess} more than the capacity.")
     } else {
         format!(
-            "Never more than {live} of them are alive at once, in {step}; yet wherever they lie, two that are alive at once share bytes, or one ends above the capacity. The search has proven this."
+            "At most {live} of them are alive at once, in {step}; yet in every layout, two that are alive at once overlap, or one ends above the capacity (proven by the search)."
         )
     };
     text.push_str(&wrapped(&reason, 0));
     text.push_str(&wrapped(
         if conflict.irreducible {
-            "As long as they stay as they are, nothing else that changes helps; without any one of them, the others fit."
+            "Unless one of these chunks changes, no other change helps; without any one of them, the others fit."
         } else {
-            "As long as they stay as they are, nothing else that changes helps. The search ended before it could say whether fewer of them do not fit either: more effort may name fewer."
+            "Unless one of these chunks changes, no other change helps. The search ended before it could decide whether fewer of them already do not fit; more effort may name fewer."
         },
         0,
     ));

@@ -39,7 +39,7 @@ fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     let most = most_alive(plan);
     out.push_str(&wrapped(
         &format!(
-            "Most bytes are alive in {}: {}, in {}.",
+            "The most bytes are alive in {}: {}, in {}.",
             steps.short_name(plan.peak_step),
             Size(most),
             count(alive.len() as u64, "chunk"),
@@ -155,7 +155,7 @@ fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
         match above {
             None => out.push_str(&wrapped(
                 &format!(
-                    "The pool, {}, ends where this stack of chunks does, alive together in {when}:",
+                    "The pool, {}, ends with this stack of chunks, alive together in {when}:",
                     Size(plan.pool_size)
                 ),
                 0,
@@ -203,7 +203,7 @@ fn explain_free(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     out.push_str(&wrapped(&words, 0));
     explain_gaps(out, plan);
     if plan.proven_optimal {
-        out.push_str("No plan is smaller under these rules: this is proven.\n");
+        out.push_str("No plan is smaller under these rules (proven).\n");
     }
 }
 

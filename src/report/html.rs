@@ -30,7 +30,7 @@ pub enum PageError {
     #[error("a page needs a plan")]
     NoPlan,
     /// Two plans have different chunks.
-    #[error("plan {0} is not one of the same chunks as the first")]
+    #[error("plan {0} does not have the same chunks as the first")]
     OtherChunks(usize),
 }
 

@@ -267,7 +267,7 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letter
     let width = width.min(room.unwrap_or(0)).min(40);
     text.extend(entries(exact).map(|entry| entry.line(width)));
     if letters.repeat(plan) {
-        text.push_str("  letters repeat, but in that step none of these does\n");
+        text.push_str("  letters repeat, but not among these in that step\n");
     }
 }
 

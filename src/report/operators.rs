@@ -148,7 +148,7 @@ fn place(sequence: &OpSequence, lowered: &Lowered, output: TensorId) -> Place {
                 Place::New("requests to write over an input are not honoured")
             }
         }
-        (Dependency::Fresh, _) => Place::New("it does not ask to be written over an input"),
+        (Dependency::Fresh, _) => Place::New("it does not request to be written over an input"),
     }
 }
 

@@ -19,14 +19,14 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
         std::cmp::Ordering::Equal => format!("the {name}"),
         _ if !plan.proven_optimal && plan.strategy.is_some_and(Strategy::searches) => {
-            format!("{:.3} x the {name}; that none is smaller is not proven", plan.ratio())
+            format!("{:.3} x the {name}; not proven the smallest", plan.ratio())
         }
         _ => format!("{:.3} x the {name}", plan.ratio()),
     };
     let mut rows =
         vec![("pool", Size(plan.pool_size), judgement), (ALIVE, Size(alive), peak(plan, steps))];
     if alive < plan.lower_bound {
-        let remark = "a search has proven that every pool is as large".to_owned();
+        let remark = "no pool is smaller, as a search has proven".to_owned();
         rows.push((PROVEN, Size(plan.lower_bound), remark));
     }
     rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
@@ -70,13 +70,12 @@ fn bases(plan: &Plan) -> String {
     let number = |basis| plan.tensors.iter().filter(|tensor| tensor.basis == basis).count() as u64;
     let (at_most, declared) = (number(SizeBasis::AtMost), number(SizeBasis::Declared));
     let at_most = (at_most > 0).then(|| {
-        let them = if at_most == 1 { "it" } else { "them" };
         let tensors = count(at_most, "tensor");
-        format!("sizes up to: {tensors} at the most that the run can make {them}\n")
+        format!("sizes up to: {tensors} planned at the largest size possible in the run\n")
     });
     let declared = (declared > 0).then(|| {
         let tensors = count(declared, "tensor");
-        format!("{tensors} of a size that the model declares and nothing confirms\n")
+        format!("{tensors} whose size the model only declares\n")
     });
     [at_most, declared].into_iter().flatten().collect()
 }

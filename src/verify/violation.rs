@@ -51,8 +51,8 @@ impl fmt::Display for Figure {
             Self::PeakStep => "first step with the most bytes alive",
             Self::NaiveSize => "size of one buffer per chunk",
             Self::LowerBound => "lower bound, the most bytes alive at once,",
-            Self::Alignment => "alignment asked for",
-            Self::Padding => "padding asked for",
+            Self::Alignment => "required alignment",
+            Self::Padding => "required padding",
         })
     }
 }
@@ -136,7 +136,7 @@ pub enum Violation {
         chunk: String,
     },
     /// A link that was not requested.
-    #[error("nobody asked that '{overwriter}' overwrite '{overwritten}'")]
+    #[error("'{overwriter}' overwrites '{overwritten}' without a request")]
     OverwriteNotRequested {
         /// The overwriter.
         overwriter: String,
@@ -144,7 +144,7 @@ pub enum Violation {
         overwritten: String,
     },
     /// A chunk that is written over another without a link in the plan.
-    #[error("'{overwriter}' is written over '{overwritten}', and the plan does not say so")]
+    #[error("'{overwriter}' is written over '{overwritten}', but the plan has no link for this")]
     LinkMissing {
         /// The overwriter.
         overwriter: String,
@@ -170,7 +170,7 @@ pub enum Violation {
         high: Bytes,
     },
     /// A required overwrite that the plan does not honour.
-    #[error("'{overwriter}' must overwrite '{overwritten}', and does not")]
+    #[error("'{overwriter}' must overwrite '{overwritten}', but does not")]
     RequiredOverwriteMissing {
         /// The overwriter.
         overwriter: String,
@@ -200,7 +200,7 @@ pub enum Violation {
         pool_size: Bytes,
     },
     /// A chunk or tensor that is missing from the plan.
-    #[error("'{name}' is missing in the plan")]
+    #[error("'{name}' is missing from the plan")]
     Missing {
         /// Its name.
         name: String,
@@ -257,7 +257,7 @@ pub enum Violation {
     },
     /// A plan that claims to be the smallest, with a lower bound that does not prove it.
     #[error(
-        "the plan says that no pool is smaller, but its lower bound {lower_bound} B is not its pool size {pool_size} B"
+        "the plan claims that no pool is smaller, but its lower bound {lower_bound} B is not its pool size {pool_size} B"
     )]
     NotProven {
         /// The bound that the plan states.
@@ -297,13 +297,13 @@ pub enum Violation {
         found: Bytes,
     },
     /// A supplied tensor outside the pool that should lie in it.
-    #[error("'{tensor}' was asked to lie in the pool, but the plan leaves it outside")]
+    #[error("'{tensor}' must lie in the pool, but the plan leaves it outside")]
     NotInPool {
         /// The input or weight.
         tensor: String,
     },
     /// A chunk in which the operators write nothing.
-    #[error("no operator writes anything into chunk '{chunk}', and nothing supplied lies there")]
+    #[error("no operator writes to chunk '{chunk}', and it holds no supplied tensor")]
     EmptyChunk {
         /// The chunk.
         chunk: String,
@@ -321,7 +321,7 @@ pub enum Violation {
         second: String,
     },
     /// A chunk whose name is not that of its content.
-    #[error("chunk '{chunk}' holds '{holds}', and is not called so")]
+    #[error("chunk '{chunk}' holds '{holds}' but has another name")]
     Misnamed {
         /// The chunk.
         chunk: String,
@@ -329,7 +329,7 @@ pub enum Violation {
         holds: String,
     },
     /// A view that the plan puts into another chunk than what it is a view of.
-    #[error("tensor '{tensor}' is a view of '{shown}', but the plan says another chunk")]
+    #[error("tensor '{tensor}' is a view of '{shown}', but the plan puts it into another chunk")]
     WrongChunk {
         /// The view.
         tensor: String,
@@ -347,7 +347,7 @@ pub enum Violation {
         offset: Bytes,
     },
     /// A chunk that the plan refers to but does not list.
-    #[error("'{user}' names a chunk that the plan does not list")]
+    #[error("'{user}' refers to a chunk that the plan does not list")]
     NoSuchChunk {
         /// The overwriter of that chunk, or the tensor in it.
         user: String,

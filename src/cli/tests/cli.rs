@@ -45,7 +45,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
 #[case::no_such_file(&["plan", "nowhere.json"], "memplan: nowhere.json: No such file or directory")]
 #[case::a_folder(&["plan", "src", "--format", "json"], "memplan: src: Is a directory")]
-#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .json or .csv; say what it is with --format")]
+#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .json or .csv; give the format with --format")]
 #[case::not_json(&["plan", "Cargo.toml", "--format", "json"], "memplan: Cargo.toml: expected value at line 1 column 2")]
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
@@ -67,7 +67,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::plan_as_input(&["plan", "book/src/figures/wrong.plan.json"], "this is a plan, not an operator sequence or a problem")]
 #[case::input_as_plan(&["verify", EXAMPLE, EXAMPLE], "this is not a plan")]
 #[case::map_format(&["show", EXAMPLE, "-o", "map.pdf"], "memplan: map.pdf: a map is .svg, .html, .txt, or .json for a trace viewer")]
-#[case::strategies_on_one_picture(&["show", EXAMPLE, "--strategy", "best,naive", "-o", "map.svg"], "several strategies stand beside each other in an .html file only")]
+#[case::strategies_on_one_picture(&["show", EXAMPLE, "--strategy", "best,naive", "-o", "map.svg"], "several strategies need an .html file")]
 #[case::steps_of_no_simulation(&["show", EXAMPLE, "--steps", "1..2"], "--simulation")]
 #[case::steps_without_an_end(&["show", EXAMPLE, "--simulation", "--steps", "3"], "expected FROM..TO, such as 2..4")]
 #[case::explain_a_plan_by_a_strategy(&["explain", EXAMPLE, "p.json", "--strategy", "naive"], "--strategy")]
@@ -75,32 +75,32 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::steps_backwards(&["show", EXAMPLE, "--simulation", "--steps", "5..2"], "FROM must be less than TO")]
 #[case::steps_after_the_last(&["show", EXAMPLE, "--simulation", "--steps", "7..9", "-o", "nowhere.svg"], "book/src/figures/example.json: there are 6 steps, and --steps begins with step 7")]
 #[case::steps_that_are_no_numbers(&["show", EXAMPLE, "--simulation", "--steps", "a..4"], "'a' is not a step")]
-#[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation is drawn as .svg")]
+#[case::simulation_as_text(&["show", EXAMPLE, "--simulation"], "the simulation needs an .svg file")]
 #[case::no_folder_for_a_map(&["show", EXAMPLE, "-o", "nowhere/map.svg"], "memplan: nowhere/map.svg: cannot write: No such file or directory")]
 #[case::onnx_out(&["convert", EXAMPLE, "-o", "x.onnx"], "memplan writes .json and .csv, not ONNX")]
-#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, and this is not one; omit it")]
+#[case::dimension_of_no_model(&["plan", EXAMPLE, "--dim", "batch=8"], "memplan: book/src/figures/example.json: --dim is for ONNX models, but this is not one; omit it")]
 #[case::dimension_of_nothing(&["show", "--dim", "batch=8"], "without an input the built-in network is planned; omit it")]
-#[case::format_of_nothing(&["plan", "--format", "csv"], "--format is for an input, and there is no input; omit it")]
-#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace is for operators, and this is a problem, whose chunks are given; omit it")]
-#[case::views_in_a_problem(&["compare", EIGHT, "--no-views"], "eight.json: --no-views is for operators")]
-#[case::inputs_in_a_problem(&["show", EIGHT, "--inputs"], "eight.json: --inputs is for operators")]
-#[case::weights_in_a_problem(&["explain", EIGHT, "--weights"], "eight.json: --weights is for operators")]
-#[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace is for operators")]
-#[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace is for operators")]
-#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace takes effect where operators are lowered; add --lower, or omit it")]
-#[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: what is written is .json or .csv")]
+#[case::format_of_nothing(&["plan", "--format", "csv"], "--format needs an input; omit it")]
+#[case::inplace_in_a_problem(&["plan", EIGHT, "--no-inplace"], "memplan: book/src/figures/eight.json: --no-inplace needs operators, but this is a problem; omit it")]
+#[case::views_in_a_problem(&["compare", EIGHT, "--no-views"], "eight.json: --no-views needs operators")]
+#[case::inputs_in_a_problem(&["show", EIGHT, "--inputs"], "eight.json: --inputs needs operators")]
+#[case::weights_in_a_problem(&["explain", EIGHT, "--weights"], "eight.json: --weights needs operators")]
+#[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace needs operators")]
+#[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace needs operators")]
+#[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace affects only lowering; add --lower or omit it")]
+#[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: the output must be .json or .csv")]
 #[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o, and print the plan with --json or --csv")]
 #[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; convert writes a file, .json or .csv")]
 #[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o to print the map")]
 #[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
-#[case::profile_in_operators(&["plan", EXAMPLE, "--inplace", "rows"], "memplan: book/src/figures/example.json: --inplace is for ONNX models; these operators say themselves what they may be written over: omit it, or take --inplace none")]
+#[case::profile_in_operators(&["plan", EXAMPLE, "--inplace", "rows"], "memplan: book/src/figures/example.json: --inplace is for ONNX models; these operators declare what they may overwrite: omit it, or use --inplace none")]
 #[case::profile_of_nothing(&["plan", "--inplace", "elementwise"], "memplan: --inplace is for ONNX models")]
 #[case::kernels_in_operators(&["plan", EXAMPLE, "--kernels", "book/src/figures/onnxruntime.kernels"], "example.json: --kernels is for ONNX models")]
-#[case::profile_in_a_problem(&["plan", EIGHT, "--inplace", "none"], "eight.json: --inplace is for operators")]
+#[case::profile_in_a_problem(&["plan", EIGHT, "--inplace", "none"], "eight.json: --inplace needs operators")]
 #[case::unknown_profile(&["plan", EXAMPLE, "--inplace", "columns"], "[possible values: none, elementwise, rows]")]
 #[case::kernels_that_are_none(&["plan", ENCODER, "--kernels", "README.md"], "memplan: README.md: line 3: ")]
 #[case::no_kernels(&["plan", ENCODER, "--kernels", "nowhere.txt"], "memplan: nowhere.txt: No such file or directory")]
-#[case::operators_of_a_problem(&["ops", EIGHT], "memplan: book/src/figures/eight.json: this is a problem, which knows chunks and no operators")]
+#[case::operators_of_a_problem(&["ops", EIGHT], "memplan: book/src/figures/eight.json: this is a problem, which has no operators")]
 fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &str) {
     let run = memplan(args);
     assert!(run.err.contains(message), "{}", run.err);
@@ -110,14 +110,14 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
 /// Three answers: yes with a plan, no with a proof, and not known. Without a plan that fits nothing
 /// is written.
 #[rstest]
-#[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "it fits the capacity, 24.0 KiB (24 576 B)\n")]
-#[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "it fits the capacity, 15.0 KiB (15 360 B)\n")]
+#[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
+#[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
 #[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
-    "no: it does not fit the capacity, 14.0 KiB (14 335 B); that no pool is smaller than 14.0 KiB (14 336 B) under these rules is proven: in place: as declared\n")]
+    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in place: as declared\n")]
 #[case::no_by_search(&["--capacity", "15359"], 1,
-    "no: it does not fit the capacity, 15.0 KiB (15 359 B); that no pool is smaller than 15.0 KiB (15 360 B) under these rules is proven: in place: as declared\n")]
+    "does not fit: capacity 15.0 KiB (15 359 B), but every plan needs at least 15.0 KiB (15 360 B) (proven) under these rules: in place: as declared\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
-    "not known: the pool found so far, 21.0 KiB (21 504 B), does not fit the capacity, 15.0 KiB (15 360 B); it is 1.500 x the bytes alive, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+    "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the bytes alive, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
     #[case] words: &[&str],
     #[case] code: i32,
@@ -153,8 +153,8 @@ fn a_capacity_may_take_more_effort_than_there_is() {
         memplan_with(&args, None, PINWHEEL)
     };
     let run = fits("1");
-    assert_eq!((run.code, &run.err[..20]), (1, "memplan: not known: "));
-    assert!(run.err.ends_with("; --effort and --time-limit say how far to search\n"));
+    assert_eq!((run.code, &run.err[..18]), (1, "memplan: unknown: "));
+    assert!(run.err.ends_with("; --effort and --time-limit extend the search\n"));
     assert_eq!(fits("50000").code, 0);
 }
 
@@ -164,10 +164,10 @@ fn what_is_proven_and_what_is_alive_are_told_apart() {
     let run = memplan(&["explain", EXAMPLE]);
     for text in [
         "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
-        "\nproven bound    15.0 KiB (15 360 B)   a search has proven",
-        "Most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
+        "\nproven bound    15.0 KiB (15 360 B)   no pool is smaller",
+        "The most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
         "1.00 KiB (1 024 B) of the pool (6.7 %) are free even in step 5 (concat).\n",
-        "No plan is smaller under these rules: this is proven.\n",
+        "No plan is smaller under these rules (proven).\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
@@ -181,19 +181,19 @@ fn what_does_not_fit_is_explained() {
         "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
         "  6.00 KiB  b, steps 1 to 5, with what is written over it",
         "  17.0 KiB  together",
-        "Never more than 14.0 KiB (14 336 B) of them are alive at once, in step 5\n(concat);",
-        "without any\none of them, the others fit.",
+        "At most 14.0 KiB (14 336 B) of them are alive at once, in step 5 (concat); yet\nin",
+        "without any one of\nthem, the others fit.",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
     let run = memplan(&["explain", EXAMPLE, "--capacity", "14335"]);
     assert_eq!(run.code, 1);
     let text =
-        "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than there\nare.";
+        "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than the\ncapacity.";
     assert!(run.out.contains(text), "{}", run.out);
     let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let text = "It fits: a pool of 15.0 KiB (15 360 B) is enough, of a capacity of 15.0 KiB (15 360 B).\n\
+    let text = "It fits: a pool of 15.0 KiB (15 360 B) suffices; the capacity is 15.0 KiB (15 360 B).\n\
         The pool is 1.071 x the bytes alive, 14.0 KiB (14 336 B).\n";
     assert_eq!(run.out, text);
 }
@@ -218,7 +218,7 @@ fn a_search_that_proves_nothing_says_so(#[case] limit: &[&str]) {
     for strategy in ["optimal", "best"] {
         let args = ["plan", input.to_str().unwrap(), "--strategy", strategy];
         let run = memplan(&[&args, limit].concat());
-        let words = " x the bytes alive; that none is";
+        let words = " x the bytes alive; not proven the";
         assert!(run.code == 0 && run.out.contains(words), "{run:?}");
     }
 }
@@ -253,7 +253,7 @@ fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case]
     assert!(!output.stdout.is_empty());
     let words = String::from_utf8(output.stderr).unwrap();
     let interrupted =
-        "memplan: interrupted: this is the best plan so far; that none is smaller is not proven\n";
+        "memplan: interrupted: this is the best plan so far; it is not proven the smallest\n";
     assert!(words.starts_with(interrupted), "{words}");
     if command == ["plan"] {
         assert_eq!(memplan(&["verify", input, plan]).code, 0);
@@ -302,7 +302,7 @@ fn supplied_tensors_that_should_lie_in_the_pool_are_missed_there() {
     assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
     let run = memplan(&["verify", EXAMPLE, &plan, "--inputs"]);
     assert_eq!(run.code, 1, "{run:?}");
-    let message = "was asked to lie in the pool, but the plan leaves it outside\n";
+    let message = "must lie in the pool, but the plan leaves it outside\n";
     assert!(run.out.contains(message), "{}", run.out);
 }
 
@@ -336,7 +336,7 @@ fn a_json_plan_without_tensors_is_wrong() {
     fs::write(&path, plan.to_string()).unwrap();
     let run = memplan(&["verify", EXAMPLE, &path]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.out.contains("'e' is missing in the plan\n"), "{}", run.out);
+    assert!(run.out.contains("'e' is missing from the plan\n"), "{}", run.out);
 }
 
 /// A plan without a chunk that it names is wrong, not unreadable, and can be looked at.
@@ -356,7 +356,7 @@ fn a_json_plan_without_a_chunk_is_wrong() {
         let run = memplan(&[args, &[EXAMPLE, &path("plan.json")]].concat());
         assert_eq!(run.code, 1, "{run:?}");
         for user in ["a", "e"] {
-            let text = format!("'{user}' names a chunk that the plan does not list\n");
+            let text = format!("'{user}' refers to a chunk that the plan does not list\n");
             assert_eq!(run.out.matches(&text).count(), 1, "{}", run.out);
         }
         assert!(run.out.contains("the pool size is"), "{}", run.out);
@@ -372,9 +372,9 @@ fn a_json_plan_without_a_chunk_is_wrong() {
 #[case::as_the_input_asks(&[], &[], 0, "right: ")]
 #[case::larger(&["--alignment", "128"], &[], 0, "right: ")]
 #[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "right: ")]
-#[case::smaller(&["--alignment", "1"], &[], 1, "the alignment asked for is 64, but the plan says 1\n")]
-#[case::no_padding(&["--padding", "0"], &[], 1, "the padding asked for is 8, but the plan says 0\n")]
-#[case::larger_by_request(&[], &["--padding", "9"], 1, "the padding asked for is 9, but the plan says 8\n")]
+#[case::smaller(&["--alignment", "1"], &[], 1, "the required alignment is 64, but the plan says 1\n")]
+#[case::no_padding(&["--padding", "0"], &[], 1, "the required padding is 8, but the plan says 0\n")]
+#[case::larger_by_request(&[], &["--padding", "9"], 1, "the required padding is 9, but the plan says 8\n")]
 fn a_plan_keeps_to_what_is_asked(
     #[case] planning: &[&str],
     #[case] verifying: &[&str],
@@ -425,7 +425,7 @@ fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
     for text in [
         "tests/models/encoder.onnx: 45 operators of 10 kinds; in place: elementwise\n",
         "Softmax                          1              -              -    1   625 KiB\n",
-        "its kernel works on rows, and the profile has no rows\n",
+        "its kernel works on rows, which the profile excludes\n",
         "Erf                              3              -    3   350 KiB              -\n",
         "Reshape                          4    4   200 KiB              -              -\n",
     ] {
@@ -623,7 +623,7 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
     // Without the link nothing is written over, and the words say so.
     let (csv, words) = convert("problem.csv", false);
-    assert!(words.contains("CSV knows no overwrite links; 1 chunk that would"), "{words}");
+    assert!(words.contains("CSV has no overwrite links; 1 chunk that would"), "{words}");
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
 }
 
@@ -633,8 +633,7 @@ fn what_csv_cannot_hold_is_told() {
     let path = folder.path().join("padded.csv").display().to_string();
     let text = r#"{"format": "memplan-problem/1", "padding": 16, "chunks": []}"#;
     let run = memplan_with(&["convert", "-", "--format", "json", "-o", &path], None, text);
-    let words =
-        "memplan: CSV knows no padding; give it anew where the file is read, with --padding 16\n";
+    let words = "memplan: CSV has no padding; add --padding 16 when reading the file\n";
     assert_eq!(run.code, 0);
     assert!(run.err.starts_with(words), "{}", run.err);
 }

@@ -35,7 +35,7 @@ pub enum OnnxError {
         name: String,
     },
     /// A shape that is given for a tensor and that it cannot have.
-    #[error("the shape given for '{tensor}' is {given}, and the model says {known}")]
+    #[error("the shape given for '{tensor}' is {given}, but the model has {known}")]
     GivenShape {
         /// The tensor.
         tensor: String,
@@ -52,7 +52,7 @@ pub enum OnnxError {
     },
     /// A tensor that the model declares with another shape than it has.
     #[error(
-        "the model declares tensor '{tensor}', {maker}, with shape {declared}, and what it is made from gives {inferred}{}; run shape inference anew, or choose: --trust-inference takes the second, --trust-declared the first",
+        "the model declares tensor '{tensor}', {maker}, with shape {declared}, but its inputs give {inferred}{}; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first",
         other_tensors(*others)
     )]
     Differs {
@@ -79,7 +79,7 @@ pub enum OnnxError {
     },
     /// A tensor of a type without a fixed size in bytes.
     #[error(
-        "tensor '{tensor}', {maker}, is {what}, which has no fixed size; only dense tensors of numbers can be planned: cut that part off the model"
+        "tensor '{tensor}', {maker}, is {what}, which has no fixed size; only dense tensors of numbers can be planned: remove that part from the model"
     )]
     NotPlannable {
         /// The tensor.

@@ -26,13 +26,13 @@ pub enum GraphError {
     },
     /// An assign must have one output and two inputs, the first of them a variable of the same
     /// size.
-    #[error("node {node} assigns, but not an input to a variable of its size")]
+    #[error("node {node} must assign an input to a variable of the same size")]
     Assign {
         /// The assign.
         node: usize,
     },
     /// The sizes up to this node do not add up in 64 bits.
-    #[error("with node {node} the sizes no longer fit in 64 bits")]
+    #[error("the sizes up to node {node} do not fit in 64 bits")]
     SizeOverflow {
         /// The node.
         node: usize,

@@ -78,7 +78,7 @@ fn an_output_beside_the_input_is_written_and_said() {
 fn a_file_larger_than_allowed_is_not_read() {
     let run = memplan(&["plan", EXAMPLE, "--max-input", "100"]);
     let words =
-        format!("memplan: {EXAMPLE}: larger than 100 B; --max-input sets the largest size\n");
+        format!("memplan: {EXAMPLE}: larger than 100 B; raise the limit with --max-input\n");
     assert_eq!((run.code, run.out.as_str(), run.err), (2, "", words));
     let text = fs::read_to_string(project().join(EXAMPLE)).unwrap();
     for (limit, code) in [(text.len(), 0), (text.len() - 1, 2)] {
@@ -99,7 +99,7 @@ fn an_endless_device_is_given_up() {
         &["convert", "/dev/zero", "--format", "onnx", "-o", "x.json"],
     ] {
         let run = memplan(&[args, &["--max-input", "1MiB"]].concat());
-        let words = "memplan: /dev/zero: larger than 1.00 MiB (1 048 576 B); --max-input";
+        let words = "memplan: /dev/zero: larger than 1.00 MiB (1 048 576 B); raise the limit with --max-input";
         assert!(run.code == 2 && run.err.starts_with(words), "{run:?}");
     }
 }

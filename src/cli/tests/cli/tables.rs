@@ -263,5 +263,7 @@ fn completions_and_manual_come_from_the_same_source(#[case] shell: &str, #[case]
         assert!(run.out.contains(text), "{}", run.out);
     }
     let run = memplan(&["man", "draw"]);
-    assert!(run.code == 2 && run.err.contains("no command is called 'draw'; there are: plan, "));
+    assert!(
+        run.code == 2 && run.err.contains("no command is called 'draw'; the commands are plan, ")
+    );
 }

@@ -177,7 +177,7 @@ impl Kernel {
 }
 
 /// Why most operators cannot work in place.
-pub(crate) const READS_AHEAD: &str = "an element of the output needs several of the input";
+pub(crate) const READS_AHEAD: &str = "an output element depends on several input elements";
 
 impl Row {
     /// Whether the outputs differ from run to run even for the same inputs.

@@ -17,7 +17,7 @@ use crate::import::onnx::{
     read::model::Node,
 };
 
-const MOVES: &str = "its elements change their places";
+const MOVES: &str = "its elements move";
 const RESIZES: &str = "no input has the size of the output";
 const MAKES: &str = "it computes the output from no tensor";
 const SPARSE: &str = "it writes some elements, and kernels copy the others first";
