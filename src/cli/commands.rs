@@ -33,7 +33,7 @@ use crate::{
     show::map_options,
 };
 
-/// The built-in network at two batch sizes, with the map of the first.
+/// Plans the built-in network at two batch sizes and shows the map of the first.
 pub(crate) fn demo() -> Result<Verdict, Failure> {
     let mut out = io::stdout().lock();
     for batch in [1, 128] {
@@ -108,7 +108,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// Says that no plan fits.
+/// Reports that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     format!(
         "does not fit: capacity {}, but every plan needs at least {} (proven) under these rules: {rules}",
@@ -117,7 +117,7 @@ fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     )
 }
 
-/// Says that it is not known whether a plan fits.
+/// Reports that it is not known whether a plan fits.
 fn doubt(plan: &Plan, capacity: Bytes) -> String {
     let remedy = match plan.strategy {
         _ if is_interrupted() => "the search was interrupted",
@@ -132,7 +132,7 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
     )
 }
 
-/// Stands beside every pool size.
+/// Formats the ratio that follows every pool size.
 fn measured(plan: &Plan) -> String {
     format!("{:.3} x the {}, {}", plan.ratio(), report::bound_name(plan), Size(plan.lower_bound))
 }
@@ -142,7 +142,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let problem = asked(&input, args)?;
     let plan = files::read_plan(&args.plan, &problem, &args.reading)?;
     let violations = match &input {
-        // A CSV file knows chunks alone.
+        // A CSV file has only chunks.
         Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
             let (alignment, padding) = (problem.alignment(), problem.padding());
             let mut violations = verify::verify_placing(&plan, alignment, padding);
@@ -161,7 +161,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         }
         _ => verify::verify_problem(&problem, &plan),
     };
-    // The bytes alive at once are counted; what lies above them only a search can prove.
+    // The live bytes are counted; only a search can prove a larger bound.
     let mut checked = plan.clone();
     checked.lower_bound = plan.lower_bound.min(verify::bytes_alive(&plan));
     if let Ok(problem) = problem.with_alignment(plan.alignment, plan.padding) {
@@ -191,7 +191,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Compares all inputs that can be read and planned; the others are named.
+/// Compares all inputs that can be read and planned, and reports the others.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
     let mut comparisons = Vec::with_capacity(args.paths.len());
     let mut failures = Vec::new();
@@ -268,7 +268,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// Names the chunks that keep it from fitting, if it does not.
+/// Lists the chunks that do not fit together, if the input does not fit.
 fn explain_capacity(
     args: &ExplainArgs,
     input: &Input,
@@ -301,7 +301,7 @@ fn explain_capacity(
             let steps = step_names(input);
             write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
         }
-        // With a clock or several threads the same question may go another way.
+        // With a time limit or several threads, the second search may end differently.
         None => say(&refusal(&plan, capacity, &rules(input, path, &args.reading))),
     }
     Ok(Verdict::Bad)
@@ -364,7 +364,7 @@ fn built_in(batch: u64) -> Result<OpSequence, Failure> {
     networks::mobilenet_v2(batch).map_err(|error| wrong(None, error))
 }
 
-/// The input named, or the built-in network.
+/// Reads the given input, or creates the built-in network.
 pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
     match path {
         Some(path) => files::read_input(path, args),
@@ -387,7 +387,7 @@ pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
     StepNames(InputRef::from(input).sequence())
 }
 
-/// The chunks of an input.
+/// Lowers an input to its chunks.
 pub(crate) fn lowered(
     input: &Input,
     path: &Path,
@@ -397,7 +397,7 @@ pub(crate) fn lowered(
     lowered.map(|lowered| lowered.problem).map_err(|error| wrong(Some(path), error))
 }
 
-/// The problem of an input as it is planned.
+/// Returns the problem of an input with the alignment and padding that are planned.
 pub(crate) fn placed(
     input: &Input,
     path: &Path,
@@ -409,8 +409,8 @@ pub(crate) fn placed(
     Ok(lowered.problem)
 }
 
-/// The problem of an input with the alignment and padding that `verify` requires. A plan of a model
-/// may have any, if none is asked for.
+/// Returns the problem of an input with the alignment and padding that `verify` requires. A plan
+/// for a model may have any, unless they are given.
 fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
     let problem = lowered(input, &args.input, args.reading.lowering())?;
     let alignment = args.alignment.unwrap_or(problem.alignment());
@@ -418,7 +418,7 @@ fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
     problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(&args.input), error))
 }
 
-/// A plan; after Ctrl-C, what the search has found till then.
+/// Makes a plan; after Ctrl-C, it is the best that the search found.
 pub(crate) fn make_plan(
     input: &Input,
     path: Option<&Path>,

@@ -40,12 +40,12 @@ fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     })
 }
 
-/// Returns whether the name of an input, or `--format`, says that it is an ONNX model.
+/// Returns whether an input is an ONNX model, by its name or `--format`.
 pub(crate) fn is_onnx(path: &Path, args: &InputArgs) -> bool {
     format(path, args.format.map(Format::from)).is_ok_and(|format| format == Format::Onnx)
 }
 
-/// The format of a plan, by the end of its name.
+/// Returns the format of a plan from its file name.
 pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
     match Format::of_name(&path.display().to_string()) {
         Some(format @ (Format::Json | Format::Csv)) => Ok(format),
@@ -53,7 +53,7 @@ pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
     }
 }
 
-/// The format of what `convert` writes, by the end of its name.
+/// Returns the format that `convert` writes, from the file name.
 pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failure> {
     output(path, [read], "convert writes a file, .json or .csv")?;
     match Format::of_name(&path.display().to_string()) {
@@ -63,7 +63,7 @@ pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failu
     }
 }
 
-/// Checks an output before any work is done: a file, and none of those that are read.
+/// Checks an output path before any work is done: it must be a file and none of the inputs.
 pub(crate) fn output<'a>(
     path: &Path,
     read: impl IntoIterator<Item = &'a Path>,
@@ -82,9 +82,9 @@ pub(crate) fn output<'a>(
     Ok(())
 }
 
-/// True if both names lead to one file, through whatever links.
+/// Returns whether both paths lead to the same file, through any links.
 fn is_same_file(output: &Path, read: &Path) -> bool {
-    // Devices may be read and written, and opening a pipe would wait for its other end.
+    // Devices may be both read and written, and opening a pipe would wait for its other end.
     let is_file = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     if !is_file(output) || !is_standard(read) && !is_file(read) {
         return false;
@@ -93,8 +93,8 @@ fn is_same_file(output: &Path, read: &Path) -> bool {
     read.and_then(|read| Ok(read == Handle::from_path(output)?)).unwrap_or(false)
 }
 
-/// The format of a plan that is to be written once it is made. The name is checked first, so that no
-/// search is in vain.
+/// Returns the format of a plan to be written. The name is checked first, so that no search is
+/// wasted.
 pub(crate) fn plan_to_write(path: &Path, read: Option<&Path>) -> Result<Format, Failure> {
     output(path, read, "omit -o, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
@@ -111,7 +111,7 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::Input(format!("{}: cannot write: {error}", path.display()))
 }
 
-/// Reads a file of at most `limit` bytes, so that the read of an endless device ends.
+/// Reads a file of at most `limit` bytes, so that reading an endless device ends.
 fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| about(path, error);
     let (source, size): (Box<dyn Read>, Bytes) = if is_standard(path) {
@@ -124,7 +124,7 @@ fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if size <= limit {
         bytes.reserve(usize::try_from(size).unwrap_or(0));
-        // The byte after the last allowed one shows that there are more.
+        // One byte more than allowed shows that the file is too large.
         source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     }
     if size.max(bytes.len() as u64) > limit {
@@ -155,20 +155,20 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
     }
 }
 
-/// Reads an ONNX model with the reasons why its operators do not ask for more.
+/// Reads an ONNX model with the reasons why its operators do not request more.
 pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<import::onnx::Survey, Failure> {
     let options = options(path, args)?;
     import::onnx::survey(&read(path, args.max_input)?, &options)
         .map_err(|error| unreadable(path)(error.into()))
 }
 
-/// The options for reading a model.
+/// Returns the options for reading a model.
 fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
     Ok(options.kernels(kernels(args)?))
 }
 
-/// Why an input cannot be read, in several lines if it must be.
+/// Converts an import error to a failure, in several lines if necessary.
 fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
     move |error| match error {
         ImportError::Onnx(error @ OnnxError::OpenSizes { .. }) => {
@@ -178,14 +178,14 @@ fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
     }
 }
 
-/// Why a profile of kernels chooses nothing where operators declare what they write over.
+/// Explains why a profile of kernels has no effect on operators that declare what they overwrite.
 pub(crate) fn declared_already(switch: &str) -> String {
     format!(
         "{switch} is for ONNX models; these operators declare what they may overwrite: omit it, or use --inplace none"
     )
 }
 
-/// The rights of the kernels, from the given profile and file.
+/// Returns the kernels' profiles, from the given option and file.
 fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     let kernels = Kernels::new(args.profile().unwrap_or_default());
     let Some(path) = &args.kernels else { return Ok(kernels) };

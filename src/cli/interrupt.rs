@@ -1,6 +1,6 @@
-//! Signals that end the process: Ctrl-C, a kill, a terminal that is closed. While something is
-//! searched or written, the first is a request to come to an end, and the second ends the process.
-//! At any other time the first does. No temporary file stays.
+//! Signals that end the process: Ctrl-C, a kill, a closed terminal. During a search or a write, the
+//! first signal asks it to finish and the second ends the process; at any other time the first
+//! signal ends it. No temporary file remains.
 
 use std::{
     fs::{self, File},
@@ -18,18 +18,18 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// The work that a signal may interrupt.
 struct Work {
     busy: bool,
-    /// A file that is half written.
+    /// A partly written file.
     temporary: Option<PathBuf>,
 }
 
-/// Held while it is decided that the process ends, so that nothing begins meanwhile.
+/// Locked while the process decides to end, so that nothing begins meanwhile.
 static WORK: Mutex<Work> = Mutex::new(Work { busy: false, temporary: None });
 
 fn work() -> MutexGuard<'static, Work> {
     WORK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Listens from now on. If the system does not allow it, signals end the process as ever.
+/// Starts listening. If the system does not allow it, signals end the process as usual.
 pub(crate) fn listen() {
     let _ = on_signals(|exit_code| {
         let work = work();
@@ -57,8 +57,8 @@ fn on_signals(handle: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ())
 }
 
-/// True if the process was started to outlive a signal, as by `nohup`. Where the system does not
-/// say, false.
+/// Returns whether the process was started to outlive a signal, as by `nohup`; false if the system
+/// does not report it.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -72,12 +72,12 @@ fn on_signals(handle: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     ctrlc::set_handler(move || handle(130)).map_err(io::Error::other)
 }
 
-/// Set by the first signal.
+/// The flag that the first signal sets.
 pub(crate) fn asked() -> &'static AtomicBool {
     &ASKED
 }
 
-/// Does what the first signal must not end.
+/// Runs a task that the first signal must not end.
 pub(crate) fn finishing<T>(task: impl FnOnce() -> T) -> T {
     work().busy = true;
     let done = task();
@@ -85,7 +85,7 @@ pub(crate) fn finishing<T>(task: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Creates a file that goes if a signal ends the process before [`keep`] is called.
+/// Creates a file that is removed if a signal ends the process before [`keep`] is called.
 pub(crate) fn create_temporary(path: &Path) -> io::Result<File> {
     let mut work = work();
     let file = File::create(path)?;
@@ -93,7 +93,7 @@ pub(crate) fn create_temporary(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Says that the temporary file has its final name, or is gone.
+/// Marks the temporary file as renamed or removed.
 pub(crate) fn keep() {
     work().temporary = None;
 }

@@ -1,6 +1,6 @@
-//! The `memplan` command: a thin face of the library. Results go to standard output, messages and
-//! traces to standard error. Exit code 0 is good, 1 means that a plan is wrong or does not fit, 2
-//! that the arguments or the input are wrong.
+//! The `memplan` command, a thin layer over the library. Results go to standard output, messages
+//! and traces to standard error. Exit code 0 means success, 1 that a plan is wrong or does not fit,
+//! 2 that the arguments or the input are wrong.
 
 mod args;
 mod commands;
@@ -24,23 +24,23 @@ use tracing_subscriber::EnvFilter;
 
 use args::{Arguments, Command, PlanArgs};
 
-/// The answer of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
     /// The plan is wrong, or does not fit the capacity.
     Bad,
-    /// Some of the inputs failed, and the others are answered.
+    /// Some of the inputs failed; the others were processed.
     Incomplete,
 }
 
-/// Something wrong with the arguments or the input; the text names file, place and remedy.
+/// An error in the arguments or the input; the text names file, place and remedy.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(String),
-    /// The same, in several lines whose words are printable.
+    /// An error in several lines, whose text is printable.
     Lines(String),
-    /// The reader of our output has closed it.
+    /// The reader of the output has closed it.
     ClosedPipe,
 }
 
@@ -95,19 +95,19 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Prints an error or an answer for a person, on standard error. If that fails, nobody reads it.
+/// Prints an error or an answer on standard error. If that fails, nobody can read it.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }
 
-/// Prints what a person may like to know, if `--quiet` allows it.
+/// Prints a note, unless `--quiet` is given.
 pub(crate) fn note(message: &str) {
     if !is_quiet() {
         say(message);
     }
 }
 
-/// Writes events to standard error: those that `RUST_LOG` asks for, or else `-v` and `-q`.
+/// Writes events to standard error: those selected by `RUST_LOG`, otherwise by `-v` and `-q`.
 fn trace(arguments: &Arguments) {
     let level = match (arguments.quiet, arguments.verbose) {
         (true, _) => "error",

@@ -15,7 +15,7 @@ pub(crate) fn completions(shell: Shell) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// The page of the whole, or of one of its commands.
+/// Prints the manual page of memplan or of one of its commands.
 pub(crate) fn page(name: Option<&str>) -> Result<Verdict, Failure> {
     let mut memplan = Arguments::command();
     memplan.build();

@@ -1,4 +1,4 @@
-//! The progress of a search: one line on the terminal, rewritten again and again, and wiped at the end.
+//! The progress of a search: one line on the terminal, rewritten repeatedly and erased at the end.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,13 +14,13 @@ use memplan::{
 
 use crate::{interrupt, is_quiet};
 
-/// Short searches show nothing.
+/// Searches shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs a search that Ctrl-C ends early and that shows its progress, if there is a terminal to show
-/// it on. With a capacity, the question is whether it fits.
+/// Runs a search that Ctrl-C ends early and that shows its progress if there is a terminal. With a
+/// capacity, the search decides whether a plan fits.
 pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer<'_>) -> T) -> T {
     let start = Instant::now();
     let line = Mutex::new(Line { began: start, nodes: 0, written: None });
@@ -41,7 +41,7 @@ pub(crate) fn searching<T>(capacity: Option<Bytes>, search: impl FnOnce(Observer
 
 /// The line on the terminal.
 struct Line {
-    /// The start of the present search. Where several strategies search, each counts its own nodes.
+    /// The start of the current search. Where several strategies search, each counts its own nodes.
     began: Instant,
     /// Its nodes so far.
     nodes: u64,
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// True if a search was ended early.
+/// Returns whether a search was ended early.
 pub(crate) fn is_interrupted() -> bool {
     interrupt::asked().load(Ordering::SeqCst)
 }
@@ -82,7 +82,7 @@ fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String 
     format!("proven {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
 }
 
-/// A number in thousands, millions, ...
+/// Formats a number in thousands, millions and so on.
 fn short(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{:.1} G", n / 1e9),

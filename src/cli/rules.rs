@@ -1,4 +1,4 @@
-//! The rules that a plan keeps to, in words: what could be written over what, and what lies in the
+//! Describes the rules of a plan: which outputs could be written over inputs, and what lies in the
 //! pool.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use memplan::{Input, import::InPlace};
 
 use crate::{args::InputArgs, files};
 
-/// The rules for an input, such as `in place: rows, inputs in the pool`.
+/// Describes the rules for an input, such as `in place: rows, inputs in the pool`.
 pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> String {
     let mut rules = match input {
         Input::Sequence(_) if path.is_some_and(|path| files::is_onnx(path, args)) => {

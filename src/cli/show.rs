@@ -1,4 +1,4 @@
-//! The memory map in every form: on the terminal, and in files by the end of their name.
+//! The memory map in every form: on the terminal, and in files according to their names.
 
 use std::{
     io::{self, Write},
@@ -35,7 +35,7 @@ impl Form {
             Some("svg") => Ok(Self::Svg),
             Some("html") => Ok(Self::Html),
             Some("json") => Ok(Self::Trace),
-            // Such as /dev/stdout.
+            // This may be a device such as /dev/stdout.
             _ if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) => {
                 Ok(Self::Text)
             }
@@ -120,7 +120,7 @@ fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
         .map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// The plan in the file named, else one made now.
+/// Reads the plan from the given file, or makes one.
 fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Failure> {
     match (&args.plan, args.input.as_deref()) {
         (Some(plan), Some(path)) => {
@@ -130,7 +130,7 @@ fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Fail
     }
 }
 
-/// The input of the simulation beside a plan: the chunks with its alignment and padding.
+/// Returns the problem to simulate for a plan: the chunks with the plan's alignment and padding.
 fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = lowered(input, path, args.reading.lowering())?;

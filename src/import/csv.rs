@@ -1,9 +1,10 @@
 //! MiniMalloc's CSV, in all its dialects.
 //!
-//! One chunk a line. Columns come in any order: `id` (`buffer`, `buffer_id`), `lower` (`begin`,
-//! `start`), `upper`, or `end` for the last step itself, and `size`. Of the optional ones,
-//! `alignment` is honoured (all chunks get the largest), `hint` is advice and ignored, `offset` is
-//! the answer in a plan; `gaps`, and `offset` in a problem, would change it and are refused.
+//! Each line is a chunk. The columns come in any order: `id` (`buffer`, `buffer_id`), `lower`
+//! (`begin`, `start`), `upper`, or `end` for the last step itself, and `size`. Of the optional
+//! columns, `alignment` is honoured (all chunks get the largest), `hint` is ignored, and `offset`
+//! is the answer in a plan; `gaps`, and `offset` in a problem, would change the answer and are
+//! rejected.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use crate::{
     problem::{ChunkId, Ids, ProblemError},
 };
 
-/// What a column gives, with the headings that say so.
+/// The meanings of columns, with their headings.
 const COLUMNS: [(&str, &[&str]); 8] = [
     ("id", &["id", "buffer", "buffer_id"]),
     ("first step", &["lower", "begin", "start"]),
@@ -36,11 +37,11 @@ const HINT: usize = 5;
 const GAPS: usize = 6;
 const OFFSET: usize = 7;
 
-/// Where the columns stand in this file.
+/// The columns of a file.
 struct Header {
-    /// By meaning, an index into the fields of a line.
+    /// The index of each meaning in the fields of a line.
     columns: [Option<usize>; 8],
-    /// The last step is given as such (`end`), not as the step after it (`upper`).
+    /// Whether the file gives the last step itself (`end`) rather than the step after it (`upper`).
     inclusive: bool,
 }
 
@@ -84,7 +85,7 @@ impl Line<'_> {
         position.line() + skipped.filter(|&&byte| byte == b'\n').count() as u64
     }
 
-    /// A field; `None` if there is no such column.
+    /// Returns a field; `None` if the column is missing.
     fn field(&self, meaning: usize) -> Option<&str> {
         self.fields.get(self.header.columns[meaning]?)
     }
@@ -108,7 +109,7 @@ impl Line<'_> {
             .ok_or_else(|| self.bad(meaning, "a whole number from 0 to 2^64 - 1"))
     }
 
-    /// First step, and the step after the last.
+    /// Returns the first step and the step after the last.
     fn lifetime(&self) -> Result<(Step, Step), ImportError> {
         let (begin, end) = (self.whole(LOWER)?, self.whole(UPPER)?);
         let end = end.checked_add(u64::from(self.header.inclusive));
@@ -198,7 +199,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     problem.alignment(alignment).finish().map_err(|error| at_line(bytes, error))
 }
 
-/// Names the line of the invalid chunk, the last with its id.
+/// Adds the line of the invalid chunk to an error: the last line with its id.
 fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
     let (ProblemError::DuplicateId { id } | ProblemError::SizeOverflow { chunk: id, .. }) = &error
     else {
@@ -217,7 +218,7 @@ fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
     }
 }
 
-/// Ids are numbers if every one is written as numbers are, else texts.
+/// Ids are numbers if all of them are written as numbers, otherwise texts.
 fn numbered(ids: Vec<Box<str>>) -> Ids {
     let number = |id: &str| id.parse::<u64>().ok().filter(|number| number.to_string() == id);
     match ids.iter().map(|id| number(id)).collect::<Option<Vec<u64>>>() {
@@ -269,7 +270,7 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
     Ok(Plan::of_chunks(problem, chunks))
 }
 
-/// A file without links keeps those of the problem whose overwriter lies in its place.
+/// Keeps the problem's links whose overwriter lies in its place, since the file has none.
 fn keep_links(chunks: &mut [PlannedChunk], lines: &[Option<usize>], problem: &Problem) {
     for id in problem.ids() {
         let Some(link) = problem.link(id) else { continue };

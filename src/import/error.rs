@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! Errors in files.
 
 use crate::{ProblemError, SequenceError, Step};
 
@@ -6,21 +6,21 @@ use crate::{ProblemError, SequenceError, Step};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The text is not JSON, or not of the format it claims.
+    /// The text is not JSON, or not in the format that it states.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// A JSON object that does not say what it is.
+    /// A JSON object does not state its format.
     #[error(
         "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"memplan-plan/1\""
     )]
     UnknownFormat {
-        /// What it says.
+        /// The format found.
         found: String,
     },
-    /// A plan where an operator sequence or a problem is wanted.
+    /// The file is a plan instead of an operator sequence or a problem.
     #[error("this is a plan, not an operator sequence or a problem; give the input of the plan")]
     IsAPlan,
-    /// Something else where a plan is wanted.
+    /// The file is not a plan.
     #[error(
         "this is not a plan; a plan is a .json of format \"memplan-plan/1\" or a .csv with an 'offset' column"
     )]
@@ -28,7 +28,7 @@ pub enum ImportError {
     /// The text is not CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
-    /// A column that memplan does not know.
+    /// A column is unknown.
     #[error(
         "line 1: unknown column '{column}'; known are id (buffer, buffer_id), lower (begin, start), upper, end (inclusive), size, alignment, hint, gaps, offset"
     )]
@@ -36,31 +36,31 @@ pub enum ImportError {
         /// Its heading.
         column: String,
     },
-    /// Two columns that mean the same.
+    /// Two columns have the same meaning.
     #[error("line 1: two columns give the {column}")]
     RepeatedColumn {
-        /// What both give.
+        /// Their meaning.
         column: &'static str,
     },
-    /// A column that must be there.
+    /// A required column is missing.
     #[error("line 1: no column gives the {column}; needed are id, lower, upper (or end) and size")]
     MissingColumn {
-        /// What is missing.
+        /// Its meaning.
         column: &'static str,
     },
-    /// A field that is not a number in range.
+    /// A field is not a number in range.
     #[error("line {line}, column '{column}': '{value}' is not {expected}")]
     BadField {
         /// Its line, from 1.
         line: u64,
         /// Its column's meaning.
         column: &'static str,
-        /// What stands there.
+        /// The value found.
         value: String,
-        /// What should.
+        /// The value expected.
         expected: &'static str,
     },
-    /// A chunk that ends before or when it begins.
+    /// A chunk does not end after it begins.
     #[error(
         "line {line}: chunk '{id}' has an empty lifetime: it begins in step {begin}, and {}",
         if *inclusive {
@@ -76,42 +76,42 @@ pub enum ImportError {
         id: String,
         /// Its first step.
         begin: Step,
-        /// What stands for its end.
+        /// The value of its end.
         upper: Step,
-        /// Whether that is its last step, not the one after.
+        /// Whether that is its last step rather than the one after it.
         inclusive: bool,
     },
-    /// Chunks that make no problem, because of one of them.
+    /// The chunks form no problem because of one of them.
     #[error("line {line}: {error}")]
     Line {
         /// Its line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The error.
         error: ProblemError,
     },
-    /// A field that asks for what memplan cannot do.
+    /// A field requires something that memplan does not support.
     #[error("line {line}: chunk '{id}' has {what}, which memplan does not support; {remedy}")]
     Unsupported {
         /// Its line, from 1.
         line: u64,
         /// The chunk's id.
         id: String,
-        /// What it has.
+        /// The unsupported property.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// Chunks that make no problem.
+    /// The chunks form no problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// Operators that make no sequence.
+    /// The operators form no sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// An ONNX model that cannot be read.
+    /// The ONNX model cannot be read.
     #[cfg(feature = "onnx")]
     #[error(transparent)]
     Onnx(#[from] super::onnx::OnnxError),
-    /// Built without the reader for ONNX.
+    /// This build has no reader for ONNX.
     #[error("this build of memplan cannot read ONNX; build it with feature \"onnx\"")]
     NoOnnx,
 }

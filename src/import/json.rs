@@ -1,10 +1,10 @@
-//! memplan's own JSON. The forms of the files stand beside the types that they hold.
+//! memplan's own JSON. The file forms are defined beside the types that they hold.
 
 use serde::Deserialize;
 
 use crate::{Input, Plan, import::ImportError};
 
-/// What every file says first.
+/// The key that identifies every file.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with the key `format`")]
 struct Head {

@@ -1,28 +1,28 @@
-//! What a runtime's kernels may do: which outputs may be written over an input.
+//! The in-place abilities of a runtime's kernels: which outputs may be written over an input.
 //!
-//! An output may lie where an input lies only if the kernel has read every element before it writes
-//! over it. That depends on how the kernel is written, so it is for the caller to say: an [`InPlace`]
-//! for all operators, and one for each operator that differs.
+//! An output may take the place of an input only if the kernel reads every element before it
+//! overwrites it. That depends on the kernel's code, so the caller must state it: one [`InPlace`]
+//! for all operators, and one for each exception.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// How kernels read and write, from the least that they may do in place to the most.
+/// The order in which kernels read and write, from the least in-place ability to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InPlace {
-    /// A kernel may write before it has read: nothing is written over an input.
+    /// A kernel may write before it reads: nothing is written over an input.
     None,
     /// An element-wise kernel reads each element for the last time before it writes the one at the
     /// same place.
     Elementwise,
-    /// Besides, a kernel of a row-wise operator, such as `Softmax`, reads each row for the last time
-    /// before it writes over it. A row is all that an element of the output is computed from.
+    /// Also, a kernel of a row-wise operator, such as `Softmax`, reads each row for the last time
+    /// before it overwrites the row. A row holds all inputs of an output element.
     #[default]
     Rows,
 }
 
 impl InPlace {
-    /// All, from the least to the most.
+    /// All values, from the least to the most.
     pub const ALL: &[Self] = &[Self::None, Self::Elementwise, Self::Rows];
 
     /// The name in files and on the command line.
@@ -61,7 +61,7 @@ impl FromStr for InPlace {
     }
 }
 
-/// What the kernels of a runtime may do.
+/// The in-place abilities of a runtime's kernels.
 ///
 /// ```
 /// use memplan::import::{InPlace, Kernels};
@@ -75,20 +75,20 @@ impl FromStr for InPlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernels {
     profile: InPlace,
-    /// By type; with its domain and a slash before it if that is not one that memplan knows.
+    /// The exceptions by type, preceded by the domain and a slash for an unknown domain.
     operators: BTreeMap<Box<str>, InPlace>,
 }
 
 impl Kernels {
-    /// Kernels that all work as the profile says.
+    /// Creates kernels that all follow the profile.
     #[must_use]
     pub fn new(profile: InPlace) -> Self {
         Self { profile, operators: BTreeMap::new() }
     }
 
-    /// The kernel of one operator, whatever the profile says. Operators are named by their type,
-    /// such as `Softmax`; those of other domains than ONNX's own, `ai.onnx.ml` and `com.microsoft`
-    /// with their domain, such as `my.domain/Swish`.
+    /// Sets the kernel of one operator, overriding the profile. Operators are named by their type,
+    /// such as `Softmax`; those outside ONNX's own domain, `ai.onnx.ml` and `com.microsoft` with
+    /// their domain, such as `my.domain/Swish`.
     #[must_use]
     pub fn operator(mut self, operator: &str, kernel: InPlace) -> Self {
         let (domain, kind) = operator.rsplit_once('/').unwrap_or(("", operator));
@@ -97,12 +97,12 @@ impl Kernels {
         self
     }
 
-    /// Adds the operators that a file lists, one a line: `Softmax rows`. What follows a `#` is for
-    /// people.
+    /// Adds the operators that a file lists, one per line: `Softmax rows`. Text after a `#` is a
+    /// comment.
     ///
     /// # Errors
     ///
-    /// If a line is not an operator and what its kernel does, or names one a second time.
+    /// If a line is not an operator with its profile, or repeats an operator.
     pub fn read(mut self, text: &str) -> Result<Self, KernelsError> {
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -131,37 +131,38 @@ impl Kernels {
         Ok(self)
     }
 
-    /// What holds for all operators that are not named.
+    /// The profile of all operators that are not listed.
     #[must_use]
     pub fn profile(&self) -> InPlace {
         self.profile
     }
 
-    /// The operators named, sorted, with what their kernels do.
+    /// The listed operators, sorted, with their profiles.
     pub fn operators(&self) -> impl Iterator<Item = (&str, InPlace)> {
         self.operators.iter().map(|(operator, &kernel)| (&**operator, kernel))
     }
 
-    /// What the kernel of an operator does, if it is named.
+    /// The profile of an operator, if it is listed.
     #[cfg(feature = "onnx")]
     pub(crate) fn named(&self, operator: &str) -> Option<InPlace> {
         self.operators.get(operator).copied()
     }
 }
 
-/// Why an output of an ONNX operator may not be written over an input.
+/// The reason why an output of an ONNX operator may not be written over an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotInPlace {
-    /// Kernels of such operators write before they have read all that they need, because.
+    /// Kernels of such operators write before they have read everything they need, for this reason.
     Kernel(&'static str),
-    /// The operator is not one that memplan knows.
+    /// The operator is unknown.
     Unknown,
-    /// The kernels of such operators may work like this, which the profile does not allow.
+    /// The kernels of such operators need this profile, which the caller does not allow.
     Profile(InPlace),
-    /// The caller says that this operator's kernel cannot.
+    /// The caller states that this operator's kernel cannot work in place.
     Named,
-    /// No input that it may be written over has its shape and width and is computed in the run.
+    /// No input that could be overwritten has the output's shape and width and is computed in the
+    /// run.
     Shape,
     /// Another input reads the memory of that input in another order.
     Aliased,
@@ -185,17 +186,17 @@ impl fmt::Display for NotInPlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelsError {
-    /// A line that is no pair of words.
+    /// A line is not a pair of words.
     #[error(
         "line {line}: '{text}' is not an operator with its profile; write a line such as 'Softmax rows'"
     )]
     Malformed {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
-    /// A kernel that works in a way that memplan does not know.
+    /// The profile is unknown.
     #[error(
         "line {line}: the kernel of '{operator}' cannot be '{kernel}'; write none, elementwise or rows"
     )]
@@ -204,10 +205,10 @@ pub enum KernelsError {
         line: usize,
         /// The operator.
         operator: String,
-        /// What stands there.
+        /// The profile found.
         kernel: String,
     },
-    /// An operator of a known domain that memplan does not know.
+    /// An operator of a known domain is unknown.
     #[error(
         "line {line}: unknown operator '{operator}'; write an operator of another domain with its domain, such as 'my.domain/{operator}'"
     )]
@@ -217,14 +218,14 @@ pub enum KernelsError {
         /// The operator.
         operator: String,
     },
-    /// An operator that is named twice.
+    /// An operator is listed twice.
     #[error("line {line}: line {first} already names '{operator}'; keep one of the two")]
     Repeated {
         /// The line, from 1.
         line: usize,
         /// The operator.
         operator: String,
-        /// The line that names it first.
+        /// The line that lists it first.
         first: usize,
     },
 }

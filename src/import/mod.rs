@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file name says by its ending, if any.
+    /// Returns the format that a file name's extension implies, if any.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let (_, ending) = name.rsplit_once('.')?;
@@ -47,65 +47,65 @@ impl Format {
     }
 }
 
-/// What a reader must be told beside the file.
+/// The options of a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// The sizes of symbolic dimensions, by name. Those of the model's inputs are as given; those
-    /// that only the run knows are at most as given.
+    /// The sizes of symbolic dimensions, by name: exact for the model's inputs, upper limits for
+    /// sizes that are known only in the run.
     pub dims: BTreeMap<String, u64>,
     /// Size of every dimension that is neither known nor given.
     pub default_dim: Option<u64>,
-    /// The shapes of tensors, by name, `None` for a size that is not given: of an input as it
-    /// is, of another tensor at its largest.
+    /// The shapes of tensors, by name, with `None` for open sizes: exact for an input, the largest
+    /// for any other tensor.
     pub shapes: BTreeMap<String, Vec<Option<u64>>>,
-    /// Which counts where the shape that a model declares and the one that follows from its
-    /// inputs differ; `None` refuses such a model.
+    /// The shape to use where a declared shape differs from the one that follows from the inputs;
+    /// `None` rejects such a model.
     pub trust: Option<Trust>,
-    /// What the kernels that will run an ONNX model may do.
+    /// The in-place abilities of the kernels that will run an ONNX model.
     pub kernels: Kernels,
 }
 
-/// Which of two shapes counts.
+/// The shape to use where two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trust {
-    /// The one that follows from the operator and its inputs.
+    /// The shape that follows from the operator and its inputs.
     Inference,
-    /// The one that the model declares.
+    /// The shape that the model declares.
     Declared,
 }
 
 impl ImportOptions {
-    /// Gives symbolic dimensions their sizes.
+    /// Sets the sizes of symbolic dimensions.
     #[must_use]
     pub fn dims<N: Into<String>>(mut self, dims: impl IntoIterator<Item = (N, u64)>) -> Self {
         self.dims.extend(dims.into_iter().map(|(name, size)| (name.into(), size)));
         self
     }
 
-    /// Says what the kernels may do that will run an ONNX model.
+    /// Sets the abilities of the kernels that will run an ONNX model.
     #[must_use]
     pub fn kernels(mut self, kernels: Kernels) -> Self {
         self.kernels = kernels;
         self
     }
 
-    /// Gives every dimension a size that is neither known nor given.
+    /// Sets the size of every dimension that is neither known nor given.
     #[must_use]
     pub fn default_dim(mut self, size: u64) -> Self {
         self.default_dim = Some(size);
         self
     }
 
-    /// Gives a tensor its shape, with `None` for sizes that are not given.
+    /// Sets the shape of a tensor, with `None` for open sizes.
     #[must_use]
     pub fn shape(mut self, tensor: impl Into<String>, shape: impl Into<Vec<Option<u64>>>) -> Self {
         self.shapes.insert(tensor.into(), shape.into());
         self
     }
 
-    /// Says which shape counts where two differ.
+    /// Sets the shape to use where two differ.
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = Some(trust);
@@ -117,7 +117,7 @@ impl ImportOptions {
 ///
 /// # Errors
 ///
-/// If the bytes are not of that format, or what they say makes no sense; the error names the place.
+/// If the bytes are not in that format, or the content is invalid; the error names the place.
 #[cfg(feature = "files")]
 pub fn read_input(
     bytes: &[u8],
@@ -137,12 +137,12 @@ pub fn read_input(
     }
 }
 
-/// Reads a plan, to be verified against what it is a plan for. A CSV file tells only offsets: that
+/// Reads a plan, to be verified against its input. A CSV file has only offsets: that
 /// plan has the problem's alignment and padding, and those overwrite links that it keeps.
 ///
 /// # Errors
 ///
-/// If the bytes are not a plan of that format; the error names the place.
+/// If the bytes are not a plan in that format; the error names the place.
 #[cfg(feature = "files")]
 pub fn read_plan(
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Bytes that every order needs.
+//! Lower bounds for every order.
 
 use crate::{
     Bytes,
@@ -10,8 +10,8 @@ use crate::{
     },
 };
 
-/// The bytes of an operator with all that it reads and produces, of the graph before the first
-/// operator and after the last: whatever the order, they are live together.
+/// The bytes of an operator with all that it reads and produces, and of the graph before the first
+/// operator and after the last: in every order, these are live together.
 pub(super) fn operands(model: &Model) -> Bytes {
     let operator = |operator: usize| {
         let reads = model.reads.get(operator).iter().map(|&chunk| model.sizes[chunk as usize]);
@@ -23,16 +23,16 @@ pub(super) fn operands(model: &Model) -> Bytes {
     steps.chain([at_end, model.live_at_start()]).max().unwrap_or(0)
 }
 
-/// What the outputs of an operator that may overwrite something count.
+/// Returns the bytes of the outputs of an operator that may overwrite something.
 fn free_outputs(model: &Model, operator: usize) -> Bytes {
     let wishes = &model.wishes[operator];
     let first = |at: &usize| wishes[..*at].iter().all(|wish| wish.output != wishes[*at].output);
     (0..wishes.len()).filter(first).map(|at| wishes[at].bytes).sum()
 }
 
-/// For each operator the least bytes of its step over all downsets that it can run after: a
-/// minimum cut. Only the steps of a known order that are above the bound so far can raise it;
-/// returns the better of `bound` and theirs.
+/// Finds for each operator the least bytes of its step over all downsets after which it can run, by
+/// a minimum cut. Only steps of a known order that are above the current bound can raise it.
+/// Returns the larger of `bound` and the result.
 pub(super) fn cuts(
     model: &Model,
     steps: &[(u32, Bytes)],
@@ -55,7 +55,7 @@ pub(super) fn cuts(
     bound
 }
 
-/// The least bytes of the step of an operator in any order.
+/// Returns the least bytes of an operator's step in any order.
 fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut Related) -> Bytes {
     related.find(model, operator);
     let Related { ancestors, free, others, .. } = &*related;
@@ -75,7 +75,7 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     if !single || wishes.len() > 4 || !model.exact {
         return step(granted, None);
     }
-    // One output: it is free if one of its chunks dies. Each may be the one.
+    // With one output, it is free if one of its chunks dies; try each of them.
     let mut least = Bytes::MAX;
     for wish in wishes {
         let mut unless: Vec<u32> = Vec::new();
@@ -99,10 +99,10 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     least
 }
 
-/// The operators that run before one, after it, and either.
+/// The operators that run before an operator, after it, and either.
 struct Related {
     ancestors: Vec<u64>,
-    /// Itself and its descendants.
+    /// The operator itself and its descendants.
     others: Vec<u64>,
     free: Vec<u32>,
     stack: Vec<u32>,

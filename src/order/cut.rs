@@ -1,8 +1,8 @@
-//! The downset of least live bytes between two others: a minimum cut.
+//! Finds the downset with the fewest live bytes between two others, by a minimum cut.
 //!
-//! Live bytes are submodular, so the least of them over all downsets `R` with `inside ⊆ R ⊆ inside ∪
-//! free` is a minimum cut. The source side of the cut is `R`: an operator leads to each of its
-//! predecessors with an edge that cannot be cut, and a chunk leads from its producer to its readers
+//! Live bytes are submodular, so the least of them over all downsets `R` with `inside ⊆ R ⊆ inside
+//! ∪ free` is a minimum cut. The source side of the cut is `R`. An operator leads to each of its
+//! predecessors with an edge that cannot be cut; a chunk leads from its producer to its readers
 //! with an edge of its size, which is cut if the producer has run and some reader has not.
 
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
 
 /// A range of downsets.
 pub(super) struct Range<'a> {
-    /// A downset: what has run in all of them.
+    /// The operators that have run in all of them: a downset.
     pub(super) inside: &'a [u64],
-    /// What has run in some of them.
+    /// The operators that have run in some of them.
     pub(super) free: &'a [u32],
 }
 
@@ -27,24 +27,24 @@ pub(super) struct Toll<'a> {
     pub(super) unless: &'a [u32],
 }
 
-/// The least of a range.
+/// The minimum of a range.
 pub(super) struct Least {
-    /// The live bytes, and the toll where it is paid; of the chunks that the free operators touch,
-    /// and less those of the others, which are the same in the whole range.
+    /// The live bytes of the chunks that the free operators touch, plus the toll where it is paid.
+    /// Other chunks do not count: their bytes are the same in the whole range.
     pub(super) touched: Bytes,
-    /// What of `inside` those chunks take.
+    /// The bytes of those chunks that are live after `inside`.
     pub(super) touched_inside: Bytes,
-    /// The smallest downset that has it.
+    /// The smallest downset with the minimum.
     pub(super) set: Vec<u64>,
 }
 
-/// Room to compute cuts in.
+/// Buffers for computing cuts.
 pub(super) struct Cutter {
     network: Network,
-    /// By operator: its node, if it is free.
+    /// The node of each operator that is free.
     nodes: Vec<u32>,
     seen: Vec<bool>,
-    /// The edges and nodes looked at, for the effort.
+    /// The number of edges and nodes visited, for the effort.
     pub(super) work: u64,
 }
 
@@ -141,15 +141,15 @@ impl Cutter {
 const SOURCE: u32 = 0;
 const SINK: u32 = 1;
 
-/// A capacity that no cut crosses: all sizes together are smaller.
+/// A capacity that no cut includes: all sizes together are smaller.
 const UNCUT: Bytes = Bytes::MAX;
 
 /// A flow network; Dinic's algorithm (1970).
 #[derive(Default)]
 struct Network {
-    /// By node: its first edge.
+    /// The first edge of each node.
     first: Vec<u32>,
-    /// By edge: the next edge of the same node. An edge and its reverse are neighbours.
+    /// The next edge of the same node, for each edge. An edge and its reverse are neighbours.
     next: Vec<u32>,
     head: Vec<u32>,
     room: Vec<Bytes>,
@@ -194,7 +194,7 @@ impl Network {
         flow
     }
 
-    /// Levels by distance from the source; says whether the sink is reached.
+    /// Finds the levels by distance from the source; returns whether the sink is reached.
     fn find_levels(&mut self) -> bool {
         self.level.clear();
         self.level.resize(self.first.len(), NONE);
@@ -237,7 +237,7 @@ impl Network {
                         self.room[edge as usize ^ 1] += flow;
                     }
                 }
-                // Back to where the first edge is full.
+                // Go back to where the first edge is full.
                 let full = path.iter().position(|&edge| self.room[edge as usize] == 0);
                 path.truncate(full.unwrap_or(0));
                 node = path.last().map_or(SOURCE, |&edge| self.head[edge as usize]);
@@ -262,9 +262,9 @@ impl Network {
         }
     }
 
-    /// The nodes on the source's side of the cut with the fewest nodes there.
+    /// Returns the nodes on the source's side of the cut with the fewest nodes there.
     fn reached(&self) -> Vec<bool> {
-        // The last search for levels found no way to the sink.
+        // The last search for levels found no path to the sink.
         self.level.iter().map(|&level| level != NONE).collect()
     }
 }

@@ -1,20 +1,20 @@
-//! How far the search for an order has come, and whether it is to stop.
+//! The effort of the search for an order, and its end.
 
 use std::{sync::atomic::Ordering, time::Instant};
 
 use crate::{Bytes, Limits, Observer, Progress};
 
-/// Looks at operators and edges that count as one node: a node is about a microsecond.
+/// The number of visited operators and edges that count as one node, about a microsecond.
 const LOOKS: u64 = 48;
 
-/// The work that is left, counted so that it is the same everywhere.
+/// The remaining work, counted so that it is the same everywhere.
 pub(super) struct Effort<'a> {
     looks: u64,
-    /// The looks after which the search of the present ends.
+    /// The number of visits after which the current search ends.
     most: u64,
     until: Option<Instant>,
     observer: Observer<'a>,
-    /// When the caller is asked next.
+    /// The number of visits at which the caller is notified next.
     report_at: u64,
     pub(super) lower_bound: Bytes,
     pub(super) best: Bytes,
@@ -55,7 +55,7 @@ impl<'a> Effort<'a> {
         }
     }
 
-    /// Whether no work is left, or the caller has had enough.
+    /// Returns whether no work is left or the caller has cancelled.
     pub(super) fn is_spent(&self) -> bool {
         self.stopped || self.looks >= self.most
     }

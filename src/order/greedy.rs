@@ -1,4 +1,4 @@
-//! Orders by simple rules: what the search has to better.
+//! Orders by simple rules, which the search tries to improve.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Every rule's order; those that take too long for a large graph are left out.
+/// Returns the order of every rule, except those that take too long for a large graph.
 pub(super) fn orders(model: &Model, lazies: &Lazies, effort: &mut Effort) -> Vec<Vec<u32>> {
     // The rules together take no more than a part of the effort.
     let looks = effort.left() / 32;
@@ -35,7 +35,7 @@ pub(super) fn orders(model: &Model, lazies: &Lazies, effort: &mut Effort) -> Vec
 
 #[derive(Clone, Copy)]
 enum Rule {
-    /// The operator whose step needs least, beyond the peak so far.
+    /// The operator whose step raises the peak least.
     LeastStep,
     /// The operator that leaves the fewest live bytes.
     LeastLive,
@@ -50,7 +50,7 @@ impl Rule {
     }
 }
 
-/// Takes a ready operator at a time.
+/// Runs one ready operator at a time.
 fn forwards(
     model: &Model,
     lazies: &Lazies,
@@ -104,7 +104,7 @@ fn forwards(
     Some(order)
 }
 
-/// The same from the end.
+/// Does the same from the end.
 fn backwards(model: &Model, rule: Rule, looks: u64, effort: &mut Effort) -> Option<Vec<u32>> {
     let operators = model.operators();
     let end = effort.looks() + looks;
@@ -142,8 +142,8 @@ fn backwards(model: &Model, rule: Rule, looks: u64, effort: &mut Effort) -> Opti
     Some(order)
 }
 
-/// From each operator that nobody waits for, its predecessors first, those with the largest key
-/// before the others.
+/// Visits the predecessors of each final operator first, those with the largest key before the
+/// others.
 fn post_order(model: &Model, lazies: &Lazies, keys: &[Bytes]) -> Vec<u32> {
     let operators = model.operators();
     let mut order: Vec<u32> = Vec::with_capacity(operators);
@@ -167,8 +167,8 @@ fn post_order(model: &Model, lazies: &Lazies, keys: &[Bytes]) -> Vec<u32> {
     order
 }
 
-/// What an operator with all that it comes from would need if nothing else read it (Sethi and
-/// Ullman, 1970), so that the hungriest operand comes first.
+/// Computes the peak of an operator with all its ancestors as if nothing else read their results
+/// (Sethi and Ullman, 1970), so that the operand that needs most comes first.
 fn tree_peaks(model: &Model, lazies: &Lazies) -> Vec<Bytes> {
     let mut peaks: Vec<Bytes> = Vec::with_capacity(model.operators());
     for operator in 0..model.operators() {

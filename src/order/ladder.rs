@@ -1,4 +1,4 @@
-//! The least budget within which there is an order.
+//! The search for the least budget within which an order exists.
 
 use crate::{
     Bytes,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Best {
     pub(super) order: Vec<u32>,
     pub(super) peak: Bytes,
-    /// No order needs less.
+    /// No order needs fewer bytes.
     pub(super) lower_bound: Bytes,
 }
 
@@ -28,7 +28,7 @@ impl Best {
         self.peak <= self.lower_bound
     }
 
-    /// Takes an order if it is better.
+    /// Keeps an order if it is better.
     fn better(&mut self, order: Vec<u32>, model: &Model, effort: &mut Effort) -> bool {
         let peak = model.peak(&order);
         let better = peak < self.peak;
@@ -45,7 +45,7 @@ impl Best {
     }
 }
 
-/// Looks for the order that needs least, starting with the one given.
+/// Searches for the order that needs the fewest bytes, starting with the given one.
 pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     let given: Vec<u32> = (0..narrow(model.operators())).collect();
     let given_peak = model.peak(&given);
@@ -77,16 +77,17 @@ fn raise_by_cuts(model: &Model, best: &mut Best, effort: &mut Effort) {
     best.raise(bound, effort);
 }
 
-/// The open states of a layer, in turn.
+/// The widths of a layer, in the order in which they are tried.
 const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 
-/// Larger graphs are searched by windows alone: a state of the whole takes a bit for each operator.
+/// Larger graphs are searched by windows alone, because a state of the whole takes one bit per
+/// operator.
 const MOST_OPERATORS: usize = 8192;
 
-/// A chunk of fewer parts of the bound than this is tiny.
+/// A chunk is tiny if it is smaller than the bound divided by this.
 const TINY: Bytes = 2000;
 
-/// Searches a model that has the same peaks as `model`, perhaps for fewer orders.
+/// Searches a model that has the same peaks as `model`, possibly with fewer orders.
 fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
     raise_by_cuts(searched, best, effort);
     if model.operators() > MOST_OPERATORS {
@@ -97,8 +98,8 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         return;
     }
     let lazies = Lazies::new(searched);
-    // Chunks of a few bytes double the states each. Without them the bounds hold all the same, and
-    // the orders nearly so.
+    // Each chunk of a few bytes doubles the number of states. Without these chunks, the bounds
+    // still hold, and the orders are nearly as good.
     let least = best.lower_bound / TINY;
     let is_tiny = |&size: &Bytes| size < least;
     let mut coarse =
@@ -123,13 +124,13 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
     }
 }
 
-/// The bytes by which a peak can fall when chunks below `least` bytes are left out.
+/// Returns the bytes by which a peak can fall when chunks below `least` bytes are omitted.
 fn total_below(model: &Model, least: Bytes) -> Bytes {
     model.sizes.iter().filter(|&&size| size < least).sum()
 }
 
-/// Tries budgets until none is left, with one width: at first the bound itself, then one in the
-/// middle between those that failed and the best order, and every third time the largest.
+/// Tries budgets with one width until none is left: first the bound itself, then one in the middle
+/// between the failed ones and the best order, and every third time the largest.
 fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, effort: &mut Effort) {
     let unit = unit(model);
     // The least budget that has not failed with this width.
@@ -147,7 +148,7 @@ fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, eff
                 best.raise(bound, effort);
                 open = open.max(bound);
                 if tries == 0 {
-                    // Cheap so far, and it may go on so.
+                    // The bound was cheap so far, so try it again.
                     budget = best.lower_bound;
                     continue;
                 }
@@ -168,7 +169,7 @@ fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, eff
     }
 }
 
-/// A size that divides all sizes: peaks differ by as much at least.
+/// Returns a size that divides all sizes; different peaks differ by at least this.
 fn unit(model: &Model) -> Bytes {
     let gcd = |mut a: Bytes, mut b: Bytes| {
         while b != 0 {

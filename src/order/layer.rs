@@ -1,10 +1,10 @@
-//! The open states of a search that have run the same number of operators.
+//! The open states of a search after the same number of operators.
 
 use std::collections::HashMap;
 
 use crate::{Bytes, order::sets::narrow};
 
-/// A downset with what a search knows of it.
+/// A downset with the search's data about it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
     pub(super) set: Vec<u64>,
@@ -13,20 +13,20 @@ pub(super) struct Place {
     pub(super) ready: Vec<u32>,
 }
 
-/// Downsets, each once.
+/// A set of distinct downsets.
 #[derive(Default)]
 pub(super) struct Layer {
     sets: Vec<u64>,
     lives: Vec<Bytes>,
     ready: Vec<u32>,
-    /// Where the ready operators of each state end.
+    /// The end of each state's ready operators.
     ready_ends: Vec<u32>,
     /// The paths by which the states were reached.
     paths: Vec<u32>,
-    /// By hash: the last state that has it; and by state the one before with the same hash.
+    /// The last state of each hash, and for each state the previous one with the same hash.
     by_hash: HashMap<u64, u32>,
     same_hash: Vec<u32>,
-    /// The states that are left after the layer was cut to a width, in order.
+    /// The remaining states after the layer was cut to a width, in order.
     kept: Option<Vec<u32>>,
 }
 
@@ -67,7 +67,7 @@ impl Layer {
         place.ready.extend_from_slice(self.ready(state));
     }
 
-    /// Adds a state unless its set is there; says whether it was added.
+    /// Adds a state unless its set is present; returns whether it was added.
     pub(super) fn insert(&mut self, place: &Place, path: impl FnOnce() -> u32) -> bool {
         let hash = hash(&place.set);
         let first = self.by_hash.get(&hash).copied();
@@ -88,7 +88,7 @@ impl Layer {
         true
     }
 
-    /// Keeps the states with the least live bytes; says whether any was dropped.
+    /// Keeps the states with the fewest live bytes; returns whether any was dropped.
     pub(super) fn cut_to(&mut self, width: usize) -> bool {
         if self.lives.len() <= width {
             return false;

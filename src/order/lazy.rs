@@ -1,12 +1,12 @@
-//! Operators that only bring something: constants, converted weights, masks.
+//! Operators that only supply something: constants, converted weights, masks.
 //!
 //! A *lazy* operator reads no chunk that can die, needs nothing that dies in its own step, and has
 //! a successor. Running it raises the live bytes and never lowers them, so it is best run right
-//! before the first of its successors: moved there from an earlier place, every state between is
-//! lower, no step is higher, and no chunk dies later. An operator with a workspace or an output that
-//! nobody reads is no such operator, as it may have to run early, while little else is live.
+//! before the first of its successors. Moving it there from an earlier place lowers every state in
+//! between, raises no step and lets no chunk die later. An operator with a workspace or an output
+//! that nobody reads is not lazy, as it may have to run early, while little else is live.
 //!
-//! What remains are the other operators, each with the lazy ones that it *needs*.
+//! The other operators remain, each with the lazy ones that it *needs*.
 
 use crate::order::{
     model::Model,
@@ -15,9 +15,9 @@ use crate::order::{
 
 pub(super) struct Lazies {
     pub(super) lazy: Vec<bool>,
-    /// By operator that is not lazy: the lazy ones to run right before it, unless they have run.
+    /// The lazy operators to run right before each operator, unless they have run.
     pub(super) needs: Lists,
-    /// By operator that is not lazy: the others that must have run before it and what it needs.
+    /// The other operators that must have run before each operator and its lazy ones.
     pub(super) predecessors: Lists,
     pub(super) successors: Lists,
 }
@@ -53,7 +53,7 @@ impl Lazies {
                     }
                 }
             }
-            // Operators are numbered in an order in which they can run.
+            // Operators are numbered in an executable order.
             needed.sort_unstable();
             before.sort_unstable();
             needs.push(needed);

@@ -1,23 +1,23 @@
 //! A better order: the same operators, with fewer bytes live at the peak.
 //!
 //! The order in which a graph runs decides how much of it is live at once, and most graphs can run
-//! in many. [`reorder`] looks for the order whose peak is least, and for a proof: a bound that holds
-//! for every order. The peak is the one that [`lower`](mod@crate::lower) gives the order, views,
+//! in many. [`reorder`] searches for the order with the least peak and for a bound that holds
+//! for every order. The peak is the one that [`lower`](mod@crate::lower) computes, with views,
 //! overwriting, workspaces and alignment included.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `model` | the live bytes as a function of what has run |
-//! | `lazy` | operators that only bring something run right before their readers |
+//! | `lazy` | operators that only supply something run right before their readers |
 //! | `bound` | bytes that every order needs |
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `greedy` | orders by simple rules |
-//! | `trees` | what flows into one operator has one best order |
-//! | `search` | is there an order within a budget? |
+//! | `trees` | operators that flow into one have one best order |
+//! | `search` | finds an order within a budget |
 //! | `layer` | the open states of a search |
-//! | `ladder` | budgets in turn: the least |
-//! | `windows` | long sequences, a window around each peak at a time |
-//! | `nearest` | of orders with one peak, one near to the order given |
+//! | `ladder` | finds the least budget |
+//! | `windows` | improves long sequences, a window around each peak at a time |
+//! | `nearest` | of orders with the same peak, one near the given order |
 
 mod bound;
 mod cut;
@@ -42,7 +42,7 @@ use crate::{
 use effort::Effort;
 use model::{Model, Placing};
 
-/// How to look for an order.
+/// Options of [`reorder`].
 #[derive(Clone, Debug)]
 pub struct ReorderOptions<'a> {
     lowering: LoweringOptions,
@@ -53,8 +53,8 @@ pub struct ReorderOptions<'a> {
 }
 
 impl Default for ReorderOptions<'_> {
-    /// The default [`LoweringOptions`], alignment 1, no padding, and an effort of 6 000 000 nodes,
-    /// some seconds.
+    /// Creates the default [`LoweringOptions`], alignment 1, no padding, and an effort of 6 000 000
+    /// nodes, a few seconds.
     fn default() -> Self {
         Self {
             lowering: LoweringOptions::default(),
@@ -88,14 +88,14 @@ impl ReorderOptions<'_> {
         self
     }
 
-    /// How far to search. One thread searches, however many are allowed.
+    /// Limits the search. It uses one thread, however many are allowed.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets the caller watch and cancel the search; a cancelled search ends soon, with the best order
+    /// Lets the caller watch and cancel the search; a cancelled search soon returns its best order
     /// so far. The progress is in bytes at the peak.
     #[must_use]
     pub fn observer(self, observer: Observer<'_>) -> ReorderOptions<'_> {
@@ -103,7 +103,7 @@ impl ReorderOptions<'_> {
     }
 }
 
-/// The limits by default: 6 000 000 nodes, some seconds. What is proven in milliseconds takes few.
+/// The default limits: 6 000 000 nodes, a few seconds. Proofs in milliseconds take few nodes.
 #[must_use]
 pub fn default_limits() -> Limits {
     Limits::default().nodes(6_000_000)
@@ -113,54 +113,54 @@ pub fn default_limits() -> Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reordered {
-    /// The steps of the sequence in the order in which they are to run, for
-    /// [`OpSequence::permuted`]. The order given unless another needs fewer bytes.
+    /// The steps of the sequence in the order in which to run them, for [`OpSequence::permuted`].
+    /// This is the given order unless another needs fewer bytes.
     pub order: Vec<usize>,
-    /// The most bytes live at a step of that order.
+    /// The most bytes live at a step in that order.
     pub peak: Bytes,
-    /// The same of the order given.
+    /// The most bytes live at a step in the given order.
     pub given_peak: Bytes,
     /// No order needs fewer bytes.
     pub lower_bound: Bytes,
-    /// The fewest operators that must be moved to get from the order given to this one.
+    /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
-    /// How far it searched, in nodes.
+    /// The number of nodes searched.
     pub nodes: u64,
 }
 
 impl Reordered {
-    /// Whether no order needs fewer bytes than this one.
+    /// Returns whether no order needs fewer bytes than this one.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.peak == self.lower_bound
     }
 
-    /// Goes back to the order given.
+    /// Returns to the given order.
     pub(crate) fn keep_given(&mut self) {
         (self.peak, self.moved) = (self.given_peak, 0);
         self.order = (0..self.order.len()).collect();
     }
 
-    /// Whether the order needs fewer bytes than the one given.
+    /// Returns whether the order needs fewer bytes than the given one.
     #[must_use]
     pub fn is_better(&self) -> bool {
         self.peak < self.given_peak
     }
 }
 
-/// A sequence that has no order, or no peak.
+/// A sequence cannot be reordered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReorderError {
     /// The sequence cannot be lowered.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// Alignment or padding make no sense.
+    /// The alignment or padding is invalid.
     #[error(transparent)]
     Problem(#[from] ProblemError),
 }
 
-/// Looks for the order of the operators that needs the fewest bytes.
+/// Searches for the order of the operators that needs the fewest bytes.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, order::{ReorderOptions, reorder}};
@@ -211,7 +211,7 @@ pub fn reorder(
     };
     let order: Vec<usize> = found.order.iter().map(|&step| step as usize).collect();
     if order != reordered.order {
-        // What counts is what lowering makes of it.
+        // The peak that counts is the one after lowering.
         let peak = sequence.permuted(&order).map(|permuted| peak(&permuted, options));
         if let Ok(Ok(peak)) = peak
             && peak < given_peak
@@ -223,7 +223,7 @@ pub fn reorder(
     Ok(reordered)
 }
 
-/// The most bytes live at a step: the lower bound of every plan of this order.
+/// Returns the most bytes live at a step: the lower bound of every plan in this order.
 fn peak(sequence: &OpSequence, options: &ReorderOptions<'_>) -> Result<Bytes, ReorderError> {
     let problem = lower(sequence, options.lowering)?.problem;
     Ok(problem.with_alignment(options.alignment, options.padding)?.lower_bound().bytes)

@@ -1,23 +1,22 @@
 //! The peak of live bytes as a function of the order.
 //!
-//! The bytes that are live between two steps depend on the *set* of operators that have run, and
-//! not on their order; so do the chunks that die in the next step, and with them what is
-//! overwritten (rule a of lowering asks for the last reader). The set is closed under
-//! predecessors: a
-//! *downset*. An order is a path from the empty downset to the full one, an operator at a time, and
-//! its peak is the largest of its steps:
+//! The bytes that are live between two steps depend on the *set* of operators that have run, not on
+//! their order. So do the chunks that die in the next step and therefore the chunks that are
+//! overwritten (rule a of lowering requires the last reader). The set is closed under predecessors:
+//! a *downset*. An order is a path from the empty downset to the full one, one operator at a time,
+//! and its peak is the largest of its steps:
 //!
 //! ```text
-//! live(S)    = what lives at all times
-//!            + the chunks produced in S, or there from the start, of which a reader is not in S
-//! step(v, S) = live(S) + what v produces and writes over nothing, with its workspace
+//! live(S)    = the bytes live at all times
+//!            + the chunks produced in S, or live from the start, with a reader outside S
+//! step(v, S) = live(S) + the outputs of v that overwrite nothing, and its workspace
 //! ```
 //!
-//! Two facts carry the search. *live is submodular*, `live(A ∪ B) + live(A ∩ B) <= live(A) +
-//! live(B)`: of a chunk, "produced in S" is modular and "all readers in S" supermodular. And
-//! *what a step adds never grows with S*: the more readers have run, the more dies and the more is
-//! overwritten. The second is not so for operators that choose among several outputs and
-//! several chunks in an unfortunate way; [`Model::exact`] is then false.
+//! The search rests on two facts. *live is submodular*, `live(A ∪ B) + live(A ∩ B) <= live(A) +
+//! live(B)`: for a chunk, "produced in S" is modular and "all readers in S" supermodular. And *the
+//! bytes that a step adds never grow with S*: the more readers have run, the more chunks die and
+//! the more is overwritten. The second fact fails for operators that choose among several outputs
+//! and chunks in certain ways; [`Model::exact`] is then false.
 
 use std::collections::HashMap;
 
@@ -28,17 +27,17 @@ use crate::{
     problem::{Request, align_up},
 };
 
-/// No operator produces it.
+/// Stands for no operator.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// How many bytes count for a chunk.
+/// The rules by which the bytes of a chunk are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placing {
     pub(super) alignment: Bytes,
     pub(super) padding: Bytes,
 }
 
-/// The operators and the chunks of a sequence, or of a part of one.
+/// The operators and chunks of a sequence or of a part of one.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     /// The operators that must run before each.
@@ -47,24 +46,24 @@ pub(super) struct Model {
     /// The bytes that are live at all times.
     pub(super) base: Bytes,
     pub(super) sizes: Vec<Bytes>,
-    /// [`NOBODY`] for a chunk that is there from the start.
+    /// The producer of each chunk; [`NOBODY`] if it is live from the start.
     pub(super) producers: Vec<u32>,
-    /// Kept to the end.
+    /// Whether each chunk is kept to the end.
     pub(super) kept: Vec<bool>,
-    /// By chunk: the operators that read it.
+    /// The operators that read each chunk.
     pub(super) readers: Lists,
-    /// By operator: the chunks that it reads and that can die.
+    /// The chunks that each operator reads and that can die.
     pub(super) reads: Lists,
-    /// By operator: the chunks that it produces and that outlive its step.
+    /// The chunks that each operator produces and that outlive its step.
     pub(super) produces: Lists,
-    /// By operator: the bytes of those.
+    /// The bytes of those chunks.
     pub(super) produced: Vec<Bytes>,
-    /// By operator: all outputs and the workspace.
+    /// The bytes of all outputs and the workspace of each operator.
     pub(super) adds: Vec<Bytes>,
-    /// By operator: the requests of its outputs to overwrite chunks, in order.
+    /// The requests of each operator's outputs to overwrite chunks, in order.
     pub(super) wishes: Vec<Vec<Wish>>,
-    /// Whether the step of every operator is as the module's text says. If not, the model serves to
-    /// find orders and to bound them by cuts, and no failed search is a proof.
+    /// Whether every operator's step is as described at the top of this file. If not, the model
+    /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
     pub(super) exact: bool,
 }
 
@@ -73,14 +72,14 @@ pub(super) struct Model {
 pub(super) struct Wish {
     /// A number for the output, the same for all of its requests.
     pub(super) output: u32,
-    /// What the output counts.
+    /// The bytes that the output counts.
     pub(super) bytes: Bytes,
-    /// Its size by which outputs that want the same chunk are compared.
+    /// The size by which outputs that request the same chunk are compared.
     size: Bytes,
     required: bool,
     /// The chunk to overwrite.
     pub(super) chunk: u32,
-    /// The output as a chunk, [`NOBODY`] if it does not outlive the step.
+    /// The output as a chunk; [`NOBODY`] if it does not outlive the step.
     made: u32,
 }
 
@@ -88,8 +87,8 @@ impl Model {
     pub(super) fn new(graph: &ChunkGraph, predecessors: &[Vec<usize>], placing: Placing) -> Self {
         let operators = predecessors.len();
         let mut parts = Parts::new(operators);
-        // An overwriter that is not aligned touches as many cells as its chain's offset says, but
-        // no fewer than it fills.
+        // An unaligned overwriter touches as many cells as its offset in the chain implies, but at
+        // least as many as it fills.
         let aligned = |request: &&Request| request.offset.is_multiple_of(placing.alignment);
         let mut unaligned = vec![false; graph.chunks.len()];
         for request in graph.requests.iter().filter(|request| !aligned(request)) {
@@ -128,7 +127,8 @@ impl Model {
                 made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
             };
             let wishes = &mut parts.wishes[step];
-            // What may overwrite one chunk and must overwrite another cannot run in every order.
+            // An output that may overwrite one chunk and must overwrite another cannot run in every
+            // order.
             exact &= !request.required || !wishes.iter().any(|w| w.output == wish.output);
             wishes.push(wish);
         }
@@ -146,14 +146,14 @@ impl Model {
         words(self.operators())
     }
 
-    /// Whether a chunk that `operator` reads dies when it runs after `set`.
+    /// Returns whether a chunk that `operator` reads dies when it runs after `set`.
     pub(super) fn dies(&self, chunk: u32, operator: u32, set: &[u64]) -> bool {
-        // The last readers are mostly the last to run.
+        // The last readers usually run last, so check them first.
         let readers = self.readers.get(chunk as usize).iter().rev();
         !self.kept[chunk as usize] && { readers }.all(|&r| r == operator || has(set, r))
     }
 
-    /// The bytes that die when `operator` runs after `set`.
+    /// Returns the bytes that die when `operator` runs after `set`.
     pub(super) fn frees(&self, operator: u32, set: &[u64]) -> Bytes {
         let reads = self.reads.get(operator as usize).iter();
         reads
@@ -162,7 +162,7 @@ impl Model {
             .sum()
     }
 
-    /// The bytes that the step of `operator` after `set` needs beyond those that are live there.
+    /// Returns the bytes that the step of `operator` after `set` adds to the live ones.
     pub(super) fn step_adds(&self, operator: u32, set: &[u64]) -> Bytes {
         let adds = self.adds[operator as usize];
         match &self.wishes[operator as usize][..] {
@@ -207,8 +207,8 @@ impl Model {
         self.steps(order).into_iter().max().unwrap_or(0)
     }
 
-    /// The same operators with chunks below `least` bytes left out. No order needs more than in the
-    /// full model.
+    /// Returns the same operators without chunks below `least` bytes. No order needs more than in
+    /// the full model.
     pub(super) fn without_chunks_below(&self, least: Bytes) -> Self {
         let mut model = self.clone();
         let small: Vec<bool> = self.sizes.iter().map(|&size| size < least).collect();
@@ -229,8 +229,8 @@ impl Model {
         model
     }
 
-    /// The operators of `part`, in the order given, as a model of their own. They run after those
-    /// of `before`, a downset that leaves `live` bytes, and before all others.
+    /// Returns the operators of `part`, in the given order, as a model of their own. They run after
+    /// those of `before`, a downset that leaves `live` bytes, and before all others.
     pub(super) fn part(&self, part: &[u32], before: &[u64], live: Bytes) -> Self {
         let numbers: HashMap<u32, u32> = part.iter().copied().zip(0..).collect();
         let number = |operator: u32| numbers.get(&operator).copied();
@@ -252,7 +252,7 @@ impl Model {
             let kept = self.kept[at] || readers.iter().any(later);
             let readers = readers.iter().filter_map(|&reader| number(reader)).collect();
             if producer.is_none() {
-                // It is live before and counts by itself from here on.
+                // The chunk is live before the part and is counted separately from here on.
                 parts.base -= self.sizes[at];
             }
             let producer = producer.unwrap_or(NOBODY);
@@ -275,7 +275,7 @@ impl Model {
     }
 }
 
-/// A model that is being put together.
+/// A model under construction.
 struct Parts {
     base: Bytes,
     sizes: Vec<Bytes>,
@@ -299,8 +299,8 @@ impl Parts {
         }
     }
 
-    /// Adds a chunk if it is more than a number of bytes: one that is there from the start to the
-    /// end always counts, and one that nobody reads counts in one step only.
+    /// Adds a chunk if it is more than a constant number of bytes. A chunk that is live from start
+    /// to end always counts; one that nobody reads counts in one step only.
     fn chunk(&mut self, size: Bytes, producer: u32, kept: bool, readers: Vec<u32>) -> Option<u32> {
         if producer == NOBODY && kept {
             self.base += size;
@@ -351,7 +351,7 @@ impl Parts {
     }
 }
 
-/// The bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
+/// Returns the bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
 /// Lowering).
 fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
     let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
@@ -359,7 +359,7 @@ fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
         let granted = wishes.iter().find(|wish| dies(wish.chunk));
         return granted.map_or(0, |wish| wish.bytes);
     }
-    // The wishes granted so far: at most one for each output, and one for each chunk.
+    // The requests granted so far: at most one for each output and one for each chunk.
     let mut granted: Vec<Wish> = Vec::with_capacity(wishes.len());
     for wish in wishes.iter().filter(|wish| dies(wish.chunk)) {
         if granted.iter().any(|other| other.output == wish.output) {
@@ -383,7 +383,7 @@ fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
     granted.iter().map(|wish| wish.bytes).sum()
 }
 
-/// Whether more dying chunks never lead to fewer overwritten bytes.
+/// Returns whether more dying chunks never lead to fewer overwritten bytes.
 fn never_overwrites_less(wishes: &[Wish]) -> bool {
     let mut chunks: Vec<u32> = wishes.iter().map(|wish| wish.chunk).collect();
     chunks.sort_unstable();

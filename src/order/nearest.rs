@@ -1,13 +1,13 @@
-//! Of the orders with one peak, one near to the order given: people read what has moved, and
-//! runtimes fuse neighbours.
+//! Chooses an order near the given one among those with the same peak: people read which operators
+//! moved, and runtimes fuse neighbours.
 
 use crate::{
     Bytes,
     order::{effort::Effort, model::Model, sets::narrow},
 };
 
-/// An order with a peak of at most `most` bytes that moves no more operators than this one, and
-/// fewer where that is easily found. Operators are numbered in the order given.
+/// Returns an order with a peak of at most `most` bytes that moves no more operators than this one,
+/// and fewer if such an order is easily found. Operators are numbered in the given order.
 pub(super) fn nearest(
     model: &Model,
     mut order: Vec<u32>,
@@ -15,7 +15,7 @@ pub(super) fn nearest(
     effort: &mut Effort,
 ) -> Vec<u32> {
     let looks = model.reads.entries() + 4 * model.operators();
-    // It takes a part of what the search may, even if that is spent.
+    // This may take a part of the search's effort, even if that is spent.
     let end = effort.looks() + 2_000_000 + effort.left() / 8;
     let fits = |order: &[u32], effort: &mut Effort| {
         effort.spend(looks as u64);
@@ -49,10 +49,10 @@ pub(super) fn nearest(
     order
 }
 
-/// The fewest operators that would have to be moved from the order given: those outside a longest
+/// Returns the fewest operators that must be moved from the given order: those outside a longest
 /// ascending run.
 pub(super) fn moved(order: &[u32]) -> Vec<u32> {
-    // By length, the place of the operator at which a run of this length ends lowest.
+    // For each length, the index of the operator at which a run of this length ends lowest.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(order.len());
     for (place, &operator) in order.iter().enumerate() {
@@ -73,7 +73,7 @@ pub(super) fn moved(order: &[u32]) -> Vec<u32> {
     (0..narrow(order.len())).filter(|&operator| !stays[operator as usize]).collect()
 }
 
-/// Starts with as many operators as possible in the order given.
+/// Starts with as many operators as possible in the given order.
 fn longest_prefix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
     let candidate = |order: &[u32], length: u32| -> Vec<u32> {
         let rest = order.iter().copied().filter(|&operator| operator >= length);
@@ -92,7 +92,7 @@ fn longest_prefix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
     }
 }
 
-/// Ends with as many operators as possible in the order given.
+/// Ends with as many operators as possible in the given order.
 fn longest_suffix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
     let operators = narrow(order.len());
     let candidate = |order: &[u32], first: u32| -> Vec<u32> {
@@ -112,9 +112,9 @@ fn longest_suffix(order: &mut Vec<u32>, fits: &mut impl FnMut(&[u32]) -> bool) {
     }
 }
 
-/// The order with an operator right behind the last of those before it in the order given that
-/// stay, if it can run there. Those that stay are in the order given among themselves, and it with
-/// them then.
+/// Returns the order with an operator moved right behind the last of its predecessors in the given
+/// order that stay, if it can run there. The operators that stay keep the given order among
+/// themselves, and then with this operator as well.
 fn put_back(model: &Model, order: &[u32], stays: &[bool], operator: u32) -> Option<Vec<u32>> {
     let behind = (0..operator).rev().find(|&other| stays[other as usize]);
     let mut nearer: Vec<u32> = Vec::with_capacity(order.len());
@@ -127,7 +127,7 @@ fn put_back(model: &Model, order: &[u32], stays: &[bool], operator: u32) -> Opti
             nearer.push(operator);
         }
     }
-    // Everything else keeps its order, so that only its own neighbours can be wrong.
+    // Everything else keeps its order, so only the operator's own neighbours can be violated.
     let mut waits = model.predecessors.get(operator as usize).len();
     for &other in &nearer {
         if other == operator {

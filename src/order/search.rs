@@ -1,28 +1,29 @@
-//! Is there an order within a budget of bytes?
+//! Decides whether an order within a budget of bytes exists.
 //!
-//! A search through downsets from both ends, in layers of equally many operators. Both ends move by
-//! the same rules; `F` says which one it is. None of them loses the last order within the budget:
+//! The search walks through downsets from both ends, in layers of equally many operators. Both ends
+//! use the same rules; `F` is true for the front end. No rule loses the last order within the
+//! budget:
 //!
-//! - **Forced moves.** Forwards: if an operator can run now within the budget and leaves no more
-//!   live bytes than there are, it runs. Moved from its place in any completion to the front, it
-//!   leaves no state higher, as what it adds never grows with the set it runs after, and no
-//!   other operator dies or overwrites less, as more readers have run. Backwards: if the
-//!   operator last run can be taken back with no more bytes live before it, and its step is within
-//!   the budget, it is; the same argument from the end, by submodularity.
+//! - **Forced moves.** Forwards, an operator that can run now within the budget and leaves no more
+//!   live bytes than before is run. Moving it to the front of any completion leaves no state
+//!   higher: the bytes that it adds never grow with the set it runs after, and no other chunk dies
+//!   later or is overwritten less, as more readers have run. Backwards, the operator run last is
+//!   taken back if no more bytes are live before it and its step is within the budget; the argument
+//!   is the same from the end, by submodularity.
 //! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
-//! - **Valleys.** Let `r` be where this end stands and `y` a state reached from it, with no more bytes
-//!   live than at `r`, and no downset between the two with fewer than at `y`. Then all other open
-//!   states are dropped, and the end stands at `y`. Forwards, for any later state `q` of another
-//!   completion, `live(q ∪ y) <= live(q) + live(y) - live(q ∩ y) <= live(q)`, so that running
-//!   what `y` has first is no worse. Backwards with `q ∩ y`; an operator `w` of `y` that could
-//!   overwrite a chunk `c` in the other order, and no longer, has in the state before it `size(c)`
-//!   bytes less in the new order by the same inequality after `w`, which pays for its output. If some downset
-//!   between the two has fewer bytes, the cut names it, and it is taken instead: the path to `y`
-//!   restricted to it stays within the budget.
-//! - **Narrows.** A state that is the only open one is passed by every order.
+//! - **Valleys.** Let `r` be the position of this end and `y` a state reached from it, with no more
+//!   bytes live than at `r`, and no downset between the two with fewer than at `y`. Then all other
+//!   open states are dropped, and the end moves to `y`. Forwards, for any later state `q` of
+//!   another completion, `live(q ∪ y) <= live(q) + live(y) - live(q ∩ y) <= live(q)`, so running
+//!   the operators of `y` first is no worse. Backwards the argument uses `q ∩ y`. An operator `w`
+//!   of `y` that could overwrite a chunk `c` in the other order, but no longer can, has `size(c)`
+//!   fewer bytes in the state before it in the new order, by the same inequality after `w`, which
+//!   pays for its output. If some downset between the two has fewer bytes, the cut finds it, and
+//!   the end moves there instead: the path to `y` restricted to it stays within the budget.
+//! - **Narrows.** Every order passes a state that is the only open one.
 //!
-//! A search that ends with nothing open and nothing dropped is a proof, and the least step that was
-//! refused for the budget is a new bound: for any budget below it the search would be the same.
+//! A search that ends with nothing open and nothing dropped is a proof, and the least step that it
+//! rejected is a new bound: for any budget below it, the search would be the same.
 
 use std::collections::BTreeMap;
 
@@ -38,22 +39,22 @@ use crate::{
     },
 };
 
-/// What a search finds.
+/// The answer of a search.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// An order within the budget.
     Order(Vec<u32>),
-    /// No order needs less than this, which is more than the budget.
+    /// No order needs less than this, which is above the budget.
     AtLeast(Bytes),
     Unknown,
 }
 
-/// A question for an order.
+/// A search for an order.
 pub(super) struct Question<'a> {
     pub(super) model: &'a Model,
     pub(super) lazies: &'a Lazies,
     pub(super) budget: Bytes,
-    /// The states that a layer may hold.
+    /// The largest number of states in a layer.
     pub(super) width: usize,
 }
 
@@ -95,7 +96,7 @@ impl Question<'_> {
 /// One end of the search.
 struct End {
     place: Place,
-    /// The operators moved so far, from the end of the order where it began.
+    /// The operators moved so far, from the end of the order where this search end began.
     path: Vec<u32>,
 }
 
@@ -106,28 +107,29 @@ impl End {
     }
 }
 
-/// Why an end does not move on.
+/// The reason why an end stops moving.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// It has reached the other end.
+    /// It has met the other end.
     Met,
-    /// Nothing is open.
+    /// No state is open.
     Stuck,
-    /// It has looked at as many states as it may.
+    /// It has visited as many states as it may.
     Capped,
-    /// The effort is spent.
+    /// The effort is used up.
     Spent,
 }
 
 struct Search<'a> {
     question: &'a Question<'a>,
     cutter: Cutter,
-    /// The least step that was too large for the budget.
+    /// The least step that exceeded the budget.
     refused: Bytes,
-    /// Whether a state was dropped for the width.
+    /// Whether a state was dropped because of the width.
     dropped: bool,
-    /// How the states since the end's last stand were reached: from which path, and where in `moves`
-    /// the operators of the last piece begin; they end where the next path's begin.
+    /// The path by which each state since the end's last position was reached: the previous path,
+    /// and the index in `moves` where the operators of the last piece begin; they end where the
+    /// next path's begin.
     paths: Vec<(u32, u32)>,
     moves: Vec<u32>,
     new_moves: Vec<u32>,
@@ -201,7 +203,7 @@ impl Search<'_> {
         }
     }
 
-    /// Lets an end begin where it stands.
+    /// Starts an end at its position.
     fn set_out<const F: bool>(&mut self, end: &mut End, goal: &[u64], effort: &mut Effort) {
         end.place.ready = self.ready::<F>(&end.place.set, goal);
         self.new_moves.clear();
@@ -209,8 +211,8 @@ impl Search<'_> {
         end.path.append(&mut self.new_moves);
     }
 
-    /// Puts an end to a state: to `place`, reached by a path and the new moves, or to a deeper valley
-    /// on the way there.
+    /// Moves an end to a state: to `place`, reached by a path and the new moves, or to a deeper
+    /// valley on the way there.
     fn stand<const F: bool>(
         &mut self,
         end: &mut End,
@@ -267,7 +269,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves a ready operator if its step is within the budget, and, if `forced` is set, no more
+    /// Moves a ready operator if its step is within the budget and, if `forced` is set, no more
     /// bytes are live on the far side of it.
     fn try_move<const F: bool>(
         &mut self,
@@ -330,7 +332,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether an operator that has not been moved can be, as far as others go.
+    /// Returns whether an operator that has not been moved can be moved, as far as other operators
+    /// allow.
     fn is_ready<const F: bool>(&self, operator: u32, set: &[u64], goal: &[u64]) -> bool {
         let Question { model, lazies, .. } = self.question;
         let at = operator as usize;
@@ -351,24 +354,25 @@ impl Search<'_> {
         ready
     }
 
-    /// The moves that count between a state and the goal.
+    /// Returns the number of moves that count between a state and the goal.
     fn distance<const F: bool>(&self, set: &[u64], goal: &[u64]) -> usize {
         let (low, high) = if F { (set, goal) } else { (goal, set) };
         self.count::<F>(&difference(high, low))
     }
 
-    /// Forwards, lazy operators come with others and do not count.
+    /// Counts moves. Forwards, lazy operators move with others and do not count.
     fn count<const F: bool>(&self, moves: &[u32]) -> usize {
         let lazy = |&&operator: &&u32| F && self.question.lazies.lazy[operator as usize];
         moves.len() - moves.iter().filter(lazy).count()
     }
 
-    /// The whole order once the ends have met, up to lazy operators that only those behind need.
+    /// Returns the whole order once the ends have met, including lazy operators that only the back
+    /// needs.
     fn order(&self, front: End, back: End) -> Answer {
         let between = difference(&back.place.set, &front.place.set);
         let order: Vec<u32> =
             { front.path.into_iter() }.chain(between).chain(back.path.into_iter().rev()).collect();
-        // Never otherwise in an exact model.
+        // In an exact model this always holds.
         if self.question.model.peak(&order) <= self.question.budget {
             Answer::Order(order)
         } else {

@@ -1,6 +1,6 @@
-//! Sets of operators as bits, and lists of lists in one piece.
+//! Sets of operators as bits, and lists of lists in one allocation.
 
-/// Lists of small numbers, one after another.
+/// Lists of small numbers, stored one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {
     starts: Vec<u32>,
@@ -18,7 +18,7 @@ impl Lists {
         Self { starts, items }
     }
 
-    /// For each of `count` numbers the lists that hold it, ascending.
+    /// Returns, for each of `count` numbers, the lists that contain it, ascending.
     pub(super) fn inverted(&self, count: usize) -> Self {
         let mut lists = vec![Vec::new(); count];
         for list in 0..self.len() {
@@ -43,8 +43,8 @@ impl Lists {
     }
 }
 
-/// An index as it is stored; sequences have fewer than 2^32 tensors, and no more operators that
-/// matter.
+/// Converts an index to its stored form; sequences have fewer than 2^32 tensors, and no more
+/// operators that matter.
 pub(super) fn narrow(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -20,9 +20,9 @@ use crate::{
     lower::{LoweringOptions, chunk_graph},
 };
 
-/// A graph with everything in it: shared readers, requests to overwrite, several outputs that want
+/// A graph with every feature: shared readers, requests to overwrite, several outputs that request
 /// one chunk, required updates, views, workspaces, dead outputs, graph outputs, chunks from the
-/// start, operators that only bring something, and control edges.
+/// start, operators that only supply something, and control edges.
 fn graph(random: &mut Unstructured<'_>, most: usize) -> Result<Option<Model>> {
     let mut sequence = OpSequence::builder();
     let mut tensors: Vec<(String, Bytes)> = Vec::new();
@@ -93,7 +93,8 @@ fn graph(random: &mut Unstructured<'_>, most: usize) -> Result<Option<Model>> {
     Ok(Some(Model::new(&graph, &sequence.predecessors(), placing)))
 }
 
-/// The least peak of all orders: over all downsets, the least of the largest step on a way there.
+/// Returns the least peak of all orders: over all downsets, the least of the largest step on a path
+/// there.
 fn least_peak(model: &Model) -> Bytes {
     let mut layer: BTreeMap<Vec<u64>, Bytes> =
         BTreeMap::from([(vec![0; model.words()], model.live_at_start())]);
@@ -122,7 +123,7 @@ fn effort() -> Effort<'static> {
     Effort::new(&Limits { nodes: 1_000_000, ..Limits::default() }, Observer::default())
 }
 
-/// As many random graphs as asked for, from numbers of their own so that each run tests the same.
+/// Creates random graphs, from fixed seeds so that each run tests the same ones.
 fn graphs(count: u64, most: usize) -> impl Iterator<Item = (u64, Model)> {
     (0..count).filter_map(move |seed| {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
@@ -171,7 +172,7 @@ fn a_search_finds_the_least_peak_and_proves_it() {
             }
             answer => panic!("graph {seed}: {} is too little, found {answer:?}", least - 1),
         }
-        // A budget far too small names a bound that is none too large.
+        // A budget that is far too small gives a bound that is not too large.
         match ask(least / 2, usize::MAX) {
             Answer::AtLeast(bound) => assert!(bound <= least, "graph {seed}: {bound}"),
             answer => panic!("graph {seed}: {} is too little, found {answer:?}", least / 2),
@@ -183,7 +184,7 @@ fn a_search_finds_the_least_peak_and_proves_it() {
     assert!(exact > 2_000, "{exact} graphs");
 }
 
-/// An order that takes some ready operator at each step.
+/// Returns an order that runs any ready operator at each step.
 fn any_order(model: &Model, mut seed: u64) -> Vec<u32> {
     let operators = u32::try_from(model.operators()).unwrap();
     let mut set = vec![0; model.words()];
@@ -213,7 +214,7 @@ fn chained_trees_lose_no_least_peak() {
     assert!(chained > 1_200, "{chained} graphs");
 }
 
-/// Trees of operators that read each other's results, some in place, with workspaces.
+/// Creates trees of operators that read each other's results, some in place, with workspaces.
 fn tree_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
     (0..count).map(|seed| {
         let mut state = seed;

@@ -1,12 +1,12 @@
-//! Trees: operators whose results flow into one, and that nothing else touches.
+//! Trees: operators whose results flow into one and that nothing else touches.
 //!
-//! Among the operators of such a tree there is one best order, whatever runs between them (Liu,
-//! 1987). The order of a subtree falls into segments, each a *hill*, the most bytes it needs, and
-//! the *valley* that it leaves; hills fall and valleys rise. Segments of siblings are merged by
-//! falling hill less valley; the parent comes last, and its list is cut again at its largest hill, the
-//! least valley after that, and so on. By submodularity the segments can be kept together in any
-//! order of the whole graph, and none of its orders is lost if the tree runs in this one. So the
-//! tree becomes a chain: each of its operators waits for the one before.
+//! The operators of such a tree have one best order, whatever runs between them (Liu, 1987). The
+//! order of a subtree divides into segments, each with a *hill*, the most bytes that it needs, and
+//! a *valley*, the bytes that it leaves; hills fall and valleys rise. Segments of siblings are
+//! merged by falling hill less valley; the parent comes last, and its list is divided again at its
+//! largest hill, the least valley after that, and so on. By submodularity, the segments can be kept
+//! together in any order of the whole graph, and no peak is lost if the tree runs in this order. So
+//! the tree becomes a chain: each of its operators waits for the one before.
 
 use crate::{
     Bytes,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A piece of an order: the bytes that it needs, and leaves, above those before its tree's first
+/// A piece of an order: the bytes that it needs and leaves, above those before its tree's first
 /// operator.
 #[derive(Clone, Debug)]
 struct Segment {
@@ -25,7 +25,7 @@ struct Segment {
     operators: Vec<u32>,
 }
 
-/// The model with every tree turned into a chain; `None` if it has no tree.
+/// Returns the model with every tree turned into a chain; `None` if it has no tree.
 pub(super) fn chained(model: &Model) -> Option<Model> {
     let operators = model.operators();
     let parents = parents(model);
@@ -33,7 +33,7 @@ pub(super) fn chained(model: &Model) -> Option<Model> {
     let mut lists: Vec<Vec<Segment>> = vec![Vec::new(); operators];
     let mut before: Vec<Option<u32>> = vec![None; operators];
     let mut chained = false;
-    // Operators are numbered in an order in which they can run, so that children come first.
+    // Operators are numbered in an executable order, so children come first.
     for operator in 0..operators {
         let Some(parent) = parents[operator] else { continue };
         let children = model.predecessors.get(operator);
@@ -42,7 +42,7 @@ pub(super) fn chained(model: &Model) -> Option<Model> {
             _ => merged(children.iter().map(|&child| std::mem::take(&mut lists[child as usize]))),
         };
         let live = list.last().map_or(0, |segment| segment.valley);
-        // All that it reads dies.
+        // Everything that it reads dies.
         let hill = live + model.step_adds(narrow(operator), &all);
         push(
             &mut list,
@@ -73,10 +73,10 @@ pub(super) fn chained(model: &Model) -> Option<Model> {
     })
 }
 
-/// By operator of a tree, its parent, and [`NOBODY`] for the root of a largest tree.
+/// Returns the parent of each operator in a tree, and [`NOBODY`] for the root of a largest tree.
 ///
-/// An operator is in a tree if all operators before it are, each with it alone behind, and all that
-/// it reads can die and comes from those.
+/// An operator is in a tree if it is the only successor of each of its predecessors, these are in
+/// trees themselves, and everything it reads can die and comes from them.
 fn parents(model: &Model) -> Vec<Option<u32>> {
     let operators = model.operators();
     let mut parents: Vec<Option<u32>> = vec![None; operators];
@@ -103,9 +103,9 @@ fn parents(model: &Model) -> Vec<Option<u32>> {
     parents
 }
 
-/// The segments of siblings in their best order.
+/// Merges the segments of siblings into their best order.
 fn merged(lists: impl Iterator<Item = Vec<Segment>>) -> Vec<Segment> {
-    // Segments with the bytes that their own tree has live before them.
+    // The segments, each with the bytes that are live in its own tree before it.
     let mut segments: Vec<(Bytes, Segment)> = Vec::new();
     for list in lists {
         let mut live = 0;
@@ -115,7 +115,7 @@ fn merged(lists: impl Iterator<Item = Vec<Segment>>) -> Vec<Segment> {
             live = valley;
         }
     }
-    // Within a list hill less valley falls, so that a stable sort keeps its order.
+    // Within a list, hill less valley falls, so a stable sort keeps its order.
     segments.sort_by_key(|(_, segment)| std::cmp::Reverse(segment.hill - segment.valley));
     let mut live = 0;
     let mut list = Vec::new();
@@ -130,9 +130,10 @@ fn merged(lists: impl Iterator<Item = Vec<Segment>>) -> Vec<Segment> {
     list
 }
 
-/// Adds a segment behind others, and joins what no longer falls and rises.
+/// Adds a segment after others and joins those that no longer fall and rise.
 fn push(list: &mut Vec<Segment>, mut segment: Segment) {
-    // A segment with a hill no higher than the one behind it, or with a valley no lower, is no stop.
+    // A segment is not a stopping point if its hill is no higher than the next one's, or its valley
+    // no lower.
     while let Some(last) =
         list.pop_if(|last| last.hill <= segment.hill || last.valley >= segment.valley)
     {

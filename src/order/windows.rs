@@ -1,7 +1,7 @@
-//! Long sequences: what runs around the peaks, a window at a time.
+//! Improves long sequences around their peaks, a window at a time.
 //!
-//! The operators around a peak are put into another order while the states before and after them
-//! stay. Steps outside the window keep their bytes, so that the order never gets worse.
+//! The operators around a peak are reordered while the states before and after them stay the same.
+//! Steps outside the window keep their bytes, so the order never gets worse.
 
 use crate::{
     Bytes,
@@ -14,13 +14,13 @@ use crate::{
     },
 };
 
-/// The operators on either side of a peak.
+/// The number of operators on either side of a peak.
 const REACHES: [usize; 3] = [25, 100, 250];
 
-/// The open states of a layer, inside a window.
+/// The width of a layer inside a window.
 const WIDTH: usize = 64;
 
-/// Betters an order around its peaks, until one of them stays or `bound` is reached.
+/// Improves an order around its peaks, until one of them stays or `bound` is reached.
 pub(super) fn improve(
     model: &Model,
     mut order: Vec<u32>,
@@ -45,7 +45,7 @@ pub(super) fn improve(
     order
 }
 
-/// The order with all peaks lowered, if windows of this reach can do so.
+/// Returns the order with all peaks lowered, if windows of this reach can do so.
 fn round(
     model: &Model,
     order: &[u32],
@@ -55,7 +55,7 @@ fn round(
     unit: Bytes,
     effort: &mut Effort,
 ) -> Option<Vec<u32>> {
-    // Steps somewhat below the peak are lowered in the same pass.
+    // The same pass lowers steps slightly below the peak.
     let high = peak - peak / 64;
     let mut order = order.to_vec();
     let mut set = vec![0; model.words()];

@@ -1,12 +1,12 @@
-//! Random problems small enough to be solved, each made from a seed.
+//! Random problems that are small enough to solve, each made from a seed.
 
 use memplan::Problem;
 
-/// Numbers that look random and are the same everywhere (splitmix64).
+/// Pseudo-random numbers that are the same everywhere (splitmix64).
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// A number in `0..bound`.
+    /// Returns a number in `0..bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
@@ -20,13 +20,13 @@ impl Numbers {
     }
 }
 
-/// Up to `chains` chains of small chunks; some overwritten, some more than once.
+/// Creates up to `chains` chains of small chunks, some of them overwritten once or more.
 pub fn random_chains(numbers: &mut Numbers, chains: u64) -> Problem {
     let most = 3 + numbers.below(7);
     random_chains_of(numbers, chains, most)
 }
 
-/// The same with chunks of up to `most` bytes.
+/// Creates such chains with chunks of up to `most` bytes.
 pub fn random_chains_of(numbers: &mut Numbers, chains: u64, most: u64) -> Problem {
     let alignment = numbers.of(&[1, 1, 1, 2, 4]);
     let padding = numbers.of(&[0, 0, 0, 1]);

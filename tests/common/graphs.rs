@@ -1,14 +1,15 @@
-//! Checks a plan of storages by running it.
+//! Checks a plan of storages by executing it.
 
 use std::collections::BTreeMap;
 
 use memplan::planner::nnvm::{Entry, Graph, MemoryPlan};
 
-/// The first entry that a reader would find overwritten, and that reader (`None`: the entry is an
-/// output of the graph). An operator may write an output where an input lies only if it works in
-/// place.
+/// Returns the first entry that a reader would find overwritten, with that reader (`None` if the
+/// entry is an output of the graph). An operator may write an output over an input only if it works
+/// in place.
 pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usize>)> {
-    // The writer of each storage's content, and of each entry's: an identity passes its input's on.
+    // The writer of each storage's content and of each entry's. An identity passes on its input's
+    // writer.
     let mut held: BTreeMap<usize, Entry> = BTreeMap::new();
     let mut content: BTreeMap<Entry, Entry> = BTreeMap::new();
     let is_lost =

@@ -4,9 +4,9 @@
 
 use memplan::Problem;
 
-/// Begin, end and size of chunks that fill every step to the same height: when one ends, others of
-/// random size and lifetime take its bytes. To meet the bound a plan may waste nothing, and most
-/// likely every plan must.
+/// Returns begin, end and size of chunks that fill every step to the same height: when one ends,
+/// others of random size and lifetime take its bytes. To meet the bound a plan may waste nothing,
+/// which is most likely impossible.
 pub fn flat() -> Vec<(u64, u64, u64)> {
     let mut state = 1_u64;
     let mut next = |below: u64| {
@@ -29,7 +29,7 @@ pub fn flat() -> Vec<(u64, u64, u64)> {
     chunks
 }
 
-/// Begin, end and size of chunks whose sizes have nothing in common.
+/// Returns begin, end and size of chunks whose sizes have no common divisor.
 pub fn uneven(chunks: u64) -> Vec<(u64, u64, u64)> {
     let chunk = |i| {
         let begin = i * 7919 % 211;
@@ -38,7 +38,7 @@ pub fn uneven(chunks: u64) -> Vec<(u64, u64, u64)> {
     (0..chunks).map(chunk).collect()
 }
 
-/// Chunks that begin and end everywhere, with overwriters of whole and half chunks.
+/// Creates chunks that begin and end everywhere, with overwriters of whole and half chunks.
 pub fn scattered(chunks: u32) -> Problem {
     let mut state = u64::from(chunks);
     let mut next = |below: u64| {

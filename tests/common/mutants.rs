@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use memplan::{Plan, TensorPlace};
 
-/// Names a field that a mutant changes, so that none is forgotten.
+/// The names of the fields that a mutant changes, so that none is forgotten.
 pub const FIELDS: [&str; 22] = [
     "pool_size",
     "lower_bound",
@@ -29,7 +29,7 @@ pub const FIELDS: [&str; 22] = [
     "tensors",
 ];
 
-/// A number near another, or near nothing.
+/// Returns a number near another, or near 0.
 fn near(random: &mut Unstructured<'_>, number: u64, most: u64) -> Result<u64> {
     Ok(match random.int_in_range(0..=7)? {
         0 | 1 => number + 1,
@@ -41,7 +41,7 @@ fn near(random: &mut Unstructured<'_>, number: u64, most: u64) -> Result<u64> {
     })
 }
 
-/// Changes one field of a plan, perhaps to what it was, or to something that is right as well.
+/// Changes one field of a plan, possibly to its old value or to another correct one.
 pub fn mutate(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<&'static str> {
     let field = *random.choose(&FIELDS)?;
     let pool = 2 * plan.pool_size + 2;
@@ -106,7 +106,7 @@ fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> 
             chunk.object =
                 if random.arbitrary()? { Some(random.int_in_range(0..=objects)?) } else { None };
         }
-        // Which chunks there are; tensors and links say so by place.
+        // These change the list of chunks, to which tensors and links refer by index.
         _ => match random.int_in_range(0..=2)? {
             0 => plan.chunks.push(plan.chunks[at].clone()),
             1 => plan.chunks.swap(at, other),

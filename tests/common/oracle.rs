@@ -1,5 +1,6 @@
-//! Is a plan right? Decided slowly, from the definition, step by step and byte by byte, to judge
-//! `memplan::verify` and whatever it accepts. For small sizes, lifetimes and pools only.
+//! Decides slowly whether a plan is right, from the definition, step by step and byte by byte, to
+//! check `memplan::verify` and every plan that it accepts. For small sizes, lifetimes and pools
+//! only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use memplan::{
     sequence::{Dependency, Origin},
 };
 
-/// Bytes of some memory, one by one.
+/// The bytes of some memories, one by one.
 type Bytes = BTreeSet<(Memory, u64)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,14 +19,14 @@ enum Memory {
     Supplied(usize),
 }
 
-/// What occupies bytes for some steps.
+/// A chunk, workspace or content that occupies bytes for some steps.
 #[derive(Clone, Debug)]
 struct Occupant {
     begin: u64,
     end: u64,
     low: u64,
     size: u64,
-    /// Which it is written over, and so shares bytes with in its first step.
+    /// The index of the occupant that it is written over, whose bytes it shares in its first step.
     over: Option<usize>,
     bytes: Bytes,
 }
@@ -37,13 +38,13 @@ impl Occupant {
         Self { begin: steps.0, end: steps.1, low, size, over: None, bytes }
     }
 
-    /// Whether it needs its bytes for itself in a step.
+    /// Returns whether it needs its bytes for itself in a step.
     fn owns(&self, step: u64) -> bool {
         self.begin + u64::from(self.over.is_some()) <= step && step < self.end
     }
 }
 
-/// Whether no two share a byte in a step, but for an overwriter in its first step.
+/// Returns whether no two share a byte in a step, except an overwriter in its first step.
 fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
     for step in 0..steps {
         let mut holders: BTreeMap<(Memory, u64), Vec<usize>> = BTreeMap::new();
@@ -56,7 +57,7 @@ fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
         }
         for holders in holders.values() {
             for (&a, &b) in holders.iter().flat_map(|a| holders.iter().map(move |b| (a, b))) {
-                // In one step a chunk may be written over, and the overwriter as well.
+                // In one step a chunk may be written over, and its overwriter as well.
                 let writes_over = |new: usize, old: usize| {
                     let over =
                         |at: &usize| occupants[*at].over.filter(|_| occupants[*at].begin == step);
@@ -71,8 +72,8 @@ fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
     true
 }
 
-/// What a plan must say of itself: bytes for one buffer each, bytes alive at the peak, first step
-/// where they are.
+/// Returns the figures that a plan must state: the bytes of one buffer each, the bytes alive at the
+/// peak, and the first step of the peak.
 fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
     let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
     let in_pool = occupants.iter().filter(|one| one.size > 0);
@@ -91,7 +92,7 @@ fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
     (one_each, most, peak)
 }
 
-/// The pool, the alignment, links and objects of the table of chunks.
+/// Returns whether the pool, the alignment, the links and the objects of the chunk table are right.
 fn table_is_right(plan: &Plan) -> bool {
     let mut top = 0;
     let mut overwriters = vec![0; plan.chunks.len()];
@@ -116,7 +117,7 @@ fn table_is_right(plan: &Plan) -> bool {
             }
         }
     }
-    // Nobody is overwritten twice, and no chain is a circle.
+    // No chunk is overwritten twice, and no chain is a cycle.
     let mut in_chains = 0;
     for root in (0..plan.chunks.len()).filter(|&at| plan.chunks[at].overwrites.is_none()) {
         let mut member = Some(root);
@@ -152,7 +153,7 @@ fn objects_are_right(plan: &Plan) -> bool {
     of_chunk && (0..plan.objects.len()).all(|object| plan.objects[object] == size(object))
 }
 
-/// Whether a plan is right for a problem whose ids are positions.
+/// Returns whether a plan is right for a problem whose ids are positions.
 pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
     if !plan.alignment.is_power_of_two()
         || plan.alignment < problem.alignment()
@@ -161,7 +162,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
     {
         return false;
     }
-    // Where in the plan a chunk of the problem stands.
+    // The index in the plan of each chunk of the problem.
     let mut planned = BTreeMap::new();
     for (at, chunk) in plan.chunks.iter().enumerate() {
         if planned.insert(chunk.id, at).is_some() {
@@ -201,7 +202,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         occupant
     };
     let occupants: Vec<Occupant> = (0..plan.chunks.len()).map(occupant).collect();
-    // The links that the problem honours count as well as the plan's own.
+    // The problem's honoured links count as well as the plan's own.
     let mut honoured: Vec<Occupant> = occupants.clone();
     for id in problem.ids() {
         let one = &mut honoured[planned[&u64::from(id.0)]];
@@ -217,10 +218,10 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         && nobody_is_disturbed(&occupants, steps)
 }
 
-/// Where a tensor lies: its memory, its offset there, and its chunk.
+/// The place of a tensor: its memory, its offset there, and its chunk.
 type Place = Option<(Memory, u64, Option<usize>)>;
 
-/// Where the plan puts every tensor, if it puts every tensor somewhere.
+/// Returns the place of every tensor, if the plan places all of them.
 fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
     let tensors = sequence.tensors();
     let find = |name: &str| tensors.iter().position(|tensor| &*tensor.name == name);
@@ -255,7 +256,7 @@ fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
     Some(all)
 }
 
-/// Whether a plan is right for a sequence in which all sizes are known.
+/// Returns whether a plan is right for a sequence with known sizes.
 pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
     if !plan.alignment.is_power_of_two() || !table_is_right(plan) {
         return false;
@@ -266,14 +267,14 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
     let Some(over) = run.over() else { return false };
     let Some((occupants, holds)) = run.occupants(&over) else { return false };
 
-    // The table repeats what the chunks hold.
+    // The table repeats the content of the chunks.
     let mut ids = BTreeSet::new();
     let holds_so = plan.chunks.iter().zip(&holds).all(|(chunk, holds)| {
         let over = chunk.overwrites.map(|(old, _)| old);
         let (name, size, steps) = (chunk.name.to_string(), chunk.size, (chunk.begin, chunk.end));
         *holds == [Held { name, size, steps, over }] && ids.insert(chunk.id)
     });
-    // Supplied memory counts in no figure.
+    // Memory of supplied tensors counts in no figure.
     let in_pool = |one: &&Occupant| one.bytes.iter().all(|byte| byte.0 == Memory::Pool);
     let of_pool: Vec<Occupant> = occupants.iter().filter(in_pool).cloned().collect();
     let steps = sequence.operators().len() as u64;
@@ -287,7 +288,7 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
         && nobody_is_disturbed(&occupants, steps.max(1))
 }
 
-/// What a chunk holds.
+/// The content of a chunk.
 #[derive(Clone, Debug, PartialEq)]
 struct Held {
     name: String,
@@ -302,7 +303,7 @@ struct Run<'a> {
     sequence: &'a OpSequence,
     plan: &'a Plan,
     places: Vec<Place>,
-    /// The tensor that was written where a tensor lies.
+    /// The tensor that was written in the place of each tensor.
     shown: Vec<usize>,
 }
 
@@ -343,7 +344,7 @@ impl Run<'_> {
         shown
     }
 
-    /// Each tensor lies inside its chunk, which is that of what it shows.
+    /// Returns whether each tensor lies inside its chunk, which is that of the tensor it shows.
     fn tensors_are_in_their_chunks(&self) -> bool {
         (0..self.places.len()).all(|at| match self.places[at] {
             Some((Memory::Pool, offset, Some(chunk))) => {
@@ -357,8 +358,8 @@ impl Run<'_> {
         })
     }
 
-    /// For each output the tensor that it is written over, as declared; `None` if some output lies
-    /// where it may not.
+    /// Returns the tensor that each output is declared to be written over; `None` if an output lies
+    /// where it must not.
     fn over(&self) -> Option<Vec<Option<usize>>> {
         let mut over: Vec<Option<usize>> = vec![None; self.places.len()];
         for operator in self.sequence.operators() {
@@ -386,7 +387,7 @@ impl Run<'_> {
                     }
                     continue;
                 }
-                // Rule d: what else the operator uses.
+                // Rule d covers everything else that the operator uses.
                 let written = self.bytes(output);
                 let is_harmless = |input: usize| {
                     let others = operator.inputs.iter().map(|other| other.index());
@@ -407,7 +408,8 @@ impl Run<'_> {
         Some(over)
     }
 
-    /// What must last to the end: graph outputs, and the newest state of variables in the pool.
+    /// Returns the tensors that must last to the end: graph outputs, and the newest state of
+    /// variables in the pool.
     fn kept(&self) -> Vec<usize> {
         let tensors = self.sequence.tensors();
         let mut state: Vec<bool> = tensors.iter().map(|t| t.origin == Origin::Weight).collect();
@@ -432,7 +434,7 @@ impl Run<'_> {
         kept
     }
 
-    /// The first step of a tensor that was written, and the step after the last in which an operator
+    /// Returns the first step of a written tensor, and the step after the last in which an operator
     /// uses it or a view of it.
     fn steps(&self, written: usize, kept: &[usize]) -> (u64, u64) {
         let operators = self.sequence.operators();
@@ -449,7 +451,7 @@ impl Run<'_> {
         (begin as u64, end as u64)
     }
 
-    /// Everything that occupies memory, and what each chunk holds.
+    /// Returns everything that occupies memory, and the contents of each chunk.
     fn occupants(&self, over: &[Option<usize>]) -> Option<(Vec<Occupant>, Vec<Vec<Held>>)> {
         let kept = self.kept();
         let mut occupants: Vec<Occupant> = Vec::new();

@@ -9,12 +9,12 @@ use memplan::{
     problem::{ChunkId, Segment},
 };
 
-/// The layout of a strategy that searches as far as it does unless told otherwise.
+/// Plans with a strategy and the default limits.
 pub fn layout(strategy: Strategy, problem: &Problem) -> Layout {
     strategy.layout(problem, &Limits::default(), Observer::default()).unwrap()
 }
 
-/// The first fault of a layout, found by comparing every segment with every other.
+/// Returns the first fault of a layout, found by comparing every segment with every other.
 pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
     let pool = layout.pool_size(problem);
     if pool < problem.lower_bound().bytes {
@@ -51,7 +51,7 @@ pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
     None
 }
 
-/// A problem in MiniMalloc's form: a line per chunk, its id, first step, end and size.
+/// Parses a problem in MiniMalloc's form: a line per chunk, with its id, first step, end and size.
 pub fn from_csv(text: &str) -> Problem {
     let mut problem = Problem::builder();
     for line in text.lines().skip(1) {

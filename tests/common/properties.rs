@@ -29,7 +29,7 @@ pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
     })
 }
 
-/// Errors of callers that ask for the impossible.
+/// Returns whether an error means that the caller requires the impossible.
 pub fn is_impossible(error: &PlanError) -> bool {
     matches!(
         error,
@@ -41,7 +41,7 @@ pub fn is_impossible(error: &PlanError) -> bool {
     )
 }
 
-/// Plans, and asks both checkers; returns whether there is a plan.
+/// Plans a sequence and runs both checkers; returns whether there is a plan.
 pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool {
     let plan = match planner.plan(sequence) {
         Ok(plan) => plan,
@@ -54,7 +54,7 @@ pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool 
     true
 }
 
-/// Returns a planner with any strategy, and an alignment and a padding that are large now and then.
+/// Returns a planner with a random strategy, and sometimes a large alignment and padding.
 fn random_planner(random: &mut Unstructured<'_>) -> Result<Planner<'static>> {
     let strategy = *random.choose(Strategy::ALL)?;
     let most = if random.ratio(1, 4)? { 12 } else { 4 };
@@ -63,8 +63,8 @@ fn random_planner(random: &mut Unstructured<'_>) -> Result<Planner<'static>> {
     Ok(planner(strategy).alignment(alignment).padding(padding))
 }
 
-/// A random sequence runs as planned, with all options of lowering. Returns how many plans there
-/// were, and how many were asked for.
+/// Checks that a random sequence runs as planned, with all options of lowering. Returns the numbers
+/// of plans and of attempts.
 pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize, usize)> {
     let Ok(sequence) = random_sequence(random, 12)? else { return Ok((0, 0)) };
     let planner = random_planner(random)?;
@@ -74,8 +74,8 @@ pub fn sequences_run_as_planned(random: &mut Unstructured<'_>) -> Result<(usize,
     Ok((planned, 16))
 }
 
-/// A random sequence, perhaps of many operators, runs as planned with some options of lowering. For
-/// fuzzers, which try other options in other runs.
+/// Checks that a random sequence, possibly of many operators, runs as planned with some options of
+/// lowering. For fuzzers, which try other options in other runs.
 pub fn a_sequence_runs_as_planned(random: &mut Unstructured<'_>) -> Result<()> {
     let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
     let planner = random_planner(random)?.lowering(options);
@@ -86,7 +86,7 @@ pub fn a_sequence_runs_as_planned(random: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same problem with other chunks, in the same order; requests of chunks that are gone go.
+/// Rebuilds a problem with other chunks in the same order, without requests of removed chunks.
 pub fn rebuilt(
     problem: &Problem,
     alignment: u64,
@@ -110,7 +110,7 @@ pub fn rebuilt(
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
 }
 
-/// A planner that searches briefly: many cases find more than long searches.
+/// Creates a planner that searches briefly: many cases find more than long searches.
 fn planner(strategy: Strategy) -> Planner<'static> {
     Planner::new().strategy(strategy).limits(Limits::default().nodes(200))
 }
@@ -125,7 +125,7 @@ fn offsets(plan: &Plan) -> Vec<u64> {
     plan.chunks.iter().map(|chunk| chunk.offset).collect()
 }
 
-/// The same problem with its chunks in another order: each at the given place.
+/// Returns the same problem with its chunks in another order, each at the given index.
 fn shuffled(problem: &Problem, places: &[usize]) -> Problem {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|&at| places[at]);
@@ -143,14 +143,16 @@ fn shuffled(problem: &Problem, places: &[usize]) -> Problem {
     shuffled.alignment(problem.alignment()).padding(problem.padding()).build().unwrap()
 }
 
-/// A random problem is planned rightly, and plans change with the problem as they must.
+/// Checks that a random problem is planned correctly and that plans change with the problem as they
+/// must.
 pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()> {
     let wild = Wild { chunks: 16, steps: 12, size: 40, alignment: true };
     let problem = random_problem(random, wild)?;
     let strategy = *random.choose(Strategy::ALL)?;
     let plan = plan_of(&problem, strategy);
 
-    // The live bytes; a search may raise the bound of one problem further than of another.
+    // Compare live bytes, because a search may raise the bound of one problem further than of
+    // another.
     let live = |problem: &Problem| problem.lower_bound().bytes;
 
     let mut places: Vec<usize> = (0..problem.len()).collect();
@@ -158,7 +160,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
         places.swap(at, random.choose_index(at + 1)?);
     }
 
-    // Ids are names: other ids, same offsets.
+    // Ids are only names: other ids give the same offsets.
     let ids = places.iter().map(|&place| place as u64).collect();
     let mut named = Problem::builder();
     for chunk in problem.chunks() {
@@ -172,7 +174,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     let named = named.alignment(alignment).padding(padding).build().unwrap();
     assert_eq!(offsets(&plan_of(&named, strategy)), offsets(&plan), "{strategy}: {problem:#?}");
 
-    // The same chunks in another order: ties may be broken differently, but the bound stays.
+    // The same chunks in another order may have other ties, but the bound stays.
     let shuffled = shuffled(&problem, &places);
     let shuffled_plan = plan_of(&shuffled, strategy);
     assert_eq!(verify_problem(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
@@ -181,7 +183,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
         assert!(shuffled_plan.pool_size >= plan.lower_bound, "{strategy}: {shuffled:#?}");
     }
 
-    // All sizes and the alignment times a number: all offsets times that number.
+    // Multiplying all sizes and the alignment by a number multiplies all offsets.
     if padding == 0 && strategy != Strategy::Nnvm {
         let factor = 1 << random.int_in_range(1..=4)?;
         let scaled = rebuilt(&problem, alignment * factor, |_| true, |size| size * factor);
@@ -191,7 +193,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
         assert_eq!(offsets(&scaled_plan), expected, "{strategy} x {factor}: {problem:#?}");
     }
 
-    // A plan for twice the alignment is one for the alignment.
+    // A plan for twice the alignment is also valid for the alignment.
     let coarse = rebuilt(&problem, alignment * 2, |_| true, |size| size);
     let mut coarse_plan = plan_of(&coarse, strategy);
     // An overwriter's bytes, rounded inwards, may be fewer.
@@ -204,7 +206,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     coarse_plan.naive_size = plan.naive_size;
     coarse_plan.peak_step = plan.peak_step;
     coarse_plan.proven_optimal = false;
-    // Objects are as large as their alignment wants.
+    // The sizes of objects depend on the alignment.
     coarse_plan.objects.clear();
     coarse_plan.chunks.iter_mut().for_each(|chunk| chunk.object = None);
     assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
@@ -223,7 +225,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     Ok(())
 }
 
-/// One more operator, whose output is never read, never removes live bytes.
+/// Checks that one more operator, whose output is never read, never removes live bytes.
 pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<()> {
     use memplan::{Operator, Output, sequence::SequenceFile};
     let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
@@ -257,7 +259,7 @@ pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<(
         let Ok(before) = planner.plan(&sequence) else { continue };
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();
-        // A search may raise the bound further in one than in the other.
+        // A search may raise the bound further for one than for the other.
         let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound().bytes;
         assert!(live(&longer) >= live(&sequence).max(size));
         assert!(after.pool_size >= before.lower_bound);
@@ -266,11 +268,11 @@ pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<(
     Ok(())
 }
 
-/// Inputs that are too large to be planned in a moment are only read.
+/// The number of operators or chunks above which inputs are only read.
 const LARGE: usize = 2_000;
 
-/// Bytes in some format are refused, or read, planned rightly, and written so that they are read
-/// again as they were. If they are a plan, that is judged and drawn.
+/// Checks that bytes in a format are either rejected, or read, planned correctly, and written so
+/// that they can be read again. A plan is verified and drawn.
 pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
     let options = ImportOptions::default();
     let mut empty = Problem::builder().build().unwrap();
@@ -306,7 +308,7 @@ pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
     }
 }
 
-/// JSON knows ids as numbers only; texts become names.
+/// Converts text ids to names, because JSON has only numbers as ids.
 fn with_number_ids(problem: &Problem) -> bool {
     !matches!(problem.labels().ids, Ids::Texts(_))
 }

@@ -12,8 +12,8 @@ pub struct Wild {
     pub alignment: bool,
 }
 
-/// A problem with overlapping lives, requests of which many can be honoured, and sometimes an
-/// alignment and a padding.
+/// Creates a problem with overlapping lifetimes, many requests that can be honoured, and sometimes
+/// an alignment and a padding.
 pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Problem> {
     let mut problem = Problem::builder();
     if wild.alignment {

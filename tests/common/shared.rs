@@ -1,7 +1,7 @@
 //! Real models, problems and recorded answers, which lie beside the project where it is developed.
 //!
-//! Tests that need them are skipped where they are missing, and each test binary prints a line that
-//! says so. With `MEMPLAN_SHARED=required` a missing file is a failure.
+//! Tests that need them are skipped where they are missing, and each test binary reports it. With
+//! `MEMPLAN_SHARED=required`, a missing file is a failure.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -11,7 +11,7 @@ use std::{
     sync::Once,
 };
 
-/// The project's folder, from the library's package and from the tool's.
+/// The project's folder, for the packages of the library and of the tool.
 pub fn project() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let holds_both = |folder: &&Path| folder.join("src/cli").exists();

@@ -22,7 +22,7 @@ impl Tile {
     }
 }
 
-/// Numbers that look random (xorshift).
+/// Pseudo-random numbers (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -30,7 +30,7 @@ impl Numbers {
         Self(seed * 7919)
     }
 
-    /// A number in `low..high`.
+    /// Returns a number in `low..high`.
     fn between(&mut self, low: u64, high: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,9 +39,9 @@ impl Numbers {
     }
 }
 
-/// Cuts the largest tile again and again.
+/// Repeatedly cuts the largest tile.
 fn cut(tiles: usize, mut split: impl FnMut(Tile) -> Vec<Tile>) -> Vec<Tile> {
-    // Time enough for cuts that do not meet.
+    // This leaves enough steps for cuts that do not meet.
     let end = 4096.max(tiles as u64 * 256);
     let mut all = vec![Tile { begin: 0, end, low: 0, high: POOL }];
     while all.len() < tiles {
@@ -52,7 +52,7 @@ fn cut(tiles: usize, mut split: impl FnMut(Tile) -> Vec<Tile>) -> Vec<Tile> {
     all
 }
 
-/// Straight cuts.
+/// Tiles a rectangle by straight cuts.
 pub fn guillotine(tiles: usize, seed: u64) -> Vec<Tile> {
     let mut numbers = Numbers::new(seed);
     cut(tiles, |tile| {
@@ -67,7 +67,7 @@ pub fn guillotine(tiles: usize, seed: u64) -> Vec<Tile> {
     })
 }
 
-/// Four arms around a middle, which no straight cuts make.
+/// Tiles a rectangle by four arms around a middle, which no straight cuts produce.
 pub fn pinwheel(tiles: usize, seed: u64) -> Vec<Tile> {
     let mut numbers = Numbers::new(seed);
     cut(tiles, |t| {
@@ -92,8 +92,8 @@ pub fn declare(problem: &mut ProblemBuilder, tiles: &[Tile]) {
     }
 }
 
-/// The same, but some tiles are staircases: halfway through its lifetime such a tile keeps two thirds
-/// of its bytes, the upper or the lower ones, and another chunk has the rest.
+/// Declares the tiles as chunks, but some as staircases: halfway through its lifetime such a tile
+/// keeps the upper or lower two thirds of its bytes, and another chunk has the rest.
 pub fn declare_stepped(problem: &mut ProblemBuilder, tiles: &[Tile], one_in: usize) {
     for (at, &Tile { begin, end, low, high }) in tiles.iter().enumerate() {
         let (half, size, rest) = (u64::midpoint(begin, end), high - low, (high - low) / 3);

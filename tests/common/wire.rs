@@ -1,6 +1,6 @@
 //! A few bytes of a protocol buffer, for models that no encoder would write.
 
-/// A field of a message: number, then content with its length in front.
+/// Encodes a field of a message: its number, then its content preceded by the length.
 pub fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for mut value in [usize::from(number) << 3 | 2, content.len()] {

@@ -1,5 +1,5 @@
-//! The book's figures are what the tool prints, and its links lead somewhere. `SNAPSHOTS=overwrite
-//! cargo test --test book` prints the figures anew.
+//! The book's figures equal the tool's output, and its links have targets. `SNAPSHOTS=overwrite
+//! cargo test --test book` generates the figures again.
 
 mod command;
 #[path = "../../../tests/common/shared.rs"]
@@ -161,12 +161,12 @@ fn book() -> PathBuf {
     project().join("book/src")
 }
 
-/// The text between two marks, wherever they stand.
+/// Returns the texts between two marks.
 fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0))
 }
 
-/// The default strategy draws other figures than the book shows.
+/// The default strategy draws other figures than those in the book.
 #[test]
 fn a_command_on_the_example_says_with_which_strategy() {
     for entry in fs::read_dir(book()).unwrap() {

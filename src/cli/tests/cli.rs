@@ -1,5 +1,5 @@
-//! The contract of the command line: exit codes, results on standard output, words on standard
-//! error, errors that name file, place and remedy, files that are whole or not there.
+//! The contract of the command line: exit codes, results on standard output, messages on standard
+//! error, errors that name file, place and remedy, and files that are complete or absent.
 
 mod command;
 #[path = "../../../tests/common/hard.rs"]
@@ -107,8 +107,8 @@ fn bad_words_and_bad_input_end_with_2(#[case] args: &[&str], #[case] message: &s
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
-/// Three answers: yes with a plan, no with a proof, and not known. Without a plan that fits nothing
-/// is written.
+/// There are three answers: yes with a plan, no with a proof, and unknown. Without a plan that
+/// fits, nothing is written.
 #[rstest]
 #[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
 #[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
@@ -144,7 +144,7 @@ const PINWHEEL: &str = "id,lower,upper,size\n\
     12,1134,2947,207889\n13,2947,3631,276695\n14,2947,3400,353513\n15,3400,4096,169977\n\
     16,2369,4096,188090\n";
 
-/// A search that ends after one node cannot decide either.
+/// A search that ends after one node cannot decide.
 #[test]
 fn a_capacity_may_take_more_effort_than_there_is() {
     let fits = |effort| {
@@ -282,7 +282,7 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// The bytes alive are counted anew; what a search has proven above them cannot be.
+/// The live bytes are counted again; a larger bound that a search has proven cannot be.
 #[test]
 fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ fn a_json_plan_without_tensors_is_wrong() {
     assert!(run.out.contains("'e' is missing from the plan\n"), "{}", run.out);
 }
 
-/// A plan without a chunk that it names is wrong, not unreadable, and can be looked at.
+/// A plan without a chunk that it refers to is wrong, not unreadable, and can be shown.
 #[test]
 fn a_json_plan_without_a_chunk_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +400,7 @@ fn unwrapped(text: &str) -> String {
     text.replace("\n  ", " ")
 }
 
-/// The rules of in-place writing stand beside every proof.
+/// The rules for in-place writing accompany every proof.
 #[rstest]
 #[case::default(&["plan", ENCODER], "no plan is smaller under these rules: in place: rows, alignment 64 B\n")]
 #[case::profile(&["plan", ENCODER, "--inplace", "elementwise"], "under these rules: in place: elementwise, alignment 64 B\n")]
@@ -417,7 +417,7 @@ fn the_summary_names_the_rules(#[case] args: &[&str], #[case] rules: &str) {
     assert!(unwrapped(&run.out).contains(rules), "{}", run.out);
 }
 
-/// Operators by kind, where views come from, and why the others need new memory.
+/// Lists operators by kind, the sources of views, and the reasons why the others need new memory.
 #[test]
 fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
     let run = memplan(&["ops", ENCODER, "--inplace", "elementwise"]);
@@ -439,7 +439,7 @@ fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
     let softmax = kinds.iter().find(|kind| kind["kind"] == "Softmax").unwrap();
     assert_eq!(softmax["in_place"], serde_json::json!({"outputs": 1, "bytes": 640_000}));
     assert_eq!(softmax["reasons"], serde_json::json!([]));
-    // Operators in JSON say themselves what they write over.
+    // Operators in JSON declare what they overwrite.
     let run = memplan(&["ops", EXAMPLE, "--no-inplace", "--no-views"]);
     assert!(run.out.contains("views get memory of their own"), "{}", run.out);
     assert!(run.out.contains("requests to write over an input are not honoured"), "{}", run.out);
@@ -482,7 +482,7 @@ fn the_alignment_of_a_model_is_64_unless_another_is_asked_for(
     assert_eq!(unwrapped(&run.out).contains(line), !placing.is_empty(), "{}", run.out);
 }
 
-/// Operators ask for nothing, the command line may.
+/// Operators require nothing, but the command line may.
 #[test]
 fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
     let folder = tempfile::tempdir().unwrap();
@@ -621,7 +621,7 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
     let (sequence, _) = convert("sequence.json", false);
     let (problem, _) = convert("problem.json", true);
     assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
-    // Without the link nothing is written over, and the words say so.
+    // Without the link, nothing is written over, and the message reports it.
     let (csv, words) = convert("problem.csv", false);
     assert!(words.contains("CSV has no overwrite links; 1 chunk that would"), "{words}");
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);

@@ -37,7 +37,8 @@ fn file(name: &str, text: impl AsRef<[u8]>) -> (TempDir, String) {
     (folder, path)
 }
 
-/// Refused as bad input: exit code 2, nothing on standard output, one line that names the file.
+/// Asserts that input is rejected: exit code 2, nothing on standard output, one line that names the
+/// file.
 fn assert_refused(run: &Run, path: &str, message: &str) {
     assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
     assert!(run.err.starts_with(&format!("memplan: {path}: ")), "{}", run.err);
@@ -45,7 +46,7 @@ fn assert_refused(run: &Run, path: &str, message: &str) {
     assert_eq!(run.err.lines().count(), 1, "{}", run.err);
 }
 
-/// Numbers that look random.
+/// Returns the next pseudo-random number.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
@@ -81,7 +82,7 @@ fn small_model() -> Vec<u8> {
     [vec![8, 8], field(8, &[16, 13]), field(7, &graph)].concat()
 }
 
-/// The models there are; one of our own first.
+/// The available models, one of the project's own first.
 fn models() -> Vec<Vec<u8>> {
     let mut models = vec![small_model()];
     for name in ["light_squeezenet_noshapes", "vgg16_b1", "bert_base_b1_s128"] {
@@ -214,7 +215,7 @@ fn sums_that_wrap_are_refused_wherever_they_arise() {
         let (_folder, path) = file(name, text);
         assert_refused(&memplan(&["plan", &path]), &path, message);
     }
-    // One such chunk is a chunk like any other.
+    // A single such chunk is an ordinary chunk.
     let (_folder, path) = file("one.json", problem(&chunk(0, HALF)));
     for command in ["plan", "show", "explain"] {
         let run = memplan(&[command, &path]);
@@ -288,8 +289,8 @@ fn ten_million_lines_are_read() {
     assert!(run.out.contains("10000000 chunks"), "{}{}", run.out, run.err);
 }
 
-/// An operator on 10^5 tensors: if something took the product of inputs and outputs, the suite would
-/// seem to hang here.
+/// An operator on 10^5 tensors: time proportional to the product of inputs and outputs would seem
+/// to hang the suite.
 #[test]
 fn an_operator_with_very_many_inputs_and_outputs_is_planned() {
     let mut sequence = OpSequence::builder();
@@ -347,7 +348,7 @@ fn what_contradicts_itself_is_refused(#[case] text: &str, #[case] message: &str)
     assert_refused(&memplan(&["plan", &path]), &path, message);
 }
 
-/// Chunks and operators may share a name: they are told apart by their steps.
+/// Chunks and operators may share a name; their steps distinguish them.
 #[test]
 fn operators_of_one_name_are_verified() {
     let text = r#"{"format": "memplan-sequence/1", "operators": [
@@ -360,7 +361,7 @@ fn operators_of_one_name_are_verified() {
     assert_eq!(run.code, 0, "{}", run.out);
 }
 
-/// Characters that a terminal would obey: colours, a bell, a title, text from right to left.
+/// Characters that a terminal interprets: colours, a bell, a title, text from right to left.
 const COMMANDS: &str = r"\u001b[31mred\u0007\u009b2J\u001b]0;title\u0007\r\n\u202e";
 
 #[test]
@@ -385,7 +386,7 @@ fn names_with_control_characters_are_spelled_out() {
     for command in ["plan", "show", "explain"] {
         let run = memplan(&[command, &path]);
         harmless(&run, 0);
-        // Long names lose their middle.
+        // Long names are shortened in the middle.
         assert!(command == "plan" || run.out.contains(&spelled[..8]), "{}", run.out);
     }
     harmless(&memplan_with(&["plan", &path], Some("memplan=trace"), ""), 0);
@@ -395,7 +396,7 @@ fn names_with_control_characters_are_spelled_out() {
     let run = memplan(&["verify", "--execute", &path, &plan]);
     harmless(&run, 1);
     assert!(run.out.contains(spelled), "{}", run.out);
-    // In errors, and in the name of the file.
+    // The characters are escaped in errors and in the name of the file.
     let (_folder, path) = file("bad\u{1b}[31m\n.json", text.replace("\"inputs\"", "\"output\""));
     harmless(&memplan(&["plan", &path]), 2);
     let twice = text.replace("\"y", "\"x");

@@ -1,5 +1,5 @@
-//! Inputs and outputs: outputs that are inputs, files that are too large, temporary files, and
-//! how much is said about it.
+//! Inputs and outputs: outputs that are inputs, files that are too large, temporary files, and the
+//! amount of messages.
 
 use std::{fs, process::Stdio, time::Duration};
 
@@ -58,7 +58,7 @@ fn an_output_that_is_standard_input_or_the_plan_shown_is_refused() {
     assert!(run.err.contains("-o names a file that is read, "), "{}", run.err);
 }
 
-/// Other files, and devices, are written as ever.
+/// Other files and devices are written as usual.
 #[test]
 fn an_output_beside_the_input_is_written_and_said() {
     let (folder, paths) = linked();
@@ -104,7 +104,7 @@ fn an_endless_device_is_given_up() {
     }
 }
 
-/// The second signal ends a write, and takes the temporary file with it.
+/// The second signal ends a write and removes the temporary file.
 #[cfg(unix)]
 #[rstest]
 fn no_temporary_file_stays(#[values("-INT", "-TERM", "-HUP")] signal: &str) {
@@ -145,7 +145,7 @@ fn no_temporary_file_stays(#[values("-INT", "-TERM", "-HUP")] signal: &str) {
         "-TERM" => 143,
         _ => 129,
     };
-    // It may have been written between the two signals.
+    // The file may have been written between the two signals.
     assert!(plan.exists() && code == Some(0) || code == Some(ended), "{code:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Printed tables: at most 80 columns wide, every offset on request, and every part that succeeds when
-//! another fails.
+//! Printed tables: at most 80 columns wide, every offset on request, and every part that succeeds
+//! when another fails.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn every_table_fits_eighty_columns(#[case] path: &str) {
     assert_commands_are_narrow(path);
 }
 
-/// Names that say more than there is room for, sizes and steps of twenty digits.
+/// The test has names that are too long for a line, and sizes and steps of twenty digits.
 #[test]
 fn long_names_and_large_numbers_fit_eighty_columns() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn tables_of_real_models_fit_eighty_columns() {
     }
 }
 
-/// As many tables as it takes.
+/// Many inputs take several tables.
 #[test]
 fn many_inputs_are_compared_in_eighty_columns() {
     let paths = [EXAMPLE, EIGHT, EXAMPLE, EIGHT, EXAMPLE, EIGHT, EXAMPLE];
@@ -139,7 +139,7 @@ fn the_table_of_a_plan_holds_every_offset() {
     assert!(table.contains("v, in w at 4\n"), "{}", run.out);
 }
 
-/// A model needs no sizes for a list of its operators.
+/// Listing a model's operators needs no sizes.
 #[test]
 fn operators_of_unknown_shape_are_counted() {
     let model = "tests/fixtures/dynamic.onnx";
@@ -165,7 +165,7 @@ fn operators_of_unknown_shape_are_counted() {
     assert!(!run.out.contains("unknown"), "{}", run.out);
 }
 
-/// Chunks in one stack are alive together, and a stretch that is free is not called used.
+/// Chunks in one stack are alive together, and free space is not reported as used.
 #[rstest]
 #[case(&["--strategy", "pushdown"])]
 #[case(&["--strategy", "naive"])]
@@ -211,7 +211,7 @@ fn example() -> std::path::PathBuf {
     project().join(EXAMPLE)
 }
 
-/// What can be compared is, and the exit code says that something could not.
+/// The inputs that can be read are compared, and the exit code reports the failure.
 #[test]
 fn one_bad_file_does_not_hide_the_others() {
     for json in [false, true] {
@@ -235,7 +235,7 @@ fn one_bad_file_does_not_hide_the_others() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
-/// No strategy is waited for longer than the time limit, and one left out is named.
+/// A strategy that exceeds the time limit is left out and named.
 #[test]
 fn a_strategy_that_is_too_slow_is_left_out_with_a_word() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Running the tool as a person would.
+//! Runs the tool like a user.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The project's folder: paths in the tests are seen from there.
+/// The project's folder, to which paths in the tests are relative.
 pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
