@@ -15,7 +15,7 @@ use memplan::{
 const SIDE: usize = 8;
 const PIXELS: usize = SIDE * SIDE;
 
-/// What an operator computes, and of which tensors.
+/// The computation of an operator.
 enum Kernel {
     /// A 3 x 3 convolution with padding 1, as a product with patches that are copied together.
     Conv {

@@ -5,7 +5,7 @@ use std::{fmt, sync::atomic::AtomicBool, time::Duration};
 
 use crate::Bytes;
 
-/// How far to search.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -50,7 +50,7 @@ impl Limits {
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {

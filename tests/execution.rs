@@ -41,7 +41,7 @@ fn disturb(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// What cannot run is never called right; most of what is wrong cannot run.
+/// A plan that cannot run is never accepted, and most wrong plans cannot run.
 #[test]
 fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
     let (mut wrong, mut lost) = (0, 0);
@@ -64,7 +64,7 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
     assert!(lost * 3 > wrong, "{lost} of {wrong} wrong plans cannot run");
 }
 
-/// With `--nocapture` it tells how long each model took.
+/// With `--nocapture` it prints the time for each model.
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};
@@ -209,7 +209,7 @@ fn the_last_state_of_a_variable_is_kept() {
     assert!(verified.iter().any(|violation| violation.to_string() == message), "{verified:#?}");
 }
 
-/// What is required to be overwritten need not be a variable: then nothing is kept.
+/// A tensor with a required overwrite need not be a variable; then nothing is kept.
 #[test]
 fn an_update_of_no_variable_is_not_kept() {
     let mut sequence = OpSequence::builder();

@@ -352,7 +352,7 @@ fn without_views_an_input_shares_no_bytes_with_another() {
     assert_eq!(chunks(&plan)[3], ("y", 2, 3, Some("w")));
 }
 
-/// What an operator passes on is whole when it ends, also if nobody reads it.
+/// A view that an operator outputs is whole when it ends, even if nobody reads it.
 #[rstest]
 #[case::over_the_view(0, None)]
 #[case::beside_the_view(4, Some((0, 4)))]

@@ -468,7 +468,7 @@ fn the_other_outputs_of_a_normalization_are_their_own() {
     );
 }
 
-/// What the kernels do is for the caller to say.
+/// The caller states how the kernels work.
 #[rstest]
 #[case::none(InPlace::None, "", "a b c d e f")]
 #[case::elementwise(InPlace::Elementwise, "", "a>x b>a c d e f>e")]
@@ -552,7 +552,7 @@ fn an_old_batch_normalization_trains_by_default(
     assert_eq!(describe(&sequence), format!("y:32 = BatchNormalization(x, s, s, s, s){over}"));
 }
 
-/// What reading a graph logs at the level `debug`.
+/// Returns the log of reading a graph at the level `debug`.
 fn told(graph: GraphProto, opset: i64) -> String {
     let (reader, writer) = std::io::pipe().unwrap();
     let subscriber = tracing_subscriber::fmt()

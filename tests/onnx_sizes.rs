@@ -47,7 +47,7 @@ fn sizes_of(text: &str) -> String {
     sizes(&read_text(text, &ImportOptions::default()).unwrap_or_else(|error| panic!("{error}")))
 }
 
-// What has a bound.
+// Sizes with a bound.
 
 #[rstest]
 #[case::non_zero("in x:f32[3,4]\ny = NonZero(x)", "y:<=192")]
@@ -143,7 +143,7 @@ fn no_view_begins_at_an_open_offset() {
     assert!(line("first:").contains(" of j+0"), "{described}");
 }
 
-/// What grows where an open size shrinks has no bound: it is asked for.
+/// A tensor that grows where an open size shrinks has no bound and must be given.
 #[rstest]
 #[case::a_difference(
     "in x:f32[9]\nweight ten=[10]\ni = NonZero(x)\ns = Shape(i)\nweight a=[1]\nweight b=[2]\nn = Slice(s, a, b)\nd = Sub(ten, n)\ny = ConstantOfShape(d)"
@@ -159,7 +159,7 @@ fn what_is_no_bound_is_asked_for(#[case] text: &str) {
     assert!(sizes(&sequence).ends_with("y:<=40"), "{}", sizes(&sequence));
 }
 
-// What the user is asked.
+// Sizes that the user must give.
 
 #[test]
 fn one_error_lists_all_that_is_open() {
@@ -215,7 +215,7 @@ fn inputs_have_the_shapes_that_are_given() {
     assert!(error.contains("is called 'z'"), "{error}");
 }
 
-// What the model declares.
+// Sizes that the model declares.
 
 #[rstest]
 #[case::stale(

@@ -64,7 +64,7 @@ fn more_effort_is_never_worse() {
     }
 }
 
-/// Whether it is cancelled while it packs or while it searches.
+/// The search is cancelled while it packs or while it searches.
 #[rstest]
 fn a_cancelled_search_gives_the_best_so_far(#[values(0, 1)] nodes: u64) {
     let problem = flat();

@@ -110,7 +110,7 @@ fn the_least_peak_is_that_of_brute_force_over_what_lowering_says() {
         proven += u32::from(found.is_proven());
         better += u32::from(found.is_better());
     }
-    // What is not proven has inputs that nobody reads, or outputs that choose in unfortunate ways.
+    // Cases without a proof have inputs that nobody reads, or outputs with conflicting choices.
     assert!(proven > 200 && better > 20, "{proven} proven, {better} better");
 }
 

@@ -527,7 +527,7 @@ fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) 
     assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
     assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
     assert_eq!(execute_sequence(&sequence, &plan)[0].to_string(), message);
-    // What it does list is checked all the same.
+    // The chunks that it lists are still checked.
     plan.pool_size += 1;
     assert!(
         verify_sequence(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. }))

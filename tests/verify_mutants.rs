@@ -21,7 +21,7 @@ use memplan::{
     verify::{Field, Violation, execute_sequence, verify_problem, verify_sequence},
 };
 
-/// How many changes of each field there were, and how many of them in plans that were wrong.
+/// The number of changes of each field, and of those in plans that were wrong.
 #[derive(Default)]
 struct Tally {
     fields: BTreeMap<&'static str, (usize, usize)>,
@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-/// How long a test makes mutants, in milliseconds.
+/// The time for which a test makes mutants, in milliseconds.
 fn budget() -> u64 {
     std::env::var("MEMPLAN_MUTATION_MS").map_or(4_000, |text| text.parse().unwrap())
 }
@@ -117,7 +117,7 @@ fn mutants_of_plans_of_sequences() {
                 is_right,
                 "{fields:?}: {sequence:#?}\n{mutant:#?}\n{violations:#?}"
             );
-            // What a framework would do with a right plan works.
+            // A framework can use a correct plan.
             let executed = execute_sequence(&sequence, &mutant);
             assert!(
                 executed.is_empty() || !is_right,

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outputs {
-    /// How many there are.
+    /// The count.
     pub count: u64,
     /// Their bytes in all.
     pub bytes: Bytes,
@@ -37,7 +37,7 @@ impl Outputs {
 pub struct OperatorKind {
     /// The kind, such as `Conv`; may be empty.
     pub kind: Box<str>,
-    /// How many there are.
+    /// The count.
     pub operators: u64,
     /// Outputs that are views of an input, and share its memory.
     pub views: Outputs,

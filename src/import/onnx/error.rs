@@ -1,56 +1,56 @@
-//! What can be wrong with an ONNX model.
+//! Errors in ONNX models.
 
 use std::fmt::Write as _;
 
 use crate::{PlanError, SequenceError, report::printable};
 
-/// An ONNX model that cannot be read, or not without more help.
+/// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnnxError {
-    /// Bytes that are no ONNX model.
+    /// The bytes are not an ONNX model.
     #[error("this is not an ONNX model, or a damaged one: {reason}")]
     NotOnnx {
-        /// What is wrong, and where.
+        /// The fault and its place.
         reason: String,
     },
-    /// A model with graphs or types inside each other beyond any sense.
+    /// Graphs or types are nested too deep.
     #[error("the model nests deeper than {limit} levels; flatten its sub-graphs")]
     TooDeep {
         /// The number of levels that are read.
         limit: usize,
     },
-    /// A symbolic size that no tensor of the model has.
+    /// A symbolic size is given that no tensor of the model has.
     #[error("no dimension of the model is called '{name}'; {}", known_dims(known))]
     UnknownDim {
         /// The name given.
         name: String,
-        /// The names that there are.
+        /// The names in the model.
         known: Vec<String>,
     },
-    /// A tensor that a shape is given for, and that the model does not have.
+    /// A shape is given for a tensor that the model does not have.
     #[error("no input of the model, and no output of an operator, is called '{name}'")]
     UnknownTensor {
         /// The name given.
         name: String,
     },
-    /// A shape that is given for a tensor and that it cannot have.
+    /// A shape is given that the tensor cannot have.
     #[error("the shape given for '{tensor}' is {given}, but the model has {known}")]
     GivenShape {
         /// The tensor.
         tensor: String,
         /// The shape given.
         given: String,
-        /// What is known of it.
+        /// The known shape.
         known: String,
     },
-    /// Sizes that only the run knows, and of which it is not known how large they can be.
+    /// Sizes are known only in the run and have no known bound.
     #[error("{}", open_sizes(open))]
     OpenSizes {
-        /// All that are open.
+        /// All of these sizes.
         open: Vec<OpenSize>,
     },
-    /// A tensor that the model declares with another shape than it has.
+    /// A tensor's declared shape differs from the inferred one.
     #[error(
         "the model declares tensor '{tensor}', {maker}, with shape {declared}, but its inputs give {inferred}{}; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first",
         other_tensors(*others)
@@ -58,38 +58,38 @@ pub enum OnnxError {
     Differs {
         /// The tensor.
         tensor: String,
-        /// Who makes it.
+        /// The origin of the tensor.
         maker: String,
         /// The shape that the model declares.
         declared: String,
         /// The shape that follows from its inputs.
         inferred: String,
-        /// How many more tensors are declared wrongly.
+        /// The number of other tensors with such a difference.
         others: usize,
     },
-    /// A tensor whose element type is not known.
+    /// A tensor's element type is unknown.
     #[error(
         "the element type of tensor '{tensor}', {maker}, is unknown; declare it in the model's value_info, as shape inference does where it can"
     )]
     UnknownType {
         /// The tensor.
         tensor: String,
-        /// Who makes it.
+        /// The origin of the tensor.
         maker: String,
     },
-    /// A tensor of a type without a fixed size in bytes.
+    /// A tensor's type has no fixed size in bytes.
     #[error(
         "tensor '{tensor}', {maker}, is {what}, which has no fixed size; only dense tensors of numbers can be planned: remove that part from the model"
     )]
     NotPlannable {
         /// The tensor.
         tensor: String,
-        /// Who makes it.
+        /// The origin of the tensor.
         maker: String,
-        /// What it is, such as `a sequence`.
+        /// The type, such as `a sequence`.
         what: String,
     },
-    /// A tensor with more bytes than 64 bits can count.
+    /// A tensor has more bytes than 64 bits can count.
     #[error("tensor '{tensor}' of shape {shape} has 2^64 bytes or more")]
     TooLarge {
         /// The tensor.
@@ -97,53 +97,53 @@ pub enum OnnxError {
         /// Its shape.
         shape: String,
     },
-    /// A part of ONNX that is not supported.
+    /// A part of ONNX is not supported.
     #[error("{what} is not supported; {remedy}")]
     Unsupported {
-        /// What, naming the operator if it belongs to one.
+        /// The unsupported part, with its operator if it belongs to one.
         what: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// A graph that makes no sense as an operator sequence.
+    /// A graph is not a valid operator sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// A sub-graph that cannot be planned.
+    /// A sub-graph cannot be planned.
     #[error("the body of operator {operator} cannot be planned: {source}")]
     Body {
         /// The operator that holds the sub-graph.
         operator: String,
-        /// Why.
+        /// The reason.
         source: Box<PlanError>,
     },
 }
 
-/// A size that only the run knows.
+/// A size that is known only in the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenSize {
     /// The tensor.
     pub tensor: String,
-    /// Who makes it.
+    /// The origin of the tensor.
     pub maker: String,
-    /// Which of its dimensions, from 0; `None` if not even their number is known.
+    /// The index of the dimension, from 0; `None` if the number of dimensions is unknown.
     pub axis: Option<usize>,
     /// The name that the model gives the size.
     pub dim: Option<String>,
-    /// What is known of the shape.
+    /// The known part of the shape.
     pub shape: Option<Vec<Option<u64>>>,
-    /// Why it is not known.
+    /// The reason why it is not known.
     pub reason: String,
 }
 
 impl OpenSize {
-    /// Whether the shape of the tensor must be given: the size has no name.
+    /// Returns whether the tensor's whole shape must be given, because the size has no name.
     fn needs_shape(&self) -> bool {
         self.dim.is_none()
     }
 }
 
-/// The list of open sizes, and the words of a command line that give them all.
+/// Lists the open sizes, with the command-line options that set all of them.
 fn open_sizes(open: &[OpenSize]) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut shapes: Vec<String> = Vec::new();
@@ -179,7 +179,7 @@ fn open_sizes(open: &[OpenSize]) -> String {
     text
 }
 
-/// `y=Nx4`: a shape with what is known of it.
+/// Formats a shape with its known sizes, such as `y=Nx4`.
 fn shape_to_give(tensor: &str, open: &[OpenSize]) -> String {
     let of_tensor = || open.iter().filter(|size| size.tensor == tensor);
     let named = |axis: usize| of_tensor().any(|s| s.axis == Some(axis) && s.dim.is_some());
@@ -197,7 +197,7 @@ fn shape_to_give(tensor: &str, open: &[OpenSize]) -> String {
     format!("{tensor}={}", dims.join("x"))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-=,./:?".contains(c);
     let word = printable(word);

@@ -103,7 +103,7 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     Ok(Survey { sequence, not_in_place, unknown })
 }
 
-/// Whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.
+/// Returns whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.
 pub(super) fn is_known_operator(kind: &str) -> bool {
     ops::is_known(kind)
 }

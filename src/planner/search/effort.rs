@@ -3,7 +3,7 @@
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;
 
-/// How a search ended.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything is placed.

@@ -25,7 +25,7 @@ pub(super) struct Body {
     segments: Vec<Segment>,
 }
 
-/// What an order puts first: the larger, field by field.
+/// The key of an order: the larger comes first, field by field.
 pub(super) type Key = fn(&Body) -> (u128, u128, u128);
 
 const KEYS: [Key; 7] = [
@@ -77,7 +77,7 @@ impl<'a> Greedy<'a> {
         Self { problem, bodies, occupancy }
     }
 
-    /// What orders put first, the most promising one first.
+    /// The keys of the orders to try, the most promising one first.
     pub(super) fn orders(&self) -> &'static [Key] {
         if self.bodies.len() > MANY { &KEYS[..2] } else { &KEYS }
     }
@@ -130,7 +130,7 @@ impl<'a> Greedy<'a> {
 
 /// The most live bytes in any range of steps.
 struct Crowds {
-    /// Where the number of live bytes changes.
+    /// The steps at which the number of live bytes changes.
     steps: Vec<Step>,
     /// The live bytes from each of them on.
     live: Maxima<Bytes>,
@@ -201,7 +201,7 @@ mod tests {
         });
     }
 
-    /// Where two layouts of some roots share bytes.
+    /// Returns whether two placed roots share bytes.
     fn shares(problem: &Problem, (a, at): (ChunkId, Bytes), (b, other): (ChunkId, Bytes)) -> bool {
         problem.segments(a).any(|s| {
             problem.segments(b).any(|o| {

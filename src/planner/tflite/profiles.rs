@@ -103,7 +103,7 @@ impl Tasks {
 /// In tables by node of a [range tree](crate::planner::range_tree), the counters at its leaves.
 struct Counts {
     leaves: usize,
-    /// What was added to the whole subtree.
+    /// The number added to the whole subtree.
     added: Vec<usize>,
     /// The largest counter of the subtree, without what was added above it.
     largest: Vec<usize>,

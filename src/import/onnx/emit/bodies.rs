@@ -302,8 +302,8 @@ impl<'a> Host<'_, 'a, '_> {
         Ok(())
     }
 
-    /// Whether a loop never stops before its last iteration: its condition is true at first, and
-    /// the body hands it on.
+    /// Returns whether a loop never stops before its last iteration: its condition is true at
+    /// first, and the body hands it on.
     fn runs_to_the_end(&self, body: &GraphProto) -> bool {
         let starts = self.op.input(1).is_none_or(|condition| condition.int() == Some(1));
         let name = |values: &[rten_onnx::onnx::ValueInfoProto], index: usize| {
@@ -394,7 +394,7 @@ fn differing(a: &Fact, b: &Fact) -> Option<Dims> {
     (a.len() == b.len()).then(|| a.iter().zip(b).map(same).collect())
 }
 
-/// Whether what is planned for a state holds its next value as well.
+/// Returns whether what is planned for a state holds its next value as well.
 fn holds(state: &Fact, next: &Fact) -> bool {
     let (Some(most), Some(sizes)) = (state.largest(), next.largest()) else {
         // What is not known here has been asked for elsewhere.

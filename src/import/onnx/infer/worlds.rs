@@ -1,5 +1,5 @@
-//! An operator in each of the [`WORLDS`]: shapes and elements that follow from guesses of what is
-//! open until the run.
+//! An operator in each of the [`WORLDS`]: shapes and elements that follow from guesses of the open
+//! sizes and values.
 
 use std::rc::Rc;
 
@@ -14,17 +14,17 @@ use crate::import::onnx::{
     read::fact::{Fact, Sample, Scalar, count},
 };
 
-/// What the rules say in each world.
+/// The answers of the rules in each world.
 #[derive(Default)]
 pub(crate) struct Worlds {
-    /// By world: what is known of the inputs.
+    /// The inputs' facts in each world.
     inputs: Vec<Vec<Option<Fact>>>,
-    /// By world, then output.
+    /// The answers by world, then output.
     answers: Vec<Vec<Answer>>,
 }
 
 impl Worlds {
-    /// Asks the rules in each world.
+    /// Evaluates the rules in each world.
     pub(crate) fn of(op: &Op, row: Option<&Row>) -> Self {
         let inputs: Vec<Vec<Option<Fact>>> = (0..WORLDS).map(|world| inputs(op, world)).collect();
         let answer = |inputs: &Vec<Option<Fact>>| {
@@ -46,13 +46,13 @@ impl Worlds {
         Self { inputs, answers }
     }
 
-    /// What they say of an output, by world; empty if nothing is open.
+    /// The answers for an output, by world; empty if nothing is open.
     pub(crate) fn answers(&self, output: usize) -> Vec<Answer> {
         let at = |answers: &Vec<Answer>| answers.get(output).cloned().unwrap_or_default();
         self.answers.iter().map(at).collect()
     }
 
-    /// Whether they say anything of an output.
+    /// Returns whether there are answers for an output.
     pub(crate) fn say(&self, output: usize) -> bool {
         self.answers
             .first()
@@ -156,8 +156,8 @@ pub(crate) fn guessed<'a, 'f>(op: &Op<'a, '_>, inputs: &'f [Option<Fact>]) -> Op
     Op { node: op.node, inputs, opset: op.opset, guesses: true }
 }
 
-/// Whether a guess of 0 means something else: a `Reshape` copies a size where it is asked for 0,
-/// which makes no difference if there are no elements.
+/// Returns whether a guess of 0 means something else: a `Reshape` copies a size where it is asked
+/// for 0, which makes no difference if there are no elements.
 fn guesses_zero(op: &Op, inputs: &[Option<Fact>]) -> bool {
     let elements = |fact: Option<&Fact>| fact.and_then(|fact| fact.elements.clone());
     let [Some(data), Some(shape), ..] = inputs else { return false };

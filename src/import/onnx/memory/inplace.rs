@@ -1,10 +1,10 @@
 //! Write dependencies: outputs that may be written over an input.
 //!
-//! An element-wise operator reads an element for the last time just before it writes the one at
-//! the same place, a row-wise one reads a row before it writes over it. So its output may be
+//! An element-wise operator reads an element for the last time just before it writes the one at the
+//! same place; a row-wise one reads a row before it overwrites the row. So its output may be
 //! written over an operand of its own shape and width, unless another input reads the same memory
 //! in another order: through a view at another offset, or broadcast from another shape. The caller
-//! says whether the kernels of the runtime work like that.
+//! states whether the runtime's kernels work in this way.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
@@ -35,7 +35,7 @@ struct Input<'a, 'f> {
     operand: bool,
 }
 
-/// Which inputs an output may lie over, if the kernels work as the caller says.
+/// Returns the inputs that an output may be written over, if the kernels work as the caller states.
 fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, NotInPlace> {
     let over = row.map(|row| row.in_place);
     let named = if Domain::from_name(op.node.domain()).is_some() {
@@ -56,8 +56,8 @@ fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, N
     }
 }
 
-/// The inputs that an output may be written over, best first, or why there are none. `place` says
-/// in whose memory an input lies.
+/// Returns the inputs that an output may be written over, best first, or the reason why there are
+/// none. `place` returns the memory of an input.
 pub(crate) fn requests<'a>(
     op: &Op<'a, '_>,
     row: Option<&Row>,
@@ -125,7 +125,7 @@ pub(crate) fn requests<'a>(
     if requests.is_empty() { Err(first.unwrap_or(NotInPlace::Shape)) } else { Ok(requests) }
 }
 
-/// The same shape, and elements of the same width.
+/// Returns whether two tensors have the same shape and elements of the same width.
 fn same_layout(a: &Fact, b: &Fact) -> bool {
     let width = |fact: &Fact| fact.element.and_then(element::bits);
     a.sizes().is_some() && a.sizes() == b.sizes() && width(a) == width(b)

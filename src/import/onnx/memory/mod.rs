@@ -1,4 +1,4 @@
-//! In whose memory an output may lie: views of an input, and outputs written over an input.
+//! The memory of an output: views of an input, and outputs written over an input.
 
 pub(super) mod inplace;
 pub(super) mod views;

@@ -1,4 +1,4 @@
-//! Read dependencies: outputs that are only another view of an input.
+//! Read dependencies: outputs that are only a view of an input.
 
 use crate::{
     Bytes,
@@ -19,7 +19,7 @@ use crate::{
 /// The input that an output is a view of, and where in it, in bytes.
 pub(crate) type Place = Option<(usize, Bytes)>;
 
-/// The view that each output of an operator is, if it is one. The shapes of all are known.
+/// Returns the view that each output of an operator is, if any. All shapes are known.
 pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };
@@ -56,7 +56,7 @@ fn whole(input: &Fact, output: &Fact) -> Place {
     (input.bytes() == output.bytes()).then_some((0, 0))
 }
 
-/// Whether a `Transpose` moves only dimensions of size 1.
+/// Returns whether a `Transpose` moves only dimensions of size 1.
 fn keeps_order(op: &Op, input: &Fact) -> bool {
     let Some(sizes) = input.sizes() else { return false };
     let Ok(permutation) = layout::permutation(op, sizes.len()) else { return false };

@@ -22,7 +22,7 @@ use crate::import::onnx::{
 /// More elements than any shape arithmetic has.
 const MAX_ELEMENTS: u64 = 256;
 
-/// How the elements of an operator's first output follow from those of its inputs.
+/// The way in which the elements of an operator's first output follow from those of its inputs.
 #[derive(Clone, Copy)]
 pub(crate) enum Fold {
     /// Each from the one at the same place.

@@ -1,4 +1,4 @@
-//! The table as people read it: what the book lists and `memplan ops` explains.
+//! The table for people: the book prints it and `memplan ops` uses it in explanations.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl KnownOperator {
         self.row.domains.iter().map(|domain| domain.name())
     }
 
-    /// Why the operator cannot be planned, if it cannot.
+    /// The reason why the operator cannot be planned, if it cannot.
     #[must_use]
     pub fn refused(&self) -> Option<&'static str> {
         match self.row.shapes {
@@ -45,7 +45,7 @@ impl KnownOperator {
         }
     }
 
-    /// How the shapes of the outputs are known.
+    /// The source of the outputs' shapes.
     #[must_use]
     pub fn shape(&self) -> &'static str {
         match (self.row.shapes, self.row.most) {
@@ -57,7 +57,7 @@ impl KnownOperator {
         }
     }
 
-    /// When an output is a view of the first input, if it may be one.
+    /// The condition under which an output is a view of the first input, if it can be one.
     #[must_use]
     pub fn view(&self) -> Option<&'static str> {
         self.row.view.map(|view| match view {
@@ -71,7 +71,8 @@ impl KnownOperator {
         })
     }
 
-    /// Which inputs an output may be written over, and under which kernels; else why none.
+    /// The inputs that an output may be written over, and the kernels that allow it; otherwise the
+    /// reason why it may not.
     #[must_use]
     pub fn in_place(&self) -> String {
         let operands = match self.row.in_place {

@@ -1,5 +1,4 @@
-//! The most that sizes can be which an operator finds only in the run. The sizes of all its inputs
-//! are known.
+//! The largest sizes that an operator can find in the run. The sizes of all its inputs are known.
 
 use crate::import::onnx::{
     ops::{

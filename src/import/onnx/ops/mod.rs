@@ -1,5 +1,5 @@
-//! What is known of the operators: one [`row`](row::Row) each in one [`table`](table::TABLE), and
-//! the rules that the rows name. To add an operator is to add its row.
+//! The facts about the operators: one [`row`](row::Row) each in one [`table`](table::TABLE), and
+//! the rules that the rows use. To add an operator, add its row.
 
 mod arithmetic;
 pub(super) mod fold;

@@ -13,17 +13,18 @@ use crate::import::onnx::{
     read::fact::Dims,
 };
 
-/// Whether a `Dropout` trains, and so changes its input. Very old ones say so in an attribute.
+/// Returns whether a `Dropout` trains, and so changes its input. Very old ones state it in an
+/// attribute.
 pub(crate) fn drops(op: &Op) -> bool {
     let attribute = op.opset < 7 && op.node.int("is_test").unwrap_or(0) == 0;
     let input = op.input(2).is_some_and(|training| training.int() != Some(0));
     attribute || input
 }
 
-/// Before this opset a `BatchNormalization` trains unless it says that it is a test.
+/// Before this opset, a `BatchNormalization` trains unless it is marked as a test.
 const TRAINS_UNLESS_TEST: i64 = 7;
 
-/// Whether a `BatchNormalization` trains: it says so, or it gives statistics.
+/// Returns whether a `BatchNormalization` trains: it is marked so, or it outputs statistics.
 pub(crate) fn trains(op: &Op) -> bool {
     let flag = |name: &str| op.node.int(name).unwrap_or(0) != 0;
     flag("training_mode")

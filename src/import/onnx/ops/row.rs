@@ -1,4 +1,4 @@
-//! What is known of one operator: a row of the table.
+//! The facts about one operator: a row of the table.
 
 use crate::import::{
     InPlace as Profile,
@@ -12,30 +12,30 @@ use crate::import::{
 /// A rule for the shapes of the outputs.
 pub(crate) type ShapeRule = fn(&Op) -> Shapes;
 
-/// All that is known of an operator. Rules see the operator's attributes and what is known of its
+/// All facts about an operator. Rules see the operator's attributes and the known facts about its
 /// inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) domains: &'static [Domain],
     pub(crate) shapes: Size,
-    /// The most that the outputs can be, where the shape depends on values that only the run knows.
+    /// The rule for the largest outputs, where the shape depends on values known only in the run.
     pub(crate) most: Option<ShapeRule>,
-    /// The type of each output. The last rule holds for all further outputs.
+    /// The type of each output. The last rule applies to all further outputs.
     pub(crate) types: &'static [TypeRule],
     pub(crate) fold: Option<Fold>,
     pub(crate) view: Option<View>,
     pub(crate) in_place: InPlace,
-    /// Whether outputs after the first are computed only if somebody reads them.
+    /// Returns whether outputs after the first are computed only if somebody reads them.
     pub(crate) skips_unread: Option<fn(&Op) -> bool>,
-    /// Whether the outputs differ from run to run even for the same inputs.
+    /// Returns whether the outputs differ from run to run even for the same inputs.
     pub(crate) random: Option<fn(&Op) -> bool>,
 }
 
-/// Where an operator comes from.
+/// The domain of an operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Domain {
-    /// ONNX's own operators: `ai.onnx`, which models write as nothing.
+    /// ONNX's own operators: `ai.onnx`, which models write as an empty string.
     Onnx,
     /// `ai.onnx.ml`.
     Ml,
@@ -63,22 +63,22 @@ impl Domain {
     }
 }
 
-/// How the shapes of the outputs are known.
+/// The source of the outputs' shapes.
 #[derive(Clone, Copy)]
 pub(crate) enum Size {
-    /// By a rule.
+    /// A rule.
     Rule(ShapeRule),
-    /// By a rule, but for sizes that depend on values that only the run knows.
+    /// A rule, except for sizes that depend on values known only in the run.
     Run(ShapeRule),
-    /// From the value in the attributes: `Constant`.
+    /// The value in the attributes: `Constant`.
     Stored,
-    /// From the operator's sub-graphs.
+    /// The operator's sub-graphs.
     Body(Body),
-    /// Not at all: the output is no tensor, but this.
+    /// None: the output is not a tensor but this.
     Refused(&'static str),
 }
 
-/// How an operator runs its sub-graphs.
+/// The way in which an operator runs its sub-graphs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     If,
@@ -86,12 +86,12 @@ pub(crate) enum Body {
     Scan,
 }
 
-/// When an output is a view of the first input.
+/// The condition under which an output is a view of the first input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Always: the same bytes, as another type.
+    /// Always: the same bytes with another type.
     Bits,
-    /// Whenever the type stays the same and the size in bytes as well.
+    /// If the type and the size in bytes stay the same.
     Whole,
     /// If nothing is repeated.
     SameShape,
@@ -105,27 +105,27 @@ pub(crate) enum View {
     Runs,
 }
 
-/// Whether an output may be written over an input.
+/// The condition under which an output may be written over an input.
 #[derive(Clone, Copy)]
 pub(crate) enum InPlace {
-    /// Never, because.
+    /// Never, for this reason.
     Never(&'static str),
-    /// If the input has the output's shape and element width, and kernels work like this.
+    /// If the input has the output's shape and element width, and the kernels work in this way.
     Over(Operands),
 }
 
-/// Which outputs may be written over which inputs.
+/// The outputs that may be written over inputs, and these inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands {
     pub(crate) kernel: Kernel,
     pub(crate) outputs: &'static [usize],
-    /// `None` for all.
+    /// The inputs; `None` for all.
     pub(crate) inputs: Option<&'static [usize]>,
-    /// When the kernels read again what they would have written over.
+    /// The condition under which the kernels read again what they have overwritten.
     pub(crate) unless: Option<Unless>,
 }
 
-/// A condition under which an operator cannot work in place, and why.
+/// A condition under which an operator cannot work in place, with the reason.
 #[derive(Clone, Copy)]
 pub(crate) struct Unless {
     pub(crate) when: fn(&Op) -> bool,
@@ -133,7 +133,7 @@ pub(crate) struct Unless {
 }
 
 impl Operands {
-    /// What is assumed of an operator whose kernel the caller describes.
+    /// Returns the assumption for an operator whose kernel the caller describes.
     pub(crate) const fn of_kernel(kernel: Kernel) -> Self {
         let inputs: Option<&[usize]> = match kernel {
             Kernel::Elementwise => None,
@@ -147,18 +147,18 @@ impl Operands {
     }
 }
 
-/// How far a kernel reads before it writes.
+/// The order in which a kernel reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
     /// It reads an element for the last time before it writes the one at the same place.
     Elementwise,
-    /// It reads a row for the last time before it writes over it. A row is all that an element of
-    /// the output is computed from.
+    /// It reads a row for the last time before it overwrites the row. A row holds all inputs of an
+    /// output element.
     Rows,
 }
 
 impl Kernel {
-    /// The kernel that a caller names, if it can work in place.
+    /// Returns the kernel for a profile that a caller gives, if it can work in place.
     pub(crate) fn of(named: Profile) -> Option<Self> {
         match named {
             Profile::None => None,
@@ -176,17 +176,17 @@ impl Kernel {
     }
 }
 
-/// Why most operators cannot work in place.
+/// The reason why most operators cannot work in place.
 pub(crate) const READS_AHEAD: &str = "an output element depends on several input elements";
 
 impl Row {
-    /// Whether the outputs differ from run to run even for the same inputs.
+    /// Returns whether the outputs differ from run to run even for the same inputs.
     pub(crate) fn is_random(&self, op: &Op) -> bool {
         self.random.is_some_and(|random| random(op))
     }
 
-    /// An operator with the given rule for its shapes. Its outputs have the type of the first
-    /// input, and lie in memory of their own.
+    /// Creates an operator with this rule for its shapes. Its outputs have the type of the first
+    /// input and memory of their own.
     pub(crate) const fn new(name: &'static str, rule: ShapeRule) -> Self {
         Self::sized(name, Size::Rule(rule))
     }
@@ -206,12 +206,12 @@ impl Row {
         }
     }
 
-    /// An operator of `com.microsoft`.
+    /// Makes it an operator of `com.microsoft`.
     pub(crate) const fn microsoft(self) -> Self {
         Self { domains: &[Domain::Microsoft], ..self }
     }
 
-    /// An operator of ONNX that `com.microsoft` has as well.
+    /// Adds the domain `com.microsoft` to an operator of ONNX.
     pub(crate) const fn also_microsoft(self) -> Self {
         Self { domains: &[Domain::Onnx, Domain::Microsoft], ..self }
     }
@@ -228,7 +228,7 @@ impl Row {
         Self { fold: Some(fold), ..self }
     }
 
-    /// The rule for the most that the outputs can be.
+    /// Sets the rule for the largest outputs.
     pub(crate) const fn most(self, most: ShapeRule) -> Self {
         Self { most: Some(most), ..self }
     }
@@ -237,23 +237,23 @@ impl Row {
         Self { view: Some(view), ..self }
     }
 
-    /// Kernels read all of the input, or of a row, before they write.
+    /// Sets the kernels and the inputs that they may write over.
     const fn over(self, kernel: Kernel, inputs: Option<&'static [usize]>) -> Self {
         let operands = Operands { kernel, outputs: &[0], inputs, unless: None };
         Self { in_place: InPlace::Over(operands), ..self }
     }
 
-    /// The output may be written over these inputs: its kernels work element by element.
+    /// Lets the output be written over these inputs, element by element.
     pub(crate) const fn elementwise(self, inputs: &'static [usize]) -> Self {
         self.over(Kernel::Elementwise, Some(inputs))
     }
 
-    /// The output may be written over any input: its kernels work element by element.
+    /// Lets the output be written over any input, element by element.
     pub(crate) const fn elementwise_over_any(self) -> Self {
         self.over(Kernel::Elementwise, None)
     }
 
-    /// The output may be written over the first input: its kernels work row by row.
+    /// Lets the output be written over the first input, row by row.
     pub(crate) const fn rows(self) -> Self {
         self.over(Kernel::Rows, Some(&[0]))
     }

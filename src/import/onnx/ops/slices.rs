@@ -1,4 +1,4 @@
-//! Where `Slice` and `Split` cut.
+//! The cuts of `Slice` and `Split`.
 
 use crate::import::onnx::{
     ops::op::{Op, Reason, axis},
@@ -11,11 +11,11 @@ pub(crate) struct Cut {
     /// The first index, in `[0, size)` unless the part is empty.
     pub(crate) start: u64,
     pub(crate) step: i64,
-    /// How many indices.
+    /// The number of indices.
     pub(crate) count: u64,
 }
 
-/// The part of each dimension that a `Slice` takes; `None` where it is unknown.
+/// Returns the part of each dimension that a `Slice` takes; `None` where it is unknown.
 pub(crate) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
     cuts(op, dims, |size, start, end, step| {
         let (start, end) = start.zip(end)?;
@@ -24,7 +24,7 @@ pub(crate) fn slice_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reaso
     })
 }
 
-/// The largest part that a `Slice` can take of each dimension, whatever its unknown bounds are.
+/// Returns the largest part that a `Slice` can take of each dimension, for any unknown bounds.
 pub(crate) fn largest_cuts(op: &Op, dims: &Dims) -> Result<Vec<Option<Cut>>, Reason> {
     cuts(op, dims, |size, start, end, step| {
         let (first, last) = if step > 0 { (0, i64::MAX) } else { (i64::MAX, i64::MIN) };
@@ -60,7 +60,7 @@ fn cuts(
     Ok(cuts)
 }
 
-/// The bounds in an attribute or an input, perhaps only some of them known.
+/// Returns the bounds in an attribute or an input, with `None` for unknown ones.
 fn bounds(op: &Op, attribute: &str, input: usize) -> Option<Vec<Option<i64>>> {
     if let Some(ints) = op.node.ints(attribute) {
         return Some(ints.iter().copied().map(Some).collect());
@@ -72,9 +72,9 @@ fn bounds(op: &Op, attribute: &str, input: usize) -> Option<Vec<Option<i64>>> {
     Some(op.input(input)?.elements.as_ref()?.iter().map(int).collect())
 }
 
-/// Runtimes disagree about a slice that runs backwards to the largest number of 32 or 64 bits: the
-/// standard cuts the end to the last index, so that nothing is left; some take it for the very
-/// beginning.
+/// Returns whether runtimes disagree about a slice, namely one that runs backwards to the largest
+/// number of 32 or 64 bits: the standard cuts the end to the last index, so that nothing is left;
+/// some runtimes treat it as the very beginning.
 fn is_disputed(start: i64, end: i64, size: u64, step: i64) -> bool {
     let furthest = step < 0 && end >= i32::MAX.into();
     furthest && cut(size, start, i64::MIN, step).count != cut(size, start, end, step).count
@@ -98,7 +98,7 @@ fn cut(size: u64, start: i64, end: i64, step: i64) -> Cut {
     Cut { start: narrow(start), step, count: narrow(count) }
 }
 
-/// The sizes into which a `Split` cuts its axis.
+/// Returns the sizes into which a `Split` cuts its axis.
 pub(crate) fn split_sizes(op: &Op, size: Option<u64>) -> Result<Vec<Option<u64>>, Reason> {
     if let Some(sizes) = op.ints_of("split", 1)? {
         let size = |&size: &i64| u64::try_from(size).map(Some);
@@ -112,7 +112,7 @@ pub(crate) fn split_sizes(op: &Op, size: Option<u64>) -> Result<Vec<Option<u64>>
     let parts = parts.ok().filter(|&parts| parts > 0 && parts <= op.node.0.output.len());
     let parts = parts.ok_or("the number of its parts is not that of its outputs")?;
     let Some(size) = size else { return Ok(vec![None; parts]) };
-    // All parts are equal but the last, which may be smaller.
+    // All parts are equal except the last, which may be smaller.
     let part = size.div_ceil(parts as u64);
     if op.guesses {
         // The last part of a smaller size may be larger than that of a larger one.

@@ -1,9 +1,8 @@
 //! Shape rules from `rten-shape-inference`.
 //!
-//! That crate answers with expressions over 32-bit sizes. Sizes go in as numbers where they fit
-//! and as unknowns where they do not, data goes in as shape only, and the expressions that come
-//! back are evaluated here in checked 64-bit arithmetic: an answer is right, or unknown, or an
-//! error.
+//! That crate returns expressions over 32-bit sizes. Sizes are passed as numbers where they fit and
+//! as unknowns where they do not, data is passed as its shape, and the returned expressions are
+//! evaluated here in checked 64-bit arithmetic: an answer is right, unknown, or an error.
 
 use rten_shape_inference::{
     InferShapes, InferShapesContext, InferShapesError, ReductionOp, SymExpr, SymTensor, SymbolGen,
@@ -15,17 +14,17 @@ use crate::import::onnx::{
     read::fact::{Dims, Fact, MAX_RANK, Scalar},
 };
 
-/// How an input is handed over.
+/// The form in which an input is passed.
 #[derive(Clone, Copy)]
 pub(crate) enum Hand {
     /// Its shape.
     Shape(usize),
-    /// Its elements, if they are known and small, else its shape.
+    /// Its elements, if they are known and few, otherwise its shape.
     Value(usize),
 }
 use Hand::{Shape, Value};
 
-/// Asks a rule about these inputs.
+/// Applies a rule to these inputs.
 pub(crate) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
     let mut unknowns = SymbolGen::new();
     let inputs: Vec<Option<SymTensor>> = hands
@@ -38,7 +37,7 @@ pub(crate) fn ask(rule: &dyn InferShapes, op: &Op, hands: &[Hand]) -> Shapes {
     ask_tensors(rule, &inputs, &mut unknowns)
 }
 
-/// Asks a rule about shapes that are no operator's inputs.
+/// Applies a rule to shapes that are not an operator's inputs.
 pub(crate) fn ask_dims(rule: &dyn InferShapes, inputs: &[&Dims]) -> Shapes {
     let mut unknowns = SymbolGen::new();
     let inputs: Vec<Option<SymTensor>> =
@@ -97,7 +96,7 @@ fn dims(answer: &SymTensor) -> Result<Option<Dims>, Reason> {
     shape.map(size).collect::<Result<Dims, Reason>>().map(Some)
 }
 
-/// The value of an expression; `None` if it holds an unknown or does not fit 64 bits.
+/// The value of an expression; `None` if it contains an unknown or does not fit in 64 bits.
 fn evaluate(expression: &SymExpr) -> Option<i64> {
     let both = |a: &SymExpr, b: &SymExpr| evaluate(a).zip(evaluate(b));
     match expression {
@@ -106,7 +105,7 @@ fn evaluate(expression: &SymExpr) -> Option<i64> {
         SymExpr::Add(a, b) => both(a, b).and_then(|(a, b)| a.checked_add(b)),
         SymExpr::Sub(a, b) => both(a, b).and_then(|(a, b)| a.checked_sub(b)),
         SymExpr::Mul(a, b) => both(a, b).and_then(|(a, b)| a.checked_mul(b)),
-        // Rounds down, so that a window larger than its input fits 0 times, not once.
+        // This rounds down, so that a window larger than its input fits 0 times, not once.
         SymExpr::Div(a, b) => both(a, b).and_then(|(a, b)| a.checked_div_euclid(b)),
         SymExpr::DivCeil(a, b) => {
             both(a, b).and_then(|(a, b)| a.checked_neg()?.checked_div_euclid(b)?.checked_neg())
@@ -117,13 +116,13 @@ fn evaluate(expression: &SymExpr) -> Option<i64> {
     }
 }
 
-/// An attribute that a rule wants in 32 bits.
+/// Returns an attribute that a rule needs in 32 bits.
 pub(crate) fn int(op: &Op, name: &str, default: i32) -> Result<i32, Reason> {
     let Some(value) = op.node.int(name) else { return Ok(default) };
     i32::try_from(value).map_err(|_| format!("its attribute '{name}' is {value}"))
 }
 
-/// An attribute that must not be negative.
+/// Returns an attribute that must not be negative.
 pub(crate) fn count(op: &Op, name: &str, default: u32) -> Result<u32, Reason> {
     let value = int(op, name, i32::try_from(default).unwrap_or(0))?;
     u32::try_from(value).map_err(|_| format!("its attribute '{name}' is {value}"))
@@ -142,8 +141,8 @@ pub(crate) fn gemm(op: &Op) -> Shapes {
     ask(&rule, op, &[Shape(0), Shape(1)])
 }
 
-/// A product of matrices, whose second factor is an input of choice. A vector counts as a matrix
-/// of one row, or of one column, and that dimension is dropped again.
+/// A matrix product with any input as its second factor. A vector counts as a matrix of one row or
+/// one column, and that dimension is dropped again.
 pub(crate) fn matmul(op: &Op, second: usize) -> Shapes {
     let (mut a, mut b) = (op.dims(0)?.clone(), op.dims(second)?.clone());
     let (row, column) = (a.len() == 1, b.len() == 1);
@@ -219,7 +218,7 @@ pub(crate) fn one_hot(op: &Op) -> Shapes {
     ask(&ops::OneHot { axis: int(op, "axis", -1)? }, op, &[Shape(0), Value(1), Shape(2)])
 }
 
-/// The amounts are an attribute at first, an input later.
+/// The amounts are an attribute in old opsets, an input in new ones.
 pub(crate) fn pad(op: &Op) -> Shapes {
     if op.node.ints("pads").is_none() && op.node.ints("paddings").is_none() {
         return ask(&ops::Pad, op, &[Shape(0), Value(1), Shape(2), Value(3)]);
@@ -240,7 +239,7 @@ pub(crate) fn tile(op: &Op) -> Shapes {
     ask(&ops::Tile, op, &[Shape(0), Value(1)])
 }
 
-/// The number to keep is an attribute at first, an input later.
+/// The number to keep is an attribute in old opsets, an input in new ones.
 pub(crate) fn top_k(op: &Op) -> Shapes {
     let axis = int(op, "axis", -1)?;
     let Some(k) = op.node.int("k") else {
@@ -256,7 +255,7 @@ pub(crate) fn depth_to_space(op: &Op) -> Shapes {
     ask(&ops::DepthToSpace { block_size: count(op, "blocksize", 0)? }, op, &[Shape(0)])
 }
 
-/// Of a scalar some runtimes give a row, as if it were a list, others none, as the standard says.
+/// For a scalar, some runtimes return a row, as for a list, others none, as in the standard.
 pub(crate) fn non_zero(op: &Op) -> Shapes {
     if op.dims(0)?.is_empty() {
         return Ok(vec![Some(vec![None, None])]);
@@ -278,7 +277,7 @@ pub(crate) fn grid_sample(op: &Op) -> Shapes {
     ask(&ops::GridSample, op, &[Shape(0), Shape(1)])
 }
 
-/// The axis is an attribute at first, an input later.
+/// The axis is an attribute in old opsets, an input in new ones.
 pub(crate) fn dft(op: &Op) -> Shapes {
     if op.node.int("axis").is_some() || op.opset < 20 {
         return Err("memplan infers it from opset 20 on".to_owned());

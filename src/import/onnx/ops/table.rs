@@ -442,7 +442,7 @@ pub(super) const TABLE: &[Row] = &[
 ];
 
 /// The row of an operator, if memplan knows it.
-/// Whether some operator of a known domain has this type.
+/// Returns whether some operator of a known domain has this type.
 pub(crate) fn is_known(kind: &str) -> bool {
     TABLE.iter().any(|row| row.name == kind)
 }

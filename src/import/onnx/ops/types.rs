@@ -1,23 +1,23 @@
-//! Which element type an operator's outputs have.
+//! The element types of an operator's outputs.
 
 use rten_onnx::onnx::DataType;
 
 use crate::import::onnx::{ops::op::Op, read::fact::Fact};
 
-/// How the type of an output follows.
+/// The rule for the type of an output.
 #[derive(Clone, Copy)]
 pub(crate) enum TypeRule {
-    /// That of an input.
+    /// The type of an input.
     Input(usize),
-    /// Always this.
+    /// A fixed type.
     Is(DataType),
-    /// The number of a type in an attribute, else as the next rule says.
+    /// The type whose number is in an attribute, otherwise by the next rule.
     Attribute(&'static str, &'static TypeRule),
-    /// The type of the tensor in an attribute, else as the next rule says.
+    /// The type of the tensor in an attribute, otherwise by the next rule.
     TensorAttribute(&'static str, &'static TypeRule),
-    /// That of an input if it is present, else as the next rule says.
+    /// The type of an input if it is present, otherwise by the next rule.
     InputOr(usize, &'static TypeRule),
-    /// The first rule from an opset on, the second before.
+    /// The first rule from an opset on, the second before it.
     Since(i64, &'static TypeRule, &'static TypeRule),
 }
 
@@ -30,7 +30,7 @@ pub(crate) const STRING: TypeRule = TypeRule::Is(DataType::STRING);
 pub(crate) const UINT8: TypeRule = TypeRule::Is(DataType::UINT8);
 
 impl TypeRule {
-    /// The type that follows for an operator, if it is known.
+    /// Returns the type for an operator, if it is known.
     pub(crate) fn apply(self, op: &Op) -> Option<DataType> {
         let input = |index: usize| op.input(index).and_then(|fact: &Fact| fact.element);
         match self {

@@ -1,7 +1,7 @@
 //! Shape rules of operators that slide a window: convolutions and pools.
 //!
-//! A window moves along each spatial dimension by itself. So the rules are asked about one
-//! spatial dimension after another, whatever their number.
+//! A window moves along each spatial dimension separately. So the rules are applied to one spatial
+//! dimension after another, for any number of them.
 
 use rten_shape_inference::ops::{self, Padding};
 
@@ -13,12 +13,12 @@ use crate::import::onnx::{
     read::fact::Dims,
 };
 
-/// How a window moves along one dimension. All numbers fit 31 bits.
+/// The movement of a window along one dimension. All numbers fit in 31 bits.
 struct Window {
     kernel: Option<usize>,
     stride: usize,
     dilation: usize,
-    /// Before and after; `None` for as much as keeps `ceil(size / stride)` places.
+    /// The padding before and after; `None` for as much as keeps `ceil(size / stride)` places.
     pads: Option<[usize; 2]>,
 }
 
@@ -50,7 +50,7 @@ fn windows(op: &Op, spatial: usize) -> Result<Vec<Window>, Reason> {
     Ok((0..spatial).map(window).collect())
 }
 
-/// An attribute with so many numbers, none negative, or no such attribute.
+/// Returns an attribute with `length` numbers, none negative; `None` if it is absent.
 fn numbers(op: &Op, name: &str, length: usize) -> Result<Option<Vec<usize>>, Reason> {
     let Some(ints) = op.node.ints(name).filter(|ints| !ints.is_empty()) else {
         return Ok(None);
@@ -84,7 +84,7 @@ fn last(shapes: Shapes) -> Result<Option<u64>, Reason> {
     Ok(shapes?.into_iter().next().flatten().and_then(|dims| dims.last().copied().flatten()))
 }
 
-/// A convolution whose weights are an input of choice.
+/// A convolution with any input as its weights.
 pub(crate) fn conv(op: &Op, weights: usize) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let ([features, _], kernels) = spatial(op.dims(weights)?)?;
@@ -130,7 +130,7 @@ pub(crate) fn conv_transpose(op: &Op) -> Shapes {
         let input = vec![batch, channels, sizes[index]];
         let weights = vec![channels, features, kernels[index]];
         let size = last(ask_dims(&rule, &[&input, &weights]))?;
-        // Padding never adds to the output: without any it is this large.
+        // Padding never adds to the output, so this is the largest size.
         let unpadded = ops::ConvTranspose { padding: Padding::Fixed(&[0, 0]), ..rule };
         let unpadded = last(ask_dims(&unpadded, &[&input, &weights]))?;
         let padded = window.pads.is_some();
@@ -139,9 +139,9 @@ pub(crate) fn conv_transpose(op: &Op) -> Shapes {
     Ok(vec![Some(dims)])
 }
 
-/// Pools; `MaxPool` may give the places of the maxima as well. Runtimes disagree about the padding
-/// of a dilated window that keeps the size: some leave the dilation out, and their output is
-/// smaller. So that size is unknown, and [`pool_at_most`] gives the standard's.
+/// The outputs of a pool; `MaxPool` may also return the places of the maxima. Runtimes disagree
+/// about the padding of a dilated window that keeps the size: some omit the dilation, and their
+/// output is smaller. So that size is unknown, and [`pool_at_most`] returns the standard's.
 pub(crate) fn pool(op: &Op) -> Shapes {
     let mut shapes = pool_at_most(op)?;
     let spatial = shapes.iter().flatten().next().map_or(0, Vec::len).saturating_sub(2);
@@ -174,7 +174,7 @@ pub(crate) fn pool_at_most(op: &Op) -> Shapes {
     Ok(vec![Some(dims); 2])
 }
 
-/// The tensor that a pool has read: as many windows as there are elements.
+/// The shape of the tensor that a pool has read: one window per element.
 pub(crate) fn unpool(op: &Op) -> Shapes {
     let ([batch, channels], sizes) = spatial(op.dims(0)?)?;
     let mut dims = vec![batch, channels];

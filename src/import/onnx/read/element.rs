@@ -39,8 +39,8 @@ pub(crate) fn bits(element: DataType) -> Option<u64> {
     BITS.iter().find(|(known, _)| *known == element).map(|(_, bits)| *bits)
 }
 
-/// Bytes of so many elements, packed and rounded up; `None` if that does not fit 64 bits or the
-/// type has no size.
+/// Returns the bytes of `count` packed elements, rounded up; `None` if that does not fit in 64 bits
+/// or the type has no size.
 pub(crate) fn bytes(element: DataType, count: u64) -> Option<Bytes> {
     let bits = u128::from(count) * u128::from(bits(element)?);
     bits.div_ceil(8).try_into().ok()

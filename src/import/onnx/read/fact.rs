@@ -1,4 +1,4 @@
-//! What is known of a tensor before the model runs.
+//! The known facts about a tensor before the model runs.
 
 use std::rc::Rc;
 
@@ -9,7 +9,8 @@ use crate::{Bytes, import::onnx::read::element};
 /// Sizes per dimension in elements, `None` where unknown.
 pub(crate) type Dims = Vec<Option<u64>>;
 
-/// More dimensions than any framework runs; a tensor with more counts as unknown.
+/// The largest number of dimensions; more than any framework supports. A tensor with more counts as
+/// unknown.
 pub(crate) const MAX_RANK: usize = 64;
 
 /// An element of a tensor that takes part in shape arithmetic.
@@ -21,19 +22,19 @@ pub(crate) enum Scalar {
     Unknown,
 }
 
-/// What is known of a tensor.
+/// The known facts about a tensor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) element: Option<DataType>,
     pub(crate) dims: Option<Dims>,
     /// The elements in row-major order, for small tensors that may be part of shape arithmetic.
     pub(crate) elements: Option<Vec<Scalar>>,
-    /// The same in every run, so it needs no memory in the pool.
+    /// Whether it is the same in every run, so that it needs no memory in the pool.
     pub(crate) constant: bool,
-    /// The model declares a size that nothing else confirms.
+    /// Whether the model declares a size that nothing else confirms.
     pub(crate) declared: bool,
-    /// Where a size or an element is open until the run: the tensor in each of the
-    /// [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest first. Else empty.
+    /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest
+    /// first, if a size or an element is open until the run; otherwise empty.
     pub(crate) samples: Rc<[Sample]>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Sample {
 }
 
 impl Fact {
-    /// The shape, if it is known in full.
+    /// The shape, if it is fully known.
     pub(crate) fn sizes(&self) -> Option<Vec<u64>> {
         self.dims.as_ref()?.iter().copied().collect()
     }
@@ -67,22 +68,22 @@ impl Fact {
         }
     }
 
-    /// All elements are known.
+    /// Returns whether all elements are known.
     pub(crate) fn has_value(&self) -> bool {
         self.elements.as_ref().is_some_and(|elements| !elements.contains(&Scalar::Unknown))
     }
 
-    /// Some size or element is known only in the run.
+    /// Returns whether some size or element is known only in the run.
     pub(crate) fn is_open(&self) -> bool {
         !self.samples.is_empty()
     }
 
-    /// The largest shape that it can have, if that is known in full.
+    /// The largest possible shape, if it is fully known.
     pub(crate) fn largest(&self) -> Option<Vec<u64>> {
         self.sizes().or_else(|| Some(self.samples.first()?.sizes.clone()))
     }
 
-    /// It may have fewer elements than in its largest shape.
+    /// Returns whether it may have fewer elements than in its largest shape.
     pub(crate) fn may_be_smaller(&self) -> bool {
         let counts = || self.samples.iter().map(|sample| count(&sample.sizes));
         counts().any(|of| Some(of) != counts().next())
@@ -99,19 +100,20 @@ impl Fact {
         }
     }
 
-    /// Its size in bytes is known: it is a string, which takes none, or has a type and a shape.
+    /// Returns whether its size in bytes is known: it is a string, which takes none, or has a type
+    /// and a shape.
     pub(crate) fn has_size(&self) -> bool {
         self.element == Some(DataType::STRING) || self.bytes().is_some()
     }
 
-    /// The size in bytes, at its largest; `None` if the shape or the type is unknown or it does not
-    /// fit 64 bits.
+    /// The largest size in bytes; `None` if the shape or the type is unknown or the size does not
+    /// fit in 64 bits.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
         element::bytes(self.element?, count(&self.largest()?)?)
     }
 }
 
-/// The number of elements of a shape; `None` if it does not fit 64 bits.
+/// The number of elements of a shape; `None` if it does not fit in 64 bits.
 pub(crate) fn count(sizes: &[u64]) -> Option<u64> {
     if sizes.contains(&0) {
         return Some(0);
@@ -119,7 +121,7 @@ pub(crate) fn count(sizes: &[u64]) -> Option<u64> {
     sizes.iter().try_fold(1_u64, |product, &size| product.checked_mul(size))
 }
 
-/// A shape as people write it: `[batch, 3, ?]`.
+/// Formats a shape, such as `[batch, 3, ?]`.
 pub(crate) fn written(dims: &[Option<u64>]) -> String {
     let dims: Vec<String> =
         dims.iter().map(|dim| dim.map_or_else(|| "?".to_owned(), |dim| dim.to_string())).collect();

@@ -1,24 +1,24 @@
-//! What must be asked or said at the end, because it cannot be known or does not agree.
+//! Open questions and contradictions that are reported at the end.
 
 use std::cell::{Cell, RefCell};
 
 use crate::import::onnx::{OnnxError, error::OpenSize};
 
-/// How often bodies may be planned again, because a state grew, in one model.
+/// The number of times that bodies of one model may be planned again because a state grew.
 const RETRIES: u32 = 256;
 
-/// What turns up while a model is read, for the end.
+/// The findings while a model is read, reported at the end.
 #[derive(Default)]
 pub(crate) struct Findings {
-    /// By tensor and axis, in the order found.
+    /// The open sizes by tensor and axis, in the order found.
     open: RefCell<Vec<OpenSize>>,
     differing: RefCell<Vec<Differing>>,
     retries: RefCell<u32>,
-    /// How often something was asked, the same again counted anew.
+    /// The number of questions, repeated ones included.
     questions: Cell<u32>,
 }
 
-/// A shape that the model declares otherwise than it is.
+/// A shape that the model declares differently.
 pub(crate) struct Differing {
     pub(crate) tensor: String,
     pub(crate) maker: String,
@@ -27,19 +27,19 @@ pub(crate) struct Differing {
 }
 
 impl Findings {
-    /// Whether a body may be planned once more.
+    /// Returns whether a body may be planned once more.
     pub(crate) fn retry(&self) -> bool {
         let mut retries = self.retries.borrow_mut();
         *retries += 1;
         *retries <= RETRIES
     }
 
-    /// Whether something must be asked of the user.
+    /// Returns whether the user must supply something.
     pub(crate) fn asks(&self) -> bool {
         !self.open.borrow().is_empty()
     }
 
-    /// How often something was asked.
+    /// The number of questions so far.
     pub(crate) fn questions(&self) -> u32 {
         self.questions.get()
     }
@@ -63,7 +63,7 @@ impl Findings {
         }
     }
 
-    /// What must be said before anything can be planned.
+    /// Reports the sizes without which nothing can be planned.
     ///
     /// # Errors
     ///
@@ -73,11 +73,11 @@ impl Findings {
         if open.is_empty() { Ok(()) } else { Err(OnnxError::OpenSizes { open: open.clone() }) }
     }
 
-    /// Declarations that differ from what is inferred.
+    /// Reports declarations that differ from the inferred shapes.
     ///
     /// # Errors
     ///
-    /// If the user must say which to trust.
+    /// If the user must choose which to trust.
     pub(crate) fn check_differing(&self) -> Result<(), OnnxError> {
         let differing = self.differing.borrow();
         let Some(first) = differing.first() else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! A model's own functions: a call is replaced by the function's body, whatever operator has the
-//! same name. The parser leaves functions out, so they are read here.
+//! A model's own functions. A call is replaced by the function's body, even if an operator has the
+//! same name. The parser skips functions, so they are read here.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use crate::import::onnx::{
     read::model::{Opsets, is_standard},
 };
 
-/// Calls inside calls, and sub-graphs inside each other.
+/// The largest depth of nested calls and sub-graphs.
 const MAX_DEPTH: usize = 64;
-/// Operators that calls become, far more than any model has.
+/// The largest number of operators after replacing calls; far more than any model has.
 const MAX_OPERATORS: usize = 1_000_000;
 
 /// Replaces the calls in the model's graph.
 ///
 /// # Errors
 ///
-/// If the functions are damaged, call each other without end, or cannot be told apart.
+/// If the functions are damaged, call each other without end, or are ambiguous.
 pub(crate) fn inline(bytes: &[u8], model: &mut ModelProto) -> Result<Opsets, OnnxError> {
     let functions = Functions::decode(ValueReader::from_buf(bytes))
         .map_err(|error| OnnxError::NotOnnx { reason: error.to_string() })?
@@ -63,7 +63,7 @@ struct Function {
     inputs: Vec<String>,
     outputs: Vec<String>,
     nodes: Vec<FunctionNode>,
-    /// Attributes that a call may leave out.
+    /// The attributes that a call may omit.
     defaults: Vec<AttributeProto>,
     opsets: Vec<OperatorSetIdProto>,
 }
@@ -103,12 +103,12 @@ struct FunctionNode {
     references: References,
 }
 
-/// Which attributes of an operator take the value of an attribute of the function.
+/// The attributes of an operator that take the value of an attribute of the function.
 #[derive(Default)]
 struct References {
     /// Pairs of an operator's attribute and a function's.
     own: Vec<Reference>,
-    /// Whether operators in sub-graphs do so.
+    /// Whether operators in sub-graphs have such attributes as well.
     inside: bool,
 }
 
@@ -188,7 +188,7 @@ impl DecodeMessage for GraphReferences {
 
 struct Inliner<'f> {
     functions: &'f [Function],
-    /// How many operators calls have become.
+    /// The number of operators that calls have become.
     operators: usize,
     opsets: Opsets,
 }
@@ -243,7 +243,7 @@ impl<'f> Inliner<'f> {
         Ok(first)
     }
 
-    /// The operators of a function's body, with the names and attributes of a call.
+    /// Returns the operators of a function's body, with the names and attributes of a call.
     fn body(
         &mut self,
         function: &'f Function,
@@ -263,7 +263,7 @@ impl<'f> Inliner<'f> {
         for (index, input) in function.inputs.iter().enumerate() {
             names.insert(input, call.input.get(index).unwrap_or(&absent));
         }
-        // An output that is an input, or another output, is a copy of it.
+        // An output that is an input or another output becomes a copy of it.
         let mut copies = Vec::new();
         for (formal, output) in function.outputs.iter().zip(&call.output) {
             if output.is_empty() {
@@ -314,7 +314,7 @@ impl<'f> Inliner<'f> {
         Ok(nodes)
     }
 
-    /// Remembers the version of the operators of a body.
+    /// Records the version of the operators of a body.
     fn mark(&mut self, node: &NodeProto, opset: i64) {
         if let Some(output) = node.output.iter().find(|name| !name.is_empty()) {
             self.opsets.insert(output.clone(), opset);
@@ -328,7 +328,8 @@ impl<'f> Inliner<'f> {
 /// The names of a function's body and those of a call.
 struct Names<'a> {
     names: HashMap<&'a str, &'a str>,
-    /// What the names of the body's own tensors begin with, to be unlike those of other calls.
+    /// The prefix of the body's own tensor names, which distinguishes them from those of other
+    /// calls.
     prefix: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in the file: its parts as the passes ask for them, and what it says of its tensors.
+//! The parts of the file and the facts that it states about its tensors.
 
 pub(super) mod element;
 pub(super) mod fact;

@@ -1,4 +1,4 @@
-//! The parts of a parsed model, as the passes ask for them.
+//! The parts of a parsed model.
 
 use std::{
     cell::RefCell,
@@ -19,24 +19,24 @@ use crate::import::onnx::{
 };
 use crate::import::{ImportOptions, Kernels, Trust};
 
-/// More elements than any shape arithmetic has; larger constants are not looked into.
+/// The largest constant that is read; no shape arithmetic has more elements.
 const MAX_CONSTANT: u64 = 4096;
 
-/// The version of the standard operators for each operator that a function has brought along, by
-/// its first output.
+/// The version of the standard operators for each operator that came from a function, by its first
+/// output.
 pub(crate) type Opsets = HashMap<String, i64>;
 
-/// What holds for all graphs of a model.
+/// The facts that hold for all graphs of a model.
 pub(crate) struct Context<'a> {
     options: &'a ImportOptions,
-    /// The names of sizes that the model is given from outside. All others are found in the run.
+    /// The names of sizes that are supplied to the model. All other sizes are found in the run.
     given_names: BTreeSet<&'a str>,
     /// The version of the standard operators.
     opset: i64,
-    /// That of the operators that functions have brought along.
+    /// The version for operators that came from functions.
     opsets: &'a Opsets,
     unknown: Unknown,
-    /// What the user must be asked.
+    /// The questions for the user.
     pub(crate) findings: Findings,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum DeclaredDim<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Checks that the sizes given belong to the model.
+    /// Checks that the given sizes belong to the model.
     pub(crate) fn new(
         model: &ModelProto,
         graph: &'a GraphProto,
@@ -78,49 +78,49 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Tensors of unknown size are kept, and the user is asked for nothing.
+    /// Returns whether tensors of unknown size are kept without asking the user.
     pub(crate) fn keeps_unknown(&self) -> bool {
         self.unknown == Unknown::Kept
     }
 
-    /// The version of the standard operators that an operator is one of.
+    /// The version of the standard operators that applies to an operator.
     pub(crate) fn opset(&self, node: Node) -> i64 {
         let brought = node.outputs().next().and_then(|(_, name)| self.opsets.get(name));
         brought.copied().unwrap_or(self.opset)
     }
 
-    /// What the kernels of the runtime may do.
+    /// The in-place abilities of the runtime's kernels.
     pub(crate) fn kernels(&self) -> &'a Kernels {
         &self.options.kernels
     }
 
-    /// Which counts where a declared shape and the inferred one differ.
+    /// The shape to use where a declared shape differs from the inferred one.
     pub(crate) fn trust(&self) -> Option<Trust> {
         self.options.trust
     }
 
-    /// The shape that the user gives a tensor.
+    /// The shape that the user gives for a tensor.
     pub(crate) fn shape(&self, tensor: &str) -> Option<&Dims> {
         self.options.shapes.get(tensor)
     }
 
-    /// The size that the user gives a name.
+    /// The size that the user gives for a name.
     pub(crate) fn given(&self, name: &str) -> Option<u64> {
         self.options.dims.get(name).copied()
     }
 
-    /// The size for all that is neither known nor given.
+    /// The size for everything that is neither known nor given.
     pub(crate) fn default_size(&self) -> Option<u64> {
         self.options.default_dim
     }
 
-    /// What a declaration says of a tensor.
+    /// Returns the facts in a tensor's declaration.
     pub(crate) fn declared(&self, value: &ValueInfoProto) -> Fact {
         let tensor = tensor_type(value);
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
             let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
-                // Sizes that only the run knows are given at their largest, not as they are.
+                // For sizes known only in the run, the largest size is given, not the exact one.
                 (Some(name), None) if !self.given_names.contains(name.as_str()) => None,
                 (Some(name), None) => self.given(name).or(self.default_size()),
                 (_, Some(value)) => u64::try_from(value).ok(),
@@ -133,7 +133,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A size as the model declares it, unless it leaves it open without a name.
+/// A size as the model declares it; `None` if it is open and has no name.
 pub(crate) fn declared_dim(value: &ValueInfoProto, axis: usize) -> Option<DeclaredDim<'_>> {
     let dim = tensor_type(value)?.shape.as_ref()?.dim.get(axis)?;
     match (dim.dim_param.as_deref(), dim.dim_value) {
@@ -147,7 +147,7 @@ pub(crate) fn declared_rank(value: &ValueInfoProto) -> Option<usize> {
     Some(tensor_type(value)?.shape.as_ref()?.dim.len()).filter(|&rank| rank <= MAX_RANK)
 }
 
-/// Whether a tensor of this name is an input of the graph, or made in it or in a sub-graph.
+/// Returns whether a tensor of this name is an input of the graph, or made in it or in a sub-graph.
 fn has_tensor(graph: &GraphProto, name: &str) -> bool {
     let mut nodes = graph.node.iter().map(Node);
     graph.input.iter().any(|value| value.name.as_deref() == Some(name))
@@ -157,7 +157,7 @@ fn has_tensor(graph: &GraphProto, name: &str) -> bool {
         })
 }
 
-/// Why a declared value has no size in bytes, if it has none.
+/// The reason why a declared value has no size in bytes, if it has none.
 pub(crate) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
     let declared = value.r#type.as_ref()?;
     match (&declared.tensor_type, &declared.sequence) {
@@ -175,7 +175,7 @@ pub(crate) fn has_shape(value: &ValueInfoProto) -> bool {
     tensor_type(value).is_some_and(|tensor| tensor.shape.is_some())
 }
 
-/// A declared shape with its names, as people write it.
+/// Formats a declared shape with its names.
 pub(crate) fn display_declared(value: &ValueInfoProto) -> String {
     let tensor = tensor_type(value);
     let Some(shape) = tensor.and_then(|tensor| tensor.shape.as_ref()) else {
@@ -193,7 +193,7 @@ pub(crate) fn display_declared(value: &ValueInfoProto) -> String {
     format!("[{}]", dims.join(", "))
 }
 
-/// The names of a value's sizes that have one.
+/// Collects the names of a value's sizes.
 fn collect_value_dims<'a>(value: &'a ValueInfoProto, names: &mut BTreeSet<&'a str>) {
     let tensor = tensor_type(value);
     let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
@@ -227,7 +227,7 @@ impl<'a> Node<'a> {
         self.0.op_type.as_deref().unwrap_or("")
     }
 
-    /// How messages call the operator: `'conv1' (Conv)`.
+    /// The operator's label in messages: `'conv1' (Conv)`.
     pub(crate) fn label(self) -> String {
         match (self.name(), self.0.output.iter().find(|name| !name.is_empty())) {
             ("", Some(output)) => format!("{} (which makes '{output}')", self.kind()),
@@ -296,7 +296,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What is known of a stored tensor. Its elements are read if they are few and in the file;
+/// Returns the facts about a stored tensor. Its elements are read if they are few and in the file;
 /// external data is never opened.
 pub(crate) fn stored(tensor: &TensorProto) -> Fact {
     let sizes: Option<Vec<u64>> =
@@ -317,7 +317,7 @@ pub(crate) fn stored(tensor: &TensorProto) -> Fact {
     }
 }
 
-/// The stored elements of the types that shape arithmetic is done in.
+/// The stored elements, for the types that shape arithmetic uses.
 fn scalars(tensor: &TensorProto) -> Option<Vec<Scalar>> {
     let raw = tensor.raw_data.as_ref().map(RefCell::borrow);
     let raw = raw.as_deref().filter(|raw| !raw.is_empty());

@@ -1,4 +1,4 @@
-//! Which tensors a graph knows, and in which order its operators run.
+//! The tensors that a graph can refer to, and the execution order of its operators.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The tensors of the graphs around that a node's sub-graphs read.
+/// The tensors of the enclosing graphs that a node's sub-graphs read.
 pub(crate) fn captured(node: Node<'_>) -> Vec<&str> {
     let mut names = Vec::new();
     node.bodies().for_each(|body| names.extend(captured_by_graph(body)));
@@ -51,8 +51,8 @@ pub(crate) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
         .collect()
 }
 
-/// The operators in execution order, by their places in the graph. Operators without outputs
-/// compute nothing and are left out. `captured` names what the graphs around supply.
+/// Returns the operators in execution order, by their indices in the graph. Operators without
+/// outputs compute nothing and are omitted. `captured` names the tensors of the enclosing graphs.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub(crate) fn execution_order(
     graph: &GraphProto,
     captured_names: &[&str],
 ) -> Result<Vec<usize>, SequenceError> {
-    // A sequence of empty tensors finds what is wrong, and puts the operators into order.
+    // Building a sequence of empty tensors finds errors and sorts the operators.
     let mut shell = OpSequence::builder();
     let weights = graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref());
     for name in weights.clone().chain(captured_names.iter().copied()) {
@@ -97,7 +97,7 @@ pub(crate) fn execution_order(
     Ok(shell.operators().iter().filter_map(|operator| first_output(&operator.outputs)).collect())
 }
 
-/// The names that somebody reads: operators, their sub-graphs, or who runs the graph.
+/// The names that operators, their sub-graphs or the graph outputs refer to.
 pub(crate) fn read_names(graph: &GraphProto) -> HashSet<&str> {
     let nodes = graph.node.iter().map(Node);
     nodes.flat_map(|node| node.inputs().chain(captured(node))).chain(output_names(graph)).collect()

@@ -1,15 +1,16 @@
-//! The pass before parsing: is this a sound protocol buffer that is not nested too deep?
+//! The pass before parsing: checks that the bytes are a sound protocol buffer that is not nested
+//! too deep.
 //!
-//! The parser recurses once per nested message and trusts lengths. So the bytes are walked once,
-//! with a stack of our own: every field must end inside its message, and only so many messages may
-//! lie inside each other. Contents are skipped, so the walk costs a few reads per field.
+//! The parser recurses once per nested message and trusts lengths. So this pass walks over the
+//! bytes once with its own stack: every field must end inside its message, and the nesting is
+//! limited. Contents are skipped, so the walk costs a few reads per field.
 
 use crate::import::onnx::OnnxError;
 
-/// Graphs inside graphs: `If` in `Loop` in `If`.
+/// The largest depth of nested graphs: `If` in `Loop` in `If`.
 const MAX_GRAPHS: usize = 64;
-/// Messages inside messages: a graph lies in an attribute in a node, so three for each graph, and
-/// some for the types of values.
+/// The largest depth of nested messages: a graph lies in an attribute in a node, which makes three
+/// per graph, and the types of values need a few.
 const MAX_MESSAGES: usize = 3 * MAX_GRAPHS + 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ enum Message {
     Flat,
 }
 
-/// The fields that hold messages: in which message, field number, which message. All other
+/// The fields that hold messages: the outer message, the field number, the inner message. All other
 /// fields are skipped.
 const NESTED: &[(Message, u64, Message)] = &[
     (Message::Model, 7, Message::Graph),
@@ -55,7 +56,7 @@ const NESTED: &[(Message, u64, Message)] = &[
     (Message::Shape, 1, Message::Flat),
 ];
 
-/// Packed numbers in a tensor: field number, and how they are packed.
+/// The packed numbers in a tensor: the field number, and the packing.
 const PACKED: &[(u64, Packing)] =
     &[(4, Packing::Fixed(4)), (5, Packing::Varint), (7, Packing::Varint), (10, Packing::Fixed(8))];
 
@@ -65,7 +66,7 @@ enum Packing {
     Varint,
 }
 
-/// A graph's field for sparse initializers, which the parser leaves out.
+/// A graph's field for sparse initializers, which the parser ignores.
 const SPARSE_INITIALIZER: u64 = 15;
 /// A node attribute's fields for several graphs or a sparse tensor.
 const SPARSE_ATTRIBUTE: u64 = 22;
@@ -106,7 +107,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a field's head and steps over its content, unless that is a message to walk into.
+    /// Reads a field's head and skips its content, unless that is a message to walk into.
     fn field(
         &mut self,
         message: Message,
@@ -196,8 +197,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the bytes are whole numbers of at most 64 bits each, one after another. The parser never
-/// comes to an end with others.
+/// Returns whether the bytes are whole numbers of at most 64 bits each, one after another. The
+/// parser would never finish with others.
 fn are_varints(bytes: &[u8]) -> bool {
     let mut length = 0;
     for &byte in bytes {

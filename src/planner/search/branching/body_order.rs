@@ -7,7 +7,7 @@ use crate::planner::search::state::{
     instance::{Instance, Item},
 };
 
-/// What an order puts first: the item with the largest key.
+/// The key of an order: the item with the largest key comes first.
 const KEYS: [fn(&Item) -> f64; 6] = [
     |i| i.size as f64,
     |i| width(i) * 1e6 + i.size as f64,

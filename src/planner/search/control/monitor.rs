@@ -29,7 +29,7 @@ impl<'a> Monitor<'a> {
         self.stopped
     }
 
-    /// Whether the search was stopped.
+    /// Returns whether the search was stopped.
     pub fn stopped(&self) -> bool {
         self.stopped
     }

@@ -122,8 +122,8 @@ impl<'a> Restarts<'a> {
         Verdict::Spent
     }
 
-    /// Whether it is the disjunctive search's turn. It goes first, and has the more nodes the more
-    /// bodies are staircases.
+    /// Returns whether it is the disjunctive search's turn. It goes first, and has the more nodes
+    /// the more bodies are staircases.
     fn is_disjunctive_due(&self, before: Spent) -> bool {
         let now = self.spent();
         let (bodies, staircases) = (self.inst.bodies() as u64, self.inst.staircases.len() as u64);

@@ -23,7 +23,7 @@ pub struct Standing {
     pub best: u64,
 }
 
-/// What all threads have found, in units.
+/// The results of all threads, in units.
 pub struct Board {
     /// No pool is smaller.
     bound: AtomicU64,
@@ -54,7 +54,7 @@ impl Board {
         }
     }
 
-    /// Whether nothing is left to search.
+    /// Returns whether nothing is left to search.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }

@@ -355,7 +355,8 @@ impl Disjunctive {
         }
     }
 
-    /// Whether the bodies that must lie in a part of a section fit there, for all its parts.
+    /// Returns whether the bodies that must lie in a part of a section fit there, for all its
+    /// parts.
     fn fits(&mut self, section: usize) -> bool {
         let slices = &self.sections[section];
         self.work += (slices.len() * slices.len()) as u64 / 8;

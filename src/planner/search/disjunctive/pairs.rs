@@ -19,7 +19,7 @@ pub struct Pair {
     pub bodies: [usize; 2],
     /// The second offset minus the first must lie in one of these; ascending.
     pub gaps: Vec<Gap>,
-    /// How often no gap was left.
+    /// The number of times that no gap was left.
     pub faults: u64,
 }
 

@@ -8,7 +8,7 @@ fn always(_: u64) -> bool {
     false
 }
 
-/// Whether two bodies are disjoint if the second lies so much above the first.
+/// Returns whether two bodies are disjoint if the second lies this far above the first.
 fn keep_apart(search: &Disjunctive, [a, b]: [usize; 2], above: i64) -> bool {
     search.sections.iter().all(|section| {
         let on = |body| section.iter().find(|slice| slice.body == body);
@@ -144,7 +144,7 @@ fn packings_are_right_and_runs_leave_no_trace() {
             assert!(!search.stale.contains(&true));
             assert!(search.steps.iter().all(|&steps| steps == 0));
         }
-        // What fits under a limit fits under a higher one.
+        // Everything that fits under a limit fits under a higher one.
         let refuted = verdicts.iter().filter(|&&end| end == Verdict::Refuted).count();
         let (refuted, packed) = verdicts.split_at(refuted);
         assert!(refuted.iter().all(|&end| end == Verdict::Refuted), "{verdicts:?}");

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::planner::search::state::skyline::Skyline;
 
-/// How sections are compared for branching.
+/// The comparison of sections for branching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BranchRule {
     /// The fewest branches.
@@ -36,7 +36,7 @@ impl BranchRule {
     }
 }
 
-/// How urgent it is to branch on a section: by cost, then the fullest.
+/// The urgency of branching on a section: by cost, then the fullest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency {
     cost: u64,
@@ -51,7 +51,7 @@ pub struct Pivot {
     pub right: usize,
     pub floor: u64,
     pub section: usize,
-    /// How far the floor rises if nothing rests on it, if the section can waste that.
+    /// The rise of the floor if nothing rests on it, if the section can waste that.
     pub waste: Option<u64>,
     pub urgency: Urgency,
 }

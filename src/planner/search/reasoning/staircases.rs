@@ -1,4 +1,4 @@
-//! Where a staircase can lie: on the floor of a section, or hanging above it.
+//! The places of a staircase: on the floor of a section, or hanging above it.
 
 use std::cell::Cell;
 

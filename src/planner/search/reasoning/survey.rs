@@ -6,7 +6,7 @@ use super::{
 };
 use crate::planner::search::state::skyline::Skyline;
 
-/// What a survey says of one section of a valley.
+/// The result of a survey for one section of a valley.
 #[derive(Clone, Copy)]
 pub struct Cell {
     /// The sum of the sizes of the items inside the valley that cover the section.
@@ -159,7 +159,7 @@ impl Survey {
         self.cells[v.left..=v.right].fill(BLANK);
     }
 
-    /// How far the floor of a section of a valley rises at least if nothing rests on it.
+    /// The least rise of the floor of a section of a valley if nothing rests on it.
     ///
     /// What comes next over the section rests on something: an item rests on a bank, on another
     /// item of the valley beside this section, or on a staircase.
@@ -192,7 +192,7 @@ pub fn wasted_by(sky: &Skyline<'_>, x: usize, to: u64) -> u64 {
     sky.lowest_reserved(x).map_or(to, |part| to.min(part.low)) - sky.floor(x)
 }
 
-/// Whether a staircase or the alignment keeps an item off a floor.
+/// Returns whether a staircase or the alignment keeps an item off a floor.
 pub fn is_blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
     !sky.inst.staircases.is_empty() && blocked(sky, id, floor)
 }
@@ -203,7 +203,7 @@ fn blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
     !floor.is_multiple_of(sky.inst.align) || item.sections().any(meets)
 }
 
-/// Whether an item would fit into waste just below the floors.
+/// Returns whether an item would fit into waste just below the floors.
 fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool {
     if size > sky.waste(first) || size > sky.waste(end - 1) {
         return false;

@@ -29,7 +29,7 @@ use crate::planner::search::state::skyline::Skyline;
 /// Basins of more sections are not examined: it costs more than it saves.
 const WIDE: usize = 64;
 
-/// What was concluded from a valley.
+/// The conclusions from a valley.
 enum Conclusion {
     /// There is no packing.
     Contradiction,

@@ -21,7 +21,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether the two have no height in common.
+    /// Returns whether the two have no height in common.
     pub fn is_clear_of(self, other: Self) -> bool {
         self.high <= other.low || other.high <= self.low
     }
@@ -58,7 +58,7 @@ impl Part {
         self.first as usize..self.end as usize
     }
 
-    /// Where the part lies if its body lies at `offset`.
+    /// The place of the part if its body lies at `offset`.
     pub fn at(&self, offset: u64) -> Span {
         Span { low: offset + self.low, high: offset + self.high }
     }

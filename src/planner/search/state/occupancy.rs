@@ -32,9 +32,9 @@ impl Runs {
 /// A node of the tree over time.
 #[derive(Clone, Default)]
 struct Node {
-    /// What is taken during all of its steps, by segments that lie on it.
+    /// The bytes taken during all of its steps, by segments that lie on it.
     whole: Runs,
-    /// What is taken in some of its steps, by segments that lie on it or below it.
+    /// The bytes taken in some of its steps, by segments that lie on it or below it.
     some: Runs,
 }
 

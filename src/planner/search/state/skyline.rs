@@ -172,7 +172,7 @@ impl<'a> Skyline<'a> {
         self.items_left[x]
     }
 
-    /// Whether a staircase is left over a section.
+    /// Returns whether a staircase is left over a section.
     pub fn has_staircases(&self, x: usize) -> bool {
         self.staircases_left[x] > 0
     }
@@ -192,12 +192,12 @@ impl<'a> Skyline<'a> {
         self.reserved[x].last().copied()
     }
 
-    /// Whether an item left crosses the boundary before a section.
+    /// Returns whether an item left crosses the boundary before a section.
     pub fn item_crosses(&self, x: usize) -> bool {
         self.item_crossings[x] > 0
     }
 
-    /// Whether any body left crosses the boundary before a section.
+    /// Returns whether any body left crosses the boundary before a section.
     pub fn body_crosses(&self, x: usize) -> bool {
         self.item_crossings[x] + self.staircase_crossings[x] > 0
     }
@@ -207,17 +207,17 @@ impl<'a> Skyline<'a> {
         ItemsFrom { next: &self.next, at: self.head[x] }
     }
 
-    /// Whether a body is left over a section.
+    /// Returns whether a body is left over a section.
     pub fn live(&self, x: usize) -> bool {
         self.items_left[x] > 0 || self.staircases_left[x] > 0
     }
 
-    /// What a section can still waste. If even that were negative, there would be no packing.
+    /// The amount that a section can still waste. If it were negative, there would be no packing.
     pub fn slack(&self, x: usize) -> u64 {
         self.limit - self.floor[x] - self.items_left[x] - self.above[x]
     }
 
-    /// Whether the bodies over a section fit under the limit if nothing more is wasted.
+    /// Returns whether the bodies over a section fit under the limit if nothing more is wasted.
     pub fn fits(&self, x: usize) -> bool {
         self.floor[x] + self.items_left[x] + self.above[x] <= self.limit
     }
@@ -236,7 +236,7 @@ impl<'a> Skyline<'a> {
         self.clock
     }
 
-    /// Whether nothing in these sections has changed since `clock`.
+    /// Returns whether nothing in these sections has changed since `clock`.
     pub fn is_unchanged(&self, sections: Range<usize>, clock: u64) -> bool {
         self.stamp[sections].iter().all(|&stamp| stamp <= clock)
     }

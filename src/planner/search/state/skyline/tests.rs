@@ -185,7 +185,7 @@ fn a_fingerprint_distinguishes_all_states_and_nothing_else() {
             (0..20).flat_map(move |waste| (0..20).map(move |hangs| (floor, waste, hangs)))
         }) {
             sky.reset(limit + more);
-            // What a floor is raised by is waste.
+            // The rise of a floor is waste.
             for x in 0..2 {
                 sky.raise(x, floor + waste + more);
             }
