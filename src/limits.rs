@@ -1,4 +1,4 @@
-//! What a caller sets for a search and what it reports: limits, hooks, progress. Planners and
+//! The settings and reports of a search: limits, hooks, progress. Planners and
 //! [`order`](crate::order) share them.
 
 use std::{fmt, sync::atomic::AtomicBool, time::Duration};
@@ -10,18 +10,19 @@ use crate::Bytes;
 #[non_exhaustive]
 pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
-    /// time is in proportion: about 10^6 nodes per second.
+    /// nodes are proportional to time: about 10^6 per second.
     pub nodes: u64,
-    /// The longest time, if any. With it, the answer depends on the machine.
+    /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,
-    /// The threads that search at once, at least one, and no more than there are cores. Each has all
-    /// the nodes, and all end with the first. The answer of several is as good as that of one for
-    /// the same nodes, or better; which of several good ones it is depends on the machine.
+    /// The threads that search at once: at least one, and at most one per core. Each has all the
+    /// nodes, and all end with the first. With several threads, the answer is at least as good as
+    /// with one for the same nodes; which of several equally good answers is found depends on the
+    /// machine.
     pub threads: usize,
 }
 
 impl Default for Limits {
-    /// 50 000 nodes, some hundredths of a second; no time limit; one thread.
+    /// Allows 50 000 nodes (some hundredths of a second), without a time limit, on one thread.
     fn default() -> Self {
         Self { nodes: 50_000, time: None, threads: 1 }
     }
@@ -54,11 +55,11 @@ impl Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// No pool is smaller, in bytes; where an order is looked for, no peak.
+    /// The lower bound of the pool, or of the peak when searching for an order, in bytes.
     pub lower_bound: Bytes,
     /// The best pool or peak so far, in bytes.
     pub best: Bytes,
-    /// Nodes so far, of all threads.
+    /// The nodes so far, of all threads.
     pub nodes: u64,
 }
 
@@ -66,9 +67,9 @@ pub struct Progress {
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Observer<'a> {
-    /// The search ends soon after this is set, with the best so far.
+    /// The search ends soon after this is set and returns its best result so far.
     pub cancel: Option<&'a AtomicBool>,
-    /// Called every few hundred nodes, by the thread that asked for the search.
+    /// Called every few hundred nodes, by the thread that started the search.
     pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
 }
 
@@ -80,7 +81,7 @@ impl<'a> Observer<'a> {
         self
     }
 
-    /// Reports how far the search is.
+    /// Reports the progress of the search.
     #[must_use]
     pub const fn progress(mut self, progress: &'a (dyn Fn(&Progress) + Sync)) -> Self {
         self.progress = Some(progress);

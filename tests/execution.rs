@@ -1,5 +1,5 @@
-//! Plans run on a shadow of the memory: this checks planners and lowering from the operators and the
-//! offsets alone.
+//! Plans run on a shadow of the memory: this checks planners and lowering from the operators and
+//! the offsets alone.
 
 mod common;
 
@@ -180,7 +180,8 @@ fn plan_in_pool(sequence: &OpSequence) -> Plan {
     plan
 }
 
-/// An update of a variable in the pool must be whole in the end, what it took the place of need not.
+/// An update of a variable in the pool must be whole at the end; the state that it replaced need
+/// not be.
 #[test]
 fn the_last_state_of_a_variable_is_kept() {
     let mut sequence = OpSequence::builder();
@@ -223,7 +224,7 @@ fn an_update_of_no_variable_is_not_kept() {
     assert_eq!(plan.offset("u"), plan.offset("y"));
 }
 
-/// A sequence has no such update, but a plan may be written by hand.
+/// No sequence has such an update, but a plan may be written by hand.
 #[test]
 fn an_update_beyond_the_end_of_its_variable_is_told() {
     let sequence = OpSequence::builder()
@@ -241,7 +242,7 @@ fn an_update_beyond_the_end_of_its_variable_is_told() {
     }
 }
 
-/// Wherever a plan puts them.
+/// They may lie anywhere.
 #[test]
 fn tensors_without_bytes_destroy_nothing() {
     let mut sequence = OpSequence::builder();
@@ -262,7 +263,8 @@ fn tensors_without_bytes_destroy_nothing() {
     assert_eq!(verify_sequence(&sequence, &plan), []);
 }
 
-/// The bug of a planner that counts only readers of the tensor itself: a view of it is still read.
+/// A planner that counts only the readers of the tensor itself has this bug: a view of it is still
+/// read.
 #[test]
 fn a_view_overwritten_while_it_is_still_read_is_told() {
     let build = |late: &str| {
@@ -286,7 +288,7 @@ fn a_view_overwritten_while_it_is_still_read_is_told() {
     );
 }
 
-/// A supplied tensor in the memory of another, and a chunk that the plan does not have.
+/// The plans have a supplied tensor in the memory of another, or lack a chunk.
 #[rstest]
 #[case("w", in_image(0), "tensor 'w' may not lie at 0 in 'image'")]
 #[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "'x' refers to a chunk that the plan does not list")]

@@ -1,4 +1,4 @@
-//! Files in and out: what is written is read again as it was; what cannot be honoured is refused
+//! Files in and out: everything written is read back unchanged; unsupported content is rejected
 //! with its line.
 
 mod common;
@@ -220,7 +220,8 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
     assert!(error.starts_with(message), "{error}");
 }
 
-/// A CSV plan holds offsets alone: all else comes from the problem, and the strategy is unknown.
+/// A CSV plan has only offsets: everything else comes from the problem, and the strategy is
+/// unknown.
 #[test]
 fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
     let mut problem = Problem::builder();

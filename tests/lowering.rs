@@ -1,5 +1,5 @@
-//! Lowering decides from dependencies which tensors share memory, which chunks overwrite which, and how
-//! long each lives.
+//! Lowering decides from dependencies which tensors share memory, which chunks overwrite which, and
+//! how long each lives.
 
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, TensorPlace, lower::LoweringOptions,
@@ -214,7 +214,7 @@ fn what_views_or_updates_an_outside_tensor_lies_there() {
     let place = |name| plan.tensor(name).unwrap().place.clone();
     assert_eq!(place("v"), TensorPlace::Supplied { tensor: "x".into(), offset: 4 });
     assert_eq!(place("new"), TensorPlace::Supplied { tensor: "state".into(), offset: 2 });
-    // Neither an input nor the new state of a variable is written over without need.
+    // Neither an input nor the new state of a variable is written over unnecessarily.
     assert_eq!(chunks(&plan), [("y", 1, 3, None), ("z", 3, 4, None)]);
 }
 
@@ -290,7 +290,7 @@ fn an_update_takes_over_the_state_of_a_variable_in_the_pool() {
     assert_eq!(chunks(&plan)[2], ("w2", 1, 3, Some("w")));
 }
 
-/// A part of a variable cannot be updated in the pool: the rest would be given up.
+/// A part of a variable cannot be updated in the pool: the rest would be freed.
 #[test]
 fn a_partial_update_of_a_variable_in_the_pool_is_refused() {
     let mut sequence = OpSequence::builder();
@@ -402,7 +402,8 @@ fn a_required_overwrite_that_would_destroy_what_is_read_is_an_error(
     assert_eq!(refusal(declare), message);
 }
 
-/// An update of no bytes has nothing to write. It was refused because one of the two has no bytes.
+/// An update of no bytes has nothing to write. It was once rejected because one of the two has no
+/// bytes.
 #[rstest]
 #[case::of_a_variable_without_bytes(0, LoweringOptions::default())]
 #[case::of_nothing_in_a_variable(16, LoweringOptions::default())]

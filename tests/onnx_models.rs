@@ -15,7 +15,7 @@ fn model(name: &str) -> Option<OpSequence> {
     model_for(name, InPlace::Rows)
 }
 
-/// A model as kernels see it that may do so much in place.
+/// Reads a model for kernels with this in-place profile.
 fn model_for(name: &str, profile: InPlace) -> Option<OpSequence> {
     let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
     let bytes = std::fs::read(path).unwrap();
@@ -57,7 +57,7 @@ fn declared_shapes_are_those_inferred(
     assert_eq!(read(&bytes, &ImportOptions::default()).unwrap(), declared);
 }
 
-/// Shapes that were recorded for another batch size are refused, or give way to the size asked for.
+/// Shapes that were recorded for another batch size are rejected, or replaced by the given size.
 #[test]
 fn a_batch_size_given_reaches_every_tensor() {
     let Some(path) = common::shared_path("data/models/resnet50_b1.onnx") else { return };

@@ -70,12 +70,12 @@ fn sizes_of(text: &str) -> String {
     "in x:f32[9]\ni = NonZero(x)\nj = Transpose(i)\ny = Cast(j) to=1\nz = Concat(y, y) axis=0",
     "i:<=72 j:<=72 y:<=36 z:<=72"
 )]
-// Runtimes leave the dilation out, and give less than the standard.
+// Runtimes omit the dilation, and return less than the standard.
 #[case::disputed_pool(
     "in x:f32[1,1,10]\ny = MaxPool(x) kernel_shape=[4] dilations=[2] auto_pad='SAME_UPPER'",
     "y:<=40"
 )]
-// The larger of two readings.
+// The larger of two interpretations counts.
 #[case::disputed_slice(
     "in x:f32[5]\nweight s=[3]\nweight e=[9223372036854775807]\nweight a=[0]\nweight p=[-1]\ny = Slice(x, s, e, a, p)\nz = Neg(y)",
     "y:<=16 z:<=16"
@@ -321,8 +321,9 @@ fn a_loop_that_may_stop_early_collects_at_most_so_many() {
 
 // Whole models.
 
-/// The head of a detection model, its weights left out: boxes that are kept, the best of them, those
-/// that are sure. The bytes are those of ONNX Runtime at most, and of the exact ones just those.
+/// The head of a detection model, its weights left out: boxes that are kept, the best of them,
+/// those that are sure. The bytes are those of ONNX Runtime at most, and of the exact ones just
+/// those.
 #[test]
 fn a_detection_model_is_planned_at_once() {
     let bytes = include_bytes!("fixtures/detection.onnx");

@@ -152,7 +152,8 @@ fn a_question_of_a_capacity_tells_its_own_bounds() {
     assert!(searched.into_inner() > 0);
 }
 
-/// Too many live bytes are a conflict at once, and none of the fewest largest chunks can be left out.
+/// Too many live bytes are a conflict at once, and none of the fewest largest chunks can be left
+/// out.
 #[test]
 fn of_too_many_bytes_alive_none_can_be_left_out() {
     let problem = hard();
@@ -179,7 +180,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     assert!(calls.into_inner() > 1);
 }
 
-/// No search is needed for less than the live bytes, nor for a capacity that the fast planners meet.
+/// A capacity below the live bytes, or one that the fast planners meet, needs no search.
 #[test]
 fn without_effort_only_what_is_plain_is_told() {
     let problem = hard();
@@ -219,7 +220,7 @@ fn what_is_alive_together_and_too_large_is_a_conflict() {
     assert_eq!(conflict(&problem, 11, &limits, Observer::default()), None);
 }
 
-/// However many are alive together, the fewest that are too large are named at once.
+/// The fewest chunks that are too large together are named at once, however many are alive.
 #[test]
 fn of_very_many_that_are_too_large_the_largest_are_a_conflict() {
     let mut problem = Problem::builder().alignment(4);
@@ -251,7 +252,7 @@ fn all_but_the_smallest_of_very_many_are_a_conflict_beside_a_chain() {
     assert!(words.contains("of them are alive, 1 B more than there are."));
 }
 
-/// Three chains that need 59 341 units, though never more than 55 011 of them are alive.
+/// Adds three chains that need 59 341 units, though at most 55 011 of them are alive at once.
 fn interlocked(problem: &mut ProblemBuilder, unit: Bytes) -> Vec<ChunkId> {
     let first = problem.chunk(0..1, 19_926 * unit);
     let over_first = problem.chunk(0..3, 1_475 * unit);
@@ -262,8 +263,8 @@ fn interlocked(problem: &mut ProblemBuilder, unit: Bytes) -> Vec<ChunkId> {
     vec![first, second, third]
 }
 
-/// Among more small chunks than are searched: what a crowded part needs, all need, and it alone is the
-/// conflict.
+/// Among more small chunks than are searched: what a crowded part needs, all need, and it alone is
+/// the conflict.
 #[test]
 fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     let mut problem = Problem::builder();
@@ -281,8 +282,8 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     assert_eq!((conflict.roots, conflict.irreducible), (roots, true));
 }
 
-/// The first part raises the bound above all live bytes. What is crowded is not counted from there: the
-/// tiling in the second part, four fifths as high as the peak, is searched all the same.
+/// The first part raises the bound above all live bytes. What is crowded is not counted from there:
+/// the tiling in the second part, four fifths as high as the peak, is searched all the same.
 #[test]
 fn a_raised_bound_leaves_no_crowded_part_out() {
     let mut problem = Problem::builder();
@@ -327,7 +328,7 @@ fn nothing_to_place_needs_nothing() {
     assert!(matches!(fits(&problem, 0, &Limits::default(), Observer::default()), Fit::Yes(_)));
 }
 
-/// Each thread has all the nodes, and the first does what it would do alone.
+/// Each thread has all the nodes, and the first works as it would alone.
 #[test]
 fn more_threads_are_never_worse() {
     let problem = flat();

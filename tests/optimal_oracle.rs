@@ -1,5 +1,5 @@
-//! On small problems the optimal planner equals a search so slow and simple that it is obviously right,
-//! and whatever it calls proven is true.
+//! On small problems the optimal planner equals a slow, simple search that is obviously right,
+//! and everything that it claims to have proven is true.
 
 #[path = "common/chains.rs"]
 mod chains;
@@ -75,8 +75,9 @@ fn chains(problem: &Problem) -> Vec<Chain> {
     problem.roots().map(|root| (root, problem.segments(root).collect())).collect()
 }
 
-/// The smallest pool, whatever the sizes: in the packing of least offsets some order of the chains lets
-/// each stand on the ground or touch one before it from above, rounded up; all those are tried.
+/// The smallest pool, whatever the sizes: in the packing of least offsets some order of the chains
+/// lets each stand on the ground or touch one before it from above, rounded up; all those are
+/// tried.
 fn smallest_by_touching(problem: &Problem, chains: &[Chain]) -> u64 {
     fn place(problem: &Problem, chains: &[Chain], bases: &mut [Option<u64>], best: &mut u64) {
         let ends = chains.iter().zip(&*bases).filter_map(|((root, _), base)| {
@@ -196,7 +197,7 @@ fn eight_chains_with_links_and_alignment_equal_the_oracle() {
     }
 }
 
-/// Sizes that have nothing in common, so that no step of the search is large.
+/// The sizes have no common divisor, so no step of the search is large.
 #[test]
 fn chains_of_a_million_bytes_equal_another_oracle() {
     for seed in 0..cases() / 10 {
@@ -221,7 +222,7 @@ fn chains_of_a_million_bytes_equal_another_oracle() {
     }
 }
 
-/// Stopped anywhere, with one thread or two, the search may not know; but what it says is true.
+/// Stopped anywhere, with one thread or two, the search may not decide, but its claims are true.
 #[test]
 fn what_is_called_proven_is() {
     let (mut known, mut unknown) = (0, 0);

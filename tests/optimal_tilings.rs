@@ -1,4 +1,5 @@
-//! Perfect packings that we cut ourselves: the optimum is known, and the optimal planner finds it.
+//! Perfect packings made by cutting a rectangle: the optimum is known, and the optimal planner
+//! finds it.
 
 #[path = "common/tilings.rs"]
 mod tilings;

@@ -1,4 +1,4 @@
-//! A better order is an order of the same operators, and needs what it says.
+//! A better order has the same operators and the peak that it states.
 
 mod common;
 

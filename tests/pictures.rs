@@ -1,4 +1,4 @@
-//! Pictures show the plan, all of it, and nothing that a name smuggles in.
+//! Pictures show the whole plan, and nothing that a name injects.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn check_markup(svg: &str) {
     assert!(open.is_empty(), "{open:?} are left open");
 }
 
-/// The data that a page carries.
+/// Returns the data in a page.
 fn data(html: &str) -> Value {
     let start = html.split_once("id=\"data\">").unwrap().1;
     serde_json::from_str(start.split_once("</script>").unwrap().0).unwrap()
@@ -76,7 +76,7 @@ fn names_are_text_everywhere() {
         assert!(!svg.contains('\u{202e}') && svg.contains("\\u{202e}\\u{2028}]]&gt;"), "{svg}");
     }
     let html = memory_map_html(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
-    // Its own two: the data and the scripts.
+    // There are only the page's own two: the data and the scripts.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
     assert!(!html.contains(['\u{2028}', '\u{202e}']));
     let data = data(&html);
@@ -89,7 +89,7 @@ fn names_are_text_everywhere() {
 fn a_map_has_a_rectangle_for_each_chunk_a_seam_for_each_overwriter_and_a_mark_for_each_view() {
     let (sequence, plan, _) = hostile();
     let svg = memory_map_svg(&plan, StepNames(Some(&sequence)), SvgOptions::fitting(&plan));
-    // The legend has one of each too.
+    // The legend has one of each as well.
     assert_eq!(svg.matches("<rect class=\"c c").count(), 3);
     assert_eq!(svg.matches("class=\"over\"").count(), 1 + 1);
     assert_eq!(svg.matches("class=\"view\"").count(), 1 + 1);
@@ -220,7 +220,8 @@ fn extreme_plans_are_drawn_without_failing() {
     );
 }
 
-/// However many blocks there are, a picture of the queues keeps to its frame and to a few kilobytes.
+/// However many blocks there are, a picture of the queues keeps to its frame and to a few
+/// kilobytes.
 #[test]
 fn a_picture_of_many_blocks_keeps_to_its_frame() {
     let mut many = Problem::builder();

@@ -1,4 +1,4 @@
-//! Every strategy's layout is right, on random problems and on real ones.
+//! Every strategy's layout is correct, on random problems and on real ones.
 
 mod common;
 
@@ -101,7 +101,7 @@ fn the_best_is_as_small_as_the_smallest_candidate_and_says_who_it_was() {
         let smallest = pools().map(|(pool, _)| pool).min().unwrap();
         let pool = best.pool_size(&problem);
         if winner == Strategy::Optimal {
-            // The search has bettered them all.
+            // The search improves on all of them.
             assert!(pool < smallest);
         } else {
             assert_eq!(best.offsets, layout(winner, &problem).offsets);
@@ -170,8 +170,8 @@ fn names_lead_to_their_strategies() {
     assert!("no-such".parse::<Strategy>().is_err());
 }
 
-/// x -> reshape -> reshape -> in place, and x is read once more: the view of a view counts as a reader
-/// of x, which some frameworks overlook.
+/// x -> reshape -> reshape -> in place, and x is read once more: the view of a view counts as a
+/// reader of x, which some frameworks overlook.
 #[rstest]
 #[case::read_later(true)]
 #[case::read_no_more(false)]

@@ -276,7 +276,7 @@ fn reallocation_graphs_follow_from_dependencies(
 
 type Strategy = fn(&Records) -> Objects;
 
-/// The originals answer wrongly here, without a word.
+/// The originals silently answer wrongly here.
 #[rstest]
 fn records_need_not_be_sorted(
     #[values(
@@ -362,7 +362,7 @@ fn micro_plans_around_offline_offsets() {
     assert_eq!(answer.total, 128);
 }
 
-/// The original lets them overlap, without a word.
+/// The original silently lets them overlap.
 #[test]
 fn offline_offsets_that_clash_are_an_error() {
     let rows = records(&[(16, 0, 2), (8, 3, 4), (20, 1, 2)]);

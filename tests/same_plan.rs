@@ -73,7 +73,7 @@ fn inputs() -> Vec<(String, Input)> {
                 continue;
             };
             let bytes = fs::read(&file).unwrap();
-            // The table is about planners, not about what kernels may do.
+            // The table tests planners, not kernels.
             let kernels = Kernels::new(InPlace::Elementwise);
             let options = ImportOptions::default().kernels(kernels);
             inputs.push((name, read_input(&bytes, format, &options).unwrap()));
@@ -125,7 +125,7 @@ fn every_plan_is_the_one_in_the_table() {
     eprintln!("{} plans of {} in the table", digests.len(), pinned.len());
 }
 
-/// Threads may finish in any order; the pool may only become smaller.
+/// Threads may finish in any order; the pool can only become smaller.
 #[test]
 fn two_threads_find_the_same_pool_or_a_smaller_one() {
     let two = Limits::default().threads(2);

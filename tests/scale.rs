@@ -1,5 +1,5 @@
-//! A million chunks in every awkward arrangement plan on a stack of 1 MiB: nothing recurses on
-//! data.
+//! A million chunks in every awkward arrangement can be planned on a stack of 1 MiB: nothing
+//! recurses on data.
 
 use memplan::{Plan, Planner, Problem, verify::verify_problem};
 use rstest::rstest;

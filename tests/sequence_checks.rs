@@ -1,4 +1,4 @@
-//! An operator sequence that makes no sense is refused, with the names that a person needs.
+//! An invalid operator sequence is rejected, with the names that a person needs.
 
 use memplan::{OpSequence, Operator, Output, SequenceError, sequence::SequenceBuilder};
 use rstest::rstest;
@@ -115,8 +115,8 @@ fn cannot_be_lowered(#[case] declare: Declare, #[case] message: &str) {
     assert_eq!(error.to_string(), message);
 }
 
-/// An overwriter may reach beyond a view that it is written over, into the rest of the chunk; without
-/// views there is no rest.
+/// An overwriter may reach beyond a view that it is written over, into the rest of the chunk;
+/// without views there is no rest.
 #[test]
 fn without_views_an_overwriter_must_fit_over_the_view_alone() {
     let sequence = OpSequence::builder()

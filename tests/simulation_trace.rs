@@ -1,7 +1,7 @@
 //! `RUST_LOG=memplan::simulate=trace` logs every event of a simulation.
 //!
-//! Alone in its process: a test beside it that plans without a subscriber may switch the events off
-//! for the whole process, while this one listens to its own thread.
+//! It needs its own process: a test beside it that plans without a subscriber may switch off the
+//! events of the whole process, while this one listens to its own thread.
 
 use std::{
     fmt::Write,

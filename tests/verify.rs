@@ -186,8 +186,8 @@ fn a_graph_output_must_last() {
     told(&sequence, &plan, "'x' and 'z' are both alive in step 2 and share the bytes [4, 8)");
 }
 
-/// Only inside what it overwrites does an overwriter share bytes. Here that is a view, which has the
-/// rest of its chunk for room, unless it lies by itself.
+/// Only inside what it overwrites does an overwriter share bytes. Here that is a view, which has
+/// the rest of its chunk for room, unless it lies by itself.
 #[test]
 fn an_overwriter_that_reaches_beyond_shares_nothing() {
     let build = |size: u64| {
@@ -206,7 +206,7 @@ fn an_overwriter_that_reaches_beyond_shares_nothing() {
     told(&build(8), &plan, "'w' and 'y' are both alive in step 2 and share the bytes [8, 12)");
 }
 
-/// The chunk may lie right and the tensor in it not.
+/// The chunk may lie in the right place and the tensor in it in the wrong one.
 #[test]
 fn what_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
     let sequence = sequence();
@@ -216,7 +216,7 @@ fn what_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
     told(&sequence, &plan, "'u' lies at 5, which is not a multiple of the alignment 4");
 }
 
-/// No plan is made of such a sequence, but one may be written by hand.
+/// No planner makes such a plan, but one may be written by hand.
 #[test]
 fn an_update_without_bytes_need_not_overwrite_anything() {
     let build = |output: Output| {
@@ -301,8 +301,8 @@ fn overlaps_without_end_are_cut_short() {
     );
 }
 
-/// A chain of ten operators, each of which reads the output before, planned without any sharing, in a
-/// table that says that all outputs live from the first step to the last.
+/// A chain of ten operators, each of which reads the output before, planned without any sharing, in
+/// a table that says that all outputs live from the first step to the last.
 #[test]
 fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
     let mut sequence = OpSequence::builder();
@@ -359,7 +359,8 @@ fn aliased(y: Output) -> OpSequence {
     sequence.build().unwrap()
 }
 
-/// Both checkers accepted such a plan, and random sequences hardly ever read two views of one tensor.
+/// Both checkers accepted such a plan, and random sequences hardly ever read two views of one
+/// tensor.
 #[test]
 fn writing_over_an_input_destroys_no_other_input() {
     let sequence = aliased(Output::new("y", 32).overwrites("v2"));
@@ -393,7 +394,7 @@ fn writing_over_an_input_destroys_no_view_that_the_operator_puts_out() {
         sequence.operator(Operator::new("a").output(Output::new("x", 8))).operator(both.output(z));
         sequence.build().unwrap()
     };
-    // Beside the view the output may be.
+    // The output may lie beside the view.
     let beside = build(Output::new("z", 2).overwrites_at("x", 6));
     let mut plan = Planner::new().plan(&beside).unwrap();
     assert_eq!(plan.offset("z"), plan.offset("x").map(|offset| offset + 6));
@@ -480,7 +481,7 @@ fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);
 }
 
-/// A plan must not move supplied tensors into each other's memory, or lose them.
+/// A plan must neither move supplied tensors into each other's memory nor lose them.
 #[rstest]
 #[case::elsewhere(TensorPlace::Supplied { tensor: "x".into(), offset: 0 }, "tensor 'w' may not lie at 0 in 'x'")]
 #[case::nowhere(TensorPlace::Nowhere, "'w' is missing from the plan")]
@@ -514,7 +515,7 @@ fn a_variable_may_be_updated_through_a_view() {
     assert_eq!(verify_sequence(&sequence, &plan), []);
 }
 
-/// A plan made by hand may name chunks that it does not have.
+/// A hand-written plan may refer to chunks that it does not have.
 #[rstest]
 #[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
 #[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)), "y")]

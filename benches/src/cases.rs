@@ -52,7 +52,7 @@ pub struct Case {
     problem: Problem,
 }
 
-/// A phase with all that it needs.
+/// A phase with all its inputs.
 pub enum Prepared<'a> {
     Parse(&'a [u8]),
     Lower(&'a OpSequence),
@@ -61,7 +61,7 @@ pub enum Prepared<'a> {
     Verify(&'a Problem, Box<Plan>),
 }
 
-/// The result, so that nothing is optimised away.
+/// The result of a phase, so that nothing is optimised away.
 pub struct Outcome(#[allow(dead_code)] pub u64);
 
 impl Prepared<'_> {
@@ -89,7 +89,7 @@ impl Case {
         self.problem.len()
     }
 
-    /// The number of chunks, to divide by.
+    /// The number of chunks by which to divide.
     pub fn divisor(&self) -> f64 {
         u32::try_from(self.chunks().max(1)).map_or(f64::NAN, f64::from)
     }
@@ -129,8 +129,8 @@ fn read_model(bytes: &[u8]) -> Option<OpSequence> {
     }
 }
 
-/// The built-in cases, and the ONNX models at these paths. If a path is the name of a built-in case,
-/// that one alone.
+/// Returns the built-in cases and the ONNX models at these paths; if a path is the name of a
+/// built-in case, only that case.
 pub fn all(paths: &[String]) -> Vec<Case> {
     let only = |name: &str| match paths {
         [path] if path.starts_with("random") || path.starts_with("MobileNet") => path == name,
@@ -168,8 +168,8 @@ pub fn all(paths: &[String]) -> Vec<Case> {
     cases
 }
 
-/// Chunks that begin anywhere, with up to 4096 bytes; they live for up to 10 steps, or for up to two
-/// thirds of all steps, so that a third is alive at once.
+/// Creates chunks that begin anywhere, with up to 4096 bytes. They live for up to 10 steps, or for
+/// up to two thirds of all steps, so that a third is alive at once.
 fn random(count: u64, third: bool) -> Option<Problem> {
     let mut state = 1_u64;
     let mut next = || {

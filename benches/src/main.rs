@@ -1,9 +1,9 @@
-//! Planning time per phase.
+//! Measures planning time per phase.
 //!
-//! `cargo run --release` in this folder measures seconds: the least of several runs, on problems of
-//! 10^3 to 10^6 chunks, on the built-in network and on the ONNX models named on the command line.
+//! `cargo run --release` in this folder measures seconds, the best of several runs, on problems of
+//! 10^3 to 10^6 chunks, on the built-in network and on the ONNX models given on the command line.
 //! `cargo run --release -- --instructions` counts instructions with `valgrind --tool=callgrind`
-//! instead, which a busy machine does not disturb; it takes minutes.
+//! instead, which does not depend on the load of the machine; it takes minutes.
 
 mod cases;
 
@@ -59,7 +59,8 @@ fn unit(instructions: Option<usize>) -> &'static str {
     if instructions.is_some() { "instructions" } else { "time" }
 }
 
-/// The least of several runs, for about half a second; nanoseconds as the number.
+/// Returns the best time of several runs that together take about half a second; the number is in
+/// nanoseconds.
 fn time(case: &Case, phase: Phase) -> (String, f64) {
     let start = Instant::now();
     let mut least = Duration::MAX;
@@ -72,7 +73,7 @@ fn time(case: &Case, phase: Phase) -> (String, f64) {
     (format!("{least:.2?}"), least.as_secs_f64() * 1e9)
 }
 
-/// The count that `callgrind` collects in [`measured`], in a process of its own.
+/// Returns the count that `callgrind` collects in [`measured`], in a separate process.
 fn count(case: &Case, phase: Phase) -> Option<f64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -98,7 +99,7 @@ fn run_only(name: &str, phase: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The only function whose cost counts.
+/// The function whose cost is counted.
 #[inline(never)]
 fn measured(prepared: &cases::Prepared) {
     black_box(prepared.run());

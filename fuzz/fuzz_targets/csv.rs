@@ -1,4 +1,4 @@
-//! Bytes as CSV: refused, or read, planned rightly and written again.
+//! Checks that bytes as CSV are rejected, or read, planned correctly and written again.
 
 #![no_main]
 

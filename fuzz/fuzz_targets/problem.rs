@@ -1,4 +1,4 @@
-//! Random problems are planned rightly, and plans change with them as they must.
+//! Checks that random problems are planned correctly and that plans change with them as they must.
 
 #![no_main]
 

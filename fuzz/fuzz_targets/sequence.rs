@@ -1,4 +1,5 @@
-//! Random operator sequences run as planned, with any strategy and any options of lowering.
+//! Checks that random operator sequences run as planned, with any strategy and any lowering
+//! options.
 
 #![no_main]
 

@@ -25,9 +25,11 @@ pub(super) fn operands(model: &Model) -> Bytes {
 
 /// Returns the bytes of the outputs of an operator that may overwrite something.
 fn free_outputs(model: &Model, operator: usize) -> Bytes {
-    let wishes = &model.wishes[operator];
-    let first = |at: &usize| wishes[..*at].iter().all(|wish| wish.output != wishes[*at].output);
-    (0..wishes.len()).filter(first).map(|at| wishes[at].bytes).sum()
+    let overwrites = &model.overwrites[operator];
+    let first = |at: &usize| {
+        overwrites[..*at].iter().all(|overwrite| overwrite.output != overwrites[*at].output)
+    };
+    (0..overwrites.len()).filter(first).map(|at| overwrites[at].bytes).sum()
 }
 
 /// Finds for each operator the least bytes of its step over all downsets after which it can run, by
@@ -62,25 +64,25 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     let range = Range { inside: ancestors, free };
     let live = model.live_after(ancestors);
     let adds = model.adds[operator as usize];
-    let wishes = &model.wishes[operator as usize][..];
-    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+    let overwrites = &model.overwrites[operator as usize][..];
+    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
     let mut step = |adds: Bytes, toll: Option<&Toll>| {
         let least = cutter.least(model, &range, toll);
         live - least.touched_inside + least.touched + adds
     };
-    if wishes.is_empty() {
+    if overwrites.is_empty() {
         return step(adds, None);
     }
     let granted = adds - free_outputs(model, operator as usize);
-    if !single || wishes.len() > 4 || !model.exact {
+    if !single || overwrites.len() > 4 || !model.exact {
         return step(granted, None);
     }
     // With one output, it is free if one of its chunks dies; try each of them.
     let mut least = Bytes::MAX;
-    for wish in wishes {
+    for overwrite in overwrites {
         let mut unless: Vec<u32> = Vec::new();
-        let mut never = model.kept[wish.chunk as usize];
-        for &reader in model.readers.get(wish.chunk as usize) {
+        let mut never = model.kept[overwrite.chunk as usize];
+        for &reader in model.readers.get(overwrite.chunk as usize) {
             if reader == operator || has(ancestors, reader) {
                 continue;
             }

@@ -29,7 +29,7 @@ impl Lazies {
             .map(|operator| {
                 model.reads.get(operator).is_empty()
                     && model.adds[operator] == model.produced[operator]
-                    && model.wishes[operator].is_empty()
+                    && model.overwrites[operator].is_empty()
                     && !model.successors.get(operator).is_empty()
             })
             .collect();

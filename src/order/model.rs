@@ -61,7 +61,7 @@ pub(super) struct Model {
     /// The bytes of all outputs and the workspace of each operator.
     pub(super) adds: Vec<Bytes>,
     /// The requests of each operator's outputs to overwrite chunks, in order.
-    pub(super) wishes: Vec<Vec<Wish>>,
+    pub(super) overwrites: Vec<Vec<Overwrite>>,
     /// Whether every operator's step is as described at the top of this file. If not, the model
     /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
     pub(super) exact: bool,
@@ -69,7 +69,7 @@ pub(super) struct Model {
 
 /// A request of an output to overwrite a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct Overwrite {
     /// A number for the output, the same for all of its requests.
     pub(super) output: u32,
     /// The bytes that the output counts.
@@ -118,7 +118,7 @@ impl Model {
             else {
                 continue;
             };
-            let wish = Wish {
+            let overwrite = Overwrite {
                 output: request.overwriter.0,
                 bytes: cells(request.overwriter.index()),
                 size: over.size,
@@ -126,15 +126,16 @@ impl Model {
                 chunk,
                 made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
             };
-            let wishes = &mut parts.wishes[step];
+            let overwrites = &mut parts.overwrites[step];
             // An output that may overwrite one chunk and must overwrite another cannot run in every
             // order.
-            exact &= !request.required || !wishes.iter().any(|w| w.output == wish.output);
-            wishes.push(wish);
+            exact &= !request.required || !overwrites.iter().any(|w| w.output == overwrite.output);
+            overwrites.push(overwrite);
         }
         let lists = predecessors.iter().map(|list| list.iter().map(|&first| narrow(first)));
         let mut model = parts.finish(Lists::new(lists));
-        model.exact = exact && model.wishes.iter().all(|wishes| never_overwrites_less(wishes));
+        model.exact =
+            exact && model.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites));
         model
     }
 
@@ -165,9 +166,9 @@ impl Model {
     /// Returns the bytes that the step of `operator` after `set` adds to the live ones.
     pub(super) fn step_adds(&self, operator: u32, set: &[u64]) -> Bytes {
         let adds = self.adds[operator as usize];
-        match &self.wishes[operator as usize][..] {
+        match &self.overwrites[operator as usize][..] {
             [] => adds,
-            wishes => adds - overwritten(wishes, |chunk| self.dies(chunk, operator, set)),
+            overwrites => adds - overwritten(overwrites, |chunk| self.dies(chunk, operator, set)),
         }
     }
 
@@ -220,12 +221,14 @@ impl Model {
                 model.adds[producer] -= size;
             }
         }
-        for wish in model.wishes.iter_mut().flatten().filter(|wish| wish.made != NOBODY) {
-            if small[wish.made as usize] {
-                wish.bytes = 0;
+        for overwrite in
+            model.overwrites.iter_mut().flatten().filter(|overwrite| overwrite.made != NOBODY)
+        {
+            if small[overwrite.made as usize] {
+                overwrite.bytes = 0;
             }
         }
-        model.exact &= model.wishes.iter().all(|wishes| never_overwrites_less(wishes));
+        model.exact &= model.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites));
         model
     }
 
@@ -260,12 +263,17 @@ impl Model {
         }
         for (number, &operator) in part.iter().enumerate() {
             parts.adds[number] = self.adds[operator as usize];
-            let wishes = self.wishes[operator as usize].iter();
+            let overwrites = self.overwrites[operator as usize].iter();
             let chunk = |chunk: u32| chunks.get(&chunk).copied().flatten();
-            let made = |wish: &Wish| chunk(wish.made).unwrap_or(NOBODY);
-            let inside =
-                |wish: &Wish| Some(Wish { chunk: chunk(wish.chunk)?, made: made(wish), ..*wish });
-            parts.wishes[number] = wishes.filter_map(inside).collect();
+            let made = |overwrite: &Overwrite| chunk(overwrite.made).unwrap_or(NOBODY);
+            let inside = |overwrite: &Overwrite| {
+                Some(Overwrite {
+                    chunk: chunk(overwrite.chunk)?,
+                    made: made(overwrite),
+                    ..*overwrite
+                })
+            };
+            parts.overwrites[number] = overwrites.filter_map(inside).collect();
         }
         let predecessors = part.iter().map(|&operator| {
             let list = self.predecessors.get(operator as usize).iter();
@@ -283,7 +291,7 @@ struct Parts {
     kept: Vec<bool>,
     readers: Vec<Vec<u32>>,
     adds: Vec<Bytes>,
-    wishes: Vec<Vec<Wish>>,
+    overwrites: Vec<Vec<Overwrite>>,
 }
 
 impl Parts {
@@ -295,7 +303,7 @@ impl Parts {
             kept: Vec::new(),
             readers: Vec::new(),
             adds: vec![0; operators],
-            wishes: vec![Vec::new(); operators],
+            overwrites: vec![Vec::new(); operators],
         }
     }
 
@@ -345,7 +353,7 @@ impl Parts {
             produces: Lists::new(produces),
             produced,
             adds: self.adds,
-            wishes: self.wishes,
+            overwrites: self.overwrites,
             exact: true,
         }
     }
@@ -353,42 +361,42 @@ impl Parts {
 
 /// Returns the bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
 /// Lowering).
-fn overwritten(wishes: &[Wish], dies: impl Fn(u32) -> bool) -> Bytes {
-    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
+    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
     if single {
-        let granted = wishes.iter().find(|wish| dies(wish.chunk));
-        return granted.map_or(0, |wish| wish.bytes);
+        let granted = overwrites.iter().find(|overwrite| dies(overwrite.chunk));
+        return granted.map_or(0, |overwrite| overwrite.bytes);
     }
     // The requests granted so far: at most one for each output and one for each chunk.
-    let mut granted: Vec<Wish> = Vec::with_capacity(wishes.len());
-    for wish in wishes.iter().filter(|wish| dies(wish.chunk)) {
-        if granted.iter().any(|other| other.output == wish.output) {
+    let mut granted: Vec<Overwrite> = Vec::with_capacity(overwrites.len());
+    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
+        if granted.iter().any(|other| other.output == overwrite.output) {
             continue;
         }
-        match granted.iter().position(|other| other.chunk == wish.chunk) {
-            None => granted.push(*wish),
+        match granted.iter().position(|other| other.chunk == overwrite.chunk) {
+            None => granted.push(*overwrite),
             Some(at) => {
                 let other = granted[at];
-                let displaces = match (wish.required, other.required) {
+                let displaces = match (overwrite.required, other.required) {
                     (_, true) => false,
                     (true, false) => true,
-                    (false, false) => wish.size > other.size,
+                    (false, false) => overwrite.size > other.size,
                 };
                 if displaces {
-                    granted[at] = *wish;
+                    granted[at] = *overwrite;
                 }
             }
         }
     }
-    granted.iter().map(|wish| wish.bytes).sum()
+    granted.iter().map(|overwrite| overwrite.bytes).sum()
 }
 
 /// Returns whether more dying chunks never lead to fewer overwritten bytes.
-fn never_overwrites_less(wishes: &[Wish]) -> bool {
-    let mut chunks: Vec<u32> = wishes.iter().map(|wish| wish.chunk).collect();
+fn never_overwrites_less(overwrites: &[Overwrite]) -> bool {
+    let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
     chunks.sort_unstable();
     chunks.dedup();
-    let single = wishes.iter().all(|wish| wish.output == wishes[0].output);
+    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
     if single || chunks.len() < 2 {
         return true;
     }
@@ -396,7 +404,9 @@ fn never_overwrites_less(wishes: &[Wish]) -> bool {
         return false;
     }
     let bytes = |set: usize| {
-        overwritten(wishes, |chunk| chunks.binary_search(&chunk).is_ok_and(|at| set >> at & 1 == 1))
+        overwritten(overwrites, |chunk| {
+            chunks.binary_search(&chunk).is_ok_and(|at| set >> at & 1 == 1)
+        })
     };
     (0..1_usize << chunks.len()).all(|set| {
         let present = bytes(set);

@@ -47,8 +47,8 @@ pub fn random_problem(random: &mut Unstructured<'_>, wild: Wild) -> Result<Probl
 /// A tensor of a random sequence.
 struct Drawn {
     size: u64,
-    /// The tensor that its chunk was made for, its offset in that chunk, and the size of that chunk,
-    /// if views share and nothing is copied.
+    /// The tensor that its chunk was made for, its offset in that chunk, and the size of that
+    /// chunk, if views share memory and nothing is copied.
     chunk: usize,
     offset: u64,
     room: u64,
@@ -56,10 +56,11 @@ struct Drawn {
     variable: bool,
 }
 
-/// An operator sequence with everything in it: inputs, weights and variables, views of views,
-/// operators that read several views of the same bytes, in-place operators also on a part, required updates, several outputs, dead outputs, workspace,
-/// tensors without bytes, graph outputs of every kind, and sometimes a list that is not in
-/// execution order. Some sequences ask for what cannot be done, such as two updates of one state.
+/// Creates an operator sequence with every feature: inputs, weights and variables, views of views,
+/// operators that read several views of the same bytes, in-place operators (also on a part),
+/// required updates, several outputs, dead outputs, workspace, tensors without bytes, graph outputs
+/// of every kind, and sometimes a list that is not in execution order. Some sequences require the
+/// impossible, such as two updates of one state.
 pub fn random_sequence(
     random: &mut Unstructured<'_>,
     operators: usize,
@@ -99,7 +100,7 @@ fn random_size(random: &mut Unstructured<'_>) -> Result<u64> {
     Ok(if random.ratio(1, 12)? { 0 } else { random.int_in_range(1..=64)? })
 }
 
-/// An operator that reads some of the tensors, the newest ones most of all.
+/// Adds an operator that reads some of the tensors, preferably new ones.
 fn random_operator(
     random: &mut Unstructured<'_>,
     tensors: &mut Vec<Drawn>,
@@ -110,7 +111,7 @@ fn random_operator(
         let first = if random.ratio(3, 4)? { tensors.len().saturating_sub(4) } else { 0 };
         let input = random.int_in_range(first..=tensors.len() - 1)?;
         inputs.push(input);
-        // Often another view of the same bytes, or of some of them.
+        // This is often another view of the same bytes, or of some of them.
         if random.ratio(1, 4)? {
             let is_alias = |&at: &usize| tensors[at].chunk == tensors[input].chunk;
             let aliases: Vec<usize> = (0..tensors.len()).filter(is_alias).collect();
@@ -142,7 +143,7 @@ fn random_operator(
                 (drawn.offset, drawn.room) = (over.offset + offset, over.room);
                 Output::new(name, drawn.size).reads_at(format!("t{input}"), offset)
             } else {
-                // Variables are mostly updated, other tensors mostly overwritten if possible.
+                // Variables are usually updated, other tensors usually overwritten if possible.
                 let required = random.ratio(if over.variable { 9 } else { 1 }, 10)?;
                 let whole = required && over.variable && random.ratio(3, 4)?;
                 let end = if random.ratio(1, 8)? { over.room - over.offset } else { over.size };
@@ -154,7 +155,7 @@ fn random_operator(
                 drawn.variable = required && std::mem::take(&mut over.variable);
                 let mut output = Output::new(name, drawn.size);
                 if !required && random.ratio(1, 4)? {
-                    // Another one that would do as well.
+                    // Sometimes another input is a candidate as well.
                     let other = inputs[random.choose_index(inputs.len())?];
                     if tensors[other].size >= drawn.size {
                         output = output.overwrites(format!("t{other}"));

@@ -1,12 +1,13 @@
 //! Greedy by breadth: the busiest step first.
 //!
-//! **Idea.** Where most bytes are alive, the plan is decided. Take the steps by breadth, and in
-//! each the records still without object, largest first. A record takes the least object that is
-//! large enough and free in its whole life, else the largest free one and grows it, else a new one.
+//! **Idea.** The step with the most live bytes decides the plan. Take the steps by breadth and, in
+//! each, the records without an object, largest first. A record takes the smallest object that is
+//! large enough and free during its whole lifetime, otherwise the largest free one, which grows,
+//! otherwise a new one.
 //!
-//! **Cost.** O(n log n) and a look at the objects, up to m for each of n records.
+//! **Cost.** O(n log n), and a search through up to m objects for each of n records.
 //!
-//! **When.** Shared objects for graphs with a marked peak.
+//! **When.** For shared objects on graphs with a marked peak.
 //!
 //! **Source.** Pisarchyk and Lee, 2020, algorithm 1; TFLite GPU delegate, `GREEDY_BY_BREADTH`
 //! (2020).
@@ -56,7 +57,8 @@ pub fn objects(records: &Records) -> Objects {
     objects
 }
 
-/// The least object that is large enough, else the largest; of equals the lowest id.
+/// Returns the smallest object that is large enough, otherwise the largest; of equal ones, the one
+/// with the lowest id.
 fn best_free(
     by_size: &BTreeMap<Bytes, BTreeSet<usize>>,
     timelines: &[Timeline],
@@ -68,8 +70,9 @@ fn best_free(
     large.chain(small).copied().find(free)
 }
 
-/// The records in the order of the busiest step in which each is alive; of equally busy steps the
-/// first counts. Within a step by size, largest first, equals in order.
+/// Returns the records in the order of the busiest step in which each is alive, the first of
+/// equally busy ones. Within a step they are sorted by size, largest first; equal ones keep their
+/// order.
 fn busiest_first(records: &Records) -> Vec<usize> {
     let tasks = Tasks::of(records);
     let breadths = tasks.breadths(records);
@@ -93,7 +96,7 @@ fn busiest_first(records: &Records) -> Vec<usize> {
     order.into_iter().map(|(_, _, index)| index).collect()
 }
 
-/// Plans a problem, every chain a box.
+/// Plans a problem with every chain as a box.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);

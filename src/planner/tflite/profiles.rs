@@ -1,9 +1,9 @@
-//! Task profiles, breadths and positional maxima: what the greedy strategies go by, and the two
+//! Task profiles, breadths and positional maxima, which the greedy strategies use, and the two
 //! lower bounds.
 //!
-//! The profile of a step is the list of records alive there, largest first; its sum is the
-//! breadth of the step. Positional maximum k is the largest k-th size over all profiles: objects
-//! sorted by size must each be at least that large.
+//! The profile of a step is the list of records alive there, largest first; its sum is the breadth
+//! of the step. Positional maximum k is the largest k-th size over all profiles. Sorted by size,
+//! the objects must be at least as large as the positional maxima.
 //!
 //! **Source.** Pisarchyk and Lee, 2020, section 4; TFLite GPU delegate, `internal.cc` (2019).
 
@@ -17,7 +17,8 @@ use crate::{
     },
 };
 
-/// The records alive at a step, largest first; equals keep their order. Looks through the list.
+/// Returns the records alive at a step, largest first; equal ones keep their order. Searches the
+/// list.
 #[must_use]
 pub fn task_profile(records: &Records, task: Step) -> Vec<usize> {
     let mut profile: Vec<usize> = (0..records.len())
@@ -27,13 +28,14 @@ pub fn task_profile(records: &Records, task: Step) -> Vec<usize> {
     profile
 }
 
-/// The largest first, second, third, ... size over all profiles, in bytes. O(n log n).
+/// Returns the largest first, second, third, ... size over all profiles, in bytes. O(n log n).
 #[must_use]
 pub fn positional_maxima(records: &Records) -> Vec<Bytes> {
     let tasks = Tasks::of(records);
     let mut alive = Counts::new(tasks.steps.len());
     let mut maxima = Vec::new();
-    // By size: the record with which k of them come to be alive at once has the k-th maximum.
+    // By size: the record at which k of them are alive at once for the first time has the k-th
+    // maximum.
     for index in records.by_size() {
         let (first, last) = tasks.range(&records[index]);
         if alive.add(first, last) > maxima.len() {
@@ -43,21 +45,22 @@ pub fn positional_maxima(records: &Records) -> Vec<Bytes> {
     maxima
 }
 
-/// No shared objects can be smaller in sum, in bytes: the sum of the positional maxima.
+/// Returns a lower bound of all shared objects together, in bytes: the sum of the positional
+/// maxima.
 #[must_use]
 pub fn shared_objects_bound(records: &Records) -> Bytes {
     positional_maxima(records).iter().sum()
 }
 
-/// No pool can be smaller, in bytes: the largest breadth.
+/// Returns a lower bound of the pool, in bytes: the largest breadth.
 #[must_use]
 pub fn offsets_bound(records: &Records) -> Bytes {
     Tasks::of(records).breadths(records).into_iter().max().unwrap_or(0)
 }
 
-/// The steps in which a record begins. Every profile is a part of the profile of one of them.
+/// The steps in which a record begins. Every profile is part of the profile of one of them.
 pub(super) struct Tasks {
-    /// Ascending.
+    /// The steps, ascending.
     pub(super) steps: Vec<Step>,
 }
 
@@ -69,14 +72,14 @@ impl Tasks {
         Self { steps }
     }
 
-    /// The first and the last task, by place, in which a record is alive.
+    /// Returns the indices of the first and the last task in which a record is alive.
     pub(super) fn range(&self, record: &Record) -> (usize, usize) {
         let first = self.steps.partition_point(|&step| step < record.first);
         let last = self.steps.partition_point(|&step| step <= record.last) - 1;
         (first, last)
     }
 
-    /// The breadth of each task, in bytes.
+    /// Returns the breadth of each task, in bytes.
     pub(super) fn breadths(&self, records: &Records) -> Vec<Bytes> {
         let mut begin: Vec<Bytes> = vec![0; self.steps.len()];
         let mut end = begin.clone();
@@ -98,14 +101,15 @@ impl Tasks {
     }
 }
 
-/// A counter per task, with the largest of them at hand.
+/// A counter per task, with the largest of them available.
 ///
-/// In tables by node of a [range tree](crate::planner::range_tree), the counters at its leaves.
+/// The tables are indexed by the nodes of a [range tree](crate::planner::range_tree), with the
+/// counters at its leaves.
 struct Counts {
     leaves: usize,
     /// The number added to the whole subtree.
     added: Vec<usize>,
-    /// The largest counter of the subtree, without what was added above it.
+    /// The largest counter of the subtree, without the numbers added above it.
     largest: Vec<usize>,
 }
 
@@ -115,7 +119,7 @@ impl Counts {
         Self { leaves, added: vec![0; 2 * leaves], largest: vec![0; 2 * leaves] }
     }
 
-    /// Counts one more from `first` to `last` and returns the largest counter.
+    /// Adds one to the counters from `first` to `last` and returns the largest counter.
     fn add(&mut self, first: usize, last: usize) -> usize {
         for node in cover(self.leaves, first, last) {
             self.added[node] += 1;

@@ -79,7 +79,7 @@ pub(crate) fn reshape(op: &Op) -> Shapes {
     let asked = op.ints_of("shape", 1)?.ok_or("it has no shape to take")?;
     let copies_zero = op.node.int("allowzero").unwrap_or(0) == 0;
     let data = op.dims(0);
-    // A guess of 0 is no wish to copy.
+    // A guess of 0 does not request a copy.
     let empty = op.guesses && data.as_ref().is_ok_and(|dims| dims.contains(&Some(0)));
     let mut free = None;
     let mut dims: Dims = Vec::with_capacity(asked.len());
