@@ -10,25 +10,15 @@ use memplan::{
     lower::{LoweringOptions, lower},
     order::{ReorderOptions, Reordered, reorder},
     planner::search::Limits,
+    verify::verify_sequence,
 };
 
-use common::random::random_sequence;
-
-fn bytes(mut seed: u64) -> Vec<u8> {
-    seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-    let next = move |_| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed.to_le_bytes()[3]
-    };
-    (0..4096).map(next).collect()
-}
+use common::random::{bytes_of, random_sequence};
 
 /// Random sequences that can be lowered.
 fn sequences(count: u64, operators: usize) -> impl Iterator<Item = (u64, OpSequence)> {
     (0..count).filter_map(move |seed| {
-        let bytes = bytes(seed);
+        let bytes = bytes_of(seed);
         let sequence = random_sequence(&mut Unstructured::new(&bytes), operators).ok()?.ok()?;
         lower(&sequence, LoweringOptions::default()).is_ok().then_some((seed, sequence))
     })
@@ -140,6 +130,43 @@ fn a_proven_peak_does_not_depend_on_the_order_given() {
         compared += 1;
     }
     assert!(compared > 10, "{compared}");
+}
+
+/// The pool of a better order is smaller, its plan is right and states the order; without one, all
+/// stays as it is.
+#[test]
+fn a_plan_in_a_better_order_is_never_larger() {
+    let mut better = 0;
+    for (seed, sequence) in sequences(400, 14) {
+        let lowering = LoweringOptions::default()
+            .inputs_in_pool(seed % 2 == 0)
+            .weights_in_pool(seed % 5 == 0)
+            .inplace(seed % 7 != 0)
+            .views(seed % 11 != 0);
+        let strategy = [Strategy::Best, Strategy::Pushdown, Strategy::TfliteGreedyBySize];
+        let planner = Planner::new()
+            .strategy(strategy[usize::try_from(seed % 3).unwrap()])
+            .alignment(1 << (seed % 4))
+            .lowering(lowering);
+        let Ok(given) = planner.plan(&sequence) else { continue };
+        let found = planner.plan_reordered(&sequence, Limits::default().nodes(20_000)).unwrap();
+        assert_eq!(found.given, given, "sequence {seed}");
+        let order = &found.reordered.order;
+        assert_eq!(found.sequence, sequence.permuted(order).unwrap(), "sequence {seed}");
+        assert_eq!(verify_sequence(&found.sequence, &found.plan), [], "sequence {seed}");
+        if found.reordered.is_better() {
+            assert!(found.plan.pool_size < given.pool_size, "sequence {seed}");
+            assert_eq!(&found.plan.order, order, "sequence {seed}");
+            better += 1;
+        } else {
+            assert_eq!((&found.plan, found.reordered.moved), (&given, 0), "sequence {seed}");
+        }
+        // An order that is given back is kept only if it is better.
+        let kept = found.clone().with_order((0..order.len()).collect(), &sequence, &planner);
+        let kept = kept.unwrap();
+        assert_eq!((kept.plan, kept.reordered.moved), (given, 0), "sequence {seed}");
+    }
+    assert!(better > 40, "{better} better");
 }
 
 /// A tree of loads and sums, a stage at a time.

@@ -41,6 +41,7 @@ use crate::{
 };
 use effort::Effort;
 use model::{Model, Placing};
+use sets::narrow;
 
 /// Options of [`reorder`].
 #[derive(Clone, Debug)]
@@ -141,6 +142,13 @@ impl Reordered {
         self.order = (0..self.order.len()).collect();
     }
 
+    /// Takes another order, with the most bytes live at a step of it.
+    pub(crate) fn take(&mut self, order: Vec<usize>, peak: Bytes) {
+        let places: Vec<u32> = order.iter().map(|&step| narrow(step)).collect();
+        self.moved = nearest::moved(&places).len();
+        (self.order, self.peak) = (order, peak);
+    }
+
     /// Returns whether the order needs fewer bytes than the given one.
     #[must_use]
     pub fn is_better(&self) -> bool {
@@ -216,8 +224,7 @@ pub fn reorder(
         if let Ok(Ok(peak)) = peak
             && peak < given_peak
         {
-            (reordered.order, reordered.peak) = (order, peak);
-            reordered.moved = nearest::moved(&found.order).len();
+            reordered.take(order, peak);
         }
     }
     Ok(reordered)

@@ -53,6 +53,10 @@ pub struct PlanFile {
     /// The sizes of the shared objects in bytes, by id; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Bytes>,
+    /// The steps of the input in the order in which they are to run; omitted if that is the order
+    /// given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<usize>,
 }
 
 /// A planned chunk.
@@ -155,6 +159,7 @@ impl From<Plan> for PlanFile {
                 })
                 .collect(),
             objects: plan.objects,
+            order: plan.order,
         }
     }
 }
@@ -209,6 +214,7 @@ impl TryFrom<PlanFile> for Plan {
             chunks,
             tensors,
             objects: file.objects,
+            order: file.order,
         })
     }
 }

@@ -51,6 +51,10 @@ pub struct Plan {
     pub tensors: Vec<PlannedTensor>,
     /// The sizes of the shared objects in bytes, if the strategy answers with objects.
     pub objects: Vec<Bytes>,
+    /// The order of the operators that this is a plan for: the steps of the sequence as they are to
+    /// run, for [`OpSequence::permuted`]. Empty if that is the order given. All steps of the plan
+    /// count in this order.
+    pub order: Vec<usize>,
 }
 
 /// A chunk with its place in the pool.
@@ -182,6 +186,7 @@ impl Plan {
             chunks,
             tensors: Vec::new(),
             objects: Vec::new(),
+            order: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A plan in a better order of the operators.
 
 use crate::{
-    Bytes, Limits, OpSequence, Plan, PlanError, Planner,
+    Limits, OpSequence, Plan, PlanError, Planner,
     order::{ReorderError, ReorderOptions, Reordered, reorder},
 };
 
@@ -14,10 +14,10 @@ pub struct ReorderedPlan {
     pub reordered: Reordered,
     /// The sequence in that order.
     pub sequence: OpSequence,
-    /// Its plan.
+    /// Its plan, which states the order.
     pub plan: Plan,
-    /// The pool size in bytes of the given order, planned in the same way.
-    pub given_pool_size: Bytes,
+    /// The plan of the order given, made in the same way.
+    pub given: Plan,
 }
 
 impl Planner<'_> {
@@ -30,7 +30,7 @@ impl Planner<'_> {
     ///
     /// let sequence = networks::mobilenet_v2(1)?;
     /// let found = Planner::new().plan_reordered(&sequence, default_limits())?;
-    /// assert!(found.plan.pool_size <= found.given_pool_size);
+    /// assert!(found.plan.pool_size <= found.given.pool_size);
     /// # Ok::<(), memplan::PlanError>(())
     /// ```
     ///
@@ -43,23 +43,57 @@ impl Planner<'_> {
         limits: Limits,
     ) -> Result<ReorderedPlan, PlanError> {
         let given = self.plan(sequence)?;
-        let given_pool_size = given.pool_size;
         let options = ReorderOptions::default()
             .lowering(self.lowering)
             .alignment(given.alignment)
             .padding(given.padding)
             .limits(limits)
             .observer(self.observer);
-        let mut reordered = reorder(sequence, &options)?;
+        let reordered = reorder(sequence, &options)?;
+        self.plan_found(sequence, reordered, given)
+    }
+
+    /// Plans a sequence in an order that was found, where its pool is smaller.
+    fn plan_found(
+        &self,
+        sequence: &OpSequence,
+        mut reordered: Reordered,
+        given: Plan,
+    ) -> Result<ReorderedPlan, PlanError> {
         if reordered.is_better() {
             let sequence = sequence.permuted(&reordered.order)?;
-            let plan = self.plan(&sequence)?;
-            if plan.pool_size < given_pool_size {
-                return Ok(ReorderedPlan { reordered, sequence, plan, given_pool_size });
+            let mut plan = self.plan(&sequence)?;
+            if plan.pool_size < given.pool_size {
+                plan.order.clone_from(&reordered.order);
+                return Ok(ReorderedPlan { reordered, sequence, plan, given });
             }
             reordered.keep_given();
         }
-        Ok(ReorderedPlan { reordered, sequence: sequence.clone(), plan: given, given_pool_size })
+        let (sequence, plan) = (sequence.clone(), given.clone());
+        Ok(ReorderedPlan { reordered, sequence, plan, given })
+    }
+}
+
+impl ReorderedPlan {
+    /// The same with another order of `given`, the sequence as it was: with one that a file can
+    /// hold. The order given is kept where the pool of the other is no smaller.
+    ///
+    /// # Errors
+    ///
+    /// As [`Planner::plan`], and if the operators cannot run in this order.
+    pub fn with_order(
+        self,
+        order: Vec<usize>,
+        given: &OpSequence,
+        planner: &Planner<'_>,
+    ) -> Result<Self, PlanError> {
+        if order == self.reordered.order {
+            return Ok(self);
+        }
+        let mut reordered = self.reordered;
+        let peak = planner.lower(&given.permuted(&order)?)?.problem.lower_bound().bytes;
+        reordered.take(order, peak);
+        planner.plan_found(given, reordered, self.given)
     }
 }
 

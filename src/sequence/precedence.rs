@@ -130,6 +130,40 @@ impl OpSequence {
         Ok(Self { operators, tensors, outputs, ids })
     }
 
+    /// Whether another sequence has the same operators in the same order, with the same tensors. Tensors
+    /// are compared by name and may have other ids.
+    #[must_use]
+    pub fn has_same_operators(&self, other: &Self) -> bool {
+        fn names<'a>(sequence: &'a OpSequence, ids: &[TensorId]) -> Vec<&'a str> {
+            ids.iter().map(|&id| &*sequence.tensor(id).name).collect()
+        }
+        fn dependency<'a>(
+            sequence: &'a OpSequence,
+            tensor: &Tensor,
+        ) -> Option<(usize, Dependency<&'a str>)> {
+            let Origin::Output { step, dependency } = &tensor.origin else { return None };
+            Some((*step, dependency.map(|&id| &*sequence.tensor(id).name)))
+        }
+        let is_same_tensor = |tensor: &Tensor| {
+            let found = other.tensor_id(&tensor.name).map(|id| other.tensor(id));
+            found.is_some_and(|found| {
+                (found.size, found.basis) == (tensor.size, tensor.basis)
+                    && dependency(self, tensor) == dependency(other, found)
+                    && (found.origin == Origin::Input) == (tensor.origin == Origin::Input)
+            })
+        };
+        let is_same_operator = |(a, b): (&OperatorNode, &OperatorNode)| {
+            (&a.name, &a.kind, &a.after, a.workspace) == (&b.name, &b.kind, &b.after, b.workspace)
+                && names(self, &a.inputs) == names(other, &b.inputs)
+                && names(self, &a.outputs) == names(other, &b.outputs)
+        };
+        self.operators.len() == other.operators.len()
+            && self.tensors.len() == other.tensors.len()
+            && names(self, &self.outputs) == names(other, &other.outputs)
+            && self.tensors.iter().all(is_same_tensor)
+            && self.operators.iter().zip(&other.operators).all(is_same_operator)
+    }
+
     /// By step, its place in an order, if that is a right order.
     fn places(&self, order: &[usize]) -> Result<Vec<usize>, SequenceError> {
         let operators = self.operators.len();

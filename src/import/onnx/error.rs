@@ -20,6 +20,12 @@ pub enum OnnxError {
         /// The number of levels that are read.
         limit: usize,
     },
+    /// An order that omits a node or names one twice.
+    #[error("the order does not name each of the {nodes} nodes once")]
+    NotAPermutation {
+        /// The number of nodes.
+        nodes: usize,
+    },
     /// A symbolic size is given that no tensor of the model has.
     #[error("no dimension of the model is called '{name}'; {}", known_dims(known))]
     UnknownDim {

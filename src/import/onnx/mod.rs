@@ -12,7 +12,8 @@
 //!
 //! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
 //! that is computed from them, and all that is computed from shapes. Operators that make only such
-//! tensors are left out.
+//! tensors are left out. Operators that must run after others of which they read nothing say so, such
+//! as random ones.
 //!
 //! ```
 //! use memplan::import::{ImportOptions, onnx::{OnnxError, read}};
@@ -27,20 +28,24 @@ mod emit;
 mod error;
 mod infer;
 mod memory;
+mod nodes;
 mod ops;
 mod read;
 
 pub use error::{OnnxError, OpenSize};
+pub use nodes::Nodes;
 pub use ops::{KnownOperator, operators};
 use std::collections::{BTreeMap, BTreeSet};
 
-use rten_onnx::onnx::ModelProto;
+use rten_onnx::onnx::{DataLocation, ModelProto, TensorProto};
 use tracing::debug;
 
 use crate::{
     OpSequence,
     import::{ImportOptions, NotInPlace},
 };
+use read::functions::Inlined;
+pub(crate) use read::wire::node_fields;
 
 /// Reads an ONNX model. External data is not opened.
 ///
@@ -49,7 +54,17 @@ use crate::{
 /// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
 /// makes no sense as a sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxError> {
-    import(bytes, options, Unknown::Refused).map(|survey| survey.sequence)
+    read_with_nodes(bytes, options).map(|survey| survey.sequence)
+}
+
+/// Reads an ONNX model as [`read`] does, with the nodes of the file, so that they can be put into
+/// another order.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_with_nodes(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError> {
+    import(bytes, options, Unknown::Refused)
 }
 
 /// A model as a sequence, with what the sequence does not say.
@@ -64,6 +79,10 @@ pub struct Survey {
     /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
     /// a plan of it means nothing unless there are none.
     pub unknown: BTreeSet<Box<str>>,
+    /// The nodes of the file.
+    pub nodes: Nodes,
+    /// Whether weights lie in other files, which the model names from its own folder.
+    pub has_external_data: bool,
 }
 
 /// Reads an ONNX model, and why its operators ask for no more. Sizes may remain unknown.
@@ -84,13 +103,17 @@ enum Unknown {
 
 fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
-    let opsets = read::functions::inline(bytes, &mut model)?;
+    let mut nodes = model.graph.as_ref().map(Nodes::new).unwrap_or_default();
+    let Inlined { opsets, file_places } = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let context = read::model::Context::new(&model, graph, &opsets, options, unknown)?;
     let inputs = infer::graph_inputs(graph, &context)?;
-    let emit::Sequenced { sequence, not_in_place, unknown, .. } =
+    let emit::Sequenced { sequence, not_in_place, unknown, places, with_state, .. } =
         emit::sequence(graph, &context, inputs, None)?;
+    let file_place = |&place: &usize| file_places[place];
+    let with_state: Vec<usize> = with_state.iter().map(file_place).collect();
+    nodes.finish(places.iter().map(file_place).collect(), &with_state);
     debug!(
         target: "memplan::import",
         nodes = graph.node.len(),
@@ -100,7 +123,9 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     );
     let not_in_place = not_in_place.into_iter().map(|(name, why)| (name.into(), why)).collect();
     let unknown = unknown.into_iter().map(Into::into).collect();
-    Ok(Survey { sequence, not_in_place, unknown })
+    let is_external = |tensor: &TensorProto| tensor.data_location == Some(DataLocation::EXTERNAL);
+    let has_external_data = graph.initializer.iter().any(is_external);
+    Ok(Survey { sequence, not_in_place, unknown, nodes, has_external_data })
 }
 
 /// Returns whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.

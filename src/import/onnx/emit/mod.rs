@@ -1,8 +1,12 @@
 //! From a graph to an operator sequence: sizes, views and requests to work in place.
 
 mod bodies;
+mod precedence;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+};
 
 use rten_onnx::onnx::{DataType, GraphProto};
 
@@ -11,12 +15,17 @@ use crate::{
     import::NotInPlace,
     import::onnx::{
         OnnxError,
+        emit::precedence::Precedence,
         infer::{self, Bodies, Declarations, Inferred, open::WORLDS},
         memory::{
             inplace::{self, Place},
             views::{self, Place as View},
         },
-        ops::{self, op::Op, row::Row},
+        ops::{
+            self,
+            op::Op,
+            row::{Domain, Row},
+        },
         read::{
             fact::Fact,
             model::{Context, Node, stored},
@@ -37,6 +46,10 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) inputs: Vec<Bytes>,
     /// What is known of the graph outputs.
     pub(crate) outputs: Vec<Fact>,
+    /// By step: the place of its node in the graph.
+    pub(crate) places: Vec<usize>,
+    /// The places of nodes with a state, which keep their order.
+    pub(crate) with_state: Vec<usize>,
 }
 
 /// Makes a sequence of a graph. `inputs` says what is known of its inputs, `outer` of the graphs
@@ -55,33 +68,55 @@ pub(crate) fn sequence<'a>(
     let order = scope::execution_order(graph, &captured)?;
     let mut emitter = Emitter::new(graph, context, Scope::inside(outer));
     emitter.supply(graph, inputs)?;
-    for node in order.into_iter().map(|place| Node(&graph.node[place])) {
+    for place in order {
+        let node = Node(&graph.node[place]);
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
         let op = Op { node, inputs, opset: context.opset(node), guesses: false };
         let row = ops::find(node);
         if !context.keeps_unknown() {
             infer::check_outputs(node, row, &emitter.declarations)?;
         }
-        let bodies = match run_bodies(&op, row, context, &emitter.scope) {
+        let body_has_state = Cell::new(false);
+        let bodies = match run_bodies(&op, row, context, &emitter.scope, &body_has_state) {
             Err(OnnxError::Unsupported { .. }) if context.keeps_unknown() => None,
             bodies => bodies?,
         };
         let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
         let operator = emitter.operator(&op, row, &inferred)?;
-        emitter.add(node, inferred, operator);
+        let has_state = body_has_state.get() || has_state(&op, row);
+        emitter.add(Placed { node, place, has_state }, inferred, operator);
     }
     emitter.finish(graph)
 }
 
-/// Makes sequences of the sub-graphs of an operator.
+/// Whether an operator does other things than to compute its outputs from its inputs, as far as is
+/// known.
+fn has_state(op: &Op, row: Option<&Row>) -> bool {
+    match row {
+        Some(row) => row.is_random(op),
+        None => Domain::from_name(op.node.domain()).is_none(),
+    }
+}
+
+/// A node of the graph.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    node: Node<'a>,
+    place: usize,
+    has_state: bool,
+}
+
+/// Makes sequences of the sub-graphs of an operator, and sets `has_state` if one of them has.
 fn run_bodies(
     op: &Op,
     row: Option<&Row>,
     context: &Context,
     scope: &Scope,
+    has_state: &Cell<bool>,
 ) -> Result<Option<Bodies>, OnnxError> {
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
         let body = sequence(graph, context, inputs, Some(scope))?;
+        has_state.set(has_state.get() || !body.with_state.is_empty());
         let workspace = bodies::workspace(op, &body.sequence, &body.inputs)?;
         Ok(Bodies { workspace, ..Bodies::new(body.outputs) })
     };
@@ -104,6 +139,11 @@ struct Emitter<'a> {
     places: HashMap<&'a str, Place<'a>>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
     unknown: Vec<&'a str>,
+    precedence: Precedence<'a>,
+    /// By step: the place of its node in the graph.
+    node_places: Vec<usize>,
+    /// The places of nodes with a state.
+    with_state: Vec<usize>,
     /// The graph lies in another.
     is_body: bool,
 }
@@ -131,6 +171,9 @@ impl<'a> Emitter<'a> {
             places: HashMap::new(),
             not_in_place: Vec::new(),
             unknown: Vec::new(),
+            precedence: Precedence::default(),
+            node_places: Vec::new(),
+            with_state: Vec::new(),
         }
     }
 
@@ -222,14 +265,21 @@ impl<'a> Emitter<'a> {
         Ok(Some(Emitted { operator, places, not_in_place, unknown }))
     }
 
-    fn add(&mut self, node: Node<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
-        if let Some(Emitted { operator, places, not_in_place, unknown }) = emitted {
+    fn add(&mut self, placed: Placed<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
+        let Placed { node, place, has_state } = placed;
+        if let Some(Emitted { mut operator, places, not_in_place, unknown }) = emitted {
+            let after = self.precedence.operator(node, self.node_places.len(), has_state);
+            operator = after.into_iter().fold(operator, Operator::after);
+            self.node_places.push(place);
+            self.with_state.extend(has_state.then_some(place));
             node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
             self.builder.operator(operator);
             self.places.extend(places);
             self.not_in_place.extend(not_in_place);
             self.unknown.extend(unknown);
             self.defined.extend(node.outputs().map(|(_, name)| name));
+        } else {
+            self.precedence.fold(node);
         }
         for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
             if !name.is_empty() {
@@ -266,8 +316,15 @@ impl<'a> Emitter<'a> {
             self.context.findings.check_differing()?;
         }
         let sequence = self.builder.build()?;
-        let Self { inputs, not_in_place, unknown, .. } = self;
-        Ok(Sequenced { sequence, not_in_place, unknown, inputs, outputs })
+        Ok(Sequenced {
+            sequence,
+            not_in_place: self.not_in_place,
+            unknown: self.unknown,
+            inputs: self.inputs,
+            outputs,
+            places: self.node_places,
+            with_state: self.with_state,
+        })
     }
 }
 

@@ -23,15 +23,28 @@ const MAX_OPERATORS: usize = 1_000_000;
 /// # Errors
 ///
 /// If the functions are damaged, call each other without end, or are ambiguous.
-pub(crate) fn inline(bytes: &[u8], model: &mut ModelProto) -> Result<Opsets, OnnxError> {
+pub(crate) fn inline(bytes: &[u8], model: &mut ModelProto) -> Result<Inlined, OnnxError> {
     let functions = Functions::decode(ValueReader::from_buf(bytes))
         .map_err(|error| OnnxError::NotOnnx { reason: error.to_string() })?
         .functions;
     let mut inliner = Inliner { functions: &functions, operators: 0, opsets: Opsets::new() };
-    if let Some(graph) = model.graph.as_mut().filter(|_| !functions.is_empty()) {
-        inliner.graph(graph, 0)?;
+    let mut file_places = Vec::new();
+    if let Some(graph) = model.graph.as_mut() {
+        let mut nodes = Vec::with_capacity(graph.node.len());
+        for (place, node) in graph.node.drain(..).enumerate() {
+            inliner.node(node, 0, &mut nodes)?;
+            file_places.resize(nodes.len(), place);
+        }
+        graph.node = nodes;
     }
-    Ok(inliner.opsets)
+    Ok(Inlined { opsets: inliner.opsets, file_places })
+}
+
+/// A model without calls.
+pub(crate) struct Inlined {
+    pub(crate) opsets: Opsets,
+    /// By node of the main graph: the place of the node in the file that it comes from.
+    pub(crate) file_places: Vec<usize>,
 }
 
 #[derive(Default)]

@@ -5,6 +5,8 @@
 //! bytes once with its own stack: every field must end inside its message, and the nesting is
 //! limited. Contents are skipped, so the walk costs a few reads per field.
 
+use std::ops::Range;
+
 use crate::import::onnx::OnnxError;
 
 /// The largest depth of nested graphs: `If` in `Loop` in `If`.
@@ -70,6 +72,10 @@ enum Packing {
 const SPARSE_INITIALIZER: u64 = 15;
 /// A node attribute's fields for several graphs or a sparse tensor.
 const SPARSE_ATTRIBUTE: u64 = 22;
+/// A model's field for its graph.
+const GRAPH: u64 = 7;
+/// A graph's field for a node.
+const NODE: u64 = 1;
 
 /// Walks over all fields of a model.
 ///
@@ -101,12 +107,78 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
     if graph_seen { Ok(()) } else { Err(not_onnx("it holds no graph".to_owned())) }
 }
 
+/// The fields of a model that hold the nodes of its main graph, in the order of the file.
+///
+/// # Errors
+///
+/// If the bytes are no model, or the graph is stored in several pieces.
+pub(crate) fn node_fields(bytes: &[u8]) -> Result<Vec<Range<usize>>, OnnxError> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut graph = None;
+    while reader.at < bytes.len() {
+        if let (GRAPH, Some(content)) = reader.step(bytes.len())?
+            && graph.replace(content).is_some()
+        {
+            return Err(OnnxError::Unsupported {
+                what: "a graph that is stored in several pieces".to_owned(),
+                remedy: "load the model with onnx and save it anew".to_owned(),
+            });
+        }
+    }
+    let graph = graph.ok_or_else(|| not_onnx("it holds no graph".to_owned()))?;
+    let mut fields = Vec::new();
+    reader.at = graph.start;
+    while reader.at < graph.end {
+        let start = reader.at;
+        if let (NODE, Some(_)) = reader.step(graph.end)? {
+            fields.push(start..reader.at);
+        }
+    }
+    Ok(fields)
+}
+
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl Reader<'_> {
+    /// Steps over a field; returns its number, and where its content lies if it has a length.
+    fn step(&mut self, end: usize) -> Result<(u64, Option<Range<usize>>), OnnxError> {
+        let start = self.at;
+        let tag = self.varint(end)?;
+        match tag & 7 {
+            0 => {
+                self.varint(end)?;
+            }
+            1 => self.skip(8, end)?,
+            5 => self.skip(4, end)?,
+            2 => {
+                let content = self.length(end)?;
+                self.at = content.end;
+                return Ok((tag >> 3, Some(content)));
+            }
+            _ => return Err(not_onnx(format!("byte {start} starts no field"))),
+        }
+        Ok((tag >> 3, None))
+    }
+
+    /// Reads a length, and returns where the content lies that it is the length of.
+    fn length(&mut self, end: usize) -> Result<Range<usize>, OnnxError> {
+        let length = self.varint(end)?;
+        let start = self.at;
+        let content_end = usize::try_from(length)
+            .ok()
+            .and_then(|length| start.checked_add(length))
+            .filter(|&content_end| content_end <= end)
+            .ok_or_else(|| {
+                not_onnx(format!(
+                    "the field at byte {start} says {length} bytes; they are not there"
+                ))
+            })?;
+        Ok(start..content_end)
+    }
+
     /// Reads a field's head and skips its content, unless that is a message to walk into.
     fn field(
         &mut self,
@@ -134,17 +206,7 @@ impl Reader<'_> {
         number: u64,
         end: usize,
     ) -> Result<Option<(Message, usize)>, OnnxError> {
-        let length = self.varint(end)?;
-        let start = self.at;
-        let content_end = usize::try_from(length)
-            .ok()
-            .and_then(|length| start.checked_add(length))
-            .filter(|&content_end| content_end <= end)
-            .ok_or_else(|| {
-                not_onnx(format!(
-                    "the field at byte {start} says {length} bytes; they are not there"
-                ))
-            })?;
+        let Range { start, end: content_end } = self.length(end)?;
         if let Some(what) = sparse(message, number) {
             return Err(OnnxError::Unsupported {
                 what: what.to_owned(),

@@ -1,0 +1,3 @@
+//! An order found, back into the files that runtimes take.
+
+pub mod onnx;

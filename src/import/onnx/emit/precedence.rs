@@ -1,0 +1,90 @@
+//! Operators that must run after others though they read none of their tensors.
+//!
+//! There are two kinds. What is folded, such as arithmetic on the shape of a tensor, is no operator
+//! of the sequence, but a node of the file all the same: its readers run after the operators that
+//! its own inputs come from. And operators with a state keep their order: random numbers come from
+//! one generator, and an operator of a domain that nobody knows may do anything.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    rc::Rc,
+};
+
+use crate::import::onnx::read::{model::Node, scope};
+
+/// The steps kept in all lists together. No real model comes near; beyond it, the operators stay in
+/// the order given.
+const MOST_EDGES: usize = 1 << 20;
+
+#[derive(Default)]
+pub(super) struct Precedence<'a> {
+    /// The steps that make the tensors of the sequence.
+    makers: HashMap<&'a str, usize>,
+    /// By name of what is folded: the steps that it comes from.
+    folded: HashMap<&'a str, Rc<[usize]>>,
+    /// The last operator with a state.
+    last_state: Option<usize>,
+    edges: usize,
+    /// The first operator that stays where it is, as there are too many edges.
+    fixed_from: Option<usize>,
+}
+
+impl<'a> Precedence<'a> {
+    /// Takes a node that is folded.
+    pub(super) fn fold(&mut self, node: Node<'a>) {
+        let mut names = node.inputs().chain(scope::captured(node)).peekable();
+        if names.peek().is_none() {
+            return;
+        }
+        let mut steps = BTreeSet::new();
+        let mut shared: Option<Rc<[usize]>> = None;
+        for name in names {
+            steps.extend(self.makers.get(name));
+            if let Some(folded) = self.folded.get(name) {
+                steps.extend(folded.iter());
+                shared = Some(folded.clone());
+            }
+        }
+        if steps.is_empty() || self.fixed_from.is_some() {
+            return;
+        }
+        let shared = shared.filter(|shared| shared.len() == steps.len());
+        let steps = shared.unwrap_or_else(|| {
+            self.edges += steps.len();
+            steps.into_iter().collect()
+        });
+        for (_, name) in node.outputs() {
+            self.folded.insert(name, steps.clone());
+        }
+    }
+
+    /// Takes the operator of a step, and returns the steps that it must run after, beyond those whose
+    /// tensors it reads.
+    pub(super) fn operator(
+        &mut self,
+        node: Node<'a>,
+        step: usize,
+        has_state: bool,
+    ) -> BTreeSet<usize> {
+        self.makers.extend(node.outputs().map(|(_, name)| (name, step)));
+        if self.edges > MOST_EDGES {
+            let from = *self.fixed_from.get_or_insert(step);
+            return if from == step { (0..step).collect() } else { BTreeSet::from([step - 1]) };
+        }
+        let names = || node.inputs().chain(scope::captured(node));
+        let mut steps: BTreeSet<usize> = names()
+            .filter_map(|name| self.folded.get(name))
+            .flat_map(|folded| folded.iter().copied())
+            .collect();
+        if has_state {
+            steps.extend(self.last_state.replace(step));
+        }
+        for name in names() {
+            if let Some(maker) = self.makers.get(name) {
+                steps.remove(maker);
+            }
+        }
+        self.edges += steps.len();
+        steps
+    }
+}
