@@ -4,10 +4,10 @@ use std::{ops::Range, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memplan::{
-    Input, Planner, Step, Strategy,
+    Input, Limits, Planner, Step, Strategy,
     import::{Format, ImportOptions, InPlace, Trust},
     lower::LoweringOptions,
-    planner::search::Limits,
+    order,
 };
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Convert between formats.
     Convert(ConvertArgs),
+    /// Look for an order of the operators that needs less memory.
+    Reorder(ReorderArgs),
     /// List the operators by kind, with views, in-place outputs and new memory.
     Ops(OpsArgs),
     /// Print a completion script for a shell.
@@ -235,11 +237,36 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
+    /// The same limits for a search for an order, whose default is larger.
+    pub(crate) fn order_limits(&self) -> Limits {
+        OrderArgs { effort: self.effort, time_limit: self.time_limit }.limits()
+    }
+
     /// Limits the search by time alone if only a time is given.
     pub(crate) fn limits(&self) -> Limits {
         let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
         let nodes = self.effort.unwrap_or(unlimited);
         let limits = Limits::default().nodes(nodes).threads(self.threads.into());
+        self.time_limit.map_or(limits, |time| limits.time(time))
+    }
+}
+
+/// The limits of a search for an order, where plans are not searched for.
+#[derive(Debug, Args)]
+pub(crate) struct OrderArgs {
+    /// Nodes to search; a million takes a second or so [default: 6000000].
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    effort: Option<u64>,
+    /// The longest time to search, such as 2s or 500ms; the order then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+}
+
+impl OrderArgs {
+    /// With a time alone, the time is the limit.
+    pub(crate) fn limits(&self) -> Limits {
+        let unlimited = self.time_limit.map_or(order::default_limits().nodes, |_| u64::MAX);
+        let limits = Limits::default().nodes(self.effort.unwrap_or(unlimited));
         self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }
@@ -278,6 +305,7 @@ impl PlacingArgs {
 }
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct PlanArgs {
     /// An ONNX model, an operator sequence or problem in JSON, a problem in MiniMalloc's CSV, or `-`
     /// for standard input; without it, a built-in network.
@@ -286,6 +314,10 @@ pub(crate) struct PlanArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
+    /// Look for a better order of the operators first, and plan it; the plan, as JSON, states the
+    /// order. --effort and --time-limit then say how far to look for it as well.
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) reorder: bool,
     /// Write the plan to a file, .json or .csv.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
@@ -338,6 +370,9 @@ pub(crate) struct CompareArgs {
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
+    /// Look for a better order of the operators as well, and plan it with best.
+    #[arg(long)]
+    pub(crate) reorder: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -365,6 +400,9 @@ pub(crate) struct ShowArgs {
     /// Height of the text map in lines.
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
+    /// Look for a better order of the operators, and draw both maps on one scale, as .svg or text.
+    #[arg(long, conflicts_with_all = ["plan", "simulation"])]
+    pub(crate) reorder: bool,
     /// Draw both queues after each event of the simulation of pushdown, as .svg.
     #[arg(long, conflicts_with_all = ["plan", "strategy"])]
     pub(crate) simulation: bool,
@@ -381,6 +419,10 @@ impl ShowArgs {
     pub(crate) fn strategies(&self) -> &[Strategy] {
         const DEFAULT: &[Strategy] = &[Strategy::Best];
         if self.strategy.is_empty() { DEFAULT } else { &self.strategy }
+    }
+
+    pub(crate) fn order_limits(&self) -> Limits {
+        self.searching.order_limits()
     }
 
     pub(crate) fn planner(&self, strategy: Strategy, input: &Input) -> Planner<'static> {
@@ -400,12 +442,40 @@ pub(crate) struct ExplainArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
+    /// Look for a better order of the operators first, and explain what it saves and its plan.
+    #[arg(long, conflicts_with_all = ["plan", "capacity"])]
+    pub(crate) reorder: bool,
     /// Show which chunks do not fit together into a pool of this size, such as 1048576 or 1MiB.
     #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]
     pub(crate) capacity: Option<u64>,
     /// Print JSON.
     #[arg(long, conflicts_with = "capacity")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReorderArgs {
+    /// An ONNX model, an operator sequence in JSON, or `-` for standard input.
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    searching: OrderArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
+    /// Write the operators in the order found, or, if none is better, in the order given: .onnx for
+    /// a model, of which nothing else changes, or .json.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON, with the order.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ReorderArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        self.searching.limits()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use memplan::{
     lower::LoweringOptions,
     networks,
     planner::{
-        self, Comparison, PlanFit,
+        self, Comparison, PlanFit, ReorderedPlan,
         search::{self, Observer},
     },
     report::{self, Size, StepNames, count},
@@ -28,6 +28,7 @@ use crate::{
     },
     files, is_quiet, note,
     progress::{is_interrupted, searching},
+    reorder,
     rules::rules,
     say,
     show::map_options,
@@ -55,13 +56,28 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(path) => Some((path, files::plan_to_write(path, args.input.as_deref())?)),
         None => None,
     };
+    if let Some((path, Format::Csv)) = output.filter(|_| args.reorder) {
+        return Err(wrong(
+            Some(path),
+            "CSV cannot state the order that --reorder finds; take .json",
+        ));
+    }
     let input = input(args.input.as_deref(), &args.reading)?;
     let start = Instant::now();
     let path = args.input.as_deref();
     let (reading, planning) = (&args.reading, &args.planning);
-    let plan = match args.capacity {
-        None => make_plan(&input, path, planning.strategy, &planning.planner(reading, &input))?,
-        Some(capacity) => match fit(&input, path, reading, planning, capacity)? {
+    let found =
+        if args.reorder { Some(look_for_order(&input, path, reading, planning)?) } else { None };
+    let plan = match (&found, args.capacity) {
+        (Some(found), Some(capacity)) if found.plan.pool_size > capacity => {
+            say(&refusal_of_orders(found, capacity, &rules(&input, path, reading)));
+            return Ok(Verdict::Bad);
+        }
+        (Some(found), _) => found.plan.clone(),
+        (None, None) => {
+            make_plan(&input, path, planning.strategy, &planning.planner(reading, &input))?
+        }
+        (None, Some(capacity)) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
             PlanFit::No(plan) => {
                 say(&refusal(&plan, capacity, &rules(&input, path, reading)));
@@ -96,7 +112,12 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
         let rules = rules(&input, path, reading);
-        write!(out, "{}", report::summary(&plan, step_names(&input), &rules))?;
+        let steps =
+            found.as_ref().map_or(step_names(&input), |found| StepNames(Some(&found.sequence)));
+        write!(out, "{}", report::summary(&plan, steps, &rules))?;
+        if let (Some(found), Input::Sequence(given)) = (&found, &input) {
+            write!(out, "\n{}", report::reordering(found, given))?;
+        }
         if let Some(capacity) = args.capacity {
             writeln!(out, "fits the capacity of {}", Size(capacity))?;
         }
@@ -106,6 +127,30 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(Verdict::Good)
+}
+
+/// Looks for a better order, and plans it.
+fn look_for_order(
+    input: &Input,
+    path: Option<&Path>,
+    reading: &InputArgs,
+    planning: &StrategyArgs,
+) -> Result<ReorderedPlan, Failure> {
+    let planner = planning.planner(reading, input);
+    reorder::look(input, path, &planner, planning.searching.order_limits())
+}
+
+/// Says that no plan of an order found fits.
+fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> String {
+    let bound = found.reordered.lower_bound;
+    if bound <= capacity {
+        return doubt(&found.plan, capacity);
+    }
+    format!(
+        "no: it does not fit the capacity, {}; that every order needs {} under these rules is proven: {rules}",
+        Size(capacity),
+        Size(bound)
+    )
 }
 
 /// Reports that no plan fits.
@@ -138,9 +183,20 @@ fn measured(plan: &Plan) -> String {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
-    let input = files::read_input(&args.input, &args.reading)?;
-    let problem = asked(&input, args)?;
+    let mut input = files::read_input(&args.input, &args.reading)?;
+    let mut problem = asked(&input, args)?;
     let plan = files::read_plan(&args.plan, &problem, &args.reading)?;
+    if !plan.order.is_empty() {
+        match in_order(input, &plan) {
+            Ok(ordered) => input = ordered,
+            Err(why) => {
+                let words = format!("the plan's order of the operators is wrong: {why}");
+                writeln!(io::stdout(), "{}\nwrong: 1 violation", report::printable(&words))?;
+                return Ok(Verdict::Bad);
+            }
+        }
+        problem = asked(&input, args)?;
+    }
     let violations = match &input {
         // A CSV file has only chunks.
         Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
@@ -232,25 +288,36 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     if is_interrupted() {
         note("interrupted: best and optimal stopped searching");
     }
-    comparison.map_err(|error| wrong(Some(path), error))
+    let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
+    if !args.reorder || matches!(input, Input::Problem(_)) {
+        return Ok(comparison);
+    }
+    let planner = args.placing.planner(&input).lowering(args.reading.lowering()).limits(limits);
+    let start = Instant::now();
+    let found = reorder::look(&input, Some(path), &planner, args.searching.order_limits())?;
+    Ok(comparison.with_reordered(&found, start.elapsed()))
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
-    let input = input(args.input.as_deref(), &args.reading)?;
+    let given = input(args.input.as_deref(), &args.reading)?;
     if let Some(capacity) = args.capacity {
-        return explain_capacity(args, &input, capacity);
+        return explain_capacity(args, &given, capacity);
     }
     let path = args.input.as_deref();
-    let plan = match (args.plan.as_deref(), path) {
-        (Some(plan), Some(path)) => {
-            files::read_plan(plan, &lowered(&input, path, args.reading.lowering())?, &args.reading)?
+    let mut reordering = None;
+    let (plan, input) = match (args.plan.as_deref(), path) {
+        (Some(plan), Some(path)) => read_plan(plan, given, path, &args.reading)?,
+        _ if args.reorder => {
+            let found = look_for_order(&given, path, &args.reading, &args.planning)?;
+            if let Input::Sequence(given) = &given {
+                reordering = Some(report::reordering(&found, given));
+            }
+            (found.plan, Input::Sequence(found.sequence))
         }
-        _ => make_plan(
-            &input,
-            path,
-            args.planning.strategy,
-            &args.planning.planner(&args.reading, &input),
-        )?,
+        _ => {
+            let planner = args.planning.planner(&args.reading, &given);
+            (make_plan(&given, path, args.planning.strategy, &planner)?, given)
+        }
     };
     let steps = step_names(&input);
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -258,6 +325,9 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         writeln!(out, "{:#}", report::explain_json(&plan, steps))?;
         out.flush()?;
         return Ok(Verdict::Good);
+    }
+    if let Some(reordering) = reordering {
+        writeln!(out, "{reordering}")?;
     }
     let rules = match &args.plan {
         Some(_) => "as in the plan".to_owned(),
@@ -353,7 +423,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
 
 pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
 
-fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
     Failure::Input(match path {
         Some(path) => format!("{}: {error}", files::name(path)),
         None => error.to_string(),
@@ -385,6 +455,36 @@ pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Fail
 
 pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
     StepNames(InputRef::from(input).sequence())
+}
+
+/// The operators of an input in the order that a plan is for.
+///
+/// # Errors
+///
+/// If they cannot run in that order.
+fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
+    match input {
+        _ if plan.order.is_empty() => Ok(input),
+        Input::Sequence(sequence) => match sequence.permuted(&plan.order) {
+            Ok(permuted) => Ok(Input::Sequence(permuted)),
+            Err(error) => Err(error.to_string()),
+        },
+        Input::Problem(_) => Err("the input is a problem, which knows no operators".to_owned()),
+    }
+}
+
+/// Reads a plan of an input; returns it with the input in the order that it is for.
+pub(crate) fn read_plan(
+    plan: &Path,
+    input: Input,
+    path: &Path,
+    reading: &InputArgs,
+) -> Result<(Plan, Input), Failure> {
+    let read = files::read_plan(plan, &lowered(&input, path, reading.lowering())?, reading)?;
+    let input = in_order(input, &read).map_err(|why| {
+        wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
+    })?;
+    Ok((read, input))
 }
 
 /// Lowers an input to its chunks.

@@ -8,7 +8,10 @@ use std::{
 
 use memplan::{
     Bytes, Input, Plan, Problem,
-    import::{self, Format, ImportError, ImportOptions, Kernels, onnx::OnnxError},
+    import::{
+        self, Format, ImportError, ImportOptions, Kernels,
+        onnx::{OnnxError, Survey},
+    },
     report::{Size, printable},
 };
 use same_file::Handle;
@@ -98,13 +101,36 @@ fn is_same_file(output: &Path, read: &Path) -> bool {
 pub(crate) fn plan_to_write(path: &Path, read: Option<&Path>) -> Result<Format, Failure> {
     output(path, read, "omit -o, and print the plan with --json or --csv")?;
     let format = plan_format(path)?;
+    check_writable(path)?;
+    Ok(format)
+}
+
+/// The format of operators that are to be written once their order is found.
+pub(crate) fn order_to_write(
+    path: &Path,
+    read: &Path,
+    args: &InputArgs,
+) -> Result<Format, Failure> {
+    output(path, [read], "omit -o, and print the order with --json")?;
+    let format = Format::of_name(&path.display().to_string());
+    let format = match (format, is_onnx(read, args)) {
+        (Some(format @ (Format::Onnx | Format::Json)), true) => format,
+        (Some(Format::Json), false) => Format::Json,
+        (_, true) => return Err(about(path, "a model in another order is .onnx, or .json")),
+        (_, false) => return Err(about(path, "operators that were not ONNX are written as .json")),
+    };
+    check_writable(path)?;
+    Ok(format)
+}
+
+/// Checks what can be checked before a file is written.
+fn check_writable(path: &Path) -> Result<(), Failure> {
     let failed = cannot_write(path);
     if path.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(failed)?;
-    Ok(format)
+    folder.map_or(Ok(()), |folder| fs::metadata(folder).map(|_| ())).map_err(failed)
 }
 
 fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
@@ -156,9 +182,26 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
 }
 
 /// Reads an ONNX model with the reasons why its operators do not request more.
-pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<import::onnx::Survey, Failure> {
+pub(crate) fn survey(path: &Path, args: &InputArgs) -> Result<Survey, Failure> {
     let options = options(path, args)?;
     import::onnx::survey(&read(path, args.max_input)?, &options)
+        .map_err(|error| unreadable(path)(error.into()))
+}
+
+/// Reads an ONNX model with its bytes and its nodes.
+pub(crate) fn read_model(path: &Path, args: &InputArgs) -> Result<(Vec<u8>, Survey), Failure> {
+    let bytes = read(path, args.max_input)?;
+    let survey = read_with_nodes(&bytes, path, args)?;
+    Ok((bytes, survey))
+}
+
+/// Reads a model that is in memory; `path` names it in errors.
+pub(crate) fn read_with_nodes(
+    bytes: &[u8],
+    path: &Path,
+    args: &InputArgs,
+) -> Result<Survey, Failure> {
+    import::onnx::read_with_nodes(bytes, &options(path, args)?)
         .map_err(|error| unreadable(path)(error.into()))
 }
 

@@ -9,6 +9,7 @@ mod interrupt;
 mod manual;
 mod ops;
 mod progress;
+mod reorder;
 mod rules;
 mod show;
 
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),
         Some(Command::Convert(args)) => commands::convert(args),
+        Some(Command::Reorder(args)) => reorder::reorder(args),
         Some(Command::Ops(args)) => ops::ops(args),
         Some(Command::Completions { shell }) => manual::completions(*shell),
         Some(Command::Man { command }) => manual::page(command.as_deref()),

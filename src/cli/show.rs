@@ -7,14 +7,14 @@ use std::{
 
 use memplan::{
     Input, Plan, Problem, Step, Strategy,
-    report::{self, MapOptions, StepNames, SvgOptions},
+    report::{self, MapOf, MapOptions, StepNames, SvgOptions},
 };
 
 use crate::{
     Failure, Verdict,
     args::ShowArgs,
-    commands::{BUILT_IN, input, lowered, make_plan, placed, step_names},
-    files,
+    commands::{BUILT_IN, input, lowered, make_plan, placed, read_plan, step_names},
+    files, reorder,
 };
 
 /// The form of a map.
@@ -60,15 +60,17 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         let words = "several strategies need an .html file";
         return Err(Failure::Input(words.to_owned()));
     }
-    let input = input(args.input.as_deref(), &args.reading)?;
+    let given = input(args.input.as_deref(), &args.reading)?;
     let text = match form {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation needs an .svg file".to_owned()));
         }
-        Form::Svg if args.simulation => simulation(args, &input)?,
-        Form::Html => page(args, &input)?,
+        Form::Svg if args.simulation => simulation(args, &given)?,
+        _ if args.reorder => both_orders(args, form, &given)?,
+        Form::Html => page(args, given)?,
         Form::Text | Form::Svg | Form::Trace => {
-            draw(args, form, &plan(args, &input, args.strategies()[0])?, step_names(&input))
+            let (plan, input) = plan(args, given, args.strategies()[0])?;
+            draw(args, form, &plan, step_names(&input))
         }
     };
     match &args.output {
@@ -88,6 +90,26 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
     }
 }
 
+/// The maps of the order given and of a better one, on one scale.
+fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Failure> {
+    if matches!(form, Form::Html | Form::Trace) {
+        let words = "both orders are drawn as .svg or .txt; memplan reorder writes the new one to a file, which show takes";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let planner = args.planner(args.strategies()[0], given);
+    let found = reorder::look(given, args.input.as_deref(), &planner, args.order_limits())?;
+    let (before, after) = (step_names(given), StepNames(Some(&found.sequence)));
+    let maps = [
+        MapOf::new("In the order given", &found.given, before),
+        MapOf::new("In the order found", &found.plan, after),
+    ];
+    let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
+    Ok(match form {
+        Form::Svg => report::memory_maps_svg(maps, SvgOptions::fitting(&found.given)),
+        _ => report::memory_maps(maps, map_options(args.width, args.height)),
+    })
+}
+
 fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = placed(input, path, &args.reading, &args.placing)?;
@@ -105,28 +127,30 @@ fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
     Ok(report::simulation_svg(&problem, steps))
 }
 
-fn page(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
-    let plans = args
-        .strategies()
-        .iter()
-        .map(|&strategy| plan(args, input, strategy))
-        .collect::<Result<Vec<_>, _>>()?;
+fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
+    let (first, input) = plan(args, given, args.strategies()[0])?;
+    let mut plans = vec![first];
+    for &strategy in &args.strategies()[1..] {
+        let planner = args.planner(strategy, &input);
+        plans.push(make_plan(&input, args.input.as_deref(), strategy, &planner)?);
+    }
     let name = match args.input.as_deref() {
         Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
-    let problem = problem(args, input, &plans[0])?;
-    report::memory_map_html(&name, &plans, step_names(input), &problem)
+    let problem = problem(args, &input, &plans[0])?;
+    report::memory_map_html(&name, &plans, step_names(&input), &problem)
         .map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// Reads the plan from the given file, or makes one.
-fn plan(args: &ShowArgs, input: &Input, strategy: Strategy) -> Result<Plan, Failure> {
+fn plan(args: &ShowArgs, input: Input, strategy: Strategy) -> Result<(Plan, Input), Failure> {
     match (&args.plan, args.input.as_deref()) {
-        (Some(plan), Some(path)) => {
-            files::read_plan(plan, &lowered(input, path, args.reading.lowering())?, &args.reading)
+        (Some(plan), Some(path)) => read_plan(plan, input, path, &args.reading),
+        (_, path) => {
+            let plan = make_plan(&input, path, strategy, &args.planner(strategy, &input))?;
+            Ok((plan, input))
         }
-        (_, path) => make_plan(input, path, strategy, &args.planner(strategy, input)),
     }
 }
 

@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
-    Bytes, Problem, Strategy,
+    Bytes, Plan, Problem, Strategy,
     planner::{
-        PlanError, best,
+        PlanError, ReorderedPlan, best,
         records::Boxes,
         search::{Limits, Observer},
         tflite,
@@ -28,6 +28,19 @@ pub struct Comparison {
     pub naive_size: Bytes,
     /// An entry per strategy, in the order of [`Strategy::ALL`].
     pub entries: Vec<Entry>,
+    /// The answer of [`Strategy::Best`] for a better order of the operators, if one was looked for.
+    pub reordered: Option<Outcome>,
+}
+
+impl Comparison {
+    /// Adds the answer for a better order of the operators, and the time that it took to find and
+    /// plan it.
+    #[must_use]
+    pub fn with_reordered(mut self, found: &ReorderedPlan, took: Duration) -> Self {
+        let Plan { pool_size, winner, .. } = found.plan;
+        self.reordered = Some(Outcome { pool_size, took, objects: None, winner });
+        self
+    }
 }
 
 /// The result of one strategy.
@@ -106,6 +119,7 @@ pub fn compare(
         shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
         naive_size: problem.naive_size(),
         entries,
+        reordered: None,
     })
 }
 

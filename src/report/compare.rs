@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use crate::{
-    planner::{Comparison, Entry, Outcome},
+    planner::{Comparison, LeftOut, Outcome},
     report::{Size, fit::WIDTH, printable},
 };
 
@@ -20,20 +20,22 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
         let ratio = ratio(bytes, comparison);
         let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
     }
-    let mut entries: Vec<&Entry> = comparison.entries.iter().collect();
-    entries.sort_by_key(|entry| entry.outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
+    let named = comparison.entries.iter().map(|entry| (entry.strategy.name(), entry.outcome));
+    let reordered = comparison.reordered.map(|outcome| (REORDERED, Ok(outcome)));
+    let mut rows: Vec<(&str, Result<Outcome, LeftOut>)> = named.chain(reordered).collect();
+    rows.sort_by_key(|(_, outcome)| outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
     let _ = writeln!(
         text,
         "\n  {:<NAME$}{:>SIZE$}{:>9}{:>10}{:>9}",
         "strategy", "pool", "ratio", "time", "objects"
     );
-    for entry in entries {
-        let winner = entry.outcome.ok().and_then(|outcome| outcome.winner);
+    for (name, outcome) in rows {
+        let winner = outcome.ok().and_then(|outcome| outcome.winner);
         let strategy = match winner {
-            Some(winner) => format!("{}: {winner}", entry.strategy),
-            None => entry.strategy.to_string(),
+            Some(winner) => format!("{name}: {winner}"),
+            None => name.to_owned(),
         };
-        let Outcome { pool_size, took, objects, .. } = match entry.outcome {
+        let Outcome { pool_size, took, objects, .. } = match outcome {
             Ok(outcome) => outcome,
             Err(left_out) => {
                 let _ = writeln!(text, "  {strategy:<NAME$}{:>SIZE$}", left_out.to_string());
@@ -51,6 +53,9 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
     }
     text
 }
+
+/// The row of the strategy *best* for a better order of the operators.
+const REORDERED: &str = "best, reordered";
 
 /// Column widths of a table of one input.
 const NAME: usize = 31;
@@ -91,6 +96,14 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
                     let _ = write!(text, "{cell:>CELL$}");
                 }
             }
+            if columns.iter().any(|(_, comparison)| comparison.reordered.is_some()) {
+                let _ = write!(text, "\n{REORDERED:<STRATEGY$}");
+                for (_, comparison) in columns {
+                    let outcome = comparison.reordered.as_ref();
+                    let cell = outcome.map_or("-".to_owned(), |o| cell(o, comparison));
+                    let _ = write!(text, "{cell:>CELL$}");
+                }
+            }
             text.push('\n');
         }
     };
@@ -104,8 +117,9 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
-    use crate::planner::LeftOut;
+    use crate::planner::Entry;
     use serde_json::json;
+    let outcome = |outcome: &Outcome| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
     let entry = |entry: &Entry| match entry.outcome {
         Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
         Err(_) => json!({"strategy": entry.strategy.name(), "too_large": true}),
@@ -120,14 +134,18 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
     inputs
         .iter()
         .map(|(name, comparison)| {
-            json!({
+            let mut compared = json!({
                 "input": name,
                 "bytes_alive": comparison.lower_bound,
                 "lower_bound": comparison.lower_bound,
                 "shared_objects_bound": comparison.shared_objects_bound,
                 "naive_size": comparison.naive_size,
                 "strategies": comparison.entries.iter().map(entry).collect::<Vec<_>>(),
-            })
+            });
+            if let Some(reordered) = &comparison.reordered {
+                compared["best_reordered"] = outcome(reordered);
+            }
+            compared
         })
         .collect()
 }

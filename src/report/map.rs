@@ -59,6 +59,16 @@ const LEGEND: usize = 26;
 /// Draws a plan as text.
 #[must_use]
 pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+    map_to_scale(plan, steps, options, None)
+}
+
+/// Draws a plan as text, with as many bytes per line as a pool of `scale` bytes needs.
+pub(super) fn map_to_scale(
+    plan: &Plan,
+    steps: StepNames<'_>,
+    options: MapOptions,
+    scale: Option<Bytes>,
+) -> String {
     let mut text = String::new();
     if plan.pool_size == 0 || plan.steps == 0 {
         text.push_str("an empty pool\n");
@@ -69,7 +79,7 @@ pub fn memory_map(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Str
         format!("a pool of {pool}, {ratio:.3} x the {name}, {bound}")
     }));
     let letters = Letters::new(plan);
-    let grid = Grid::new(plan, options);
+    let grid = Grid::new(plan, options, scale);
     let cells = grid.fill(plan, &letters.of_chunk);
     for (row, line) in cells.chunks(grid.columns).enumerate().rev() {
         let address = format!("{:#}", Size(grid.row_bytes.saturating_mul(row as u64)));
@@ -165,7 +175,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(plan: &Plan, options: MapOptions) -> Self {
+    fn new(plan: &Plan, options: MapOptions, scale: Option<Bytes>) -> Self {
         let room = options.width.max(40) - AXIS;
         let steps = usize::try_from(plan.steps).unwrap_or(usize::MAX);
         let columns_per_step = (room / steps).clamp(1, 6);
@@ -180,8 +190,11 @@ impl Grid {
         let unit = edges
             .flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)])
             .fold(plan.pool_size, gcd);
-        let row_bytes =
-            if plan.pool_size / unit <= height { unit } else { plan.pool_size.div_ceil(height) };
+        let row_bytes = match scale {
+            Some(scale) => scale.max(plan.pool_size).div_ceil(height),
+            None if plan.pool_size / unit <= height => unit,
+            None => plan.pool_size.div_ceil(height),
+        };
         let rows = usize::try_from(plan.pool_size.div_ceil(row_bytes)).unwrap_or(1);
         Self { columns, rows, columns_per_step, steps_per_column, row_bytes }
     }

@@ -13,11 +13,13 @@ mod html;
 #[cfg(feature = "files")]
 mod json;
 mod map;
+mod maps;
 mod markup;
 mod offsets;
 mod operators;
 mod printable;
 mod profile;
+mod reordering;
 mod size;
 mod summary;
 mod svg;
@@ -39,11 +41,15 @@ pub use html::{PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
+pub use maps::{MapOf, memory_maps, memory_maps_svg};
 pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
 pub use printable::printable;
+pub use reordering::reordering;
+#[cfg(feature = "files")]
+pub use reordering::reordering_json;
 pub use size::Size;
 pub use summary::{bound_name, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};

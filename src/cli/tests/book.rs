@@ -12,6 +12,7 @@ use rstest::rstest;
 use shared::shared_path;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
+const BRANCHES: &str = "book/src/figures/branches.json";
 const OVERWRITE: &str = "book/src/figures/overwrite.json";
 
 #[rstest]
@@ -21,6 +22,8 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("example.trace.txt", &["plan", EXAMPLE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
 #[case("overwrite.map.txt", &["show", OVERWRITE, "--strategy", "pushdown", "--height", "10"], None)]
 #[case("overwrite.trace.txt", &["plan", OVERWRITE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
+#[case("branches.map.txt", &["show", BRANCHES, "--reorder", "--alignment", "1", "--height", "12"], None)]
+#[case("branches.explain.txt", &["explain", BRANCHES, "--reorder", "--alignment", "1"], None)]
 #[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
 #[case("help.txt", &["--help"], None)]
 #[case("ops.txt", &["ops", "tests/models/encoder.onnx", "--inplace", "elementwise"], None)]

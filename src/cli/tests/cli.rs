@@ -4,6 +4,8 @@
 mod command;
 #[path = "../../../tests/common/hard.rs"]
 mod hard;
+#[path = "cli/orders.rs"]
+mod orders;
 #[path = "cli/outputs.rs"]
 mod outputs;
 #[path = "../../../tests/common/shared.rs"]

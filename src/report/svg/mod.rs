@@ -20,11 +20,12 @@ use crate::{
         profile::{Chains, View, live_bytes, views},
         svg::{
             frame::{Frame, Px},
-            style::{COLOURS, PATTERN, STYLE, fitted, width},
+            style::{COLOURS, PATTERN, fitted, width},
         },
     },
 };
 pub use simulation::simulation_svg;
+pub(super) use style::STYLE;
 
 /// The size of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,11 @@ const STRIPS: Step = 4000;
 /// Draws a plan as a self-contained SVG that follows the reader's light or dark theme.
 #[must_use]
 pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+    draw(plan, steps, options, 0)
+}
+
+/// Draws a plan on an address axis of at least `scale` bytes.
+pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale: Bytes) -> String {
     let (width, height) = (f64::from(options.width.max(640)), f64::from(options.height.max(320)));
     let mut svg = String::new();
     heading(&mut svg, plan, width, height);
@@ -83,7 +89,7 @@ pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) ->
         width: width - 76.0 - 16.0,
         height: height - 72.0 - 78.0,
         steps: plan.steps,
-        bytes: highest.max(plan.pool_size),
+        bytes: highest.max(plan.pool_size).max(scale),
     };
     ground(&mut svg, &frame, plan);
     let (chains, views) = (Chains::new(plan), views(plan, steps));

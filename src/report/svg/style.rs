@@ -5,7 +5,7 @@ pub(super) const COLOURS: usize = 7;
 
 /// The hues are from Okabe and Ito (2008), which colour-blind readers can distinguish: light ones
 /// under dark text, dark ones under light text.
-pub(super) const STYLE: &str = "\
+pub(in crate::report) const STYLE: &str = "\
 svg{--page:#fff;--ink:#1b1f24;--soft:#59636e;--rule:#d0d7de;--free:#f3f5f7;--hatch:#d5dbe1;--mark:#c2185b;\
 --c0:#9ad0f0;--c1:#f6c667;--c2:#7fcdb4;--c3:#f2e985;--c4:#84b6dc;--c5:#eea27a;--c6:#e3b3cd}
 @media screen and (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#f0f3f6;--soft:#9aa4af;--rule:#3d444d;--free:#161b22;--hatch:#2b323b;--mark:#ff7eb6;\

@@ -1,0 +1,199 @@
+//! A better order of the operators: what is written, what is said, and that a plan of it is verified.
+
+use std::{fs, path::Path};
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::command::{memplan, project};
+
+const BRANCHES: &str = "book/src/figures/branches.json";
+const HEADS: &str = "tests/models/heads.onnx";
+const ENCODER: &str = "tests/models/encoder.onnx";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_sequence_is_written_in_the_better_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("better.json");
+    let out = out.to_str().unwrap();
+    let run = memplan(&["reorder", BRANCHES, "-o", out, "--alignment", "1"]);
+    assert_eq!((run.code, run.err.as_str()), (0, format!("memplan: wrote {out}\n").as_str()));
+    for words in [
+        "reordered in ",
+        "smaller         a pool of 5.50 KiB (5 632 B) instead of 12.5 KiB (12 800 B),\n",
+        "56.0 % less\n",
+        "no order has fewer bytes alive at once",
+        "of 10 operators",
+        "most bytes are alive in step 6 (head1).",
+        "4.00 KiB  made by score2 (step 4), which now runs after it\n",
+    ] {
+        assert!(run.out.contains(words), "no {words} in {}", run.out);
+    }
+    // The order that was written is the best there is, and its plan is the one promised.
+    let again = json(&memplan(&["reorder", out, "--alignment", "1", "--json"]).out);
+    assert_eq!((&again["better"], &again["proven"]), (&false.into(), &true.into()));
+    assert_eq!((&again["pool_size"], &again["moved"]), (&5632.into(), &0.into()));
+    let operators = |path: &Path| {
+        let sequence = json(&fs::read_to_string(path).unwrap());
+        let mut operators = sequence["operators"].as_array().unwrap().clone();
+        let order: Vec<String> = operators.iter().map(|o| o["name"].to_string()).collect();
+        operators.sort_by_key(|operator| operator["name"].to_string());
+        (order, operators)
+    };
+    let first =
+        memplan(&["convert", BRANCHES, "-o", folder.path().join("x.json").to_str().unwrap()]);
+    assert_eq!(first.code, 0);
+    let (given, as_given) = operators(&folder.path().join("x.json"));
+    let (order, as_ordered) = operators(Path::new(out));
+    assert!(given != order && as_given == as_ordered);
+}
+
+#[test]
+fn a_model_is_written_with_its_nodes_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("better.onnx");
+    let out = out.to_str().unwrap();
+    let run = memplan(&["reorder", HEADS, "--dim", "batch=2", "-o", out, "--json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let found = json(&run.out);
+    assert_eq!((&found["better"], &found["proven"]), (&true.into(), &true.into()));
+    let plan = json(&memplan(&["plan", out, "--dim", "batch=2", "--json"]).out);
+    assert_eq!(plan["pool_size"], found["pool_size"]);
+    let (before, after) = (fs::read(project().join(HEADS)).unwrap(), fs::read(out).unwrap());
+    assert_eq!(before.len(), after.len());
+    assert_ne!(before, after);
+    // The sequence can be written instead.
+    let sequence = folder.path().join("better.json");
+    let sequence = sequence.to_str().unwrap();
+    let run = memplan(&["-q", "reorder", HEADS, "--dim", "batch=2", "-o", sequence]);
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let plan = json(&memplan(&["plan", sequence, "--json"]).out);
+    assert_eq!(plan["pool_size"], found["pool_size"]);
+}
+
+/// Where no order is better, what is written is what was read.
+#[test]
+fn a_model_in_the_best_order_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("same.onnx");
+    let run = memplan(&["reorder", ENCODER, "-o", out.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("\nproven          no order is better\n"), "{}", run.out);
+    assert_eq!(fs::read(out).unwrap(), fs::read(project().join(ENCODER)).unwrap());
+}
+
+#[test]
+fn an_order_may_not_be_found_within_the_effort() {
+    let run = memplan(&["reorder", HEADS, "--dim", "batch=1", "--effort", "1", "--json"]);
+    let found = json(&run.out);
+    assert!(found["pool_size"].as_u64() <= found["given_pool_size"].as_u64());
+}
+
+#[rstest]
+#[case::onto_the_input(&["reorder", BRANCHES, "-o", BRANCHES], "-o names a file that is read; choose another name")]
+#[case::onto_standard_output(&["reorder", BRANCHES, "-o", "-"], "-o must name a file, not -; omit -o, and print the order with --json")]
+#[case::no_model(&["reorder", BRANCHES, "-o", "x.onnx"], "x.onnx: operators that were not ONNX are written as .json")]
+#[case::csv(&["reorder", HEADS, "--dim", "batch=1", "-o", "x.csv"], "x.csv: a model in another order is .onnx, or .json")]
+#[case::no_folder(&["reorder", BRANCHES, "-o", "nowhere/x.json"], "nowhere/x.json: cannot write: No such file or directory")]
+#[case::no_operators(&["reorder", "book/src/figures/tiling.csv"], "tiling.csv: this is a problem, whose steps are given; only operators can be reordered")]
+#[case::open_sizes(&["reorder", HEADS], "batch")]
+#[case::plan_of_a_problem(&["plan", "book/src/figures/tiling.csv", "--reorder"], "only operators can be reordered")]
+#[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: CSV cannot state the order that --reorder finds; take .json")]
+#[case::page(&["show", BRANCHES, "--reorder", "-o", "x.html"], "both orders are drawn as .svg or .txt")]
+fn what_cannot_be_reordered_is_refused(#[case] args: &[&str], #[case] words: &str) {
+    let run = memplan(args);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains(words), "{}", run.err);
+}
+
+#[test]
+fn a_plan_of_another_order_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    let plan = path.to_str().unwrap();
+    let run = memplan(&["plan", BRANCHES, "--reorder", "--alignment", "1", "-o", plan]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(
+        run.out.contains("pool             5.50 KiB") && run.out.contains("smaller  "),
+        "{}",
+        run.out
+    );
+    for args in [&["verify", BRANCHES, plan][..], &["verify", BRANCHES, plan, "--execute"]] {
+        let run = memplan(args);
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+        assert!(run.out.starts_with("right: "), "{}", run.out);
+    }
+    // The maps name operators in the order of the plan.
+    let shown = memplan(&["show", BRANCHES, plan]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    let explained = memplan(&["explain", BRANCHES, plan]);
+    assert_eq!(explained.code, 0, "{}", explained.err);
+    // Without its order, or with one that cannot run, the plan is wrong.
+    let mut wrong = json(&fs::read_to_string(&path).unwrap());
+    wrong["order"].as_array_mut().unwrap().reverse();
+    fs::write(&path, wrong.to_string()).unwrap();
+    let run = memplan(&["verify", BRANCHES, plan]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(run.out.contains("the plan's order of the operators is wrong"), "{}", run.out);
+    assert_eq!(memplan(&["show", BRANCHES, plan]).code, 2);
+    wrong.as_object_mut().unwrap().remove("order");
+    fs::write(&path, wrong.to_string()).unwrap();
+    assert_eq!(memplan(&["verify", BRANCHES, plan]).code, 1);
+}
+
+#[rstest]
+#[case(
+    "5631",
+    1,
+    "no: it does not fit the capacity, 5.50 KiB (5 631 B); that every order needs 5.50 KiB"
+)]
+#[case("5632", 0, "")]
+fn the_capacity_is_asked_of_all_orders(
+    #[case] capacity: &str,
+    #[case] code: i32,
+    #[case] words: &str,
+) {
+    let args = ["plan", BRANCHES, "--reorder", "--alignment", "1", "--capacity", capacity];
+    let run = memplan(&args);
+    assert_eq!(run.code, code, "{}{}", run.out, run.err);
+    assert!(run.err.contains(words), "{}", run.err);
+}
+
+#[test]
+fn both_orders_stand_side_by_side() {
+    let run = memplan(&["show", BRANCHES, "--reorder", "--alignment", "1"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.starts_with("In the order given:\na pool of 12.5 KiB"), "{}", run.out);
+    assert!(run.out.contains("\nIn the order found:\na pool of 5.50 KiB"), "{}", run.out);
+    let lines: Vec<&str> =
+        run.out.lines().filter_map(|line| line.split("a line ").nth(1)).collect();
+    assert!(lines.len() == 2 && lines[0] == lines[1], "one scale: {}", run.out);
+    let folder = tempfile::tempdir().unwrap();
+    let svg = folder.path().join("both.svg");
+    let run = memplan(&["show", BRANCHES, "--reorder", "-o", svg.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let drawn = fs::read_to_string(svg).unwrap();
+    assert_eq!(drawn.matches("<svg").count(), 5, "{drawn}");
+    let explained = memplan(&["explain", BRANCHES, "--reorder", "--alignment", "1"]);
+    assert!(explained.out.starts_with("smaller  "), "{}", explained.out);
+    assert!(explained.out.contains("Most bytes are alive in"), "{}", explained.out);
+}
+
+#[test]
+fn a_comparison_has_a_row_for_the_better_order() {
+    let run = memplan(&["compare", BRANCHES, "--reorder", "--alignment", "1"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let rows = run.out.split_once("strategy").unwrap().1;
+    let first = rows.lines().nth(1).unwrap();
+    assert!(first.contains("best, reordered") && first.contains("5.50 KiB"), "{}", run.out);
+    let two = ["compare", BRANCHES, "book/src/figures/tiling.csv", "--reorder"];
+    let run = memplan(&two);
+    let row = run.out.lines().find(|line| line.starts_with("best, reordered")).unwrap();
+    assert!(row.trim_end().ends_with('-'), "{}", run.out);
+    let found = json(&memplan(&["compare", BRANCHES, "--reorder", "--json"]).out);
+    assert!(found[0]["best_reordered"]["pool_size"].as_u64() < found[0]["bytes_alive"].as_u64());
+}

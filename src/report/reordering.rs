@@ -1,0 +1,185 @@
+//! What a better order of the operators saves, and which operators' places pay.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    Bytes, OpSequence, Step,
+    planner::ReorderedPlan,
+    report::{
+        Size, StepNames, count,
+        fit::{hanging, line, name, text},
+        printable,
+        profile::alive_at_peak,
+    },
+};
+
+/// The number of operators that are named.
+const SHOWN: usize = 6;
+
+/// The width of a label.
+const LABEL: usize = 16;
+
+/// Says which of three it is: an order is better, and by how much; proven, none is; none was found.
+/// Of a better one, it names the operators whose places pay.
+#[must_use]
+pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
+    let order = &found.reordered;
+    let row = |label: &str, words: String| hanging(&format!("{label:<LABEL$}"), &words, LABEL);
+    let (pool, before) = (found.plan.pool_size, found.given.pool_size);
+    let bound = Size(order.lower_bound);
+    let alive = |bytes: Bytes| format!("{} alive at once", Size(bytes));
+    if !order.is_better() {
+        let stays = format!("the pool, {}, with {}", Size(before), alive(order.given_peak));
+        return if order.is_proven() {
+            row("proven", "no order is better".to_owned()) + &row("stays", stays)
+        } else {
+            let words = format!("every order has at least {bound} alive at once");
+            row("not found", "no better order within the effort".to_owned())
+                + &row("stays", stays)
+                + &row("not proven", words)
+        };
+    }
+    let mut report = row(
+        "smaller",
+        format!(
+            "a pool of {} instead of {}, {} less",
+            Size(pool),
+            Size(before),
+            share(pool, before)
+        ),
+    );
+    let words = if order.is_proven() {
+        "no order has fewer bytes alive at once".to_owned()
+    } else {
+        format!("no order has less than {bound} alive at once")
+    };
+    let alive = format!("{} instead of {}; {words}", alive(order.peak), Size(order.given_peak));
+    report += &row(if order.is_proven() { "proven" } else { "not proven best" }, alive);
+    let operators = count(order.order.len() as u64, "operator");
+    report += &row("moved", format!("{} of {operators}", order.moved));
+    let pays = pays(found);
+    if pays.is_empty() {
+        return report;
+    }
+    let (peak, steps) = (found.given.peak_step, StepNames(Some(given)));
+    report += &hanging(
+        "\n",
+        &format!(
+            "In the order given, most bytes are alive in {}. In the new one, these are not alive there:",
+            steps.short_name(peak)
+        ),
+        0,
+    );
+    for pay in pays.iter().take(SHOWN) {
+        let role = match pay.role {
+            Role::Makes => ("made by ", "which now runs after it"),
+            Role::ReadsLast => ("read last by ", "which now runs before it"),
+        };
+        let operator = steps.operator(pay.step as Step).unwrap_or_default();
+        report += &line(vec![
+            text(format!("  {:>10}  {}", format!("{:#}", Size(pay.bytes)), role.0)),
+            name(printable(&operator)),
+            text(format!(" (step {}), {}", pay.step, role.1)),
+        ]);
+    }
+    if let Some(rest) = pays.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+        let bytes = Size(rest.iter().map(|pay| pay.bytes).fold(0, Bytes::saturating_add));
+        let bytes = format!("{bytes:#}");
+        let others = count(rest.len() as u64, "more operator");
+        report += &line(vec![text(format!("  {bytes:>10}  by {others}"))]);
+    }
+    report
+}
+
+/// What [`reordering`] says, with the order, for machines.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn reordering_json(found: &ReorderedPlan, given: &OpSequence) -> serde_json::Value {
+    use serde_json::json;
+    let order = &found.reordered;
+    let pays = pays(found);
+    let paid: Vec<serde_json::Value> = pays
+        .iter()
+        .map(|pay| {
+            json!({
+                "operator": given.operator_name(pay.step),
+                "step": pay.step,
+                "runs": match pay.role { Role::Makes => "after", Role::ReadsLast => "before" },
+                "chunks": pay.chunks,
+                "bytes": pay.bytes,
+            })
+        })
+        .collect();
+    json!({
+        "format": "memplan-order/1",
+        "better": order.is_better(),
+        "proven": order.is_proven(),
+        "pool_size": found.plan.pool_size,
+        "given_pool_size": found.given.pool_size,
+        "bytes_alive": order.peak,
+        "given_bytes_alive": order.given_peak,
+        "lower_bound": order.lower_bound,
+        "operators": order.order.len(),
+        "moved": order.moved,
+        "nodes": order.nodes,
+        "given_peak_step": found.given.peak_step,
+        "paid": paid,
+        "order": order.order,
+    })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
+fn share(pool: Bytes, before: Bytes) -> String {
+    format!("{:.1} %", 100.0 * (1.0 - pool as f64 / before.max(1) as f64))
+}
+
+/// An operator that keeps chunks from being alive where most bytes were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pay {
+    /// Its step in the order given.
+    step: usize,
+    role: Role,
+    chunks: u64,
+    bytes: Bytes,
+}
+
+/// Why its place counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    /// It makes the chunks, after the step where most bytes were alive.
+    Makes,
+    /// It is the last to read them, before that step.
+    ReadsLast,
+}
+
+/// The chunks that are alive in the order given at the step where most bytes are, and in the new
+/// order are not alive when that operator runs. The largest first.
+fn pays(found: &ReorderedPlan) -> Vec<Pay> {
+    let order = &found.reordered.order;
+    let peak = found.given.peak_step;
+    let place = order.iter().position(|&step| step as Step == peak);
+    let Some(place) = place.filter(|_| found.reordered.is_better()) else {
+        return Vec::new();
+    };
+    let place = place as Step;
+    let now: HashMap<&str, (Step, Step)> =
+        found.plan.chunks.iter().map(|chunk| (&*chunk.name, (chunk.begin, chunk.end))).collect();
+    let mut pays: BTreeMap<(usize, Role), (u64, Bytes)> = BTreeMap::new();
+    for (_, chunk) in alive_at_peak(&found.given) {
+        let Some(&(begin, end)) = now.get(&*chunk.name) else { continue };
+        let (role, at) = match (begin > place, end <= place) {
+            (true, _) => (Role::Makes, begin),
+            (false, true) => (Role::ReadsLast, end.saturating_sub(1)),
+            (false, false) => continue,
+        };
+        let Some(&step) = usize::try_from(at).ok().and_then(|at| order.get(at)) else { continue };
+        let (chunks, bytes) = pays.entry((step, role)).or_default();
+        (*chunks, *bytes) = (*chunks + 1, bytes.saturating_add(chunk.size));
+    }
+    let mut pays: Vec<Pay> = pays
+        .into_iter()
+        .map(|((step, role), (chunks, bytes))| Pay { step, role, chunks, bytes })
+        .collect();
+    pays.sort_by_key(|pay| (std::cmp::Reverse(pay.bytes), pay.step, pay.role));
+    pays
+}
