@@ -1,4 +1,4 @@
-//! Execution order: the given order where it is topological, else a stable sort.
+//! Execution order: the given order if it is topological, otherwise a stable sort.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -6,8 +6,8 @@ use tracing::warn;
 
 use crate::sequence::{Operator, SequenceError};
 
-/// The order in which to run the operators, by their places in the list; `None` if the list is in
-/// execution order already. `producer` finds the operator that makes a tensor.
+/// Returns the order in which to run the operators, by their indices in the list; `None` if the
+/// list is already in execution order. `producer` finds the operator that makes a tensor.
 pub(super) fn execution_order(
     operators: &[Operator],
     producer: &dyn Fn(&str) -> Option<usize>,
@@ -28,7 +28,7 @@ struct Graph<'a> {
     after: &'a [Vec<usize>],
 }
 
-/// The operators that each waits for, by places in the sorted list.
+/// Returns the operators that each operator waits for, by indices in the sorted list.
 pub(super) fn renumbered(after: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize>> {
     let mut places = vec![0; order.len()];
     for (place, &operator) in order.iter().enumerate() {
@@ -55,7 +55,8 @@ impl Graph<'_> {
             .all(|operator| self.producers(operator).all(|producer| producer < operator))
     }
 
-    /// Next comes the first operator, in the given order, whose producers have all come.
+    /// Takes, again and again, the first operator in the given order whose producers have all been
+    /// taken.
     fn stable_order(&self) -> Result<Vec<usize>, SequenceError> {
         let count = self.operators.len();
         let mut waiting = vec![0_usize; count];
@@ -85,8 +86,8 @@ impl Graph<'_> {
         }
     }
 
-    /// Walks back from an operator that still waits to a producer that waits as well, until an
-    /// operator comes up again.
+    /// Walks back from a waiting operator to a producer that waits as well, until an operator
+    /// repeats.
     fn cycle(&self, waiting: &[usize]) -> Vec<String> {
         let mut seen_at = vec![usize::MAX; waiting.len()];
         let mut walk = Vec::new();

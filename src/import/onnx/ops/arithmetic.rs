@@ -1,4 +1,4 @@
-//! Arithmetic on elements, checked: what overflows or has no value is unknown.
+//! Checked arithmetic on elements: a result that overflows or has no value is unknown.
 
 use crate::import::onnx::read::fact::Scalar;
 
@@ -64,7 +64,7 @@ fn float(value: f64) -> Option<Scalar> {
     Some(Scalar::Float(value))
 }
 
-/// Runtimes raise whole numbers to a power in 64-bit floats, which are exact up to here.
+/// Runtimes raise whole numbers to a power in 64-bit floats, which are exact up to this limit.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as filters ask")]
 fn is_exact(power: &i64) -> bool {
     power.unsigned_abs() <= 1 << 53

@@ -1,7 +1,7 @@
-//! Values that are known before the model runs: the arithmetic that exporters do on shapes.
+//! Values that are known before the model runs: the arithmetic of exporters on shapes.
 //!
 //! Small tensors of whole numbers, truth values and floats are computed element by element, in
-//! checked 64-bit arithmetic. An element that cannot be computed is unknown by itself; so one size
+//! checked 64-bit arithmetic. An element that cannot be computed is unknown on its own, so one size
 //! of a shape can be known while another is not.
 
 use rten_onnx::onnx::DataType;
@@ -19,26 +19,26 @@ use crate::import::onnx::{
     },
 };
 
-/// More elements than any shape arithmetic has.
+/// The largest number of elements; more than any shape arithmetic has.
 const MAX_ELEMENTS: u64 = 256;
 
 /// The way in which the elements of an operator's first output follow from those of its inputs.
 #[derive(Clone, Copy)]
 pub(crate) enum Fold {
-    /// Each from the one at the same place.
+    /// Each follows from the element at the same place.
     Unary(Unary),
-    /// Each from those at the same place in two inputs or more, from left to right.
+    /// Each follows from the elements at the same place in two or more inputs, from left to right.
     Binary(Binary),
-    /// The only one from all of the first input.
+    /// The only one follows from all elements of the first input.
     Reduce(Binary),
-    /// All at once: from the operator, the output and its sizes.
+    /// All follow together from the operator, the output and its sizes.
     Elements(fn(&Op, &Fact, &[u64]) -> Option<Vec<Scalar>>),
-    /// The parts of a list, one in each output.
+    /// They are the parts of a list, one in each output.
     Parts,
 }
 
 impl Fold {
-    /// Gives the outputs of an operator their elements, where these can be computed.
+    /// Sets the elements of an operator's outputs, where they can be computed.
     pub(crate) fn apply(self, op: &Op, outputs: &mut [Fact]) {
         if layout::broadcasts_by_attribute(op) {
             return;
@@ -75,8 +75,8 @@ impl Fold {
     }
 }
 
-/// An element as its type can hold it. Whole numbers that wrap, and types in which no shapes are
-/// computed, are unknown.
+/// Converts an element to the range of its type. Whole numbers that wrap, and types that no shape
+/// arithmetic uses, are unknown.
 #[allow(clippy::cast_possible_truncation, reason = "floats are rounded to their type")]
 fn in_range(scalar: Scalar, element: DataType) -> Scalar {
     match (scalar, element) {
@@ -98,7 +98,7 @@ fn size(size: Option<u64>) -> Scalar {
     size.and_then(|size| i64::try_from(size).ok()).map_or(Scalar::Unknown, Scalar::Int)
 }
 
-/// The elements of the first input, in the same order.
+/// Returns the elements of the first input, in the same order.
 pub(crate) fn same(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
     input(op, 0).cloned()
 }
@@ -158,7 +158,7 @@ fn all_inputs(op: &Op, sizes: &[u64], function: Binary) -> Option<Vec<Scalar>> {
     })
 }
 
-/// Elements at whole indices along the only dimension of the data.
+/// Returns elements at whole indices along the only dimension of the data.
 pub(crate) fn gather(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
     let data = input(op, 0)?;
     if op.dims(0).ok()?.len() != 1 {
@@ -271,7 +271,8 @@ fn broadcast(
     (0..count(sizes)?).map(element).collect()
 }
 
-/// The place in a tensor of shape `own` that is broadcast to `place` in one of shape `sizes`.
+/// Returns the place in a tensor of shape `own` that is broadcast to `place` in one of shape
+/// `sizes`.
 fn source(mut place: u64, sizes: &[u64], own: &[u64]) -> Option<u64> {
     let mut result = 0;
     let mut stride = 1_u64;
@@ -302,7 +303,8 @@ fn cast(scalar: Scalar, to: Option<DataType>) -> Scalar {
     }
 }
 
-/// A float without fraction as a whole number, if floats are exact there and it fits 32 bits.
+/// Returns a float without a fraction as a whole number, if floats are exact there and it fits in
+/// 32 bits.
 #[allow(clippy::cast_possible_truncation, reason = "checked to be in range")]
 fn whole(value: f64) -> Scalar {
     let exact = -2_147_483_648.0..=2_147_483_647.0;

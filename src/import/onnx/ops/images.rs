@@ -1,4 +1,4 @@
-//! Shape rules of operators that crop, pad or put together images.
+//! Shape rules of operators that crop, pad or assemble images.
 
 use crate::import::onnx::{
     ops::{
@@ -9,7 +9,7 @@ use crate::import::onnx::{
     read::fact::Dims,
 };
 
-/// The place of each pixel of an image, as many numbers as it has spatial dimensions.
+/// The place of each pixel of an image, with one number per spatial dimension.
 pub(crate) fn affine_grid(op: &Op) -> Shapes {
     let size = sizes(&op.ints(1)?)?;
     let [batch, _channels, spatial @ ..] = &size[..] else {
@@ -18,7 +18,7 @@ pub(crate) fn affine_grid(op: &Op) -> Shapes {
     one([&[*batch], spatial, &[Some(spatial.len() as u64)]].concat())
 }
 
-/// The first input, cropped or padded to the sizes asked for.
+/// The first input, cropped or padded to the requested sizes.
 pub(crate) fn center_crop_pad(op: &Op) -> Shapes {
     let mut dims = op.dims(0)?.clone();
     let asked = sizes(&op.ints(1)?)?;
@@ -35,7 +35,7 @@ pub(crate) fn center_crop_pad(op: &Op) -> Shapes {
     one(dims)
 }
 
-/// The image that columns of blocks are the parts of.
+/// The image whose parts are the columns of blocks.
 pub(crate) fn column_to_image(op: &Op) -> Shapes {
     let &[batch, columns, _] = &op.dims(0)?[..] else {
         return Err("its input does not have 3 dimensions".to_owned());
@@ -46,7 +46,7 @@ pub(crate) fn column_to_image(op: &Op) -> Shapes {
     one([&[batch, channels], &image[..]].concat())
 }
 
-/// The tensor that a `MaxPool` has taken its maxima from.
+/// The tensor from which a `MaxPool` took its maxima.
 pub(crate) fn max_unpool(op: &Op) -> Shapes {
     if op.input(2).is_some() {
         return one(sizes(&op.ints(2)?)?);
@@ -54,7 +54,7 @@ pub(crate) fn max_unpool(op: &Op) -> Shapes {
     windows::unpool(op)
 }
 
-/// A picture whose size stands in its bytes.
+/// A picture whose size is encoded in its bytes.
 pub(crate) fn decoded(op: &Op) -> Shapes {
     let channels = match op.node.string("pixel_format").unwrap_or("RGB") {
         "Grayscale" => 1,

@@ -13,7 +13,7 @@ pub(super) fn one(dims: Dims) -> Shapes {
     Ok(vec![Some(dims)])
 }
 
-/// One shape from several, as the standard's multidirectional broadcasting has it.
+/// Combines shapes by the standard's multidirectional broadcasting.
 fn broadcast(op: &Op, a: &Dims, b: &Dims) -> Result<Dims, Reason> {
     let rank = a.len().max(b.len());
     let at = |dims: &Dims, index: usize| {
@@ -23,19 +23,19 @@ fn broadcast(op: &Op, a: &Dims, b: &Dims) -> Result<Dims, Reason> {
         (Some(1), dim) | (dim, Some(1)) => Ok(dim),
         (Some(a), Some(b)) if a != b && op.guesses => Ok(Some(a.max(b))),
         (Some(a), Some(b)) if a != b => Err(format!("sizes {a} and {b} do not broadcast")),
-        // A size that is not 1 is the result's, whatever the other turns out to be.
+        // A size other than 1 is the result's, whatever the other size is.
         (known, other) => Ok(known.or(other)),
     };
     (0..rank).map(dim).collect()
 }
 
-/// Before opset 7, operators of two inputs said in attributes how the second is broadcast.
+/// Before opset 7, operators with two inputs stated in attributes how the second is broadcast.
 pub(crate) fn broadcasts_by_attribute(op: &Op) -> bool {
     op.opset < 7 && op.node.int("broadcast").unwrap_or(0) != 0
 }
 
 pub(crate) fn broadcast_all(op: &Op) -> Shapes {
-    // These take the shape of the first input, whatever the others say.
+    // These take the shape of the first input, whatever the other shapes are.
     if broadcasts_by_attribute(op) || op.node.kind() == "PRelu" {
         return one(op.dims(0)?.clone());
     }
@@ -46,7 +46,7 @@ pub(crate) fn broadcast_all(op: &Op) -> Shapes {
     one(result)
 }
 
-/// The shape of the first input and another, of which each has a scale and a zero point beside it.
+/// Broadcasts the first input with another; each is followed by a scale and a zero point.
 pub(crate) fn broadcast_two(op: &Op, second: usize) -> Shapes {
     one(broadcast(op, op.dims(0)?, op.dims(second)?)?)
 }
@@ -56,7 +56,7 @@ pub(crate) fn expand(op: &Op) -> Shapes {
     one(broadcast(op, op.dims(0)?, &sizes)?)
 }
 
-/// Sizes that somebody asks for.
+/// Converts requested sizes to a shape.
 pub(super) fn sizes(ints: &[i64]) -> Result<Dims, Reason> {
     if ints.len() > MAX_RANK {
         return Err(format!("it has more than {MAX_RANK} dimensions"));
@@ -168,7 +168,7 @@ pub(crate) fn transpose(op: &Op) -> Shapes {
     one(permutation(op, dims.len())?.into_iter().map(|from| dims[from]).collect())
 }
 
-/// Which dimension of the input each dimension of a `Transpose` is.
+/// Returns the dimension of the input for each dimension of a `Transpose`.
 pub(crate) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
     let Some(perm) = op.node.ints("perm") else {
         return Ok((0..rank).rev().collect());
@@ -234,7 +234,8 @@ pub(crate) fn space_to_depth(op: &Op) -> Shapes {
     one(vec![batch, channels, height.map(|h| h / block), width.map(|w| w / block)])
 }
 
-/// `Resize` and its older form `Upsample`, whose scales are an attribute at first, an input later.
+/// `Resize` and its older form `Upsample`, whose scales are an attribute in old opsets, an input
+/// later.
 pub(crate) fn resize(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let present = |index: usize| {
@@ -265,7 +266,7 @@ fn scales(op: &Op) -> Result<Vec<f64>, Reason> {
     if let Some(scales) = op.node.floats("scales") {
         return Ok(scales.iter().map(|&scale| scale.into()).collect());
     }
-    // The region of interest came between the two in opset 11.
+    // Opset 11 added the region of interest between the two.
     let index = if op.inputs.len() > 2 { 2 } else { 1 };
     let elements = op.input(index).and_then(|fact| fact.elements.as_ref());
     let float = |scalar: &Scalar| match scalar {
@@ -286,7 +287,7 @@ fn scales(op: &Op) -> Result<Vec<f64>, Reason> {
 )]
 fn scaled(size: u64, scale: f64) -> Option<u64> {
     let scaled = (size as f32 * scale as f32).floor();
-    // Above, 32-bit floats skip whole numbers.
+    // Above this, 32-bit floats skip whole numbers.
     let exact = 0.0..=16_777_216.0;
     exact.contains(&scaled).then_some(scaled as u64)
 }

@@ -20,7 +20,7 @@ pub(crate) fn split(op: &Op) -> Shapes {
     known(input(op).map(|dims| vec![dims; op.node.0.output.len()]))
 }
 
-/// No more are chosen than there are.
+/// No more elements are chosen than exist.
 pub(crate) fn top_k(op: &Op) -> Shapes {
     known(input(op).map(|dims| vec![dims.clone(), dims]))
 }
@@ -29,7 +29,7 @@ fn input(op: &Op) -> Option<Dims> {
     op.dims(0).ok().cloned()
 }
 
-/// The longest parts that the known bounds leave.
+/// The longest parts that the known bounds allow.
 pub(crate) fn slice(op: &Op) -> Shapes {
     known(slice_limits(op))
 }
@@ -53,8 +53,7 @@ fn non_zero_limits(op: &Op) -> Limits {
     Some(vec![vec![Some(rank), elements(op, 0)]])
 }
 
-/// A row for each box that is kept: per batch and class at most as many as asked for, and as there
-/// are.
+/// A row for each box that is kept: per batch and class, at most as many as requested and as exist.
 pub(crate) fn non_max_suppression(op: &Op) -> Shapes {
     known(non_max_suppression_limits(op))
 }
@@ -63,9 +62,9 @@ fn non_max_suppression_limits(op: &Op) -> Limits {
     let scores = op.input(1)?.sizes()?;
     let &[batches, classes, boxes] = &scores[..] else { return None };
     let kept = match op.input(2) {
-        // Without a number, none is kept.
+        // Without a number, no box is kept.
         None => 0,
-        // A number that only the run knows may be any.
+        // A number that is known only in the run may be any number.
         Some(number) => {
             number.int().map_or(boxes, |number| u64::try_from(number).unwrap_or(0).min(boxes))
         }
@@ -74,7 +73,7 @@ fn non_max_suppression_limits(op: &Op) -> Limits {
     Some(vec![vec![Some(rows), Some(3)]])
 }
 
-/// What a list of truth values selects, along an axis or of all elements.
+/// The elements that a list of truth values selects, along an axis or of all elements.
 pub(crate) fn compress(op: &Op) -> Shapes {
     known(compress_limits(op))
 }
@@ -90,8 +89,8 @@ fn compress_limits(op: &Op) -> Limits {
     Some(vec![dims])
 }
 
-/// The distinct elements, or slices along an axis; where each was seen first; which each is; how
-/// often each is there.
+/// The distinct elements, or slices along an axis; the place where each was first seen; the index
+/// of each; the number of times that each occurs.
 pub(crate) fn unique(op: &Op) -> Shapes {
     known(unique_limits(op))
 }

@@ -1,4 +1,4 @@
-//! Shape rules of operators that are a layer by themselves: normalization, recurrence, attention.
+//! Shape rules of operators that form a whole layer: normalization, recurrence, attention.
 
 use rten_shape_inference::ops;
 

@@ -1,34 +1,35 @@
-//! An operator with what is known of its inputs: what shape rules, type rules and folding see.
+//! An operator with the known facts about its inputs, as shape rules, type rules and folding see
+//! it.
 
 use crate::import::onnx::read::{
     fact::{Dims, Fact},
     model::Node,
 };
 
-/// Why a shape cannot be inferred, in words that end a sentence.
+/// The reason why a shape cannot be inferred, as the end of a sentence.
 pub(crate) type Reason = String;
 
-/// The shape of each output, `None` where it is unknown, for as many outputs as the rule knows.
+/// The shape of each output that the rule covers, `None` where it is unknown.
 pub(crate) type Shapes = Result<Vec<Option<Dims>>, Reason>;
 
-/// An operator and what is known of its inputs.
+/// An operator with the known facts about its inputs.
 pub(crate) struct Op<'a, 'f> {
     pub(crate) node: Node<'a>,
     pub(crate) inputs: Vec<Option<&'f Fact>>,
     /// The version of the standard operators.
     pub(crate) opset: i64,
-    /// The sizes are one guess of what they may be in the run, so sizes that ought to agree may
-    /// not: the larger counts.
+    /// Whether the sizes are a guess for the run, so that sizes that should agree may not; the
+    /// larger one counts.
     pub(crate) guesses: bool,
 }
 
 impl<'f> Op<'_, 'f> {
-    /// What is known of an input, unless it is absent.
+    /// The facts about an input, unless it is absent.
     pub(crate) fn input(&self, index: usize) -> Option<&'f Fact> {
         self.inputs.get(index).copied().flatten()
     }
 
-    /// The shape of an input, perhaps with unknown sizes.
+    /// The shape of an input, possibly with unknown sizes.
     pub(crate) fn dims(&self, index: usize) -> Result<&'f Dims, Reason> {
         let fact = self.input(index).ok_or_else(|| format!("it has no input {index}"))?;
         fact.dims.as_ref().ok_or_else(|| self.unknown(index, "shape"))
@@ -40,7 +41,7 @@ impl<'f> Op<'_, 'f> {
         fact.ints().ok_or_else(|| self.unknown(index, "value"))
     }
 
-    /// The numbers in an attribute, as old opsets have them, or in an input, as new ones do.
+    /// The numbers in an attribute, as in old opsets, or in an input, as in new ones.
     pub(crate) fn ints_of(
         &self,
         attribute: &str,
