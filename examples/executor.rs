@@ -155,7 +155,7 @@ fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
 /// Everything in one pool.
 fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Box<dyn Error>> {
     let plan = Planner::new().alignment(64).plan(&network.sequence)?;
-    assert!(memplan::verify::verify_sequence(&network.sequence, &plan).is_empty());
+    assert!(memplan::verify::verify(&network.sequence, &plan).is_empty());
     let placement = plan.placement(&network.sequence)?;
     let mut pool = vec![f32::NAN; usize::try_from(plan.pool_size)?.div_ceil(4)];
     for (step, kernel) in network.kernels.iter().enumerate() {

@@ -61,8 +61,8 @@ pub mod verify;
 pub use input::{Input, InputRef};
 pub use limits::{Limits, Observer, Progress};
 pub use plan::{
-    InputMemory, Location, OutputMemory, Placement, PlacementError, Plan, PlannedChunk,
-    PlannedTensor, StepMemory, TensorPlace,
+    InputMemory, Location, OutputMemory, Placement, PlacementError, Plan, PlannedBody,
+    PlannedChunk, PlannedLink, PlannedTensor, StepMemory, TensorPlace,
 };
 pub use planner::{Layout, PlanError, Planner, Strategy};
 pub use problem::{Problem, ProblemError};

@@ -10,7 +10,7 @@ use common::shared_path;
 use memplan::{
     Input, Planner, Strategy,
     import::{Format, ImportOptions, read_input},
-    verify::{verify_problem, verify_sequence},
+    verify::verify,
 };
 use rstest::rstest;
 
@@ -55,10 +55,10 @@ fn of_everything_in(
             let violations = match &input {
                 Input::Sequence(sequence) => {
                     let plan = planner.alignment(64).plan(sequence).unwrap();
-                    verify_sequence(sequence, &plan)
+                    verify(sequence, &plan)
                 }
                 Input::Problem(problem) if is_quick(strategy, problem.len()) => {
-                    verify_problem(problem, &planner.plan(problem).unwrap())
+                    verify(problem, &planner.plan(problem).unwrap())
                 }
                 Input::Problem(_) => continue,
             };

@@ -8,7 +8,7 @@ use common::{properties::all_options, random::random_sequence};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Strategy, TensorPlace,
     lower::LoweringOptions,
-    verify::{execute_sequence, verify_sequence},
+    verify::{execute, verify},
 };
 use rstest::rstest;
 
@@ -50,8 +50,7 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
         let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
         let Ok(mut plan) = Planner::new().lowering(options).plan(&sequence) else { return Ok(()) };
         disturb(random, &mut plan)?;
-        let (verified, executed) =
-            (verify_sequence(&sequence, &plan), execute_sequence(&sequence, &plan));
+        let (verified, executed) = (verify(&sequence, &plan), execute(&sequence, &plan));
         assert!(
             executed.is_empty() || !verified.is_empty(),
             "{executed:#?}\n{sequence:#?}\n{plan:#?}"
@@ -84,9 +83,9 @@ fn every_model_runs_as_planned_by_all_with_all_options() {
                 let planner = Planner::new().strategy(strategy).lowering(options).alignment(64);
                 let plan = planner.plan(&sequence).unwrap();
                 let label = || format!("{}, {strategy}, {options:?}", file.display());
-                assert_eq!(verify_sequence(&sequence, &plan), [], "{}", label());
+                assert_eq!(verify(&sequence, &plan), [], "{}", label());
                 let running_since = std::time::Instant::now();
-                assert_eq!(execute_sequence(&sequence, &plan), [], "{}", label());
+                assert_eq!(execute(&sequence, &plan), [], "{}", label());
                 running = running.max(running_since.elapsed());
             }
         }
@@ -163,20 +162,20 @@ type Spoil = fn(&mut Plan);
 fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
-    assert_eq!(execute_sequence(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
     let places = ["x", "z", "u", "a"].map(|name| plan.offset(name).unwrap());
     assert_eq!((plan.pool_size, places), (20, [4, 12, 0, 8]), "{plan:#?}");
     spoil(&mut plan);
     let violations: Vec<String> =
-        execute_sequence(&sequence, &plan).iter().map(ToString::to_string).collect();
+        execute(&sequence, &plan).iter().map(ToString::to_string).collect();
     assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
 }
 
 fn plan_in_pool(sequence: &OpSequence) -> Plan {
     let options = LoweringOptions::default().weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(sequence).unwrap();
-    assert_eq!(execute_sequence(sequence, &plan), [], "{plan:#?}");
-    assert_eq!(verify_sequence(sequence, &plan), [], "{plan:#?}");
+    assert_eq!(execute(sequence, &plan), [], "{plan:#?}");
+    assert_eq!(verify(sequence, &plan), [], "{plan:#?}");
     plan
 }
 
@@ -196,7 +195,7 @@ fn the_last_state_of_a_variable_is_kept() {
     let state = plan.offset("w2").unwrap();
     assert_eq!(plan.offset("w"), Some(state));
     at(&mut plan, "u", state);
-    let violations = execute_sequence(&sequence, &plan);
+    let violations = execute(&sequence, &plan);
     let message = format!(
         "'w2' is not whole after the last step: the bytes [{state}, {}) of the pool hold 'u'",
         state + 8
@@ -206,7 +205,7 @@ fn the_last_state_of_a_variable_is_kept() {
         "'w2' and 'u' are both alive in step 3 and share the bytes [{state}, {})",
         state + 8
     );
-    let verified = verify_sequence(&sequence, &plan);
+    let verified = verify(&sequence, &plan);
     assert!(verified.iter().any(|violation| violation.to_string() == message), "{verified:#?}");
 }
 
@@ -233,9 +232,9 @@ fn an_update_beyond_the_end_of_its_variable_is_told() {
         .build()
         .unwrap();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!(execute_sequence(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
     put(&mut plan, "w2", TensorPlace::Supplied { tensor: "w".into(), offset: 5 });
-    for violations in [execute_sequence(&sequence, &plan), verify_sequence(&sequence, &plan)] {
+    for violations in [execute(&sequence, &plan), verify(&sequence, &plan)] {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
         let told = "tensor 'w2' may not lie at 5 in 'w'".to_owned();
         assert!(violations.contains(&told), "{violations:#?}");
@@ -256,11 +255,11 @@ fn tensors_without_bytes_destroy_nothing() {
     let mut plan = plan_in_pool(&sequence);
     for offset in [0, 4, plan.pool_size, u64::MAX] {
         put(&mut plan, "empty", TensorPlace::Pool { chunk: 0, offset });
-        assert_eq!(execute_sequence(&sequence, &plan), []);
+        assert_eq!(execute(&sequence, &plan), []);
     }
     plan.tensors.retain(|tensor| &*tensor.name != "empty");
-    assert_eq!(execute_sequence(&sequence, &plan), []);
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
 }
 
 /// A planner that counts only the readers of the tensor itself has this bug: a view of it is still
@@ -281,7 +280,7 @@ fn a_view_overwritten_while_it_is_still_read_is_told() {
     };
     let plan = Planner::new().plan(&build("y")).unwrap();
     assert_eq!(plan.offset("y"), plan.offset("x"));
-    let violations = execute_sequence(&build("v"), &plan);
+    let violations = execute(&build("v"), &plan);
     assert_eq!(
         violations[0].to_string(),
         "'v' is not whole when step 3 ('add') reads it: the bytes [0, 8) of the pool hold 'y'"
@@ -303,6 +302,6 @@ fn nonsense_is_told_as_verify_tells_it(
     (nonsense.name, nonsense.size, nonsense.place) = (name.into(), 8, place);
     plan.tensors.retain(|tensor| &*tensor.name != name);
     plan.tensors.push(nonsense);
-    let violations = execute_sequence(&sequence, &plan);
+    let violations = execute(&sequence, &plan);
     assert_eq!(violations[0].to_string(), message);
 }

@@ -11,7 +11,7 @@ use memplan::{
     report::{
         write_plan_csv, write_plan_json, write_problem_csv, write_problem_json, write_sequence_json,
     },
-    verify::verify_problem,
+    verify::verify,
 };
 use rstest::rstest;
 
@@ -46,7 +46,7 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         assert_eq!(read_plan(json.as_bytes(), Format::Json, &problem).unwrap(), plan);
         let csv = written(|out| write_plan_csv(out, &plan, Some(problem.labels())));
         let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
-        assert_eq!(verify_problem(&problem, &read), []);
+        assert_eq!(verify(&problem, &read), []);
         assert_eq!(read.pool_size, plan.pool_size);
         let figures = |plan: &Plan| (plan.lower_bound, plan.naive_size, plan.steps, plan.peak_step);
         assert_eq!(figures(&read), figures(&plan));
@@ -234,13 +234,13 @@ fn the_figures_and_names_of_a_csv_plan_are_those_of_its_problem() {
         read_plan(text.as_bytes(), Format::Csv, &problem).unwrap()
     };
     let apart = read(100);
-    assert_eq!(verify_problem(&problem, &apart), []);
+    assert_eq!(verify(&problem, &apart), []);
     assert_eq!((apart.pool_size, apart.lower_bound, apart.peak_step), (200, 100, 0));
     assert_eq!((apart.proven_optimal, apart.strategy), (false, None));
     assert_eq!(&*apart.chunks[1].name, "relu");
     let over = read(0);
     assert_eq!((over.pool_size, over.proven_optimal), (100, true));
-    assert_eq!(over.chunks[1].overwrites, Some((0, 0)));
+    assert_eq!(over.chunks[1].overwrites, Some(memplan::PlannedLink::new(0, 0)));
 }
 
 /// The reader accepts a wrong plan; `verify` lists all of its faults at once.
@@ -249,8 +249,7 @@ fn a_wrong_csv_plan_is_read() {
     let problem = read_csv("id,lower,upper,size\n0,0,3,4\n1,0,3,4\n");
     let text = "id,lower,upper,size,offset\n0,3,3,4,0\n0,0,3,4,0\n7,0,3,4,4\n";
     let plan = read_plan(text.as_bytes(), Format::Csv, &problem).unwrap();
-    let violations: Vec<String> =
-        verify_problem(&problem, &plan).iter().map(ToString::to_string).collect();
+    let violations: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     for expected in [
         "the begin of '0' is 0, but the plan says 3",
         "'0' is in the plan twice",

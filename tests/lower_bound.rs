@@ -67,9 +67,9 @@ fn more_bytes_never_shrink_the_bound() {
     arbtest::arbtest(|random| {
         let wild = Wild { chunks: 20, steps: 20, size: 50, alignment: false };
         let problem = random_problem(random, wild)?;
-        let padded = problem.clone().with_alignment(1, 3).unwrap();
+        let padded = problem.clone().with_padding(3).unwrap();
         assert!(problem.lower_bound().bytes <= padded.lower_bound().bytes);
-        let aligned = problem.clone().with_alignment(16, 0).unwrap();
+        let aligned = problem.clone().with_alignment(16).unwrap();
         assert!(problem.lower_bound().bytes <= aligned.lower_bound().bytes);
         Ok(())
     });

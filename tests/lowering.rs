@@ -2,8 +2,8 @@
 //! how long each lives.
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, TensorPlace, lower::LoweringOptions,
-    sequence::SequenceBuilder, verify::verify_sequence,
+    OpSequence, Operator, Output, Plan, PlannedLink, Planner, TensorPlace, lower::LoweringOptions,
+    sequence::SequenceBuilder, verify::verify,
 };
 use rstest::rstest;
 
@@ -16,7 +16,7 @@ fn plan_with(declare: impl FnOnce(&mut SequenceBuilder), options: LoweringOption
     declare(&mut sequence);
     let sequence = sequence.build().unwrap();
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     plan
 }
 
@@ -28,7 +28,9 @@ fn plan(declare: impl FnOnce(&mut SequenceBuilder)) -> Plan {
 fn chunks(plan: &Plan) -> Vec<(&str, u64, u64, Option<&str>)> {
     plan.chunks
         .iter()
-        .map(|c| (&*c.name, c.begin, c.end, c.overwrites.map(|(old, _)| &*plan.chunks[old].name)))
+        .map(|c| {
+            (&*c.name, c.begin, c.end, c.overwrites.map(|link| &*plan.chunks[link.chunk].name))
+        })
         .collect()
 }
 
@@ -110,7 +112,7 @@ fn overwriting_a_view_adds_its_offset() {
             .operator(operator("slice", &["x"], [Output::new("v", 12).reads_at("x", 4)]))
             .operator(operator("relu", &["v"], [Output::new("y", 10).overwrites_at("v", 2)]));
     });
-    assert_eq!(plan.chunks[1].overwrites, Some((0, 6)));
+    assert_eq!(plan.chunks[1].overwrites, Some(PlannedLink::new(0, 6)));
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn without_inplace_only_required_overwrites_remain() {
         options,
     );
     let overwrites: Vec<_> = plan.chunks.iter().map(|chunk| chunk.overwrites).collect();
-    assert_eq!(overwrites, [None, None, Some((1, 2))]);
+    assert_eq!(overwrites, [None, None, Some(PlannedLink::new(1, 2))]);
 }
 
 #[test]
@@ -341,7 +343,7 @@ fn an_input_that_another_input_shares_is_not_overwritten(
     #[case] offset: Option<u64>,
 ) {
     let plan = plan(add(inputs, y));
-    assert_eq!(plan.chunks[1].overwrites, offset.map(|offset| (0, offset)));
+    assert_eq!(plan.chunks[1].overwrites, offset.map(|offset| PlannedLink::new(0, offset)));
 }
 
 /// Views that are chunks of their own share nothing.
@@ -355,10 +357,10 @@ fn without_views_an_input_shares_no_bytes_with_another() {
 /// A view that an operator outputs is whole when it ends, even if nobody reads it.
 #[rstest]
 #[case::over_the_view(0, None)]
-#[case::beside_the_view(4, Some((0, 4)))]
+#[case::beside_the_view(4, Some(PlannedLink::new(0, 4)))]
 fn a_view_that_the_operator_puts_out_is_not_overwritten(
     #[case] at: u64,
-    #[case] overwrites: Option<(usize, u64)>,
+    #[case] overwrites: Option<PlannedLink>,
 ) {
     let plan = plan(|s| {
         let outputs = [Output::new("v", 4).reads("x"), Output::new("y", 4).overwrites_at("x", at)];
@@ -428,5 +430,5 @@ fn a_required_overwriter_without_bytes_is_fine() {
     problem.request(memplan::problem::Request::new(new, old, 4).required(true));
     let problem = problem.build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
-    assert_eq!(memplan::verify::verify_problem(&problem, &plan), []);
+    assert_eq!(memplan::verify::verify(&problem, &plan), []);
 }

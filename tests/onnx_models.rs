@@ -6,7 +6,7 @@ use memplan::{
     OpSequence, Plan, Planner, Strategy,
     import::{ImportOptions, InPlace, Kernels, Trust, onnx::read},
     lower::LoweringOptions,
-    verify::{execute_sequence, verify_sequence},
+    verify::{execute, verify},
 };
 use rstest::rstest;
 use rten_onnx::onnx::{Dimension, ModelProto};
@@ -125,7 +125,7 @@ fn a_profile_of_kernels_decides_the_size(#[case] name: &str, #[case] pools: [u64
         let sequence = read(&bytes, &options).unwrap();
         let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
         assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool), "{profile}");
-        assert_eq!(verify_sequence(&sequence, &plan), []);
-        assert_eq!(execute_sequence(&sequence, &plan), []);
+        assert_eq!(verify(&sequence, &plan), []);
+        assert_eq!(execute(&sequence, &plan), []);
     }
 }

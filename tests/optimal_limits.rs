@@ -21,7 +21,7 @@ use memplan::{
     },
     problem::{ChunkId, ProblemBuilder},
     report,
-    verify::verify_problem,
+    verify::verify,
 };
 use rstest::rstest;
 
@@ -117,7 +117,7 @@ fn no_time_and_a_cancelled_search_pack_and_search_nothing() {
 
 #[test]
 fn progress_goes_one_way() {
-    for problem in [hard(), hard().with_alignment(64, 0).unwrap()] {
+    for problem in [hard(), hard().with_alignment(64).unwrap()] {
         let told: Mutex<Vec<Progress>> = Mutex::default();
         let progress = |p: &Progress| told.lock().unwrap().push(*p);
         let limits = Limits::default().nodes(100_000);
@@ -139,7 +139,7 @@ fn progress_goes_one_way() {
 
 #[test]
 fn a_question_of_a_capacity_tells_its_own_bounds() {
-    let problem = hard().with_alignment(64, 0).unwrap();
+    let problem = hard().with_alignment(64).unwrap();
     let capacity = problem.lower_bound().bytes;
     let searched = AtomicU64::new(0);
     let progress = |p: &Progress| {
@@ -176,7 +176,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
     };
     let observer = Observer::default().cancel(&cancel).progress(&progress);
     let limits = Limits::default().nodes(u64::MAX);
-    assert!(!compare(&problem, &limits, observer).unwrap().entries.is_empty());
+    assert!(!compare(&problem, &limits, observer).unwrap().rows.is_empty());
     assert!(calls.into_inner() > 1);
 }
 
@@ -376,7 +376,7 @@ fn a_planner_tells_how_far_it_is_and_can_be_cancelled() {
         let limits = Limits::default().nodes(u64::MAX);
         let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
         let plan = planner.plan(&problem).unwrap();
-        assert!(verify_problem(&problem, &plan).is_empty());
+        assert!(verify(&problem, &plan).is_empty());
         assert_eq!((calls.into_inner(), plan.proven_optimal), (1, false));
     }
 }

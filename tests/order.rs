@@ -10,7 +10,7 @@ use memplan::{
     lower::{LoweringOptions, lower},
     order::{ReorderOptions, Reordered, reorder},
     planner::search::Limits,
-    verify::verify_sequence,
+    verify::verify,
 };
 
 use common::random::{bytes_of, random_sequence};
@@ -153,7 +153,7 @@ fn a_plan_in_a_better_order_is_never_larger() {
         assert_eq!(found.given, given, "sequence {seed}");
         let order = &found.reordered.order;
         assert_eq!(found.sequence, sequence.permuted(order).unwrap(), "sequence {seed}");
-        assert_eq!(verify_sequence(&found.sequence, &found.plan), [], "sequence {seed}");
+        assert_eq!(verify(&found.sequence, &found.plan), [], "sequence {seed}");
         if found.reordered.is_better() {
             assert!(found.plan.pool_size < given.pool_size, "sequence {seed}");
             assert_eq!(&found.plan.order, order, "sequence {seed}");

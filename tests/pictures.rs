@@ -205,7 +205,7 @@ fn extreme_plans_are_drawn_without_failing() {
     let mut plan = Planner::new().plan(&wide).unwrap();
     for offset in [0, u64::MAX - 3] {
         plan.chunks[1].offset = offset;
-        plan.chunks[0].overwrites = Some((0, 3));
+        plan.chunks[0].overwrites = Some(memplan::PlannedLink::new(0, 3));
         let tiny = SvgOptions::fitting(&plan).width(0).height(0);
         let svg = memory_map_svg(&plan, StepNames(None), tiny);
         check_markup(&svg);

@@ -2,14 +2,14 @@
 
 use memplan::{
     InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError,
-    Plan, Planner, sequence::SequenceBuilder, verify::verify_sequence,
+    Plan, Planner, sequence::SequenceBuilder, verify::verify,
 };
 use rstest::rstest;
 
 fn plan(sequence: &SequenceBuilder) -> (OpSequence, Plan) {
     let sequence = sequence.build().unwrap();
     let plan = Planner::new().alignment(4).plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     (sequence, plan)
 }
 

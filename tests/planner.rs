@@ -1,10 +1,8 @@
 //! Properties of planners and plans that hold for every input.
 
 use memplan::{
-    Input, Plan, Planner, Problem, SequenceError, Strategy,
-    lower::LoweringOptions,
-    networks::mobilenet_v2,
-    verify::{verify_problem, verify_sequence},
+    Input, Plan, Planner, Problem, SequenceError, Strategy, lower::LoweringOptions,
+    networks::mobilenet_v2, verify::verify,
 };
 use rstest::rstest;
 
@@ -59,7 +57,7 @@ fn options_of_lowering_never_make_a_wrong_plan(
     let planner = Planner::new().lowering(options).alignment(alignment).padding(padding);
     for &strategy in Strategy::ALL {
         let plan = planner.clone().strategy(strategy).plan(&sequence).unwrap();
-        assert_eq!(verify_sequence(&sequence, &plan), [], "{strategy}");
+        assert_eq!(verify(&sequence, &plan), [], "{strategy}");
         assert!(plan.pool_size.is_multiple_of(alignment) && plan.lower_bound <= plan.pool_size);
     }
 }
@@ -73,8 +71,13 @@ fn alignment_and_padding_of_the_planner_win() {
     let problem = problem.alignment(16).padding(8).build().unwrap();
     let pool = |planner: Planner<'_>| {
         let plan = planner.plan(&problem).unwrap();
-        let asked = problem.clone().with_alignment(plan.alignment, plan.padding).unwrap();
-        assert_eq!(verify_problem(&asked, &plan), []);
+        let asked = problem
+            .clone()
+            .with_alignment(plan.alignment)
+            .unwrap()
+            .with_padding(plan.padding)
+            .unwrap();
+        assert_eq!(verify(&asked, &plan), []);
         plan.pool_size
     };
     assert_eq!(pool(Planner::new()), 64);

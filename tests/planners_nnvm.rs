@@ -6,8 +6,8 @@ use common::{graphs::wrong_read, problems::layout};
 use memplan::{
     Planner, Problem, Strategy,
     planner::nnvm::{
-        Entry, Graph, GraphError, InPlace, MemoryPlan, Node, NodeKind, PlanOptions, Tensor, assign,
-        plan,
+        Graph, GraphError, InPlace, MemoryPlan, Node, NodeEntry, NodeKind, PlanOptions, Tensor,
+        assign, plan,
     },
 };
 use rstest::rstest;
@@ -15,7 +15,7 @@ use rstest::rstest;
 fn node(kind: NodeKind, inputs: &[usize], elements: &[u64]) -> Node {
     let tensor = |&elements| Tensor { elements, bytes: 2 * elements, ..Tensor::default() };
     Node {
-        inputs: inputs.iter().map(|&node| Entry { node, output: 0 }).collect(),
+        inputs: inputs.iter().map(|&node| NodeEntry { node, output: 0 }).collect(),
         outputs: elements.iter().map(tensor).collect(),
         ..Node::new(kind)
     }
@@ -35,7 +35,7 @@ fn in_place(node: Node, identity: bool) -> Node {
 
 /// A graph with the first outputs of some nodes as outputs.
 fn graph(nodes: Vec<Node>, outputs: &[usize]) -> Graph {
-    let outputs = outputs.iter().map(|&node| Entry { node, output: 0 }).collect();
+    let outputs = outputs.iter().map(|&node| NodeEntry { node, output: 0 }).collect();
     Graph::new(nodes, outputs).unwrap()
 }
 
@@ -154,7 +154,7 @@ fn working_in_place_behind_two_views_spares_later_readers(
         operator(&[4], &[1]),
     ];
     if read_later {
-        nodes[5].inputs.push(Entry { node: 1, output: 0 });
+        nodes[5].inputs.push(NodeEntry { node: 1, output: 0 });
     }
     let graph = graph(nodes, &[5]);
     let answer = plan(&graph, &PlanOptions::default());
@@ -171,7 +171,7 @@ fn inputs_that_are_not_read_are_not_written() {
     let graph = graph(nodes, &[3]);
     assert_eq!(wrong_read(&graph, &plan(&graph, &PlanOptions::default())), None);
     let original = PlanOptions::default().take_ignored_inputs(true);
-    let lost = Entry { node: 1, output: 0 };
+    let lost = NodeEntry { node: 1, output: 0 };
     assert_eq!(wrong_read(&graph, &plan(&graph, &original)), Some((lost, Some(3))));
 }
 
@@ -247,7 +247,7 @@ fn wrong_graphs_are_refused(
     #[case] output: usize,
     #[case] error: GraphError,
 ) {
-    assert_eq!(Graph::new(nodes, vec![Entry { node: output, output: 0 }]), Err(error));
+    assert_eq!(Graph::new(nodes, vec![NodeEntry { node: output, output: 0 }]), Err(error));
 }
 
 #[test]

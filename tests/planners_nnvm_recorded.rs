@@ -3,11 +3,13 @@
 mod common;
 
 use common::{golden, graphs::wrong_read, index, indices, number, numbers};
-use memplan::planner::nnvm::{Entry, Graph, InPlace, Node, NodeKind, PlanOptions, Tensor, plan};
+use memplan::planner::nnvm::{
+    Graph, InPlace, Node, NodeEntry, NodeKind, PlanOptions, Tensor, plan,
+};
 use serde_json::Value;
 
-fn entry(value: &Value) -> Entry {
-    Entry { node: index(&value[0]), output: index(&value[1]) }
+fn entry(value: &Value) -> NodeEntry {
+    NodeEntry { node: index(&value[0]), output: index(&value[1]) }
 }
 
 fn list<T>(value: &Value, item: impl Fn(&Value) -> T) -> Vec<T> {

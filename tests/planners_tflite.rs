@@ -3,9 +3,9 @@
 use memplan::planner::{
     RecordError,
     tflite::{
-        Objects, ReallocationGraph, Record, Records, Size, cpu_arena, equality, greedy_by_breadth,
-        greedy_by_size, greedy_in_order, micro, min_cost_flow, naive, offsets_bound,
-        offsets_by_size, positional_maxima, shared_objects_bound, task_profile,
+        Objects, ReallocationGraph, Record, RecordSize, Records, cpu_arena, equality,
+        greedy_by_breadth, greedy_by_size, greedy_in_order, micro, min_cost_flow, naive,
+        offsets_bound, offsets_by_size, positional_maxima, shared_objects_bound, task_profile,
     },
 };
 use rstest::rstest;
@@ -61,13 +61,13 @@ const DEEP: &[Row<[u32; 3]>] = &[
     ([2, 2, 2], 8, 9),
 ];
 
-fn records<S: Size>(rows: &[Row<S>]) -> Records<S> {
+fn records<S: RecordSize>(rows: &[Row<S>]) -> Records<S> {
     let record =
         |(size, first, last): &Row<S>| Record { size: size.clone(), first: *first, last: *last };
     Records::new(rows.iter().map(record).collect()).unwrap()
 }
 
-fn expect<S: Size + std::fmt::Debug>(objects: &Objects<S>, ids: &[usize], sizes: &[S]) {
+fn expect<S: RecordSize + std::fmt::Debug>(objects: &Objects<S>, ids: &[usize], sizes: &[S]) {
     assert_eq!(objects.ids(), ids);
     assert_eq!(objects.sizes(), sizes);
 }

@@ -4,14 +4,14 @@ mod common;
 
 use common::{golden, index, indices, number, numbers};
 use memplan::planner::tflite::{
-    Objects, ReallocationGraph, Record, Records, Size, cpu_arena, equality, greedy_by_breadth,
-    greedy_by_size, greedy_in_order, micro, min_cost_flow, naive, offsets_by_size,
-    positional_maxima, shared_objects_bound,
+    Objects, ReallocationGraph, Record, RecordSize, Records, cpu_arena, equality,
+    greedy_by_breadth, greedy_by_size, greedy_in_order, micro, min_cost_flow, naive,
+    offsets_by_size, positional_maxima, shared_objects_bound,
 };
 use serde_json::Value;
 
 /// The records of a case, with the sizes of one of its columns.
-fn records<S: Size>(case: &Value, column: &str, size: impl Fn(&Value) -> S) -> Records<S> {
+fn records<S: RecordSize>(case: &Value, column: &str, size: impl Fn(&Value) -> S) -> Records<S> {
     let sizes = case[column].as_array().unwrap();
     let lives = numbers(&case["first"]).into_iter().zip(numbers(&case["last"]));
     let record = |(size_value, (first, last))| Record { size: size(size_value), first, last };
@@ -23,7 +23,7 @@ fn sides<const N: usize>(value: &Value) -> [u32; N] {
     sides.try_into().unwrap()
 }
 
-fn expect<S: Size + std::fmt::Debug>(
+fn expect<S: RecordSize + std::fmt::Debug>(
     objects: &Objects<S>,
     recorded: &Value,
     size: impl Fn(&Value) -> S,

@@ -1,7 +1,7 @@
 //! A million chunks in every awkward arrangement can be planned on a stack of 1 MiB: nothing
 //! recurses on data.
 
-use memplan::{Plan, Planner, Problem, verify::verify_problem};
+use memplan::{Plan, Planner, Problem, verify::verify};
 use rstest::rstest;
 
 const MILLION: u64 = 1_000_000;
@@ -44,7 +44,7 @@ fn a_million_chunks_plan_on_a_small_stack(
     let plan_and_verify = move || -> Plan {
         let problem = make();
         let plan = Planner::new().plan(&problem).unwrap();
-        assert_eq!(verify_problem(&problem, &plan), []);
+        assert_eq!(verify(&problem, &plan), []);
         plan
     };
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(plan_and_verify).unwrap();

@@ -12,7 +12,7 @@ use memplan::{
     import::{Format, ImportOptions, read_input, read_plan},
     lower::{LoweringOptions, lower},
     report::{write_plan_csv, write_plan_json, write_problem_csv, write_sequence_json},
-    verify::{execute_sequence, verify_problem, verify_sequence},
+    verify::{execute, verify},
 };
 
 /// Blocks as in real networks: a convolution with workspace, an operator in place, a view, and a sum
@@ -79,8 +79,8 @@ fn through_all_paths(operators: usize) -> f64 {
     let planner = Planner::new().strategy(Strategy::Pushdown);
     timed_stage("lower and plan", &mut || plan = Some(planner.plan(&sequence).unwrap()));
     let plan = plan.unwrap();
-    timed_stage("verify", &mut || assert_eq!(verify_sequence(&sequence, &plan), []));
-    timed_stage("execute", &mut || assert_eq!(execute_sequence(&sequence, &plan), []));
+    timed_stage("verify", &mut || assert_eq!(verify(&sequence, &plan), []));
+    timed_stage("execute", &mut || assert_eq!(execute(&sequence, &plan), []));
 
     let (options, mut text) = (ImportOptions::default(), Vec::new());
     timed_stage("write JSON", &mut || write_sequence_json(&mut text, &sequence).unwrap());
@@ -103,7 +103,7 @@ fn through_all_paths(operators: usize) -> f64 {
     let mut plan = None;
     timed_stage("plan the CSV", &mut || plan = Some(planner.plan(&read).unwrap()));
     let plan = plan.unwrap();
-    timed_stage("verify the CSV", &mut || assert_eq!(verify_problem(&read, &plan), []));
+    timed_stage("verify the CSV", &mut || assert_eq!(verify(&read, &plan), []));
     text = Vec::new();
     timed_stage("write the plan's CSV", &mut || write_plan_csv(&mut text, &plan, None).unwrap());
     seconds
@@ -140,5 +140,5 @@ fn ten_million_chunks_are_planned_and_verified() {
     });
     let planner = Planner::new().strategy(Strategy::Pushdown);
     let plan = timed("plan", chunks, &mut seconds, || planner.plan(&problem).unwrap());
-    timed("verify", chunks, &mut seconds, || assert_eq!(verify_problem(&problem, &plan), []));
+    timed("verify", chunks, &mut seconds, || assert_eq!(verify(&problem, &plan), []));
 }

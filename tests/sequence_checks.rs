@@ -145,7 +145,7 @@ fn a_weight_may_be_a_graph_output() {
         assert_eq!(sequence.outputs().len(), 1);
         let plan = memplan::Planner::new().plan(&sequence).unwrap();
         assert_eq!(plan.pool_size, 0);
-        assert_eq!(memplan::verify::verify_sequence(&sequence, &plan), []);
+        assert_eq!(memplan::verify::verify(&sequence, &plan), []);
         // Building left the builder as it was.
         assert_eq!(builder.build(), Ok(sequence));
     }

@@ -4,13 +4,12 @@ mod common;
 
 use common::random::{Wild, random_problem};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlannedTensor, Planner, Problem, Strategy, TensorPlace,
+    OpSequence, Operator, Output, Plan, PlannedLink, PlannedTensor, Planner, Problem, Strategy,
+    TensorPlace,
     lower::LoweringOptions,
     problem::{ChunkId, Request},
     sequence::SequenceBuilder,
-    verify::{
-        Violation, bytes_alive, execute_sequence, verify_problem, verify_sequence, verify_supplied,
-    },
+    verify::{Verifier, Violation, execute, verify},
 };
 use rstest::rstest;
 
@@ -60,20 +59,19 @@ type Spoil = fn(&mut Plan);
 #[case::alignment_too_small(|p: &mut Plan| p.alignment = 1, "the required alignment is 2, but the plan says 1")]
 #[case::alignment(|p: &mut Plan| p.alignment = 3, "the alignment 3 is not a power of two")]
 #[case::link_dropped(|p: &mut Plan| p.chunks[1].overwrites = None, "'b' must overwrite 'a', but does not")]
-#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some((1, 2)), "'c' overwrites 'b' without a request")]
-#[case::link_too_large(|p: &mut Plan| p.chunks[1].overwrites = Some((2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
-#[case::link_out_of_time(|p: &mut Plan| p.chunks[2].overwrites = Some((0, 0)),
+#[case::link_invented(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(1, 2)), "'c' overwrites 'b' without a request")]
+#[case::link_too_large(|p: &mut Plan| p.chunks[1].overwrites = Some(PlannedLink::new(2, 0)), "'b' overwrites 'c' but reaches beyond its end")]
+#[case::link_out_of_time(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(0, 0)),
     "'c' begins in step 2 and overwrites 'a', whose last step is 1")]
-#[case::two_overwriters(|p: &mut Plan| p.chunks[2].overwrites = Some((0, 0)), "'a' is overwritten by both 'b' and 'c'")]
-#[case::cycle(|p: &mut Plan| p.chunks[0].overwrites = Some((1, 0)), "'a' overwrites itself through other chunks")]
+#[case::two_overwriters(|p: &mut Plan| p.chunks[2].overwrites = Some(PlannedLink::new(0, 0)), "'a' is overwritten by both 'b' and 'c'")]
+#[case::cycle(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(1, 0)), "'a' overwrites itself through other chunks")]
 fn a_wrong_plan_of_a_problem_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let problem = problem();
     let mut plan = Planner::new().plan(&problem).unwrap();
-    assert_eq!(verify_problem(&problem, &plan), []);
+    assert_eq!(verify(&problem, &plan), []);
     assert_eq!((plan.pool_size, plan.chunks[2].offset), (20, 16));
     spoil(&mut plan);
-    let violations: Vec<String> =
-        verify_problem(&problem, &plan).iter().map(ToString::to_string).collect();
+    let violations: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
     assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
 }
 
@@ -134,10 +132,10 @@ fn move_to(plan: &mut Plan, name: &str, to: u64) {
 fn a_wrong_plan_of_a_sequence_is_refused(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     spoil(&mut plan);
     let violations: Vec<String> =
-        verify_sequence(&sequence, &plan).iter().map(ToString::to_string).collect();
+        verify(&sequence, &plan).iter().map(ToString::to_string).collect();
     assert!(violations.iter().any(|violation| violation == message), "{violations:#?}");
 }
 
@@ -149,13 +147,13 @@ fn writing_over_what_is_still_read_is_found_from_the_operators() {
     reading_late.operator(Operator::new("spoiler").inputs(["v"]).output(Output::new("t", 1)));
     let reading_late = reading_late.build().unwrap();
     let plan = Planner::new().plan(&sequence()).unwrap();
-    let violations = verify_sequence(&reading_late, &plan);
+    let violations = verify(&reading_late, &plan);
     let expected = "'y' and 'z' are both alive in step 3 and share the bytes [12, 20)";
     assert!(violations.iter().any(|v| v.to_string() == expected), "{violations:#?}");
 }
 
 fn told(sequence: &OpSequence, plan: &Plan, message: &str) {
-    let violations = verify_sequence(sequence, plan);
+    let violations = verify(sequence, plan);
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
 }
 
@@ -202,7 +200,7 @@ fn an_overwriter_that_reaches_beyond_shares_nothing() {
     };
     let apart = LoweringOptions::default().views(false);
     let plan = Planner::new().lowering(apart).plan(&build(4)).unwrap();
-    assert_eq!((plan.offset("y"), verify_sequence(&build(4), &plan)), (Some(8), vec![]));
+    assert_eq!((plan.offset("y"), verify(&build(4), &plan)), (Some(8), vec![]));
     told(&build(8), &plan, "'w' and 'y' are both alive in step 2 and share the bytes [8, 12)");
 }
 
@@ -211,7 +209,7 @@ fn an_overwriter_that_reaches_beyond_shares_nothing() {
 fn what_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
     let sequence = sequence();
     let mut plan = Planner::new().alignment(4).plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     tensor(&mut plan, "u").place = TensorPlace::Pool { chunk: 0, offset: 5 };
     told(&sequence, &plan, "'u' lies at 5, which is not a multiple of the alignment 4");
 }
@@ -228,8 +226,8 @@ fn an_update_without_bytes_need_not_overwrite_anything() {
     };
     let plan = Planner::new().plan(&build(Output::new("y", 0))).unwrap();
     let updating = build(Output::new("y", 0).updates("x", 0));
-    assert_eq!(verify_sequence(&updating, &plan), []);
-    assert_eq!(execute_sequence(&updating, &plan), []);
+    assert_eq!(verify(&updating, &plan), []);
+    assert_eq!(execute(&updating, &plan), []);
 }
 
 /// Of several chunks that ask for the same place a plan may choose another than the problem does,
@@ -246,22 +244,24 @@ fn a_plan_may_honour_other_requests() {
     let mut plan = Planner::new().plan(&problem).unwrap();
     assert_eq!((plan.lower_bound, plan.peak_step), (14, 2));
     plan.chunks[1].overwrites = None;
-    plan.chunks[2].overwrites = Some((0, 0));
+    plan.chunks[2].overwrites = Some(PlannedLink::new(0, 0));
     for (chunk, offset) in plan.chunks.iter_mut().zip([0, 8, 0, 8]) {
         chunk.offset = offset;
     }
     (plan.pool_size, plan.lower_bound, plan.proven_optimal) = (16, 16, true);
-    assert_eq!(verify_problem(&problem, &plan), []);
+    assert_eq!(verify(&problem, &plan), []);
 }
 
 #[test]
 fn a_plan_for_more_alignment_and_padding_is_one_for_less() {
-    let asked = |alignment, padding| problem().with_alignment(alignment, padding).unwrap();
+    let asked = |alignment, padding| {
+        problem().with_alignment(alignment).unwrap().with_padding(padding).unwrap()
+    };
     let plan = Planner::new().alignment(8).padding(4).plan(&problem()).unwrap();
     for right in [asked(1, 0), asked(8, 4), asked(2, 3)] {
-        assert_eq!(verify_problem(&right, &plan), []);
+        assert_eq!(verify(&right, &plan), []);
     }
-    let violations = verify_problem(&asked(16, 5), &plan);
+    let violations = verify(&asked(16, 5), &plan);
     let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -281,7 +281,7 @@ fn a_chunk_without_bytes_may_lie_anywhere() {
     let mut plan = Planner::new().plan(&problem).unwrap();
     for offset in [0, 3, 8, 99] {
         plan.chunks[1].offset = offset;
-        assert_eq!(verify_problem(&problem, &plan), []);
+        assert_eq!(verify(&problem, &plan), []);
     }
 }
 
@@ -294,7 +294,7 @@ fn overlaps_without_end_are_cut_short() {
     let problem = problem.build().unwrap();
     let mut plan = Planner::new().plan(&problem).unwrap();
     plan.chunks.iter_mut().for_each(|chunk| chunk.offset = 0);
-    let violations = verify_problem(&problem, &plan);
+    let violations = verify(&problem, &plan);
     assert_eq!(
         violations.last().unwrap().to_string(),
         "more than 10000 overlaps; the others are not listed"
@@ -314,11 +314,11 @@ fn a_table_that_forges_lifetimes_does_not_raise_the_bound() {
     let sequence = sequence.output("t9").build().unwrap();
     let mut plan = Planner::new().strategy(Strategy::Naive).plan(&sequence).unwrap();
     assert_eq!((plan.pool_size, plan.lower_bound), (10_000, 2_000));
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     // A bound alone is a claim that a search may have proven.
     (plan.lower_bound, plan.proven_optimal) = (10_000, true);
-    assert_eq!(verify_sequence(&sequence, &plan), []);
-    assert_eq!(bytes_alive(&plan), 2_000);
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(Verifier::new().verify(&sequence, &plan).unwrap().bytes_alive, 2_000);
     for chunk in &mut plan.chunks {
         (chunk.begin, chunk.end) = (0, 10);
     }
@@ -340,7 +340,7 @@ fn wrong_shared_objects_are_found(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let naive = Planner::new().strategy(Strategy::Naive);
     let mut plan = naive.plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(plan.objects.len(), 3);
     spoil(&mut plan);
     told(&sequence, &plan, message);
@@ -369,15 +369,15 @@ fn writing_over_an_input_destroys_no_other_input() {
     let y = plan.chunks.iter().position(|chunk| &*chunk.name == "y").unwrap();
     assert_eq!(plan.chunks[y].overwrites, None);
     plan.chunks[y].offset = offset;
-    plan.chunks[y].overwrites = Some((0, 16));
+    plan.chunks[y].overwrites = Some(PlannedLink::new(0, 16));
     move_to(&mut plan, "y", offset);
     (plan.pool_size, plan.lower_bound, plan.peak_step) = (48, 48, 0);
-    let violations = verify_sequence(&sequence, &plan);
+    let violations = verify(&sequence, &plan);
     assert_eq!(
         violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["'y' is written over 'v2', but 'v1' of the same operator shares the bytes [16, 32)"]
     );
-    let executed = execute_sequence(&sequence, &plan);
+    let executed = execute(&sequence, &plan);
     assert_eq!(
         executed.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["step 2 ('add') writes 'y' over its input 'v1', bytes [16, 32), and may not"]
@@ -398,20 +398,20 @@ fn writing_over_an_input_destroys_no_view_that_the_operator_puts_out() {
     let beside = build(Output::new("z", 2).overwrites_at("x", 6));
     let mut plan = Planner::new().plan(&beside).unwrap();
     assert_eq!(plan.offset("z"), plan.offset("x").map(|offset| offset + 6));
-    assert_eq!(verify_sequence(&beside, &plan), []);
-    assert_eq!(execute_sequence(&beside, &plan), []);
+    assert_eq!(verify(&beside, &plan), []);
+    assert_eq!(execute(&beside, &plan), []);
     let over = build(Output::new("z", 2).overwrites_at("x", 5));
-    plan.chunks[1].overwrites = Some((0, 5));
+    plan.chunks[1].overwrites = Some(PlannedLink::new(0, 5));
     let offset = plan.chunks[0].offset + 5;
     plan.chunks[1].offset = offset;
     move_to(&mut plan, "z", offset);
-    let violations = verify_sequence(&over, &plan);
+    let violations = verify(&over, &plan);
     assert_eq!(
         violations.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["'z' is written over 'x', but 'v' of the same operator shares the bytes [5, 6)"]
     );
     assert_eq!(
-        execute_sequence(&over, &plan)[0].to_string(),
+        execute(&over, &plan)[0].to_string(),
         "'v' is not whole when step 1 ('both') ends: the bytes [5, 6) of the pool hold 'z'"
     );
 }
@@ -424,7 +424,7 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
     let sequence = sequence.build().unwrap();
     let options = LoweringOptions::default().weights_in_pool(true);
     let mut plan = Planner::new().lowering(options).plan(&sequence).unwrap();
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
     plan.tensors.retain(|tensor| &*tensor.name != "w");
     let message = "no operator writes to chunk 'w', and it holds no supplied tensor";
     told(&sequence, &plan, message);
@@ -451,11 +451,14 @@ fn supplied_tensors_lie_in_the_pool_if_that_is_asked(
         .operator(Operator::new("o").inputs(["x", "w"]).output(Output::new("y", 8)));
     let sequence = sequence.build().unwrap();
     let outside = Planner::new().plan(&sequence).unwrap();
-    let messages: Vec<String> =
-        verify_supplied(&sequence, &outside, asked).iter().map(ToString::to_string).collect();
-    assert_eq!(messages, expected);
+    let verifier = Verifier::new().lowering(asked);
+    let messages = |plan| {
+        let found = verifier.verify(&sequence, plan).unwrap().violations;
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(messages(&outside), expected);
     let inside = Planner::new().lowering(asked).plan(&sequence).unwrap();
-    assert_eq!(verify_supplied(&sequence, &inside, asked), []);
+    assert_eq!(messages(&inside), Vec::<String>::new());
 }
 
 #[test]
@@ -465,7 +468,7 @@ fn every_strategy_is_right_on_random_problems() {
         let problem = random_problem(random, wild)?;
         for &strategy in Strategy::ALL {
             let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
-            assert_eq!(verify_problem(&problem, &plan), [], "{strategy}: {problem:#?}");
+            assert_eq!(verify(&problem, &plan), [], "{strategy}: {problem:#?}");
         }
         Ok(())
     })
@@ -477,7 +480,7 @@ fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
     let problem = problem();
     let mut plan = Planner::new().plan(&problem).unwrap();
     plan.chunks[0].id = 77;
-    assert!(!verify_problem(&problem, &plan).is_empty());
+    assert!(!verify(&problem, &plan).is_empty());
     assert_eq!(problem.chunk(ChunkId(0)).size, 20);
 }
 
@@ -494,7 +497,7 @@ fn a_supplied_tensor_outside_the_pool_lies_where_it_is(
     let mut supplied = plan.tensors[0].clone();
     (supplied.name, supplied.size, supplied.place) = ("w".into(), 8, place);
     plan.tensors.push(supplied);
-    let violations = verify_sequence(&sequence, &plan);
+    let violations = verify(&sequence, &plan);
     assert!(violations.iter().any(|v| v.to_string() == message), "{violations:#?}");
 }
 
@@ -512,25 +515,23 @@ fn a_variable_may_be_updated_through_a_view() {
     let options = LoweringOptions::default().weights_in_pool(true);
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     assert_eq!(plan.offset("w2"), plan.offset("w"));
-    assert_eq!(verify_sequence(&sequence, &plan), []);
+    assert_eq!(verify(&sequence, &plan), []);
 }
 
 /// A hand-written plan may refer to chunks that it does not have.
 #[rstest]
 #[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
-#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some((99, 0)), "y")]
-#[case::behind_the_last(|p: &mut Plan| p.chunks[0].overwrites = Some((p.chunks.len(), 0)), "y")]
+#[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(99, 0)), "y")]
+#[case::behind_the_last(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(p.chunks.len(), 0)), "y")]
 fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
     spoil(&mut plan);
     let message = format!("'{user}' refers to a chunk that the plan does not list");
-    assert_eq!(verify_sequence(&sequence, &plan)[0].to_string(), message);
-    assert_eq!(verify_problem(&problem(), &plan)[0].to_string(), message);
-    assert_eq!(execute_sequence(&sequence, &plan)[0].to_string(), message);
+    assert_eq!(verify(&sequence, &plan)[0].to_string(), message);
+    assert_eq!(verify(&problem(), &plan)[0].to_string(), message);
+    assert_eq!(execute(&sequence, &plan)[0].to_string(), message);
     // The chunks that it lists are still checked.
     plan.pool_size += 1;
-    assert!(
-        verify_sequence(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. }))
-    );
+    assert!(verify(&sequence, &plan).iter().any(|v| matches!(v, Violation::WrongTotal { .. })));
 }

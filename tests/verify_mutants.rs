@@ -18,7 +18,7 @@ use common::{
 };
 use memplan::{
     Planner, Strategy,
-    verify::{Field, Violation, execute_sequence, verify_problem, verify_sequence},
+    verify::{Field, Violation, execute, verify},
 };
 
 /// The number of changes of each field, and of those in plans that were wrong.
@@ -72,7 +72,7 @@ fn mutants_of_plans_of_problems() {
             if random.ratio(1, 4)? {
                 fields.push(mutate(random, &mut mutant)?);
             }
-            let violations = verify_problem(&problem, &mutant);
+            let violations = verify(&problem, &mutant);
             let is_right = is_right_for_problem(&problem, &mutant);
             assert_eq!(
                 violations.is_empty(),
@@ -110,7 +110,7 @@ fn mutants_of_plans_of_sequences() {
             if random.ratio(1, 4)? {
                 fields.push(mutate(random, &mut mutant)?);
             }
-            let violations = verify_sequence(&sequence, &mutant);
+            let violations = verify(&sequence, &mutant);
             let is_right = is_right_for_sequence(&sequence, &mutant);
             assert_eq!(
                 violations.is_empty(),
@@ -118,7 +118,7 @@ fn mutants_of_plans_of_sequences() {
                 "{fields:?}: {sequence:#?}\n{mutant:#?}\n{violations:#?}"
             );
             // A framework can use a correct plan.
-            let executed = execute_sequence(&sequence, &mutant);
+            let executed = execute(&sequence, &mutant);
             assert!(
                 executed.is_empty() || !is_right,
                 "{fields:?}: {sequence:#?}\n{mutant:#?}\n{executed:#?}"
@@ -151,7 +151,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
                     3 => chunk.end -= 1,
                     _ => chunk.end += 1_000,
                 }
-                let violations = verify_sequence(&sequence, &edited);
+                let violations = verify(&sequence, &edited);
                 let is_lifetime = |violation: &Violation| {
                     matches!(violation, Violation::Changed { field: Field::Begin | Field::End, .. })
                 };

@@ -8,7 +8,7 @@ use memplan::{
     lower::{LoweringOptions, lower},
     networks,
     planner::pushdown,
-    verify::verify_problem,
+    verify::verify,
 };
 
 /// A phase of planning.
@@ -75,7 +75,7 @@ impl Prepared<'_> {
                 .map_or(0, |lowered| lowered.problem.len() as u64),
             Self::Layout(problem) => pushdown::layout(problem).offsets.len() as u64,
             Self::Bound(problem) => problem.lower_bound().bytes,
-            Self::Verify(problem, plan) => verify_problem(problem, plan).len() as u64,
+            Self::Verify(problem, plan) => verify(problem, plan).len() as u64,
         })
     }
 }

@@ -284,7 +284,7 @@ pub(crate) struct PlacingArgs {
 
 impl PlacingArgs {
     /// Kernels need this to read and write whole vectors and cache lines.
-    const MODEL_ALIGNMENT: u64 = 64;
+    pub(crate) const MODEL_ALIGNMENT: u64 = 64;
 
     /// Creates a planner with these constraints. A problem states its own alignment; a model has none.
     pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {

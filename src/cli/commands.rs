@@ -1,14 +1,13 @@
 //! The commands.
 
 use std::{
-    collections::HashSet,
     io::{self, Write},
     path::Path,
     time::Instant,
 };
 
 use memplan::{
-    Bytes, Input, InputRef, OpSequence, Plan, Planner, Problem, Strategy,
+    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     import::Format,
     lower::LoweringOptions,
     networks,
@@ -17,7 +16,7 @@ use memplan::{
         search::{self, Observer},
     },
     report::{self, Size, StepNames, count},
-    verify,
+    verify::{Verification, Verifier, VerifyError},
 };
 
 use crate::{
@@ -184,8 +183,7 @@ fn measured(plan: &Plan) -> String {
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     let mut input = files::read_input(&args.input, &args.reading)?;
-    let mut problem = asked(&input, args)?;
-    let plan = files::read_plan(&args.plan, &problem, &args.reading)?;
+    let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
     if !plan.order.is_empty() {
         match in_order(input, &plan) {
             Ok(ordered) => input = ordered,
@@ -195,34 +193,31 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
                 return Ok(Verdict::Bad);
             }
         }
-        problem = asked(&input, args)?;
     }
-    let violations = match &input {
+    let mut verifier = Verifier::new().lowering(args.reading.lowering()).execute(args.execute);
+    if let Some(alignment) = args.alignment {
+        verifier = verifier.alignment(alignment);
+    }
+    if let Some(padding) = args.padding {
+        verifier = verifier.padding(padding);
+    }
+    let verified = match &input {
         // A CSV file has only chunks.
-        Input::Sequence(sequence) if files::plan_format(&args.plan)? == Format::Json => {
-            let (alignment, padding) = (problem.alignment(), problem.padding());
-            let mut violations = verify::verify_placing(&plan, alignment, padding);
-            violations.extend(verify::verify_sequence(sequence, &plan));
-            violations.extend(verify::verify_supplied(sequence, &plan, args.reading.lowering()));
-            if args.execute {
-                violations.extend(verify::execute_sequence(sequence, &plan));
-                let mut seen = HashSet::new();
-                violations.retain(|violation| seen.insert(violation.clone()));
-            }
-            violations
+        Input::Sequence(_) if files::plan_format(&args.plan)? == Format::Csv => {
+            verifier.verify(&asked(&input, args)?, &plan)
         }
-        _ if args.execute => {
-            let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
-            return Err(wrong(Some(&args.plan), needs));
-        }
-        _ => verify::verify_problem(&problem, &plan),
+        input => verifier.verify(input, &plan),
     };
+    let Verification { violations, bytes_alive, .. } = verified.map_err(|error| match error {
+        VerifyError::NothingToRun => {
+            let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
+            wrong(Some(&args.plan), needs)
+        }
+        error => wrong(Some(&args.input), error),
+    })?;
     // The live bytes are counted; only a search can prove a larger bound.
     let mut checked = plan.clone();
-    checked.lower_bound = plan.lower_bound.min(verify::bytes_alive(&plan));
-    if let Ok(problem) = problem.with_alignment(plan.alignment, plan.padding) {
-        checked.lower_bound = checked.lower_bound.min(problem.lower_bound().bytes);
-    }
+    checked.lower_bound = plan.lower_bound.min(bytes_alive);
     let mut out = io::BufWriter::new(io::stdout().lock());
     if violations.is_empty() {
         writeln!(
@@ -480,21 +475,27 @@ pub(crate) fn read_plan(
     path: &Path,
     reading: &InputArgs,
 ) -> Result<(Plan, Input), Failure> {
-    let read = files::read_plan(plan, &lowered(&input, path, reading.lowering())?, reading)?;
+    let read = files::read_plan(plan, reading, || lowered(&input, path, reading.lowering()))?;
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
     Ok((read, input))
 }
 
-/// Lowers an input to its chunks.
+/// Lowers an input to its chunks, under no alignment. Bodies are planned as for a model.
 pub(crate) fn lowered(
     input: &Input,
     path: &Path,
     options: LoweringOptions,
 ) -> Result<Problem, Failure> {
+    let failed = |error: PlanError| wrong(Some(path), error);
+    if InputRef::from(input).sequence().is_some_and(OpSequence::has_bodies) {
+        let planner = Planner::new().alignment(PlacingArgs::MODEL_ALIGNMENT).lowering(options);
+        let problem = planner.lower(input).map_err(failed)?.problem;
+        return problem.with_alignment(1).map_err(|error| failed(error.into()));
+    }
     let lowered = InputRef::from(input).lower(options);
-    lowered.map(|lowered| lowered.problem).map_err(|error| wrong(Some(path), error))
+    lowered.map(|lowered| lowered.problem).map_err(|error| failed(error.into()))
 }
 
 /// Returns the problem of an input with the alignment and padding that are planned.
@@ -515,7 +516,9 @@ fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
     let problem = lowered(input, &args.input, args.reading.lowering())?;
     let alignment = args.alignment.unwrap_or(problem.alignment());
     let padding = args.padding.unwrap_or(problem.padding());
-    problem.with_alignment(alignment, padding).map_err(|error| wrong(Some(&args.input), error))
+    let placed = problem.with_alignment(alignment);
+    let placed = placed.and_then(|placed| placed.with_padding(padding));
+    placed.map_err(|error| wrong(Some(&args.input), error))
 }
 
 /// Makes a plan; after Ctrl-C, it is the best that the search found.

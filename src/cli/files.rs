@@ -237,11 +237,19 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     kernels.read(&text).map_err(|error| about(path, error))
 }
 
-/// Reads a plan for a problem.
-pub(crate) fn read_plan(path: &Path, problem: &Problem, args: &InputArgs) -> Result<Plan, Failure> {
+/// Reads a plan; one in CSV needs the problem that it is a plan for.
+pub(crate) fn read_plan(
+    path: &Path,
+    args: &InputArgs,
+    problem: impl FnOnce() -> Result<Problem, Failure>,
+) -> Result<Plan, Failure> {
     let format = plan_format(path)?;
-    import::read_plan(&read(path, args.max_input)?, format, problem)
-        .map_err(|error| about(path, error))
+    let bytes = read(path, args.max_input)?;
+    let plan = match format {
+        Format::Json => import::read_json_plan(&bytes),
+        _ => import::read_plan(&bytes, format, &problem()?),
+    };
+    plan.map_err(|error| about(path, error))
 }
 
 /// Writes a file whole or not at all: beside it first, then renamed. The first signal waits for it.

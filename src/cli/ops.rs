@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use memplan::{Input, import::onnx::Survey, lower::lower, report};
+use memplan::{Input, Planner, import::onnx::Survey, report};
 
 use crate::{Failure, Verdict, args::OpsArgs, commands, files, rules::rules};
 
@@ -24,7 +24,9 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
         let problem = format!("{name}: this is a problem, which has no operators");
         return Err(Failure::Input(problem));
     };
-    let lowered = lower(sequence, args.reading.lowering())
+    let lowered = Planner::new()
+        .lowering(args.reading.lowering())
+        .lower(sequence)
         .map_err(|error| Failure::Input(format!("{name}: {error}")))?;
     let name_of = |output| &sequence.tensor(output).name;
     let kinds = report::operator_kinds(

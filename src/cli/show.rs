@@ -158,7 +158,8 @@ fn plan(args: &ShowArgs, input: Input, strategy: Strategy) -> Result<(Plan, Inpu
 fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = lowered(input, path, args.reading.lowering())?;
-    problem.with_alignment(plan.alignment, plan.padding).map_err(|error| {
+    let placed = problem.with_alignment(plan.alignment);
+    placed.and_then(|placed| placed.with_padding(plan.padding)).map_err(|error| {
         let path = args.plan.as_deref().unwrap_or(path);
         Failure::Input(format!("{}: {error}", files::name(path)))
     })

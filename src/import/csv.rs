@@ -12,7 +12,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 use tracing::warn;
 
 use crate::{
-    Bytes, Plan, PlannedChunk, Problem, Step,
+    Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
     problem::{ChunkId, Ids, ProblemError},
 };
@@ -279,7 +279,7 @@ fn keep_links(chunks: &mut [PlannedChunk], lines: &[Option<usize>], problem: &Pr
         {
             let place = chunks[overwritten].offset.checked_add(link.offset);
             if place == Some(chunks[overwriter].offset) {
-                chunks[overwriter].overwrites = Some((overwritten, link.offset));
+                chunks[overwriter].overwrites = Some(PlannedLink::new(overwritten, link.offset));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Reading files: each format becomes an operator sequence or a problem. Nothing here knows of
-//! planning, with one exception: the body of an ONNX loop or branch is laid out, because its pool is the
-//! workspace of the operator that holds it.
+//! planning.
 
 #[cfg(feature = "files")]
 mod csv;
@@ -150,8 +149,18 @@ pub fn read_plan(
     problem: &Problem,
 ) -> Result<crate::Plan, ImportError> {
     match format {
-        Format::Json => json::read_plan(bytes),
+        Format::Json => read_json_plan(bytes),
         Format::Csv => csv::read_plan(bytes, problem),
         Format::Onnx => Err(ImportError::NotAPlan),
     }
+}
+
+/// Reads a plan in memplan's JSON, which says of itself what it is a plan for.
+///
+/// # Errors
+///
+/// If the bytes are not a plan; the error names the place.
+#[cfg(feature = "files")]
+pub fn read_json_plan(bytes: &[u8]) -> Result<crate::Plan, ImportError> {
+    json::read_plan(bytes)
 }

@@ -146,8 +146,8 @@ impl fmt::Display for Obstacle {
 /// # Errors
 ///
 /// If a required overwrite cannot be honoured; if views are chunks of their own and an overwriter
-/// is larger than the view that it overwrites; or if a weight that should lie in the pool has no
-/// size.
+/// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
+/// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);

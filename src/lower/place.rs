@@ -117,6 +117,10 @@ pub(super) fn place(
         place_supplied(&mut places, TensorId::from_index(index), tensor, options)?;
     }
     for (step, operator) in sequence.operators().iter().enumerate() {
+        if !operator.bodies.is_empty() {
+            let operator = sequence.operator_name(step);
+            return Err(SequenceError::BodyNotPlanned { operator });
+        }
         for &output in &operator.outputs {
             let tensor = sequence.tensor(output);
             let size = tensor.size.unwrap_or(0);

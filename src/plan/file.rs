@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
-    plan::TensorPlace,
+    plan::{PlannedBody, PlannedLink, TensorPlace},
     planner::UnknownStrategy,
     sequence::SizeBasis,
 };
@@ -15,6 +15,7 @@ const FORMAT: &str = "memplan-plan/1";
 /// A plan in its JSON form. It is not checked and may be wrong in any way: verify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PlanFile {
     /// Always `memplan-plan/1`.
     pub format: String,
@@ -57,11 +58,26 @@ pub struct PlanFile {
     /// given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<usize>,
+    /// The plans of the sequences that operators run; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bodies: Vec<BodyEntry>,
+}
+
+/// The plan of a sequence that an operator runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BodyEntry {
+    step: Step,
+    body: usize,
+    inputs: Bytes,
+    plan: PlanFile,
 }
 
 /// A planned chunk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ChunkEntry {
     id: u64,
     name: Box<str>,
@@ -78,6 +94,7 @@ pub struct ChunkEntry {
 /// An overwrite link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LinkEntry {
     chunk: u64,
     offset: Bytes,
@@ -87,6 +104,7 @@ pub struct LinkEntry {
 /// it; or without bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TensorEntry {
     name: Box<str>,
     #[serde(default)]
@@ -142,7 +160,7 @@ impl From<Plan> for PlanFile {
                     offset: chunk.offset,
                     overwrites: chunk
                         .overwrites
-                        .map(|(chunk, offset)| LinkEntry { chunk: id(chunk), offset }),
+                        .map(|link| LinkEntry { chunk: id(link.chunk), offset: link.offset }),
                     object: chunk.object,
                 })
                 .collect(),
@@ -160,6 +178,16 @@ impl From<Plan> for PlanFile {
                 .collect(),
             objects: plan.objects,
             order: plan.order,
+            bodies: plan
+                .bodies
+                .into_iter()
+                .map(|PlannedBody { step, body, inputs, plan }| BodyEntry {
+                    step,
+                    body,
+                    inputs,
+                    plan: plan.into(),
+                })
+                .collect(),
         }
     }
 }
@@ -184,7 +212,9 @@ impl TryFrom<PlanFile> for Plan {
                 begin: chunk.begin,
                 end: chunk.end,
                 offset: chunk.offset,
-                overwrites: chunk.overwrites.map(|link| (find(link.chunk), link.offset)),
+                overwrites: chunk
+                    .overwrites
+                    .map(|link| PlannedLink::new(find(link.chunk), link.offset)),
                 object: chunk.object,
             })
             .collect();
@@ -200,6 +230,10 @@ impl TryFrom<PlanFile> for Plan {
                 PlannedTensor { name, size, basis, place }
             })
             .collect();
+        let bodies = file.bodies.into_iter().map(|BodyEntry { step, body, inputs, plan }| {
+            Ok(PlannedBody { step, body, inputs, plan: plan.try_into()? })
+        });
+        let bodies = bodies.collect::<Result<_, PlanFileError>>()?;
         Ok(Self {
             strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
             winner: file.winner.map(|winner| winner.parse()).transpose()?,
@@ -215,6 +249,7 @@ impl TryFrom<PlanFile> for Plan {
             tensors,
             objects: file.objects,
             order: file.order,
+            bodies,
         })
     }
 }

@@ -5,13 +5,13 @@ mod file;
 mod placement;
 
 #[cfg(feature = "serde")]
-pub use file::{ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
+pub use file::{BodyEntry, ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
 pub use placement::{InputMemory, Location, OutputMemory, Placement, PlacementError, StepMemory};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
-    planner::Layout,
+    planner::layout::Layout,
     problem::ChunkId,
     sequence::{Origin, SizeBasis, TensorId},
 };
@@ -55,6 +55,33 @@ pub struct Plan {
     /// run, for [`OpSequence::permuted`]. Empty if that is the order given. All steps of the plan
     /// count in this order.
     pub order: Vec<usize>,
+    /// The plans of the sequences that operators run, by step and then in the order of the
+    /// operator's list.
+    pub bodies: Vec<PlannedBody>,
+}
+
+/// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
+/// copy of its inputs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedBody {
+    /// The operator.
+    pub step: Step,
+    /// Its place in the operator's list of bodies.
+    pub body: usize,
+    /// Bytes from the start of the workspace to the pool. The inputs of the body are copied there,
+    /// one after another, each padded and rounded up to the alignment.
+    pub inputs: Bytes,
+    /// The plan. Its offsets count from the start of its own pool.
+    pub plan: Plan,
+}
+
+impl PlannedBody {
+    /// What it takes of the workspace, in bytes.
+    #[must_use]
+    pub fn room(&self) -> Bytes {
+        self.inputs.saturating_add(self.plan.pool_size)
+    }
 }
 
 /// A chunk with its place in the pool.
@@ -73,11 +100,28 @@ pub struct PlannedChunk {
     pub end: Step,
     /// Its offset from the start of the pool, in bytes.
     pub offset: Bytes,
-    /// The chunk that it is written over, by its index in [`Plan::chunks`], and the offset in that
-    /// chunk.
-    pub overwrites: Option<(usize, Bytes)>,
+    /// The chunk that it is written over, if any.
+    pub overwrites: Option<PlannedLink>,
     /// The shared object that it lies in, by its index in [`Plan::objects`].
     pub object: Option<usize>,
+}
+
+/// Says which chunk another one is written over, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedLink {
+    /// The overwritten chunk, by its place in [`Plan::chunks`].
+    pub chunk: usize,
+    /// Bytes from its start.
+    pub offset: Bytes,
+}
+
+impl PlannedLink {
+    /// Links to a chunk, by its place in [`Plan::chunks`], at an offset in bytes.
+    #[must_use]
+    pub const fn new(chunk: usize, offset: Bytes) -> Self {
+        Self { chunk, offset }
+    }
 }
 
 /// A tensor with its place.
@@ -145,7 +189,7 @@ impl Plan {
                     offset: layout.offset(id),
                     overwrites: problem
                         .link(id)
-                        .map(|link| (link.overwritten.index(), link.offset)),
+                        .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),
                     object: objects.and_then(|objects| objects.of_chunk[id.index()]),
                 }
             })
@@ -187,6 +231,7 @@ impl Plan {
             tensors: Vec::new(),
             objects: Vec::new(),
             order: Vec::new(),
+            bodies: Vec::new(),
         }
     }
 
@@ -225,8 +270,7 @@ impl Plan {
     /// step of the chunk that it overwrites and shares its bytes in that step.
     #[must_use]
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
-        let overwritten =
-            chunk.overwrites.and_then(|(overwritten, _)| self.chunks.get(overwritten));
+        let overwritten = chunk.overwrites.and_then(|link| self.chunks.get(link.chunk));
         overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
     }
 

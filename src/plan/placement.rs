@@ -225,8 +225,18 @@ impl Plan {
                 *step = Some(chunk);
             }
         }
-        let needed = sequence.operators().iter().map(|operator| operator.workspace);
+        let mut needed: Vec<Bytes> = vec![0; sequence.operators().len()];
+        for body in &self.bodies {
+            let step = usize::try_from(body.step).ok().and_then(|step| needed.get_mut(step));
+            if let Some(room) = step {
+                *room = body.room().max(*room);
+            }
+        }
+        for (room, operator) in needed.iter_mut().zip(sequence.operators()) {
+            *room = room.saturating_add(operator.workspace);
+        }
         needed
+            .into_iter()
             .zip(chunks)
             .enumerate()
             .map(|(step, (size, chunk))| {

@@ -18,7 +18,7 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, free_list,
+        Layout, PlanError, Strategy, free_list, plain,
         search::{self, Limits, Observer},
     },
 };
@@ -63,7 +63,7 @@ pub fn layout(
         dense && walks(strategy) || strategy == Strategy::FreeList && !free_list::is_quick(problem)
     };
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
-        let layout = strategy.layout(problem, limits, observer)?;
+        let Some(layout) = plain::layout(strategy, problem) else { continue };
         let pool = layout.pool_size(problem);
         debug!(target: "memplan::best", %strategy, pool, bound, "tried");
         if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {

@@ -10,7 +10,7 @@ use crate::{
     Bytes, Plan, Problem, Strategy,
     planner::{
         PlanError, ReorderedPlan, best,
-        records::Boxes,
+        boxes::Boxes,
         search::{Limits, Observer},
         tflite,
     },
@@ -26,10 +26,10 @@ pub struct Comparison {
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
-    /// An entry per strategy, in the order of [`Strategy::ALL`].
-    pub entries: Vec<Entry>,
+    /// A row per strategy, in the order of [`Strategy::ALL`].
+    pub rows: Vec<ComparisonRow>,
     /// The answer of [`Strategy::Best`] for a better order of the operators, if one was looked for.
-    pub reordered: Option<Outcome>,
+    pub reordered: Option<Measurement>,
 }
 
 impl Comparison {
@@ -38,7 +38,7 @@ impl Comparison {
     #[must_use]
     pub fn with_reordered(mut self, found: &ReorderedPlan, took: Duration) -> Self {
         let Plan { pool_size, winner, .. } = found.plan;
-        self.reordered = Some(Outcome { pool_size, took, objects: None, winner });
+        self.reordered = Some(Measurement { pool_size, took, objects: None, winner });
         self
     }
 }
@@ -46,11 +46,11 @@ impl Comparison {
 /// The result of one strategy.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct ComparisonRow {
     /// The strategy.
     pub strategy: Strategy,
     /// Its answer, or the reason why it has none.
-    pub outcome: Result<Outcome, LeftOut>,
+    pub measurement: Result<Measurement, LeftOut>,
 }
 
 /// The reason why a strategy has no answer.
@@ -68,7 +68,7 @@ pub enum LeftOut {
 /// The answer of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct Measurement {
     /// The size of its pool in bytes.
     pub pool_size: Bytes,
     /// The time that it took.
@@ -98,11 +98,11 @@ pub fn compare(
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
-    let entries = Strategy::ALL
+    let rows = Strategy::ALL
         .iter()
         .map(|&strategy| {
             let skipped = strategy.limit().is_some_and(too_large);
-            let outcome = match (&shared, limits.time) {
+            let measurement = match (&shared, limits.time) {
                 _ if skipped => Err(LeftOut::TooLarge),
                 (Some(problem), Some(time)) if !strategy.searches() => {
                     plan_within(time, problem, strategy, limits)
@@ -111,14 +111,14 @@ pub fn compare(
                 }
                 _ => Ok(plan(problem, strategy, limits, observer)?),
             };
-            Ok(Entry { strategy, outcome })
+            Ok(ComparisonRow { strategy, measurement })
         })
         .collect::<Result<_, PlanError>>()?;
     Ok(Comparison {
         lower_bound: problem.lower_bound().bytes,
         shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
         naive_size: problem.naive_size(),
-        entries,
+        rows,
         reordered: None,
     })
 }
@@ -130,7 +130,7 @@ fn plan_within(
     problem: &Arc<Problem>,
     strategy: Strategy,
     limits: &Limits,
-) -> Option<Result<Outcome, PlanError>> {
+) -> Option<Result<Measurement, PlanError>> {
     let (answer, answered) = mpsc::channel();
     let (problem, limits) = (Arc::clone(problem), *limits);
     let run = move || {
@@ -146,11 +146,11 @@ fn plan(
     strategy: Strategy,
     limits: &Limits,
     observer: Observer<'_>,
-) -> Result<Outcome, PlanError> {
+) -> Result<Measurement, PlanError> {
     let start = Instant::now();
     let layout = strategy.layout(problem, limits, observer)?;
     let took = start.elapsed();
-    Ok(Outcome {
+    Ok(Measurement {
         pool_size: layout.pool_size(problem),
         took,
         objects: layout.objects.map(|objects| objects.sizes.len()),

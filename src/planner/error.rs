@@ -9,6 +9,14 @@ pub enum PlanError {
     /// The sequence cannot be lowered.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
+    /// The sequence that an operator runs cannot be planned.
+    #[error("the body of operator {operator} cannot be planned: {source}")]
+    Body {
+        /// The operator.
+        operator: String,
+        /// Why.
+        source: Box<PlanError>,
+    },
     /// The problem cannot be planned.
     #[error(transparent)]
     Problem(#[from] ProblemError),

@@ -4,7 +4,7 @@
 use tracing::info;
 
 use crate::{
-    Bytes, Plan, Problem,
+    Bytes, InputRef, Plan, Problem,
     planner::{
         Layout, PlanError, Planner, Strategy, best,
         search::{self, Fit, Limits},
@@ -26,9 +26,38 @@ pub enum PlanFit {
 type Answer = fn(Plan) -> PlanFit;
 
 impl Planner<'_> {
+    /// Decides whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
+    /// [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
+    /// limits; the other strategies plan as usual.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks, planner::PlanFit};
+    ///
+    /// let sequence = networks::mobilenet_v2(1)?;
+    /// let fit = |capacity| Planner::new().fit(&sequence, capacity);
+    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size <= 6 << 20));
+    /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn fit<'i>(
+        &self,
+        input: impl Into<InputRef<'i>>,
+        capacity: Bytes,
+    ) -> Result<PlanFit, PlanError> {
+        let input = input.into();
+        let prepared = self.prepare(input)?;
+        let problem = &prepared.lowered.problem;
+        let (answer, layout) = prepared.planner.fit_layout(problem, capacity)?;
+        Ok(answer(prepared.plan(input, &layout)))
+    }
+
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for
     /// one that does.
-    pub(super) fn fit_layout(
+    fn fit_layout(
         &self,
         problem: &Problem,
         capacity: Bytes,

@@ -16,8 +16,9 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
+        boxes::Boxes,
         objects::Offsets,
-        records::{Boxes, InUse, Records},
+        records::{InUse, Records},
     },
 };
 

@@ -21,8 +21,9 @@ use crate::{
     Bytes, Problem, Step,
     planner::{
         Layout,
+        boxes::Boxes,
         objects::Offsets,
-        records::{Boxes, Record, Records},
+        records::{Record, Records},
     },
 };
 

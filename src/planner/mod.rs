@@ -4,39 +4,44 @@
 
 pub mod best;
 pub mod best_fit;
+mod bodies;
+mod boxes;
 mod chunk_order;
 mod compare;
 mod error;
 mod fit;
 pub mod free_list;
 pub mod interval_move;
-mod layout;
+pub(crate) mod layout;
 pub mod nnvm;
 mod objects;
+mod plain;
 pub mod pushdown;
 mod range_tree;
 mod records;
 mod reordered;
 mod replay;
+mod run;
 pub mod search;
 mod strategy;
 pub mod tflite;
 
 use tracing::{debug, info};
 
-pub use compare::{Comparison, Entry, LeftOut, Outcome, compare};
+pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
 pub use error::PlanError;
 pub use fit::PlanFit;
 pub use layout::{Layout, ObjectTable};
 pub use objects::{Objects, Offsets};
-pub use records::{Record, RecordError, Records, Size};
+pub use records::{Record, RecordError, RecordSize, Records};
 pub use reordered::ReorderedPlan;
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
-    Bytes, InputRef, Plan, Problem,
-    lower::{Lowered, LoweringOptions},
-    planner::search::Observer,
+    Bytes, InputRef, OpSequence, Plan, Problem,
+    lower::{Lowered, LoweringOptions, lower},
+    plan::PlannedBody,
+    planner::{bodies::Flattened, search::Observer},
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.
@@ -60,6 +65,21 @@ pub struct Planner<'a> {
     lowering: LoweringOptions,
     limits: search::Limits,
     observer: Observer<'a>,
+}
+
+/// An input that is ready to be laid out.
+struct Prepared<'a> {
+    lowered: Lowered,
+    bodies: Vec<PlannedBody>,
+    /// With what the plans of the bodies leave of the limits.
+    planner: Planner<'a>,
+}
+
+impl Prepared<'_> {
+    fn plan(self, input: InputRef<'_>, layout: &Layout) -> Plan {
+        let plan = Plan::new(input, &self.lowered, self.planner.strategy, layout);
+        Plan { bodies: self.bodies, ..plan }
+    }
 }
 
 impl Planner<'_> {
@@ -137,50 +157,50 @@ impl Planner<'_> {
     /// 64 bits, or the strategy cannot plan such a problem.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let input = input.into();
-        let lowered = self.lower(input)?;
-        let layout = self.layout(&lowered.problem)?;
-        Ok(Plan::new(input, &lowered, self.strategy, &layout))
+        let prepared = self.prepare(input)?;
+        let layout = prepared.planner.layout(&prepared.lowered.problem)?;
+        Ok(prepared.plan(input, &layout))
     }
 
-    /// Decides whether the input fits into a pool of `capacity` bytes. [`Strategy::Best`] and
-    /// [`Strategy::Optimal`] search for a plan that fits or a proof that none exists, within the
-    /// limits; the other strategies plan as usual.
-    ///
-    /// ```
-    /// use memplan::{Planner, networks, planner::PlanFit};
-    ///
-    /// let sequence = networks::mobilenet_v2(1)?;
-    /// let fit = |capacity| Planner::new().fit(&sequence, capacity);
-    /// assert!(matches!(fit(6 << 20)?, PlanFit::Yes(plan) if plan.pool_size <= 6 << 20));
-    /// assert!(matches!(fit(5 << 20)?, PlanFit::No(_)));
-    /// # Ok::<(), memplan::PlanError>(())
-    /// ```
+    /// Lowers the input to the chunks that are planned, with the requested alignment and padding. The
+    /// bodies of operators are planned on the way.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
-    pub fn fit<'i>(
-        &self,
-        input: impl Into<InputRef<'i>>,
-        capacity: Bytes,
-    ) -> Result<PlanFit, PlanError> {
-        let input = input.into();
-        let lowered = self.lower(input)?;
-        let (answer, layout) = self.fit_layout(&lowered.problem, capacity)?;
-        Ok(answer(Plan::new(input, &lowered, self.strategy, &layout)))
-    }
-
-    /// Lowers the input to the chunks that are planned, with the requested alignment and padding.
-    ///
-    /// # Errors
-    ///
-    /// If a sequence cannot be lowered, the alignment is not a power of two, or sizes do not add up
-    /// in 64 bits.
+    /// If a sequence cannot be lowered, a body cannot be planned, the alignment is not a power of
+    /// two, or sizes do not add up in 64 bits.
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
-        let Lowered { problem, homes, refused } = input.into().lower(self.lowering)?;
+        Ok(self.prepare(input.into())?.lowered)
+    }
+
+    /// Plans the bodies with the options of this planner.
+    fn flatten<'s>(&self, sequence: &'s OpSequence) -> Result<Flattened<'s>, PlanError> {
+        // Progress is that of the whole, and the supplied tensors of a body are never in its pool.
+        let observer = Observer { progress: None, ..self.observer };
+        let lowering = self.lowering.inputs_in_pool(false).weights_in_pool(false);
+        let inner = Planner { lowering, observer, ..self.clone() };
+        bodies::flatten(sequence, self.limits, |body, limits| {
+            inner.clone().limits(limits).plan(body)
+        })
+    }
+
+    /// Plans the bodies and lowers the input.
+    fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'_>, PlanError> {
+        let mut planner = self.clone();
+        let mut bodies = Vec::new();
+        let Lowered { problem, homes, refused } = match input {
+            InputRef::Sequence(sequence) => {
+                let flattened = self.flatten(sequence)?;
+                planner.limits = flattened.limits;
+                bodies = flattened.bodies;
+                lower(&flattened.sequence, self.lowering)?
+            }
+            InputRef::Problem(_) => input.lower(self.lowering)?,
+        };
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
-        Ok(Lowered { problem: problem.with_alignment(alignment, padding)?, homes, refused })
+        let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
+        Ok(Prepared { lowered: Lowered { problem, homes, refused }, bodies, planner })
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {

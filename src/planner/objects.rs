@@ -5,7 +5,7 @@
 
 use crate::{
     Bytes,
-    planner::records::{RecordError, Size},
+    planner::records::{RecordError, RecordSize},
 };
 
 /// An object for every record, and the size of every object.
@@ -59,7 +59,7 @@ impl<S> Objects<S> {
     }
 }
 
-impl<S: Size> Objects<S> {
+impl<S: RecordSize> Objects<S> {
     /// Checks ids and sizes supplied by the caller.
     ///
     /// # Errors

@@ -1,30 +1,25 @@
 //! Records: the input of planners that plan boxes only.
 //!
 //! A record is a size and the steps of its first and last use, both inclusive, as in TFLite and
-//! many other planners. [`Boxes`] turns every chain of a [`Problem`] into a record, with the
-//! lifetime of the whole chain and the size of its root.
+//! many other planners.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use crate::{
-    Bytes, Problem, Step,
-    planner::{Layout, Objects, layout::ObjectTable},
-    problem::ChunkId,
-};
+use crate::{Bytes, Step};
 
 /// The size of a record: bytes, or the dimensions of a texture.
-pub trait Size: Ord + Clone {
+pub trait RecordSize: Ord + Clone {
     /// The number of bytes, or the product of the dimensions.
     fn volume(&self) -> u128;
 }
 
-impl Size for Bytes {
+impl RecordSize for Bytes {
     fn volume(&self) -> u128 {
         u128::from(*self)
     }
 }
 
-impl<const N: usize> Size for [u32; N] {
+impl<const N: usize> RecordSize for [u32; N] {
     fn volume(&self) -> u128 {
         self.iter().fold(1, |volume: u128, &side| volume.saturating_mul(u128::from(side)))
     }
@@ -50,7 +45,7 @@ impl<S> Record<S> {
 
 /// A checked list of records: no lifetime is empty, and the sum of all sizes fits in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Records<S = Bytes>(Vec<Record<S>>);
+pub struct Records<S = Bytes>(pub(super) Vec<Record<S>>);
 
 /// Records, objects or offsets that cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,7 +98,7 @@ pub enum RecordError {
     },
 }
 
-impl<S: Size> Records<S> {
+impl<S: RecordSize> Records<S> {
     /// Checks the list.
     ///
     /// # Errors
@@ -194,58 +189,5 @@ impl InUse {
             self.0.pop();
             thing
         })
-    }
-}
-
-/// The chains of a problem as records, by first use. Every chain is a box, with the lifetime of the
-/// whole chain and the root's padded size, rounded up to the alignment. So every sum of sizes is an
-/// aligned offset.
-#[derive(Debug)]
-pub(super) struct Boxes {
-    /// The root of each record.
-    pub(super) roots: Vec<ChunkId>,
-    pub(super) records: Records,
-}
-
-impl Boxes {
-    pub(super) fn of(problem: &Problem) -> Self {
-        let mut boxes: Vec<(ChunkId, Record)> = problem
-            .roots()
-            .map(|root| {
-                let outline = problem.bounding_box(root);
-                let size = problem.align_up(outline.high);
-                (root, Record { size, first: outline.begin, last: outline.end - 1 })
-            })
-            .collect();
-        boxes.sort_by_key(|(_, record)| record.first);
-        let (roots, records) = boxes.into_iter().unzip();
-        Self { roots, records: Records(records) }
-    }
-
-    /// Builds a layout from an offset per record.
-    pub(super) fn layout(&self, problem: &Problem, offsets: &[Bytes]) -> Layout {
-        let mut bases = vec![0; problem.len()];
-        for (root, &offset) in self.roots.iter().zip(offsets) {
-            bases[root.index()] = offset;
-        }
-        Layout::from_roots(problem, |root| bases[root.index()])
-    }
-
-    /// Builds a layout from shared objects, placed one after another.
-    pub(super) fn share(&self, problem: &Problem, objects: Objects) -> Layout {
-        let layout = self.layout(problem, &objects.offsets().offsets);
-        let (ids, sizes) = objects.into_parts();
-        let mut by_root = vec![None; problem.len()];
-        for (root, id) in self.roots.iter().zip(ids) {
-            by_root[root.index()] = Some(id);
-        }
-        let of_chunk = problem
-            .ids()
-            .map(|chunk| {
-                let (root, _) = problem.place_in_chain(chunk);
-                by_root[root.index()].filter(|_| problem.chunk(chunk).size > 0)
-            })
-            .collect();
-        Layout { objects: Some(ObjectTable { sizes, of_chunk }), ..layout }
     }
 }

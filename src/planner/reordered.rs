@@ -49,7 +49,7 @@ impl Planner<'_> {
             .padding(given.padding)
             .limits(limits)
             .observer(self.observer);
-        let reordered = reorder(sequence, &options)?;
+        let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
         self.plan_found(sequence, reordered, given)
     }
 

@@ -1,20 +1,11 @@
-//! The table of all planners. To add a planner, add a file and a row here.
+//! The table of all planners. To add a planner, add a file, a row here and a line in `plain`.
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    Problem,
-    planner::{
-        Layout, PlanError, best, best_fit, free_list, interval_move, nnvm, pushdown,
-        search::{self, Limits, Observer},
-        tflite,
-    },
-};
-
 /// Defines the enum and every function over its variants from one table.
 macro_rules! strategies {
-    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr
-        $(=> $layout:path)?, $summary:literal;)*) => {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal, $limit:expr,
+        $summary:literal;)*) => {
         /// A planner, by name.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -36,25 +27,6 @@ macro_rules! strategies {
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)* }
-            }
-
-            /// Chooses an offset for every chunk; the same problem always gets the same layout.
-            /// Strategies that search stay within the limits, report progress and can be cancelled.
-            ///
-            /// # Errors
-            ///
-            /// If the strategy cannot plan such a problem.
-            pub fn layout(
-                self,
-                problem: &Problem,
-                limits: &Limits,
-                observer: Observer<'_>,
-            ) -> Result<Layout, PlanError> {
-                match self {
-                    Self::Best => best::layout(problem, limits, observer),
-                    Self::Optimal => Ok(search::layout(problem, limits, observer)),
-                    $($(Self::$variant => Ok($layout(problem)),)?)*
-                }
             }
 
             /// Returns whether the strategy searches; only then do limits and an observer matter.
@@ -79,34 +51,30 @@ strategies! {
     Best "best", None, "the smallest pool of the cheap planners and a short search";
     Optimal "optimal", None,
         "an anytime search for the smallest pool, with a proof if it finds one";
-    Pushdown "pushdown", None => pushdown::layout,
+    Pushdown "pushdown", None,
         "MegEngine's default: free, alloc and alloc-overwrite on an elastic memory queue";
-    BestFit "best-fit", None => best_fit::layout, "MegEngine's allocator with real addresses";
-    IntervalMove "interval-move", Some(100_000) => interval_move::layout,
+    BestFit "best-fit", None, "MegEngine's allocator with real addresses";
+    IntervalMove "interval-move", Some(100_000),
         "MegEngine's offline planner: longest lifetimes first, pushing up chunks in the way";
-    FreeList "free-list", None => free_list::layout,
+    FreeList "free-list", None,
         "a linked list of available blocks, the largest of which grows";
-    Nnvm "nnvm", None => nnvm::layout,
+    Nnvm "nnvm", None,
         "NNVM's and MXNet's PlanMemory: reuses free storages of similar size";
-    TfliteEquality "tflite-equality", None => tflite::equality::layout,
+    TfliteEquality "tflite-equality", None,
         "shared objects: the free object of exactly the same size";
-    TfliteGreedyInOrder "tflite-greedy-in-order", None => tflite::greedy_in_order::layout,
+    TfliteGreedyInOrder "tflite-greedy-in-order", None,
         "shared objects: over time, the free object of the nearest size";
-    TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000) =>
-        tflite::greedy_by_breadth::layout, "shared objects: the busiest step first";
-    TfliteGreedyBySize "tflite-greedy-by-size", Some(100_000) => tflite::greedy_by_size::layout,
+    TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000), "shared objects: the busiest step first";
+    TfliteGreedyBySize "tflite-greedy-by-size", Some(100_000),
         "shared objects: large ones first, into the object nearest in time";
-    TfliteGreedyBest "tflite-greedy-best", Some(100_000) => tflite::greedy_by_size::best_layout,
+    TfliteGreedyBest "tflite-greedy-best", Some(100_000),
         "shared objects: the better of by-size and by-breadth";
-    TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000) => tflite::min_cost_flow::layout,
+    TfliteMinCostFlow "tflite-min-cost-flow", Some(2_000),
         "shared objects: takeovers chosen by a min-cost flow";
-    TfliteOffsetsBySize "tflite-offsets-by-size", Some(1_000_000) =>
-        tflite::offsets_by_size::layout, "large ones first, each into the tightest gap";
-    TfliteCpuArena "tflite-cpu-arena", Some(1_000_000) =>
-        tflite::cpu_arena::layout, "TFLite's interpreter: large ones first, best fit";
-    TfliteMicro "tflite-micro", Some(1_000_000) =>
-        tflite::micro::layout, "TFLite Micro: large ones first, first fit";
-    Naive "naive", None => tflite::naive::layout, "every chain in memory of its own";
+    TfliteOffsetsBySize "tflite-offsets-by-size", Some(1_000_000), "large ones first, each into the tightest gap";
+    TfliteCpuArena "tflite-cpu-arena", Some(1_000_000), "TFLite's interpreter: large ones first, best fit";
+    TfliteMicro "tflite-micro", Some(1_000_000), "TFLite Micro: large ones first, first fit";
+    Naive "naive", None, "every chain in memory of its own";
 }
 
 impl fmt::Display for Strategy {

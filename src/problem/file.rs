@@ -13,6 +13,7 @@ const FORMAT: &str = "memplan-problem/1";
 /// A problem as it stands in a JSON file, not yet checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ProblemFile {
     /// Always `memplan-problem/1`.
     pub format: String,
@@ -32,6 +33,7 @@ pub struct ProblemFile {
 /// A chunk in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ChunkEntry {
     /// An arbitrary number, unique in its file.
     pub id: u64,
@@ -49,6 +51,7 @@ pub struct ChunkEntry {
 /// A request to overwrite in a problem file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OverwriteEntry {
     /// Id of the overwriter.
     pub chunk: u64,

@@ -216,16 +216,28 @@ impl Problem {
         align_up(bytes, self.alignment)
     }
 
-    /// Returns the same chunks and requests with another alignment and padding.
+    /// Returns the same chunks and requests under another alignment in bytes.
     ///
     /// # Errors
     ///
-    /// If the alignment is not a power of two, or the sizes no longer add up in 64 bits.
-    pub fn with_alignment(self, alignment: Bytes, padding: Bytes) -> Result<Self, ProblemError> {
-        if (alignment, padding) == (self.alignment, self.padding) {
+    /// If the alignment is not a power of two, or the sizes no longer fit in 64 bits.
+    pub fn with_alignment(self, bytes: Bytes) -> Result<Self, ProblemError> {
+        if bytes == self.alignment {
             return Ok(self);
         }
-        self.into_builder().alignment(alignment).padding(padding).finish()
+        self.into_builder().alignment(bytes).finish()
+    }
+
+    /// Returns the same chunks and requests with another padding in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the sizes no longer fit in 64 bits.
+    pub fn with_padding(self, bytes: Bytes) -> Result<Self, ProblemError> {
+        if bytes == self.padding {
+            return Ok(self);
+        }
+        self.into_builder().padding(bytes).finish()
     }
 
     fn into_builder(self) -> ProblemBuilder {

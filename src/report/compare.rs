@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use crate::{
-    planner::{Comparison, LeftOut, Outcome},
+    planner::{Comparison, LeftOut, Measurement},
     report::{Size, fit::WIDTH, printable},
 };
 
@@ -20,9 +20,9 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
         let ratio = ratio(bytes, comparison);
         let _ = writeln!(text, "  {what:<NAME$}{:>SIZE$}{ratio:>9}", format!("{:#}", Size(bytes)));
     }
-    let named = comparison.entries.iter().map(|entry| (entry.strategy.name(), entry.outcome));
+    let named = comparison.rows.iter().map(|row| (row.strategy.name(), row.measurement));
     let reordered = comparison.reordered.map(|outcome| (REORDERED, Ok(outcome)));
-    let mut rows: Vec<(&str, Result<Outcome, LeftOut>)> = named.chain(reordered).collect();
+    let mut rows: Vec<(&str, Result<Measurement, LeftOut>)> = named.chain(reordered).collect();
     rows.sort_by_key(|(_, outcome)| outcome.map_or(u64::MAX, |outcome| outcome.pool_size));
     let _ = writeln!(
         text,
@@ -35,7 +35,7 @@ pub fn comparison(name: &str, comparison: &Comparison) -> String {
             Some(winner) => format!("{name}: {winner}"),
             None => name.to_owned(),
         };
-        let Outcome { pool_size, took, objects, .. } = match outcome {
+        let Measurement { pool_size, took, objects, .. } = match outcome {
             Ok(outcome) => outcome,
             Err(left_out) => {
                 let _ = writeln!(text, "  {strategy:<NAME$}{:>SIZE$}", left_out.to_string());
@@ -74,23 +74,23 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
         let (name, bound) = (printable(name), Size(comparison.lower_bound));
         let _ = writeln!(text, "({}) {name}\n    bytes alive: {bound}", at + 1);
     }
-    let strategies = inputs.first().map_or(0, |(_, comparison)| comparison.entries.len());
+    let strategies = inputs.first().map_or(0, |(_, comparison)| comparison.rows.len());
     let mut rows: Vec<usize> = (0..strategies).collect();
     rows.sort_by(|&a, &b| mean_log(inputs, a).total_cmp(&mean_log(inputs, b)));
     let numbered: Vec<(usize, &Comparison)> =
         inputs.iter().enumerate().map(|(at, (_, comparison))| (at + 1, comparison)).collect();
-    let mut table = |what: &str, cell: &dyn Fn(&Outcome, &Comparison) -> String| {
+    let mut table = |what: &str, cell: &dyn Fn(&Measurement, &Comparison) -> String| {
         for columns in numbered.chunks((WIDTH - STRATEGY) / CELL) {
             let _ = write!(text, "\n{what:<STRATEGY$}");
             for (number, _) in columns {
                 let _ = write!(text, "{:>CELL$}", format!("({number})"));
             }
             for &row in &rows {
-                let name = columns.first().map(|(_, comparison)| comparison.entries[row].strategy);
+                let name = columns.first().map(|(_, comparison)| comparison.rows[row].strategy);
                 let _ = write!(text, "\n{:<STRATEGY$}", name.map_or("", crate::Strategy::name));
                 for (_, comparison) in columns {
-                    let cell = match &comparison.entries[row].outcome {
-                        Ok(outcome) => cell(outcome, comparison),
+                    let cell = match &comparison.rows[row].measurement {
+                        Ok(measured) => cell(measured, comparison),
                         Err(left_out) => left_out.to_string(),
                     };
                     let _ = write!(text, "{cell:>CELL$}");
@@ -107,9 +107,9 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
             text.push('\n');
         }
     };
-    table("pool / bytes alive", &|outcome, comparison| ratio(outcome.pool_size, comparison));
-    table("pool", &|outcome, _| format!("{:#}", Size(outcome.pool_size)));
-    table("planning time", &|outcome, _| seconds(outcome.took));
+    table("pool / bytes alive", &|measured, comparison| ratio(measured.pool_size, comparison));
+    table("pool", &|measured, _| format!("{:#}", Size(measured.pool_size)));
+    table("planning time", &|measured, _| seconds(measured.took));
     text
 }
 
@@ -117,10 +117,10 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
-    use crate::planner::Entry;
+    use crate::planner::ComparisonRow;
     use serde_json::json;
-    let outcome = |outcome: &Outcome| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
-    let entry = |entry: &Entry| match entry.outcome {
+    let outcome = |outcome: &Measurement| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
+    let entry = |entry: &ComparisonRow| match entry.measurement {
         Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
         Err(_) => json!({"strategy": entry.strategy.name(), "too_large": true}),
         Ok(outcome) => json!({
@@ -140,7 +140,7 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
                 "lower_bound": comparison.lower_bound,
                 "shared_objects_bound": comparison.shared_objects_bound,
                 "naive_size": comparison.naive_size,
-                "strategies": comparison.entries.iter().map(entry).collect::<Vec<_>>(),
+                "strategies": comparison.rows.iter().map(entry).collect::<Vec<_>>(),
             });
             if let Some(reordered) = &comparison.reordered {
                 compared["best_reordered"] = outcome(reordered);
@@ -167,8 +167,8 @@ fn ratio(bytes: u64, comparison: &Comparison) -> String {
 fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
     inputs
         .iter()
-        .map(|(_, comparison)| match comparison.entries[row].outcome {
-            Ok(outcome) => quotient(outcome.pool_size, comparison).ln(),
+        .map(|(_, comparison)| match comparison.rows[row].measurement {
+            Ok(measured) => quotient(measured.pool_size, comparison).ln(),
             Err(_) => f64::INFINITY,
         })
         .sum()

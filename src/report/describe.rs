@@ -31,8 +31,8 @@ pub(super) fn describe(
         steps.name(chunk.end.saturating_sub(1)),
     );
     let name = |at: usize| plan.chunks.get(at).map_or("?".into(), |chunk| printable(&chunk.name));
-    if let Some((overwritten, offset)) = chunk.overwrites {
-        let _ = write!(text, "\nwritten over {} at {offset}", name(overwritten));
+    if let Some(link) = chunk.overwrites {
+        let _ = write!(text, "\nwritten over {} at {}", name(link.chunk), link.offset);
     }
     if let Some(overwriter) = chains.overwriter[at] {
         let _ = write!(text, "\noverwritten by {}", name(overwriter));

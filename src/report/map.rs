@@ -304,11 +304,11 @@ impl<'a> Legend<'a> {
             letter: char::from(letters.of_chunk[at]),
             name: printable(&chunk.name),
             place: format!("{size} at {}, {}", chunk.offset, lifetime(begin, end)),
-            over: chunk.overwrites.map(|(overwritten, _)| {
-                plan.chunks.get(overwritten).map_or("?".into(), |old| printable(&old.name))
+            over: chunk.overwrites.map(|link| {
+                plan.chunks.get(link.chunk).map_or("?".into(), |old| printable(&old.name))
             }),
             at: match chunk.overwrites {
-                Some((_, offset)) if offset > 0 => format!(" at {offset}"),
+                Some(link) if link.offset > 0 => format!(" at {}", link.offset),
                 _ => String::new(),
             },
         }

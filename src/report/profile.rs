@@ -113,7 +113,7 @@ impl Chains {
             overwriter: vec![None; count],
         };
         for (at, chunk) in plan.chunks.iter().enumerate() {
-            let overwritten = chunk.overwrites.map(|(overwritten, _)| overwritten);
+            let overwritten = chunk.overwrites.map(|link| link.chunk);
             if let Some(slot) = overwritten.and_then(|at| chains.overwriter.get_mut(at)) {
                 *slot = Some(at);
             }

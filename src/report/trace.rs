@@ -38,7 +38,7 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
                 "ts": time(step), "args": args})
         };
         let args = json!({"size": chunk.size, "offset": chunk.offset,
-            "overwrites": chunk.overwrites.and_then(|(overwritten, _)| name(overwritten)),
+            "overwrites": chunk.overwrites.and_then(|link| name(link.chunk)),
             "chain": name(chains.root[at])});
         lives.push(((begin, 1), life("b", begin, args)));
         lives.push(((chunk.end, 0), life("e", chunk.end, json!({}))));

@@ -1,8 +1,4 @@
-//! Control edges: operators that must run after others though they read nothing of theirs.
-
-use std::collections::HashMap;
-
-use crate::sequence::{Operator, SequenceError};
+//! The names by which operators refer to those that they must run after.
 
 /// An operator that another one names, to run after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,51 +25,4 @@ impl From<usize> for OperatorRef {
     fn from(place: usize) -> Self {
         Self::Place(place)
     }
-}
-
-/// The operators that each operator names, by their places in the list: ascending, without repeats.
-pub(super) fn resolve(operators: &[Operator]) -> Result<Vec<Vec<usize>>, SequenceError> {
-    if operators.iter().all(|operator| operator.after.is_empty()) {
-        return Ok(vec![Vec::new(); operators.len()]);
-    }
-    // `None` for a name that several operators have.
-    let mut places: HashMap<&str, Option<usize>> = HashMap::new();
-    for (place, operator) in operators.iter().enumerate() {
-        places.entry(&operator.name).and_modify(|first| *first = None).or_insert(Some(place));
-    }
-    let find = |wanted: &OperatorRef, user: usize| {
-        let operator = || operators[user].display_name(user);
-        match wanted {
-            OperatorRef::Place(place) if *place < operators.len() => Ok(*place),
-            OperatorRef::Place(place) => Err(SequenceError::UnknownOperator {
-                operator: operator(),
-                after: place.to_string(),
-            }),
-            OperatorRef::Name(name) => match places.get(&**name) {
-                Some(Some(place)) => Ok(*place),
-                Some(None) => Err(SequenceError::AmbiguousOperator {
-                    operator: operator(),
-                    after: name.to_string(),
-                }),
-                None => Err(SequenceError::UnknownOperator {
-                    operator: operator(),
-                    after: format!("'{name}'"),
-                }),
-            },
-        }
-    };
-    operators
-        .iter()
-        .enumerate()
-        .map(|(user, operator)| {
-            let mut after = operator
-                .after
-                .iter()
-                .map(|wanted| find(wanted, user))
-                .collect::<Result<Vec<usize>, _>>()?;
-            after.sort_unstable();
-            after.dedup();
-            Ok(after)
-        })
-        .collect()
 }

@@ -9,7 +9,7 @@ use crate::{
     Bytes,
     sequence::{
         Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
-        SizeBasis, Tensor, TensorId, after, order,
+        SizeBasis, Tensor, TensorId, control, order,
     },
 };
 
@@ -80,7 +80,7 @@ impl SequenceBuilder {
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
-        let after = after::resolve(&self.operators)?;
+        let after = control::resolve(&self.operators)?;
         let producer = |name: &str| names.producer(name);
         let Some(order) = order::execution_order(&self.operators, &producer, &after)? else {
             return self.resolve(names, after);
@@ -100,6 +100,7 @@ impl SequenceBuilder {
         check_views(&sequence)?;
         check_overwriters(&sequence)?;
         check_sizes(&sequence)?;
+        check_depth(&sequence)?;
         Ok(sequence)
     }
 
@@ -235,6 +236,7 @@ impl Names {
                 outputs,
                 after,
                 workspace: declared.workspace,
+                bodies: declared.bodies.clone(),
             });
         }
         let mut outputs = Vec::with_capacity(builder.outputs.len());
@@ -245,7 +247,9 @@ impl Names {
                 outputs.push(id);
             }
         }
-        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids })
+        let inner = operators.iter().flat_map(|operator| &operator.bodies);
+        let depth = inner.map(|body| body.depth + 1).max().unwrap_or(0);
+        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids, depth })
     }
 }
 
@@ -358,14 +362,33 @@ fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
     Ok(())
 }
 
-fn check_sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
+/// Bodies within bodies are walked recursively, and no file nests them deeper.
+fn check_depth(sequence: &OpSequence) -> Result<(), SequenceError> {
+    let too_deep = |operator: &&OperatorNode| {
+        operator.bodies.iter().any(|body| body.depth >= OpSequence::MAX_DEPTH)
+    };
+    match sequence.operators().iter().position(|operator| too_deep(&operator)) {
+        Some(step) => Err(SequenceError::TooDeep {
+            operator: sequence.operator_name(step),
+            limit: OpSequence::MAX_DEPTH,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The sizes of all tensors and workspaces, those of bodies included, fit 64 bits.
+pub(super) fn check_sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
+    add_sizes(sequence, 0).map(|_| ())
+}
+
+fn add_sizes(sequence: &OpSequence, mut sum: Bytes) -> Result<Bytes, SequenceError> {
     let tensors = sequence.tensors().iter().map(|tensor| (&tensor.name, tensor.size.unwrap_or(0)));
     let workspaces = sequence.operators().iter().map(|op| (&op.name, op.workspace));
-    let mut sum: Bytes = 0;
     for (name, size) in tensors.chain(workspaces) {
         sum = sum
             .checked_add(size)
             .ok_or_else(|| SequenceError::SizeOverflow { tensor: name.to_string(), size })?;
     }
-    Ok(())
+    let mut bodies = sequence.operators().iter().flat_map(|operator| &operator.bodies);
+    bodies.try_fold(sum, |sum, body| add_sizes(body, sum))
 }

@@ -1,6 +1,6 @@
 //! Operators as a caller declares them, before they are checked.
 
-use crate::{Bytes, sequence::OperatorRef};
+use crate::{Bytes, OpSequence, sequence::after::OperatorRef};
 
 /// The way in which the memory of an output depends on the inputs of its operator. Inputs are named
 /// by `T`: a name while a sequence is declared, a [`TensorId`](super::TensorId) once it is checked.
@@ -142,6 +142,7 @@ pub struct Operator {
     pub(crate) outputs: Vec<Output>,
     pub(crate) after: Vec<OperatorRef>,
     pub(crate) workspace: Bytes,
+    pub(crate) bodies: Vec<OpSequence>,
 }
 
 impl Operator {
@@ -195,6 +196,40 @@ impl Operator {
     #[must_use]
     pub fn workspace(mut self, bytes: Bytes) -> Self {
         self.workspace = bytes;
+        self
+    }
+
+    /// Adds a sequence that the operator runs while it runs, once or many times: the body of a loop,
+    /// or one of the branches of a condition. One body runs at a time. A [`Planner`](crate::Planner)
+    /// plans each by itself, with its own options, and makes room in the operator's workspace for the
+    /// one that needs most: its pool, behind a copy of its inputs, because the state of the next
+    /// iteration is written while that of this one may still be read. The weights of a body are
+    /// tensors of the sequences around it; list them among the inputs of the operator. Its outputs
+    /// live to its end.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let body = OpSequence::builder()
+    ///     .input("state", 64)
+    ///     .operator(Operator::new("exp").inputs(["state"]).output(Output::new("t", 64)))
+    ///     .operator(Operator::new("abs").inputs(["t"]).output(Output::new("next", 64).overwrites("t")))
+    ///     .output("next")
+    ///     .build()?;
+    /// let sequence = OpSequence::builder()
+    ///     .input("x", 64)
+    ///     .operator(Operator::new("loop").inputs(["x"]).output(Output::new("y", 64)).body(body))
+    ///     .output("y")
+    ///     .build()?;
+    /// let plan = Planner::new().plan(&sequence)?;
+    /// // The copy of the state, and the pool of the body.
+    /// assert_eq!(plan.workspace(0).map(|chunk| chunk.size), Some(64 + 64));
+    /// assert_eq!(plan.bodies[0].plan.pool_size, 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn body(mut self, body: OpSequence) -> Self {
+        self.bodies.push(body);
         self
     }
 

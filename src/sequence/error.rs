@@ -161,6 +161,22 @@ pub enum SequenceError {
         /// The weight.
         tensor: String,
     },
+    /// Bodies that hold bodies that hold bodies, too many of them.
+    #[error("the bodies of operator '{operator}' are nested deeper than {limit} levels")]
+    TooDeep {
+        /// The operator.
+        operator: String,
+        /// The most levels of bodies.
+        limit: usize,
+    },
+    /// An operator with a body, which must be planned before the operator can be lowered.
+    #[error(
+        "operator '{operator}' runs a sequence of its own, whose pool is not known; lower it by a planner"
+    )]
+    BodyNotPlanned {
+        /// The operator.
+        operator: String,
+    },
     /// More tensors than ids.
     #[error("a sequence holds at most {} tensors", u32::MAX)]
     TooManyTensors,

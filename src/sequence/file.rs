@@ -28,6 +28,7 @@ const FORMAT: &str = "memplan-sequence/1";
 /// neither produced nor listed are weights of unknown size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SequenceFile {
     /// Always `memplan-sequence/1`.
     pub format: String,
@@ -47,6 +48,7 @@ pub struct SequenceFile {
 /// A supplied tensor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TensorEntry {
     /// Its name.
     pub name: Box<str>,
@@ -57,6 +59,7 @@ pub struct TensorEntry {
 /// An operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OperatorEntry {
     /// For people; need not be unique.
     #[serde(default)]
@@ -76,11 +79,33 @@ pub struct OperatorEntry {
     /// Scratch bytes; 0 if left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub workspace: Bytes,
+    /// The sequences that it runs while it runs; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bodies: Vec<BodyEntry>,
+}
+
+/// A sequence within an operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BodyEntry {
+    /// Tensors supplied for each run.
+    #[serde(default)]
+    pub inputs: Vec<TensorEntry>,
+    /// Weights whose sizes are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<TensorEntry>,
+    /// The operators in execution order.
+    pub operators: Vec<OperatorEntry>,
+    /// Names of the outputs.
+    #[serde(default)]
+    pub outputs: Vec<Box<str>>,
 }
 
 /// An output of an operator; at most one of `reads` and `overwrites`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OutputEntry {
     /// Its name.
     pub name: Box<str>,
@@ -100,6 +125,7 @@ pub struct OutputEntry {
 /// A read dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ReadEntry {
     /// The viewed input.
     pub input: Box<str>,
@@ -111,6 +137,7 @@ pub struct ReadEntry {
 /// A write dependency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OverwriteEntry {
     /// The overwritten input.
     pub input: Box<str>,
@@ -198,6 +225,13 @@ impl<'de> Deserialize<'de> for OperatorRef {
 
 impl From<OpSequence> for SequenceFile {
     fn from(sequence: OpSequence) -> Self {
+        let BodyEntry { inputs, weights, operators, outputs } = (&sequence).into();
+        Self { format: FORMAT.to_owned(), inputs, weights, operators, outputs }
+    }
+}
+
+impl From<&OpSequence> for BodyEntry {
+    fn from(sequence: &OpSequence) -> Self {
         let name = |id: super::TensorId| sequence.tensor(id).name.clone();
         let supplied = |wanted: &Origin| {
             sequence
@@ -259,7 +293,6 @@ impl From<OpSequence> for SequenceFile {
             tensor.origin != Origin::Weight || tensor.size.is_some() || read.contains(id)
         };
         Self {
-            format: FORMAT.to_owned(),
             inputs: supplied(&Origin::Input),
             weights: supplied(&Origin::Weight),
             operators: sequence
@@ -272,6 +305,7 @@ impl From<OpSequence> for SequenceFile {
                     outputs: operator.outputs.iter().map(output).collect(),
                     after: operator.after.iter().map(operator_ref).collect(),
                     workspace: operator.workspace,
+                    bodies: operator.bodies.iter().map(Self::from).collect(),
                 })
                 .collect(),
             outputs: sequence.outputs().iter().filter(known).map(|&id| name(id)).collect(),
@@ -286,6 +320,15 @@ impl TryFrom<SequenceFile> for OpSequence {
         if file.format != FORMAT {
             return Err(SequenceError::Format { found: file.format, expected: FORMAT });
         }
+        let SequenceFile { inputs, weights, operators, outputs, .. } = file;
+        BodyEntry { inputs, weights, operators, outputs }.try_into()
+    }
+}
+
+impl TryFrom<BodyEntry> for OpSequence {
+    type Error = SequenceError;
+
+    fn try_from(file: BodyEntry) -> Result<Self, SequenceError> {
         let mut sequence = OpSequence::builder();
         sequence.undeclared_are_weights();
         for TensorEntry { name, size } in file.inputs {
@@ -299,6 +342,9 @@ impl TryFrom<SequenceFile> for OpSequence {
                 .kind(entry.kind)
                 .inputs(entry.inputs)
                 .workspace(entry.workspace);
+            for body in entry.bodies {
+                operator = operator.body(body.try_into()?);
+            }
             operator = entry.after.into_iter().fold(operator, Operator::after);
             for output in entry.outputs {
                 operator = operator.output(output.try_into()?);

@@ -19,7 +19,9 @@
 //! ```
 
 mod after;
+mod bodies;
 mod builder;
+mod control;
 mod declare;
 mod error;
 #[cfg(feature = "serde")]
@@ -103,10 +105,12 @@ pub struct OperatorNode {
     pub after: Vec<usize>,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
+    /// The sequences that it runs while it runs, one at a time; see [`Operator::body`].
+    pub bodies: Vec<OpSequence>,
 }
 
 /// A checked operator sequence, in execution order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
@@ -121,6 +125,8 @@ pub struct OpSequence {
     outputs: Vec<TensorId>,
     /// The tensors by name; a function of `tensors`.
     ids: HashMap<Box<str>, TensorId>,
+    /// The levels of bodies within bodies: 0 if no operator has a body.
+    depth: usize,
 }
 
 impl OpSequence {

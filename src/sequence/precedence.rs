@@ -127,7 +127,7 @@ impl OpSequence {
             .collect();
         let outputs = self.outputs.iter().map(new_id).collect();
         let ids = self.ids.iter().map(|(name, id)| (name.clone(), new_id(id))).collect();
-        Ok(Self { operators, tensors, outputs, ids })
+        Ok(Self { operators, tensors, outputs, ids, depth: self.depth })
     }
 
     /// Whether another sequence has the same operators in the same order, with the same tensors. Tensors

@@ -11,23 +11,26 @@
 //!    every required overwrite is honoured;
 //! 4. every chunk that overwrites nothing lies at a multiple of the alignment;
 //! 5. everything lies inside the pool, and the pool ends where the highest of those chunks does,
-//!    rounded up to the alignment.
-//! 6. shared objects, if it has any, lie one after another, each as large as its largest chunk.
+//!    rounded up to the alignment;
+//! 6. shared objects, if it has any, lie one after another, each as large as its largest chunk;
+//! 7. it has a right plan for each sequence that an operator runs, and the operator's workspace
+//!    holds the pool of that plan behind a copy of the inputs.
 //!
 //! The plan's own figures must be right as well: its steps, the peak, and a lower bound that is
 //! neither below the bytes alive nor above the pool. A bound above the bytes alive claims that
-//! a search proved it; only [`bytes_alive`] was checked.
+//! a search proved it; only [`Verification::bytes_alive`] was checked.
 //!
 //! For a sequence, only the places of the tensors are taken from the plan. The chunks, their sizes
 //! and lifetimes, the overwrites, the bound and the peak are counted again from the operators, and
 //! the plan must agree. An output may be written over an input only where that is declared, and
 //! only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
-//! [`execute_sequence`] checks the same in another way: it runs the operators on a shadow of the
+//! [`execute`](fn@execute) checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
 //!
 //! Verification takes O((n + k) log n) for n chunks and k violations.
 
+mod bodies;
 mod contents;
 mod execute;
 mod figures;
@@ -37,27 +40,54 @@ mod sequence;
 mod sharing;
 mod sweep;
 mod table;
+mod verifier;
 mod violation;
 
+pub use verifier::{Verification, Verifier, VerifyError};
 pub use violation::{Field, Figure, Violation};
 
 use std::collections::HashSet;
 
 use crate::{
-    Bytes, OpSequence, Plan, Problem, TensorPlace, lower::LoweringOptions, sequence::Origin,
-    verify::figures::Counted,
+    Bytes, InputRef, OpSequence, Plan, Problem, TensorPlace, lower::LoweringOptions,
+    sequence::Origin, verify::figures::Counted,
 };
 
-/// Returns everything that is wrong with a plan for a problem; empty if it is right. Chunks are
-/// matched by id, or by name where the problem's ids are texts. The plan may have a larger
-/// alignment and padding than the problem, but not smaller ones; use [`Problem::with_alignment`] to
-/// require others.
+/// Returns everything that is wrong with a plan; empty if it is right. A [`Verifier`] can require
+/// more.
+///
+/// Tensors are matched by name; chunks of a problem are matched by id, or by name where the
+/// problem's ids are texts. The plan of a problem may have a larger alignment and padding than the
+/// problem, but not smaller ones. A sequence has neither.
+///
+/// ```
+/// use memplan::{Planner, Problem, verify::verify};
+///
+/// let mut problem = Problem::builder();
+/// problem.chunk(0..2, 10);
+/// problem.chunk(1..3, 20);
+/// let problem = problem.build()?;
+/// let mut plan = Planner::new().plan(&problem)?;
+/// assert_eq!(verify(&problem, &plan), []);
+/// plan.chunks[1].offset = 0;
+/// assert!(!verify(&problem, &plan).is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
-pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
+pub fn verify<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation> {
+    match input.into() {
+        InputRef::Sequence(sequence) => of_sequence(sequence, plan),
+        InputRef::Problem(problem) => of_problem(problem, plan),
+    }
+}
+
+fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
-    violations.extend(verify_placing(plan, problem.alignment(), problem.padding()));
+    violations.extend(placing(plan, Figure::Alignment, problem.alignment()));
+    violations.extend(placing(plan, Figure::Padding, problem.padding()));
     violations.extend(problem::check(problem, plan));
     violations.extend(table::check(plan));
+    violations.extend(bodies::none(plan));
     if plan.alignment.is_power_of_two() {
         // A plan may honour other requests than the problem does.
         let counted =
@@ -67,40 +97,34 @@ pub fn verify_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// Returns everything that is wrong with a plan for an operator sequence; empty if it is right.
-/// Tensors are matched by name.
-#[must_use]
-pub fn verify_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(table::check(plan));
-    violations.extend(sequence::check(sequence, plan));
+    if let Some(flat) = bodies::flatten(sequence, plan, of_sequence, &mut violations) {
+        violations.extend(sequence::check(&flat, plan));
+    }
     // A faulty tensor often has the same name as its faulty chunk.
+    without_repeats(violations)
+}
+
+fn without_repeats(mut violations: Vec<Violation>) -> Vec<Violation> {
     let mut seen = HashSet::new();
     violations.retain(|violation| seen.insert(violation.clone()));
     violations
 }
 
-/// Checks that a plan has at least an alignment and a padding. A sequence has neither, so
-/// [`verify_sequence`] requires only those that the plan states.
-#[must_use]
-pub fn verify_placing(plan: &Plan, alignment: Bytes, padding: Bytes) -> Vec<Violation> {
-    let asked =
-        [(Figure::Alignment, alignment, plan.alignment), (Figure::Padding, padding, plan.padding)];
-    asked
-        .into_iter()
-        .filter(|&(_, expected, found)| found < expected)
-        .map(|(figure, expected, found)| Violation::WrongFigure { figure, expected, found })
-        .collect()
+/// Checks that a plan keeps to an alignment or a padding, or to a larger one.
+fn placing(plan: &Plan, figure: Figure, expected: Bytes) -> Option<Violation> {
+    let found = match figure {
+        Figure::Alignment => plan.alignment,
+        _ => plan.padding,
+    };
+    (found < expected).then_some(Violation::WrongFigure { figure, expected, found })
 }
 
 /// Checks that inputs and weights of at least one byte lie in the pool if `options` put them there.
-/// [`verify_sequence`] accepts them inside and outside.
-#[must_use]
-pub fn verify_supplied(
-    sequence: &OpSequence,
-    plan: &Plan,
-    options: LoweringOptions,
-) -> Vec<Violation> {
+/// Otherwise they may lie inside and outside.
+fn supplied(sequence: &OpSequence, plan: &Plan, options: LoweringOptions) -> Vec<Violation> {
     let in_pool = plan.tensors.iter().filter(|t| matches!(t.place, TensorPlace::Pool { .. }));
     let in_pool: HashSet<&str> = in_pool.map(|tensor| &*tensor.name).collect();
     let asked = sequence.tensors().iter().filter(|tensor| match tensor.origin {
@@ -115,24 +139,8 @@ pub fn verify_supplied(
 }
 
 /// The most bytes alive at one step, which every pool needs for the chunks and links of this plan.
-/// The chunks count as the plan lists them, so verify the plan first. A
-/// [`lower_bound`](Plan::lower_bound) above this claims that a search proved it; only a search can
-/// check that.
-///
-/// ```
-/// use memplan::{Planner, Problem, verify::{bytes_alive, verify_problem}};
-///
-/// let mut problem = Problem::builder();
-/// problem.chunk(0..2, 10);
-/// problem.chunk(1..3, 20);
-/// let problem = problem.build()?;
-/// let plan = Planner::new().plan(&problem)?;
-/// assert_eq!(verify_problem(&problem, &plan), []);
-/// assert_eq!(bytes_alive(&plan), 30);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn bytes_alive(plan: &Plan) -> Bytes {
+/// The chunks count as the plan lists them.
+fn bytes_alive(plan: &Plan) -> Bytes {
     if !plan.alignment.is_power_of_two() {
         return 0;
     }
@@ -144,11 +152,11 @@ pub fn bytes_alive(plan: &Plan) -> Bytes {
 /// an output written over an input without permission, an update outside its variable. Empty if the
 /// plan works.
 ///
-/// Only operators and the offsets of tensors matter here; [`verify_sequence`] checks lifetimes,
-/// chunks and links. A plan without tensors cannot be run.
+/// Only operators and the offsets of tensors matter here; [`verify`] checks lifetimes, chunks and
+/// links. A plan without tensors cannot be run, nor can a problem.
 ///
 /// ```
-/// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_sequence};
+/// use memplan::{OpSequence, Operator, Output, Planner, verify::execute};
 ///
 /// let mut sequence = OpSequence::builder();
 /// sequence
@@ -157,13 +165,22 @@ pub fn bytes_alive(plan: &Plan) -> Bytes {
 ///     .operator(Operator::new("add").inputs(["x", "y"]).output(Output::new("z", 64)))
 ///     .output("z");
 /// let sequence = sequence.build()?;
-/// assert_eq!(execute_sequence(&sequence, &Planner::new().plan(&sequence)?), []);
+/// assert_eq!(execute(&sequence, &Planner::new().plan(&sequence)?), []);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+pub fn execute<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation> {
+    match input.into() {
+        InputRef::Sequence(sequence) => execution(sequence, plan),
+        InputRef::Problem(_) => vec![Violation::NothingToRun],
+    }
+}
+
+fn execution(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
-    violations.extend(execute::run(sequence, plan));
+    if let Some(flat) = bodies::flatten(sequence, plan, execution, &mut violations) {
+        violations.extend(execute::run(&flat, plan));
+    }
     violations
 }
 
@@ -171,7 +188,7 @@ pub fn execute_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
 /// such references.
 fn loose_ends(plan: &Plan) -> Vec<Violation> {
     let overwriters =
-        plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.0)));
+        plan.chunks.iter().filter_map(|chunk| Some((&chunk.name, chunk.overwrites?.chunk)));
     let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
         TensorPlace::Pool { chunk, .. } => Some((&tensor.name, chunk)),
         TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    Plan, PlannedChunk, Problem,
+    Plan, PlannedChunk, PlannedLink, Problem,
     problem::{ChunkId, Ids},
     verify::{Field, Violation},
 };
@@ -48,7 +48,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
         .map(|request| (request.overwriter, request.overwritten, request.offset))
         .collect();
     let link_of = |at: usize| {
-        let (overwritten, offset) = plan.chunks[at].overwrites?;
+        let PlannedLink { chunk: overwritten, offset, .. } = plan.chunks[at].overwrites?;
         Some((chunks[at]?, (*chunks.get(overwritten)?)?, offset))
     };
     for at in 0..plan.chunks.len() {

@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
         }
         let name = |chunk: usize| self.plan.chunks[chunk].name.to_string();
         for (chunk, &expected) in overwritten.iter().enumerate() {
-            let stated = self.plan.chunks[chunk].overwrites.map(|(old, _)| old);
+            let stated = self.plan.chunks[chunk].overwrites.map(|link| link.chunk);
             let stated = stated.filter(|&old| old < self.plan.chunks.len());
             if let (Some(old), true) = (stated, stated != expected) {
                 let (overwriter, overwritten) = (name(chunk), name(old));

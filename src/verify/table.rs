@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    Bytes, Plan, PlannedChunk,
+    Bytes, Plan, PlannedChunk, PlannedLink,
     verify::{
         Violation,
         sweep::{Rectangle, overlaps},
@@ -31,8 +31,8 @@ fn end(plan: &Plan, chunk: &PlannedChunk) -> Bytes {
 }
 
 /// Returns the chunk that a chunk overwrites, if the plan lists it, and the offset in that chunk.
-fn link(plan: &Plan, chunk: &PlannedChunk) -> Option<(usize, Bytes)> {
-    chunk.overwrites.filter(|&(overwritten, _)| overwritten < plan.chunks.len())
+fn link(plan: &Plan, chunk: &PlannedChunk) -> Option<PlannedLink> {
+    chunk.overwrites.filter(|link| link.chunk < plan.chunks.len())
 }
 
 /// Checks rules 4 and 5.
@@ -70,7 +70,9 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
 fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let Some((overwritten, offset)) = link(plan, chunk) else { continue };
+        let Some(PlannedLink { chunk: overwritten, offset, .. }) = link(plan, chunk) else {
+            continue;
+        };
         let old = &plan.chunks[overwritten];
         let name = |chunk: &PlannedChunk| chunk.name.to_string();
         if let Some(first) = overwriters[overwritten].replace(at) {
@@ -123,7 +125,7 @@ fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
     for chunk in &plan.chunks {
         let expected = match link(plan, chunk) {
             _ if chunk.size == 0 || plan.objects.is_empty() => None,
-            Some((overwritten, _)) => plan.chunks[overwritten].object,
+            Some(link) => plan.chunks[link.chunk].object,
             // Two objects without bytes may begin at the same offset.
             None => chunk.object.filter(|&object| begins.get(object) == Some(&chunk.offset)),
         };
@@ -153,10 +155,10 @@ fn cycle(plan: &Plan) -> Option<String> {
         while seen_in[at].is_none() {
             seen_in[at] = Some(start);
             match link(plan, &plan.chunks[at]) {
-                Some((overwritten, _)) if seen_in[overwritten] == Some(start) => {
-                    return Some(plan.chunks[overwritten].name.to_string());
+                Some(link) if seen_in[link.chunk] == Some(start) => {
+                    return Some(plan.chunks[link.chunk].name.to_string());
                 }
-                Some((overwritten, _)) => at = overwritten,
+                Some(link) => at = link.chunk,
                 None => break,
             }
         }
@@ -170,10 +172,10 @@ fn cycle(plan: &Plan) -> Option<String> {
 fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
-    let shares = link(plan, chunk).is_some_and(|(overwritten, _)| {
-        let old = &plan.chunks[overwritten];
+    let shares = link(plan, chunk).is_some_and(|link| {
+        let old = &plan.chunks[link.chunk];
         let inside = old.offset <= low && high <= end(plan, old);
-        overwritten != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
+        link.chunk != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
     });
     Rectangle {
         name: Cow::Borrowed(&chunk.name),

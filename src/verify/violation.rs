@@ -352,6 +352,26 @@ pub enum Violation {
         /// The overwriter of that chunk, or the tensor in it.
         user: String,
     },
+    /// What is wrong with the plan of a sequence that an operator runs.
+    #[error("in {body}: {violation}")]
+    InBody {
+        /// The place of the body in the operator's list, and the operator.
+        body: String,
+        /// What is wrong.
+        violation: Box<Violation>,
+    },
+    /// A tensor that is handed to a body, and that the plan of the body puts into its pool.
+    #[error("'{tensor}' is handed to the body and may not lie in its pool")]
+    HandedInTwice {
+        /// The tensor.
+        tensor: String,
+    },
+    /// Bodies whose pools do not add up in 64 bits.
+    #[error("the pools of the bodies add up to 2^64 bytes or more")]
+    BodiesTooLarge,
+    /// A plan of a problem, which has no operators to run.
+    #[error("a problem has no operators that could be run")]
+    NothingToRun,
     /// A tensor with bytes that were overwritten, or not yet written.
     #[error("'{tensor}' is not whole {when}: the bytes [{low}, {high}) of {memory} hold {holder}")]
     Lost {

@@ -2,21 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use memplan::planner::nnvm::{Entry, Graph, MemoryPlan};
+use memplan::planner::nnvm::{Graph, MemoryPlan, NodeEntry};
 
 /// Returns the first entry that a reader would find overwritten, with that reader (`None` if the
 /// entry is an output of the graph). An operator may write an output over an input only if it works
 /// in place.
-pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usize>)> {
+pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(NodeEntry, Option<usize>)> {
     // The writer of each storage's content and of each entry's. An identity passes on its input's
     // writer.
-    let mut held: BTreeMap<usize, Entry> = BTreeMap::new();
-    let mut content: BTreeMap<Entry, Entry> = BTreeMap::new();
-    let is_lost =
-        |entry: Entry, held: &BTreeMap<usize, Entry>, content: &BTreeMap<Entry, Entry>| {
-            let storage = plan.entry(entry).storage;
-            storage.is_some_and(|storage| held.get(&storage) != content.get(&entry))
-        };
+    let mut held: BTreeMap<usize, NodeEntry> = BTreeMap::new();
+    let mut content: BTreeMap<NodeEntry, NodeEntry> = BTreeMap::new();
+    let is_lost = |entry: NodeEntry,
+                   held: &BTreeMap<usize, NodeEntry>,
+                   content: &BTreeMap<NodeEntry, NodeEntry>| {
+        let storage = plan.entry(entry).storage;
+        storage.is_some_and(|storage| held.get(&storage) != content.get(&entry))
+    };
     for &index in graph.order() {
         let node = &graph.nodes()[index];
         let reads = |at: &usize| !node.ignored_inputs.contains(at);
@@ -27,7 +28,7 @@ pub fn wrong_read(graph: &Graph, plan: &MemoryPlan) -> Option<(Entry, Option<usi
             }
         }
         for (output, planned) in plan.entries[index].iter().enumerate() {
-            let entry = Entry { node: index, output };
+            let entry = NodeEntry { node: index, output };
             let Some(storage) = planned.storage else { continue };
             let identity = node.in_place.iter().any(|pair| {
                 pair.identity && pair.output == output && Some(pair.input) == planned.taken_from

@@ -1,7 +1,7 @@
 //! Plans changed in any of their fields, most often by a little.
 
 use arbitrary::{Result, Unstructured};
-use memplan::{Plan, TensorPlace};
+use memplan::{Plan, PlannedLink, TensorPlace};
 
 /// The names of the fields that a mutant changes, so that none is forgotten.
 pub const FIELDS: [&str; 22] = [
@@ -92,13 +92,14 @@ fn change_chunk(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) -> 
         },
         "chunk.overwrites" => {
             chunk.overwrites = match chunk.overwrites {
-                Some((old, offset)) if random.arbitrary()? => {
-                    Some((old, near(random, offset, pool)?))
+                Some(link) if random.arbitrary()? => {
+                    Some(PlannedLink::new(link.chunk, near(random, link.offset, pool)?))
                 }
                 Some(_) if random.arbitrary()? => None,
                 _ => {
                     let offset = chunk.offset.saturating_sub(other_offset);
-                    Some((other, if random.arbitrary()? { offset } else { 0 }))
+                    let offset = if random.arbitrary()? { offset } else { 0 };
+                    Some(PlannedLink::new(other, offset))
                 }
             };
         }

@@ -5,7 +5,8 @@
 use std::{cell::RefCell, fmt::Write as _};
 
 use memplan::{
-    OpSequence,
+    OpSequence, Planner,
+    lower::LoweringOptions,
     sequence::{Dependency, Origin},
 };
 use rten_onnx::onnx::{
@@ -160,7 +161,10 @@ pub const OPSET: i64 = 17;
 pub fn describe(sequence: &OpSequence) -> String {
     let name = |id: &memplan::sequence::TensorId| &*sequence.tensor(*id).name;
     let mut text = String::new();
-    for operator in sequence.operators() {
+    let options = LoweringOptions::default().views(false).inplace(false);
+    let plan = || Planner::new().alignment(64).lowering(options).plan(sequence).unwrap();
+    let plan = sequence.has_bodies().then(plan);
+    for (step, operator) in sequence.operators().iter().enumerate() {
         let mut suffix = String::new();
         let mut outputs = Vec::new();
         for output in &operator.outputs {
@@ -179,9 +183,9 @@ pub fn describe(sequence: &OpSequence) -> String {
             }
         }
         let inputs: Vec<&str> = operator.inputs.iter().map(name).collect();
-        let workspace = match operator.workspace {
-            0 => String::new(),
-            bytes => format!(" workspace {bytes}"),
+        let workspace = match plan.as_ref().and_then(|plan| plan.workspace(step as u64)) {
+            None => String::new(),
+            Some(chunk) => format!(" workspace {}", chunk.size),
         };
         writeln!(
             text,

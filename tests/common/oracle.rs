@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memplan::{
-    OpSequence, Plan, Problem, TensorPlace,
+    OpSequence, Plan, PlannedLink, Problem, TensorPlace,
     problem::{ChunkId, Request},
     sequence::{Dependency, Origin},
 };
@@ -106,7 +106,7 @@ fn table_is_right(plan: &Plan) -> bool {
             None if chunk.size == 0 => {}
             None if !chunk.offset.is_multiple_of(plan.alignment) => return false,
             None => top = top.max(end),
-            Some((old, offset)) => {
+            Some(PlannedLink { chunk: old, offset, .. }) => {
                 let Some(overwritten) = plan.chunks.get(old) else { return false };
                 overwriters[old] += 1;
                 let inside = offset.saturating_add(chunk.size) <= overwritten.size;
@@ -123,7 +123,7 @@ fn table_is_right(plan: &Plan) -> bool {
         let mut member = Some(root);
         while let Some(at) = member {
             in_chains += 1;
-            let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|(old, _)| old);
+            let overwrites = |new: &usize| plan.chunks[*new].overwrites.map(|link| link.chunk);
             member = (0..plan.chunks.len()).find(|new| overwrites(new) == Some(at));
         }
     }
@@ -140,8 +140,8 @@ fn objects_are_right(plan: &Plan) -> bool {
     let of_chunk = plan.chunks.iter().all(|chunk| match (chunk.object, chunk.overwrites) {
         (None, _) => plan.objects.is_empty() || chunk.size == 0,
         (Some(_), _) if chunk.size == 0 => false,
-        (Some(object), Some((old, _))) => {
-            object < plan.objects.len() && plan.chunks[old].object == Some(object)
+        (Some(object), Some(link)) => {
+            object < plan.objects.len() && plan.chunks[link.chunk].object == Some(object)
         }
         (Some(object), None) => object < plan.objects.len() && chunk.offset == begin(object),
     });
@@ -181,8 +181,8 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         return false;
     }
     let link = |id: ChunkId| {
-        let (old, offset) = plan.chunks[planned[&u64::from(id.0)]].overwrites?;
-        Some((plan.chunks[old].id, offset))
+        let link = plan.chunks[planned[&u64::from(id.0)]].overwrites?;
+        Some((plan.chunks[link.chunk].id, link.offset))
     };
     let wish = |request: &Request| Some((u64::from(request.overwritten.0), request.offset));
     let wanted =
@@ -198,7 +198,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         let chunk = &plan.chunks[at];
         let steps = (chunk.begin, chunk.end);
         let mut occupant = Occupant::new(plan, Memory::Pool, steps, chunk.offset, chunk.size);
-        occupant.over = chunk.overwrites.map(|(old, _)| old);
+        occupant.over = chunk.overwrites.map(|link| link.chunk);
         occupant
     };
     let occupants: Vec<Occupant> = (0..plan.chunks.len()).map(occupant).collect();
@@ -270,7 +270,7 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
     // The table repeats the content of the chunks.
     let mut ids = BTreeSet::new();
     let holds_so = plan.chunks.iter().zip(&holds).all(|(chunk, holds)| {
-        let over = chunk.overwrites.map(|(old, _)| old);
+        let over = chunk.overwrites.map(|link| link.chunk);
         let (name, size, steps) = (chunk.name.to_string(), chunk.size, (chunk.begin, chunk.end));
         *holds == [Held { name, size, steps, over }] && ids.insert(chunk.id)
     });

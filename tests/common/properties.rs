@@ -13,7 +13,7 @@ use memplan::{
         MapOptions, StepNames, explain, memory_map, summary, write_problem_json,
         write_sequence_json,
     },
-    verify::{execute_sequence, verify_problem, verify_sequence},
+    verify::{execute, verify},
 };
 
 use super::random::{Wild, random_problem, random_sequence};
@@ -31,14 +31,16 @@ pub fn all_options() -> impl Iterator<Item = LoweringOptions> {
 
 /// Returns whether an error means that the caller requires the impossible.
 pub fn is_impossible(error: &PlanError) -> bool {
-    matches!(
-        error,
-        PlanError::Sequence(
+    match error {
+        PlanError::Body { source, .. } => is_impossible(source),
+        PlanError::Sequence(error) => matches!(
+            error,
             SequenceError::RequiredOverwrite { .. }
                 | SequenceError::RequiredOverwriteOfAlias { .. }
                 | SequenceError::OverwriteDoesNotFit { .. }
-        )
-    )
+        ),
+        _ => false,
+    }
 }
 
 /// Plans a sequence and runs both checkers; returns whether there is a plan.
@@ -48,8 +50,8 @@ pub fn is_planned_rightly(sequence: &OpSequence, planner: &Planner<'_>) -> bool 
         Err(error) if is_impossible(&error) => return false,
         Err(error) => panic!("{error}\n{planner:?}\n{sequence:#?}"),
     };
-    assert_eq!(verify_sequence(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
-    assert_eq!(execute_sequence(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
+    assert_eq!(verify(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
+    assert_eq!(execute(sequence, &plan), [], "{planner:?}\n{sequence:#?}\n{plan:#?}");
     assert!(plan.lower_bound <= plan.pool_size);
     true
 }
@@ -117,7 +119,7 @@ fn planner(strategy: Strategy) -> Planner<'static> {
 
 fn plan_of(problem: &Problem, strategy: Strategy) -> Plan {
     let plan = planner(strategy).plan(problem).unwrap();
-    assert_eq!(verify_problem(problem, &plan), [], "{strategy}: {problem:#?}");
+    assert_eq!(verify(problem, &plan), [], "{strategy}: {problem:#?}");
     plan
 }
 
@@ -177,7 +179,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     // The same chunks in another order may have other ties, but the bound stays.
     let shuffled = shuffled(&problem, &places);
     let shuffled_plan = plan_of(&shuffled, strategy);
-    assert_eq!(verify_problem(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
+    assert_eq!(verify(&shuffled, &shuffled_plan), [], "{strategy}: {shuffled:#?}");
     if problem.requests().is_empty() {
         assert_eq!(live(&shuffled), live(&problem));
         assert!(shuffled_plan.pool_size >= plan.lower_bound, "{strategy}: {shuffled:#?}");
@@ -209,7 +211,7 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     // The sizes of objects depend on the alignment.
     coarse_plan.objects.clear();
     coarse_plan.chunks.iter_mut().for_each(|chunk| chunk.object = None);
-    assert_eq!(verify_problem(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
+    assert_eq!(verify(&problem, &coarse_plan), [], "{strategy}: {problem:#?}");
 
     // Removing a chunk that takes part in no overwriting never adds live bytes.
     if !problem.is_empty() {
@@ -301,9 +303,9 @@ pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
         }
     }
     if let Ok(plan) = read_plan(bytes, format, &empty) {
-        let _ = verify_problem(&empty, &plan);
-        let _ = verify_sequence(&OpSequence::default(), &plan);
-        let _ = execute_sequence(&OpSequence::default(), &plan);
+        let _ = verify(&empty, &plan);
+        let _ = verify(&OpSequence::default(), &plan);
+        let _ = execute(&OpSequence::default(), &plan);
         draw(&plan);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{PlanError, SequenceError, report::printable};
+use crate::{SequenceError, report::printable};
 
 /// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,14 +114,6 @@ pub enum OnnxError {
     /// A graph is not a valid operator sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
-    /// A sub-graph cannot be planned.
-    #[error("the body of operator {operator} cannot be planned: {source}")]
-    Body {
-        /// The operator that holds the sub-graph.
-        operator: String,
-        /// The reason.
-        source: Box<PlanError>,
-    },
 }
 
 /// A size that is known only in the run.

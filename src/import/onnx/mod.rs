@@ -8,7 +8,7 @@
 //! 2. `infer`: shape and type of every tensor, declared, else inferred by the rules; folding
 //!    computes the values that are known before the run;
 //! 3. `memory`: which outputs are views of an input, or may be written over one;
-//! 4. `emit`: operators with sizes in bytes; the bodies of `If`, `Loop` and `Scan` become workspace.
+//! 4. `emit`: operators with sizes in bytes; `If`, `Loop` and `Scan` hold their bodies as sequences.
 //!
 //! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
 //! that is computed from them, and all that is computed from shapes. Operators that make only such

@@ -1,7 +1,7 @@
 //! Assigns: outputs that are written to variables.
 
 use crate::planner::nnvm::{
-    Entry, Graph, MemoryPlan, NodeKind,
+    Graph, MemoryPlan, NodeEntry, NodeKind,
     plan::{EntryPlan, readers},
 };
 
@@ -55,7 +55,7 @@ pub fn assign(graph: &Graph, plan: MemoryPlan) -> AssignedPlan {
 }
 
 /// Returns whether an entry is an unchanged input in the input's own storage.
-fn passes_on(graph: &Graph, entry: Entry, plan: &EntryPlan) -> bool {
+fn passes_on(graph: &Graph, entry: NodeEntry, plan: &EntryPlan) -> bool {
     let pairs = &graph.nodes()[entry.node].in_place;
     plan.taken_from.is_some_and(|input| {
         pairs.iter().any(|pair| pair.identity && (pair.input, pair.output) == (input, entry.output))
@@ -88,7 +88,7 @@ impl LastUses {
     }
 
     /// The position of the last node other than `assign` that uses a variable.
-    fn before(&self, variable: Entry, assign: usize) -> usize {
+    fn before(&self, variable: NodeEntry, assign: usize) -> usize {
         let users = self.users[variable.node][variable.output].iter();
         users
             .filter(|&&user| user != assign)

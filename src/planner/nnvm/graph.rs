@@ -4,7 +4,7 @@ use crate::{Bytes, planner::nnvm::GraphError};
 
 /// An output of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct NodeEntry {
     /// The node, by its index in the list.
     pub node: usize,
     /// The output of that node.
@@ -54,7 +54,7 @@ pub struct Node {
     /// Its role.
     pub kind: NodeKind,
     /// The entries that it reads.
-    pub inputs: Vec<Entry>,
+    pub inputs: Vec<NodeEntry>,
     /// The tensors that it produces.
     pub outputs: Vec<Tensor>,
     /// The in-place pairs that it permits, tried in this order.
@@ -80,7 +80,7 @@ impl Node {
     }
 
     /// The inputs whose contents the node reads, with their indices.
-    pub(super) fn read_inputs(&self) -> impl Iterator<Item = (usize, Entry)> + '_ {
+    pub(super) fn read_inputs(&self) -> impl Iterator<Item = (usize, NodeEntry)> + '_ {
         let inputs = self.inputs.iter().copied().enumerate();
         inputs.filter(|(at, _)| !self.ignored_inputs.contains(at))
     }
@@ -94,7 +94,7 @@ impl Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<Node>,
-    outputs: Vec<Entry>,
+    outputs: Vec<NodeEntry>,
     /// The nodes that the outputs need, each after its inputs.
     order: Vec<usize>,
 }
@@ -107,12 +107,12 @@ impl Graph {
     ///
     /// If an entry, or an operand of an in-place pair or an ignored input, does not exist; if the
     /// graph has a cycle or an invalid assign; or if the sizes do not add up in 64 bits.
-    pub fn new(nodes: Vec<Node>, outputs: Vec<Entry>) -> Result<Self, GraphError> {
-        let has = |entry: &&Entry| {
+    pub fn new(nodes: Vec<Node>, outputs: Vec<NodeEntry>) -> Result<Self, GraphError> {
+        let has = |entry: &&NodeEntry| {
             nodes.get(entry.node).is_some_and(|node| entry.output < node.outputs.len())
         };
         let mut used = nodes.iter().flat_map(|node| &node.inputs).chain(&outputs);
-        if let Some(&Entry { node, output }) = used.find(|entry| !has(entry)) {
+        if let Some(&NodeEntry { node, output }) = used.find(|entry| !has(entry)) {
             return Err(GraphError::UnknownEntry { node, output });
         }
         let mut sum: Bytes = 0;
@@ -143,7 +143,7 @@ impl Graph {
 
     /// The outputs of the graph.
     #[must_use]
-    pub fn outputs(&self) -> &[Entry] {
+    pub fn outputs(&self) -> &[NodeEntry] {
         &self.outputs
     }
 
@@ -153,7 +153,7 @@ impl Graph {
         &self.order
     }
 
-    pub(super) fn tensor(&self, entry: Entry) -> &Tensor {
+    pub(super) fn tensor(&self, entry: NodeEntry) -> &Tensor {
         &self.nodes[entry.node].outputs[entry.output]
     }
 }
@@ -164,7 +164,7 @@ fn is_assign(nodes: &[Node], node: &Node) -> bool {
     nodes[left.node].is_variable() && nodes[left.node].outputs[left.output].bytes == output.bytes
 }
 
-fn post_order(nodes: &[Node], outputs: &[Entry]) -> Result<Vec<usize>, GraphError> {
+fn post_order(nodes: &[Node], outputs: &[NodeEntry]) -> Result<Vec<usize>, GraphError> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         Unseen,

@@ -27,7 +27,7 @@ mod storages;
 
 pub use assign::{AssignedPlan, assign};
 pub use error::GraphError;
-pub use graph::{Entry, Graph, InPlace, Node, NodeKind, Tensor};
+pub use graph::{Graph, InPlace, Node, NodeEntry, NodeKind, Tensor};
 pub use plan::{EntryPlan, MemoryPlan, PlanOptions, plan};
 
 use std::cmp::Reverse;
@@ -36,8 +36,9 @@ use crate::{
     Problem,
     planner::{
         Layout, Objects,
+        boxes::Boxes,
         nnvm::storages::Storages,
-        records::{Boxes, InUse, Records},
+        records::{InUse, Records},
     },
 };
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::{
     Bytes,
     planner::nnvm::{
-        Entry, Graph, InPlace, MATCH_RANGE, Node, colours::colours, storages::Storages,
+        Graph, InPlace, MATCH_RANGE, Node, NodeEntry, colours::colours, storages::Storages,
     },
 };
 
@@ -97,7 +97,7 @@ impl MemoryPlan {
 
     /// The storage of an entry.
     #[must_use]
-    pub fn entry(&self, entry: Entry) -> &EntryPlan {
+    pub fn entry(&self, entry: NodeEntry) -> &EntryPlan {
         &self.entries[entry.node][entry.output]
     }
 }
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
         MemoryPlan { entries: self.entries, storages: self.storages.into_sizes() }
     }
 
-    fn storage(&self, entry: Entry) -> Option<usize> {
+    fn storage(&self, entry: NodeEntry) -> Option<usize> {
         self.entries[entry.node][entry.output].storage
     }
 

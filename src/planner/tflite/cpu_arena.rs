@@ -18,7 +18,7 @@ use crate::{
     Bytes, Problem, Step,
     planner::{
         Layout,
-        records::Boxes,
+        boxes::Boxes,
         tflite::{Offsets, RecordError, Records, placed::Placed},
     },
 };

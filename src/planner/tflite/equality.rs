@@ -17,20 +17,21 @@ use crate::{
     Problem,
     planner::{
         Layout,
-        records::{Boxes, InUse, Size},
+        boxes::Boxes,
+        records::{InUse, RecordSize},
         tflite::{Objects, Records},
     },
 };
 
 /// Shares objects of equal size; a record takes the one that became free last.
 #[must_use]
-pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
+pub fn objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
     share_equals(records, Vec::push, Vec::pop)
 }
 
 /// Shares objects of equal size; a record takes the one with the lowest id.
 #[must_use]
-pub fn texture_objects<S: Size>(records: &Records<S>) -> Objects<S> {
+pub fn texture_objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
     let insert = |free: &mut BTreeSet<usize>, object| {
         free.insert(object);
     };
@@ -38,7 +39,7 @@ pub fn texture_objects<S: Size>(records: &Records<S>) -> Objects<S> {
 }
 
 /// Shares objects of equal size. `F` holds the free objects of one size.
-fn share_equals<S: Size, F: Default>(
+fn share_equals<S: RecordSize, F: Default>(
     records: &Records<S>,
     release: impl Fn(&mut F, usize),
     take: impl Fn(&mut F) -> Option<usize>,

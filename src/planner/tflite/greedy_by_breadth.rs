@@ -21,8 +21,8 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
+        boxes::Boxes,
         range_tree::Maxima,
-        records::Boxes,
         tflite::{Objects, Record, Records, profiles::Tasks, timeline::Timeline},
     },
 };

@@ -18,7 +18,7 @@ use crate::{
     Bytes, Problem, Step,
     planner::{
         Layout,
-        records::Boxes,
+        boxes::Boxes,
         tflite::{
             Objects, Record, Records, greedy_by_breadth, profiles::positional_maxima,
             timeline::Timeline,

@@ -17,7 +17,8 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
-        records::{Boxes, InUse, RecordError, Size},
+        boxes::Boxes,
+        records::{InUse, RecordError, RecordSize},
         tflite::{Objects, ReallocationGraph, Records},
     },
 };

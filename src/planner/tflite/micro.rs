@@ -17,7 +17,7 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
-        records::Boxes,
+        boxes::Boxes,
         tflite::{Offsets, Record, RecordError, Records, placed::Placed},
     },
 };

@@ -19,7 +19,8 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
-        records::{Boxes, InUse},
+        boxes::Boxes,
+        records::InUse,
         tflite::{Objects, Records},
     },
 };

@@ -33,5 +33,5 @@ pub use reallocation::ReallocationGraph;
 
 pub use crate::planner::{
     objects::{Objects, Offsets},
-    records::{Record, RecordError, Records, Size},
+    records::{Record, RecordError, RecordSize, Records},
 };

@@ -12,14 +12,15 @@ use crate::{
     Problem,
     planner::{
         Layout,
-        records::{Boxes, Size},
+        boxes::Boxes,
+        records::RecordSize,
         tflite::{Objects, Records},
     },
 };
 
 /// Gives record i object i.
 #[must_use]
-pub fn objects<S: Size>(records: &Records<S>) -> Objects<S> {
+pub fn objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
     let mut objects = Objects::for_records(records.len());
     for (index, record) in records.iter().enumerate() {
         let object = objects.add(record.size.clone());

@@ -16,7 +16,7 @@ use crate::{
     Bytes, Problem,
     planner::{
         Layout,
-        records::Boxes,
+        boxes::Boxes,
         tflite::{Offsets, RecordError, Records, placed::Placed},
     },
 };

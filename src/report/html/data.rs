@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 use serde::Serialize;
 
 use crate::{
-    Bytes, OpSequence, Plan, PlannedChunk, Problem, Step, Strategy,
+    Bytes, OpSequence, Plan, PlannedChunk, PlannedLink, Problem, Step, Strategy,
     planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
@@ -183,7 +183,7 @@ impl Links {
     fn of(chunks: &[PlannedChunk]) -> Self {
         let mut links = Self::default();
         for (at, chunk) in chunks.iter().enumerate() {
-            if let Some((overwritten, offset)) = chunk.overwrites {
+            if let Some(PlannedLink { chunk: overwritten, offset, .. }) = chunk.overwrites {
                 links.overwriter.push(at);
                 links.overwritten.push(overwritten);
                 links.offset.push(offset);
@@ -279,7 +279,9 @@ impl Events {
 fn is_of(plan: &Plan, problem: &Problem) -> bool {
     plan.chunks.len() == problem.len()
         && plan.chunks.iter().zip(problem.chunks()).zip(problem.ids()).all(|((a, b), id)| {
-            let link = problem.link(id).map(|link| (link.overwritten.index(), link.offset));
+            let link = problem
+                .link(id)
+                .map(|link| PlannedLink::new(link.overwritten.index(), link.offset));
             (a.begin, a.end, a.size, a.overwrites) == (b.begin, b.end, b.size, link)
         })
 }

@@ -3,7 +3,7 @@
 use memplan::{
     Plan, Planner, Strategy, TensorPlace,
     lower::LoweringOptions,
-    verify::{Violation, execute_sequence},
+    verify::{Violation, execute},
 };
 use memplan_runtime::{Inputs, Network, Pool, model, small_network};
 use rstest::rstest;
@@ -76,7 +76,7 @@ fn the_small_network_has_all_that_a_plan_can_do() {
     let plan = plan(&network, Strategy::Pushdown, options(true, true));
     let size = |name| plan.tensor(name).map(|tensor| tensor.size);
     let overwrites = |inner: bool| {
-        plan.chunks.iter().any(|chunk| chunk.overwrites.is_some_and(|(_, at)| (at > 0) == inner))
+        plan.chunks.iter().any(|chunk| chunk.overwrites.is_some_and(|link| (link.offset > 0) == inner))
     };
     assert!(overwrites(true) && overwrites(false), "{plan:#?}");
     assert_eq!(plan.offset("high"), plan.offset("low").map(|low| low + 1024), "an inner offset");
@@ -145,7 +145,7 @@ fn the_bits_are_right_where_the_shadow_is(#[values(true, false)] inplace: bool) 
     let chunks = 0..plan.chunks.len();
     for (chunk, onto) in chunks.clone().flat_map(|a| chunks.clone().map(move |b| (a, b))) {
         let moved = moved(&plan, chunk, onto);
-        let violations = execute_sequence(network.sequence(), &moved);
+        let violations = execute(network.sequence(), &moved);
         let harms =
             |violation: &Violation| !matches!(violation, Violation::WrittenOverInput { .. });
         let is_same = run_in_pool(&network, &moved, &inputs) == expected;

@@ -1,48 +1,41 @@
 //! Operators that hold graphs: `If`, `Loop` and `Scan`.
 //!
-//! A body is planned as a sequence of its own, whose outputs live to its end. Its pool is workspace
-//! of the operator that holds it, beside a copy of what the operator hands in: the state of the
-//! next iteration is written while that of this one may still be read. What the body reads from the
-//! graphs around it counts as an input of the operator.
+//! A body is a sequence of its own, which the operator holds; see [`Operator::body`]. What the body
+//! reads from the graphs around it counts as an input of the operator. The shapes of the body and of
+//! the operator's outputs follow from each other.
+//!
+//! [`Operator::body`]: crate::Operator::body
 
 use std::{ops::Range, rc::Rc};
 
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
 
-use crate::{
-    Bytes, OpSequence, PlanError, SequenceError, Strategy,
-    import::onnx::{
-        OnnxError,
-        infer::{
-            Bodies,
-            open::{self, Unsettled, WORLDS},
-        },
-        ops::{
-            op::{Op, axis},
-            row::{Body, Row, Size},
-        },
-        read::{
-            fact::{Dims, Fact, Sample, written},
-            model::{Context, Node, stored},
-            scope::{self, Scope},
-        },
+use crate::import::onnx::{
+    OnnxError,
+    infer::{
+        Bodies,
+        open::{self, Unsettled, WORLDS},
     },
-    lower::{LoweringOptions, lower},
-    planner::search::{Limits, Observer},
+    ops::{
+        op::{Op, axis},
+        row::{Body, Row, Size},
+    },
+    read::{
+        fact::{Dims, Fact, Sample, written},
+        model::{Context, Node, stored},
+        scope::{self, Scope},
+    },
 };
-
-/// The alignment for which room is made in the workspace, in bytes: a cache line.
-const ALIGNMENT: Bytes = 64;
 
 /// Before this opset `Scan` had a batch dimension.
 const SCAN_WITHOUT_BATCH: i64 = 9;
 
-/// Plans the sub-graphs of an operator, if it has any.
+/// Makes sequences of the sub-graphs of an operator, if it has any.
 ///
 /// # Errors
 ///
-/// If the operator is none of the three, or a body cannot be planned.
-pub(crate) fn plan(
+/// If the operator is none of the three, or a body makes no sense.
+pub(crate) fn bodies(
     op: &Op,
     row: Option<&Row>,
     context: &Context,
@@ -60,28 +53,6 @@ pub(crate) fn plan(
         _ => Err(host.unsupported("a sub-graph")),
     }
     .map(Some)
-}
-
-/// The room that a body needs beside a copy of what it is handed, `inputs` bytes each.
-///
-/// # Errors
-///
-/// If the body cannot be planned.
-pub(crate) fn workspace(op: &Op, body: &OpSequence, inputs: &[Bytes]) -> Result<Bytes, OnnxError> {
-    // Enough for every caller: also for those who plan without views or in-place operators.
-    let apart = LoweringOptions { views: false, inplace: false, ..LoweringOptions::default() };
-    let pool = pool_size(body, apart).map_err(|source| OnnxError::Body {
-        operator: op.node.label(),
-        source: Box::new(source),
-    })?;
-    // No sum of a sequence's sizes overflows, but this one may.
-    let workspace = inputs
-        .iter()
-        .try_fold(pool, |sum, bytes| sum.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?));
-    workspace.ok_or_else(|| {
-        let tensor = format!("the workspace of {}", op.node.label());
-        SequenceError::SizeOverflow { tensor, size: pool }.into()
-    })
 }
 
 /// Makes a sequence of a sub-graph with these inputs.
@@ -114,7 +85,7 @@ impl<'a> Host<'_, 'a, '_> {
                 None => branch,
                 Some(other) => Bodies {
                     outputs: other.outputs.iter().zip(&branch.outputs).map(either).collect(),
-                    workspace: other.workspace.max(branch.workspace),
+                    sequences: [other.sequences, branch.sequences].concat(),
                     ..branch
                 },
             });
@@ -240,8 +211,8 @@ impl<'a> Host<'_, 'a, '_> {
         fact
     }
 
-    /// Plans a body whose state may be larger or smaller from iteration to iteration, at the
-    /// largest of them. `states` are its inputs, and its outputs from `first` on.
+    /// A body whose state may be larger or smaller from iteration to iteration, at the largest of
+    /// them. `states` are its inputs, and its outputs from `first` on.
     fn steady(
         &self,
         body: &GraphProto,
@@ -338,14 +309,6 @@ impl<'a> Host<'_, 'a, '_> {
             remedy: "simplify the model, for example by unrolling or constant folding".to_owned(),
         }
     }
-}
-
-/// What a body needs, by the default strategy. No plan is made of it: that of the whole model is the
-/// only one there is.
-fn pool_size(body: &OpSequence, options: LoweringOptions) -> Result<Bytes, PlanError> {
-    let problem = lower(body, options)?.problem.with_alignment(ALIGNMENT, 0)?;
-    let layout = Strategy::default().layout(&problem, &Limits::default(), Observer::default())?;
-    Ok(layout.pool_size(&problem))
 }
 
 /// How often a loop is tried with a larger state before the user is asked.

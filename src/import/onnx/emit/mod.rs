@@ -11,7 +11,7 @@ use std::{
 use rten_onnx::onnx::{DataType, GraphProto};
 
 use crate::{
-    Bytes, OpSequence, Operator, Output,
+    OpSequence, Operator, Output,
     import::NotInPlace,
     import::onnx::{
         OnnxError,
@@ -42,8 +42,6 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) not_in_place: Vec<(&'a str, NotInPlace)>,
     /// Tensors whose size in bytes is unknown.
     pub(crate) unknown: Vec<&'a str>,
-    /// The sizes of the graph inputs in bytes.
-    pub(crate) inputs: Vec<Bytes>,
     /// What is known of the graph outputs.
     pub(crate) outputs: Vec<Fact>,
     /// By step: the place of its node in the graph.
@@ -117,10 +115,9 @@ fn run_bodies(
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
         let body = sequence(graph, context, inputs, Some(scope))?;
         has_state.set(has_state.get() || !body.with_state.is_empty());
-        let workspace = bodies::workspace(op, &body.sequence, &body.inputs)?;
-        Ok(Bodies { workspace, ..Bodies::new(body.outputs) })
+        Ok(Bodies::new(vec![body.sequence], body.outputs))
     };
-    bodies::plan(op, row, context, scope, &run)
+    bodies::bodies(op, row, context, scope, &run)
 }
 
 struct Emitter<'a> {
@@ -128,7 +125,8 @@ struct Emitter<'a> {
     declarations: Declarations<'a>,
     scope: Scope<'a>,
     builder: SequenceBuilder,
-    inputs: Vec<Bytes>,
+    /// The names of the graph inputs.
+    inputs: HashSet<&'a str>,
     /// Names that somebody reads.
     read: HashSet<&'a str>,
     /// Names that are inputs, or outputs of operators in the sequence.
@@ -146,6 +144,9 @@ struct Emitter<'a> {
     with_state: Vec<usize>,
     /// The graph lies in another.
     is_body: bool,
+    /// The outputs of a body. They are handed on by copying, state by state, so none may be a view of
+    /// what is handed in.
+    results: HashSet<&'a str>,
 }
 
 /// An operator of the sequence, and where its views lie.
@@ -160,11 +161,15 @@ impl<'a> Emitter<'a> {
     fn new(graph: &'a GraphProto, context: &'a Context<'a>, scope: Scope<'a>) -> Self {
         Self {
             is_body: scope.outer.is_some(),
+            results: match scope.outer {
+                Some(_) => scope::output_names(graph).collect(),
+                None => HashSet::new(),
+            },
             context,
             declarations: infer::declarations(graph),
             scope,
             builder: OpSequence::builder(),
-            inputs: Vec::new(),
+            inputs: HashSet::new(),
             read: scope::read_names(graph),
             defined: HashSet::new(),
             weights: HashSet::new(),
@@ -191,7 +196,7 @@ impl<'a> Emitter<'a> {
             }
             let bytes = infer::input_bytes(&fact, value, self.context)?;
             self.builder.input(name, bytes);
-            self.inputs.push(bytes);
+            self.inputs.insert(name);
             self.defined.insert(name);
             self.scope.facts.insert(name, fact);
         }
@@ -213,8 +218,8 @@ impl<'a> Emitter<'a> {
         let mut operator = Operator::new(node.name())
             .kind(node.kind())
             .inputs(node.inputs())
-            .inputs(scope::captured(node))
-            .workspace(inferred.workspace);
+            .inputs(scope::captured(node));
+        operator = inferred.bodies.iter().cloned().fold(operator, Operator::body);
         let place = |name: &'a str| self.places.get(name).copied().unwrap_or((name, 0));
         let skips_unread = row.and_then(|row| row.skips_unread).is_some_and(|when| when(op));
         let worlds = worlds(op, &inferred.outputs);
@@ -231,10 +236,13 @@ impl<'a> Emitter<'a> {
                 unknown.push(name);
             }
             let mut output = Output::new(name, size).basis(basis(fact));
-            if let Some((input, offset)) = views[index]
-                && let Some(input) = node.input(input)
-            {
-                let (memory, start) = place(input);
+            let view = views[index].and_then(|(input, offset)| {
+                let (input, offset) = (node.input(input)?, offset);
+                Some((input, offset, place(input))).filter(|&(.., (memory, _))| {
+                    !self.results.contains(name) || self.is_produced(memory)
+                })
+            });
+            if let Some((input, offset, (memory, start))) = view {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
@@ -263,6 +271,11 @@ impl<'a> Emitter<'a> {
             operator = operator.output(output);
         }
         Ok(Some(Emitted { operator, places, not_in_place, unknown }))
+    }
+
+    /// Returns true if an operator of the sequence produces a tensor.
+    fn is_produced(&self, name: &str) -> bool {
+        self.defined.contains(name) && !self.inputs.contains(name)
     }
 
     fn add(&mut self, placed: Placed<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
@@ -320,7 +333,6 @@ impl<'a> Emitter<'a> {
             sequence,
             not_in_place: self.not_in_place,
             unknown: self.unknown,
-            inputs: self.inputs,
             outputs,
             places: self.node_places,
             with_state: self.with_state,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use rten_onnx::onnx::{DataType, GraphProto, ValueInfoProto};
 
 use crate::{
-    Bytes,
+    Bytes, OpSequence,
     import::onnx::{
         OnnxError,
         infer::{open::Unsettled, worlds::Worlds},
@@ -46,14 +46,14 @@ pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
 pub(crate) struct Inferred {
     /// By position; absent outputs as well.
     pub(crate) outputs: Vec<Fact>,
-    /// Bytes that the operator's sub-graphs need while it runs.
-    pub(crate) workspace: Bytes,
+    /// The operator's sub-graphs.
+    pub(crate) bodies: Vec<OpSequence>,
 }
 
-/// What an operator's sub-graphs say of its outputs, and what they need while they run.
+/// An operator's sub-graphs, and what they say of its outputs.
 pub(crate) struct Bodies {
     pub(crate) outputs: Vec<Fact>,
-    pub(crate) workspace: Bytes,
+    pub(crate) sequences: Vec<OpSequence>,
     /// By output: the shapes that it has in one branch or another.
     pub(crate) branches: Vec<Vec<Dims>>,
     /// Why a shape is unknown, if one is.
@@ -61,9 +61,9 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    pub(crate) fn new(outputs: Vec<Fact>) -> Self {
+    pub(crate) fn new(sequences: Vec<OpSequence>, outputs: Vec<Fact>) -> Self {
         let reason = "it depends on how its sub-graph runs".to_owned();
-        Self { outputs, workspace: 0, branches: Vec::new(), reason }
+        Self { outputs, sequences, branches: Vec::new(), reason }
     }
 }
 
@@ -84,17 +84,17 @@ pub(crate) fn infer(
     if let Some(Row { shapes: Size::Stored, .. }) = row {
         let mut outputs = vec![constant(node)];
         outputs.resize(node.0.output.len(), Fact::default());
-        return Ok(Inferred { outputs, workspace: 0 });
+        return Ok(Inferred { outputs, bodies: Vec::new() });
     }
     refuse_wide_slope(op)?;
     let held = bodies.is_some();
     let mut reason = "it depends on values that are known only in the run".to_owned();
-    let Bodies { outputs: inferred, workspace, branches, .. } = match bodies {
+    let Bodies { outputs: inferred, sequences, branches, .. } = match bodies {
         Some(bodies) => {
             reason.clone_from(&bodies.reason);
             bodies
         }
-        None => Bodies::new(Vec::new()),
+        None => Bodies::new(Vec::new(), Vec::new()),
     };
     let mut outputs = inferred;
     outputs.resize(node.0.output.len(), Fact::default());
@@ -152,7 +152,7 @@ pub(crate) fn infer(
             output.constant |= output.has_value();
         }
     }
-    Ok(Inferred { outputs, workspace })
+    Ok(Inferred { outputs, bodies: sequences })
 }
 
 /// The shapes of an operator's outputs, by its rule.

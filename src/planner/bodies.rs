@@ -1,0 +1,76 @@
+//! Sequences that operators run: each is planned by itself, before the sequence that holds it.
+//!
+//! The pool of a body is workspace of its operator, behind copies of the body's inputs. Of several
+//! bodies one runs at a time, so the workspace is as large as the largest needs.
+
+use std::{borrow::Cow, time::Instant};
+
+use crate::{
+    Bytes, OpSequence, Plan, PlanError, PlannedBody, ProblemError, SequenceError, Step,
+    planner::search::Limits, sequence::Origin,
+};
+
+/// A sequence whose bodies are planned.
+pub(super) struct Flattened<'s> {
+    /// Without bodies, with their room in the workspaces.
+    pub(super) sequence: Cow<'s, OpSequence>,
+    /// The plans, by step and place in the operator's list.
+    pub(super) bodies: Vec<PlannedBody>,
+    /// What the plans of the bodies leave of the limits.
+    pub(super) limits: Limits,
+}
+
+/// Plans all bodies of a sequence with `plan`, which may use what is left of the limits.
+pub(super) fn flatten(
+    sequence: &OpSequence,
+    limits: Limits,
+    plan: impl Fn(&OpSequence, Limits) -> Result<Plan, PlanError>,
+) -> Result<Flattened<'_>, PlanError> {
+    if !sequence.has_bodies() {
+        return Ok(Flattened { sequence: Cow::Borrowed(sequence), bodies: Vec::new(), limits });
+    }
+    let clock = limits.time.map(|time| (time, Instant::now()));
+    let left = || {
+        let time = clock.map(|(time, start)| time.saturating_sub(start.elapsed()));
+        Limits { time, ..limits }
+    };
+    let mut bodies = Vec::new();
+    let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for (place, body) in operator.bodies.iter().enumerate() {
+            let planned = plan(body, left()).map_err(|source| match source {
+                // An option of the caller, not a property of the body.
+                PlanError::Problem(ProblemError::Alignment { .. }) => source,
+                source => PlanError::Body {
+                    operator: sequence.operator_name(step),
+                    source: Box::new(source),
+                },
+            })?;
+            let inputs = copies(body, &planned)?;
+            let planned = PlannedBody { step: step as Step, body: place, inputs, plan: planned };
+            rooms[step] = rooms[step].max(planned.room());
+            bodies.push(planned);
+        }
+    }
+    Ok(Flattened { sequence: sequence.with_rooms(&rooms)?, bodies, limits: left() })
+}
+
+/// The bytes of a copy of the inputs of a body, each padded and rounded up to the alignment.
+fn copies(body: &OpSequence, plan: &Plan) -> Result<Bytes, SequenceError> {
+    let inputs = body.tensors().iter().filter(|tensor| tensor.origin == Origin::Input);
+    let mut sum: Bytes = 0;
+    for tensor in inputs {
+        let size = tensor.size.unwrap_or(0);
+        let copy = match size {
+            0 => Some(0),
+            _ => size
+                .checked_add(plan.padding)
+                .and_then(|size| size.checked_next_multiple_of(plan.alignment)),
+        };
+        sum = copy
+            .and_then(|copy| sum.checked_add(copy))
+            .filter(|sum| sum.checked_add(plan.pool_size).is_some())
+            .ok_or_else(|| SequenceError::SizeOverflow { tensor: tensor.name.to_string(), size })?;
+    }
+    Ok(sum)
+}

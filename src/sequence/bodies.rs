@@ -1,0 +1,46 @@
+//! Operators that run sequences of their own, and what becomes of them once those are planned.
+
+use std::borrow::Cow;
+
+use crate::{
+    Bytes,
+    sequence::{OpSequence, SequenceError, builder},
+};
+
+impl OpSequence {
+    /// The most levels of bodies within bodies. A JSON parser with the usual limit of 128 levels reads
+    /// them all.
+    pub const MAX_DEPTH: usize = 24;
+
+    /// Returns true if an operator runs a sequence of its own.
+    #[must_use]
+    pub fn has_bodies(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// The same operators without bodies, with more workspace instead: `rooms` in bytes, by step.
+    ///
+    /// # Errors
+    ///
+    /// If the sizes do not add up in 64 bits.
+    pub(crate) fn with_rooms(&self, rooms: &[Bytes]) -> Result<Cow<'_, Self>, SequenceError> {
+        if !self.has_bodies() {
+            return Ok(Cow::Borrowed(self));
+        }
+        let mut flat = self.clone();
+        flat.depth = 0;
+        for (step, operator) in flat.operators.iter_mut().enumerate() {
+            if operator.bodies.is_empty() {
+                continue;
+            }
+            operator.bodies.clear();
+            let size = rooms.get(step).copied().unwrap_or(0);
+            operator.workspace = operator.workspace.checked_add(size).ok_or_else(|| {
+                let tensor = format!("the workspace of {}", self.operator_name(step));
+                SequenceError::SizeOverflow { tensor, size }
+            })?;
+        }
+        builder::check_sizes(&flat)?;
+        Ok(Cow::Owned(flat))
+    }
+}

@@ -1,0 +1,109 @@
+//! The sequences that operators run: each has a plan of its own, which must be right, and the
+//! operator's workspace must hold the pool of that plan behind a copy of the body's inputs.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use crate::{
+    Bytes, OpSequence, Plan, PlannedBody, Step, TensorPlace,
+    sequence::Origin,
+    verify::{Field, Figure, Violation},
+};
+
+/// A check of a sequence and its plan.
+pub(super) type Check = fn(&OpSequence, &Plan) -> Vec<Violation>;
+
+/// A problem knows no operators, so nothing runs bodies.
+pub(super) fn none(plan: &Plan) -> impl Iterator<Item = Violation> {
+    plan.bodies.iter().map(|body| Violation::Unknown {
+        name: format!("body {} of operator {}", body.body, body.step),
+    })
+}
+
+/// Checks the plans of the bodies. Returns the operators with what the bodies need as workspace, or
+/// `None` if that cannot be added up.
+pub(super) fn flatten<'s>(
+    sequence: &'s OpSequence,
+    plan: &Plan,
+    check: Check,
+    violations: &mut Vec<Violation>,
+) -> Option<Cow<'s, OpSequence>> {
+    let mut planned: HashMap<(Step, usize), &PlannedBody> = HashMap::new();
+    for body in &plan.bodies {
+        let operator = usize::try_from(body.step).ok();
+        let operator = operator.and_then(|step| sequence.operators().get(step));
+        let is_known = operator.is_some_and(|operator| body.body < operator.bodies.len());
+        let name = || format!("body {} of operator {}", body.body, body.step);
+        if !is_known {
+            violations.push(Violation::Unknown { name: name() });
+        } else if planned.insert((body.step, body.body), body).is_some() {
+            violations.push(Violation::Repeated { name: name() });
+        }
+    }
+    let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for (place, body) in operator.bodies.iter().enumerate() {
+            let name = format!("body {place} of {}", sequence.operator_name(step));
+            let Some(planned) = planned.get(&(step as Step, place)) else {
+                violations.push(Violation::Missing { name });
+                continue;
+            };
+            let found = check_body(body, plan, planned, check).into_iter();
+            violations.extend(found.map(|violation| Violation::InBody {
+                body: name.clone(),
+                violation: Box::new(violation),
+            }));
+            let room = copies(body, plan).saturating_add(planned.plan.pool_size);
+            rooms[step] = rooms[step].max(room);
+        }
+    }
+    let flat = sequence.with_rooms(&rooms).ok();
+    if flat.is_none() {
+        violations.push(Violation::BodiesTooLarge);
+    }
+    flat
+}
+
+fn check_body(
+    body: &OpSequence,
+    plan: &Plan,
+    planned: &PlannedBody,
+    check: Check,
+) -> Vec<Violation> {
+    // Its pool begins at a multiple of the outer alignment, not of a larger one.
+    let mut violations: Vec<Violation> = [
+        (Figure::Alignment, plan.alignment, planned.plan.alignment),
+        (Figure::Padding, plan.padding, planned.plan.padding),
+    ]
+    .into_iter()
+    .filter(|(_, expected, found)| expected != found)
+    .map(|(figure, expected, found)| Violation::WrongFigure { figure, expected, found })
+    .collect();
+    let expected = copies(body, plan);
+    if planned.inputs != expected {
+        violations.push(Violation::Changed {
+            name: "the copies of the inputs".to_owned(),
+            field: Field::Size,
+            expected,
+            found: planned.inputs,
+        });
+    }
+    for tensor in &planned.plan.tensors {
+        let origin = body.tensor_id(&tensor.name).map(|id| &body.tensor(id).origin);
+        let supplied = matches!(origin, Some(Origin::Input | Origin::Weight));
+        if supplied && matches!(tensor.place, TensorPlace::Pool { .. }) {
+            violations.push(Violation::HandedInTwice { tensor: tensor.name.to_string() });
+        }
+    }
+    violations.extend(check(body, &planned.plan));
+    violations
+}
+
+/// What copies of the inputs of a body take: each padded and rounded up to the alignment.
+fn copies(body: &OpSequence, plan: &Plan) -> Bytes {
+    let sizes = body.tensors().iter().filter(|tensor| tensor.origin == Origin::Input);
+    let sizes = sizes.filter_map(|tensor| tensor.size).filter(|&size| size > 0);
+    let alignment = u128::from(plan.alignment.max(1));
+    let copy =
+        |size: Bytes| (u128::from(size) + u128::from(plan.padding)).next_multiple_of(alignment);
+    Bytes::try_from(sizes.map(copy).sum::<u128>()).unwrap_or(Bytes::MAX)
+}

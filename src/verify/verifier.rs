@@ -1,0 +1,143 @@
+//! A full verification: the plan itself, and what the caller asks of it.
+
+use crate::{
+    Bytes, InputRef, Plan, ProblemError,
+    lower::LoweringOptions,
+    verify::{Figure, Violation, bytes_alive, execute, placing, supplied, verify, without_repeats},
+};
+
+/// What to ask of a plan beside that it is right. The default asks for nothing more.
+///
+/// ```
+/// use memplan::{Planner, networks, verify::Verifier};
+///
+/// let sequence = networks::mobilenet_v2(1)?;
+/// let plan = Planner::new().alignment(64).plan(&sequence)?;
+/// let verification = Verifier::new().alignment(64).execute(true).verify(&sequence, &plan)?;
+/// assert_eq!(verification.violations, []);
+/// assert!(verification.bytes_alive <= plan.pool_size);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Verifier {
+    alignment: Option<Bytes>,
+    padding: Option<Bytes>,
+    lowering: LoweringOptions,
+    execute: bool,
+}
+
+/// What is known of a plan once it is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// What is wrong; empty if the plan is right.
+    pub violations: Vec<Violation>,
+    /// The most bytes alive at one step, which every pool needs for the chunks and links of this
+    /// plan. It counts the chunks as the plan lists them, so it means nothing if the plan is wrong. A
+    /// [`lower_bound`](Plan::lower_bound) above this is what a search claims to have proven; only a
+    /// search can check that.
+    pub bytes_alive: Bytes,
+}
+
+impl Verification {
+    /// Returns true if nothing is wrong.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+/// What cannot be asked of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The alignment is not a power of two, or sizes do not fit with it.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A problem has no operators that could be run.
+    #[error("only a plan of operators can be executed, and this is one of a problem")]
+    NothingToRun,
+}
+
+impl Verifier {
+    /// A verifier with the default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The plan must keep to this alignment in bytes, a power of two, or to a larger one. The default
+    /// is that of the problem.
+    #[must_use]
+    pub fn alignment(mut self, bytes: Bytes) -> Self {
+        self.alignment = Some(bytes);
+        self
+    }
+
+    /// The plan must add at least so many bytes to every chunk. The default is the padding of the
+    /// problem.
+    #[must_use]
+    pub fn padding(mut self, bytes: Bytes) -> Self {
+        self.padding = Some(bytes);
+        self
+    }
+
+    /// Inputs and weights of a sequence must lie in the pool if these options put them there.
+    #[must_use]
+    pub fn lowering(mut self, options: LoweringOptions) -> Self {
+        self.lowering = options;
+        self
+    }
+
+    /// Also runs the operators of a sequence, as [`execute`](super::execute) does.
+    #[must_use]
+    pub fn execute(mut self, execute: bool) -> Self {
+        self.execute = execute;
+        self
+    }
+
+    /// Verifies a plan.
+    ///
+    /// # Errors
+    ///
+    /// If the alignment asked for is not a power of two, the sizes of the problem do not add up with
+    /// it in 64 bits, or a plan of a problem is to be executed.
+    pub fn verify<'i>(
+        &self,
+        input: impl Into<InputRef<'i>>,
+        plan: &Plan,
+    ) -> Result<Verification, VerifyError> {
+        match input.into() {
+            InputRef::Sequence(sequence) => {
+                let (alignment, padding) = (self.alignment.unwrap_or(1), self.padding.unwrap_or(0));
+                if !alignment.is_power_of_two() {
+                    return Err(ProblemError::Alignment { alignment }.into());
+                }
+                let mut violations = Vec::new();
+                violations.extend(placing(plan, Figure::Alignment, alignment));
+                violations.extend(placing(plan, Figure::Padding, padding));
+                violations.extend(verify(sequence, plan));
+                violations.extend(supplied(sequence, plan, self.lowering));
+                if self.execute {
+                    violations.extend(execute(sequence, plan));
+                    violations = without_repeats(violations);
+                }
+                Ok(Verification { violations, bytes_alive: bytes_alive(plan) })
+            }
+            InputRef::Problem(_) if self.execute => Err(VerifyError::NothingToRun),
+            InputRef::Problem(problem) => {
+                let alignment = self.alignment.unwrap_or(problem.alignment());
+                let padding = self.padding.unwrap_or(problem.padding());
+                let asked = problem.clone().with_alignment(alignment)?.with_padding(padding)?;
+                let violations = verify(&asked, plan);
+                let mut bytes_alive = bytes_alive(plan);
+                // The plan may honour fewer requests than the problem does.
+                let placed = asked.with_alignment(plan.alignment);
+                if let Ok(placed) = placed.and_then(|placed| placed.with_padding(plan.padding)) {
+                    bytes_alive = bytes_alive.min(placed.lower_bound().bytes);
+                }
+                Ok(Verification { violations, bytes_alive })
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Operators that run sequences of their own, such as loops and conditions: each body is planned
+//! with the options of the caller, its pool lies in the workspace of the operator, and the checkers
+//! take it apart.
+
+mod common;
+#[path = "common/onnx_text.rs"]
+mod onnx_text;
+
+use common::{
+    properties::{all_options, is_impossible},
+    random::random_sequence,
+};
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy,
+    import::{Format, ImportOptions, onnx, read_input, read_json_plan},
+    lower::{LoweringOptions, lower},
+    order::default_limits,
+    report::{write_plan_json, write_sequence_json},
+    verify::{execute, verify},
+};
+use onnx_text::with_body;
+use rstest::rstest;
+
+/// `next` is written over `t`, and is handed on as the next `state`.
+fn body() -> OpSequence {
+    OpSequence::builder()
+        .input("i", 8)
+        .input("state", 100)
+        .operator(Operator::new("exp").inputs(["state"]).output(Output::new("t", 100)))
+        .operator(
+            Operator::new("abs").inputs(["t"]).output(Output::new("next", 100).overwrites("t")),
+        )
+        .output("next")
+        .build()
+        .unwrap()
+}
+
+/// `captured` comes from the sequence around it.
+fn branch() -> OpSequence {
+    OpSequence::builder()
+        .weight("captured", Some(100))
+        .operator(Operator::new("cos").inputs(["captured"]).output(Output::new("b", 300)))
+        .output("b")
+        .build()
+        .unwrap()
+}
+
+fn host() -> OpSequence {
+    let host = Operator::new("host").inputs(["x"]).output(Output::new("y", 100)).workspace(7);
+    OpSequence::builder()
+        .input("x", 100)
+        .operator(host.body(body()).body(branch()))
+        .operator(Operator::new("end").inputs(["y"]).output(Output::new("z", 50)))
+        .output("z")
+        .build()
+        .unwrap()
+}
+
+fn room(planner: &Planner<'_>, sequence: &OpSequence) -> u64 {
+    let plan = planner.plan(sequence).unwrap();
+    assert_eq!(verify(sequence, &plan), []);
+    assert_eq!(execute(sequence, &plan), []);
+    plan.placement(sequence).unwrap();
+    plan.workspace(0).unwrap().size
+}
+
+/// Two copies and a pool of one chunk, or of two; the branch needs 300 bytes alone.
+#[rstest]
+#[case::default(Planner::new(), 7 + 300)]
+#[case::aligned(Planner::new().alignment(256), 7 + (256 + 256) + 256)]
+#[case::apart(Planner::new().alignment(256).lowering(LoweringOptions::default().inplace(false)),
+    7 + (256 + 256) + 512)]
+#[case::padded(Planner::new().padding(90), 7 + (8 + 90 + 100 + 90) + (100 + 90))]
+#[case::naive(Planner::new().strategy(Strategy::Naive).lowering(LoweringOptions::default().inplace(false)),
+    7 + 8 + 100 + 200)]
+#[case::supplied_stay_outside(
+    Planner::new().lowering(LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true)), 7 + 300)]
+fn a_body_is_planned_with_the_options_of_the_caller(
+    #[case] planner: Planner<'static>,
+    #[case] workspace: u64,
+) {
+    assert_eq!(room(&planner, &host()), workspace);
+}
+
+#[test]
+fn lowering_alone_knows_no_pool_of_a_body() {
+    let error = lower(&host(), LoweringOptions::default()).unwrap_err();
+    assert!(matches!(error, SequenceError::BodyNotPlanned { operator } if operator == "host"));
+}
+
+#[test]
+fn what_cannot_be_planned_in_a_body_is_named() {
+    let required = OpSequence::builder()
+        .input("v", 8)
+        .operator(Operator::new("update").inputs(["v"]).output(Output::new("a", 8).updates("v", 0)))
+        .operator(Operator::new("late").inputs(["v"]).output(Output::new("b", 8)))
+        .build()
+        .unwrap();
+    let host =
+        OpSequence::builder().operator(Operator::new("host").body(required)).build().unwrap();
+    let error = Planner::new().plan(&host).unwrap_err().to_string();
+    assert!(error.starts_with("the body of operator host cannot be planned: "), "{error}");
+    assert!(error.contains("'a' must overwrite 'v'"), "{error}");
+}
+
+#[test]
+fn files_keep_bodies_and_their_plans() {
+    let mut sequence = host();
+    for depth in 1..OpSequence::MAX_DEPTH {
+        let text = |plan: &Plan| {
+            let mut written = Vec::new();
+            write_plan_json(&mut written, plan, None).unwrap();
+            written
+        };
+        let mut written = Vec::new();
+        write_sequence_json(&mut written, &sequence).unwrap();
+        let read = read_input(&written, Format::Json, &ImportOptions::default()).unwrap();
+        assert_eq!(read, sequence.clone().into(), "{depth} levels");
+        let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
+        let read = read_json_plan(&text(&plan)).unwrap();
+        assert_eq!(read, plan);
+        assert_eq!(verify(&sequence, &read), []);
+        let outer = Operator::new("outer").output(Output::new("o", 1)).body(sequence);
+        sequence = OpSequence::builder().operator(outer).build().unwrap();
+    }
+    let outer = Operator::new("outer").body(sequence);
+    let error = OpSequence::builder().operator(outer).build().unwrap_err();
+    assert!(matches!(error, SequenceError::TooDeep { limit: OpSequence::MAX_DEPTH, .. }));
+}
+
+#[test]
+fn sizes_of_bodies_count_in_the_sum() {
+    let half = OpSequence::builder().input("h", 1 << 63).build().unwrap();
+    let host = Operator::new("host").body(half.clone()).body(half);
+    let error = OpSequence::builder().operator(host).build().unwrap_err();
+    assert!(matches!(error, SequenceError::SizeOverflow { .. }));
+}
+
+#[test]
+fn a_better_order_keeps_bodies() {
+    let sequence = host();
+    let found = Planner::new().plan_reordered(&sequence, default_limits()).unwrap();
+    assert_eq!(found.sequence.operators()[0].bodies.len(), 2);
+    assert_eq!(verify(&found.sequence, &found.plan), []);
+}
+
+/// Spoils the plan of a body, or its place.
+#[rstest]
+#[case::left_out(|p: &mut Plan| { p.bodies.remove(0); }, "'body 0 of host' is missing from the plan")]
+#[case::twice(|p: &mut Plan| p.bodies.push(p.bodies[0].clone()), "'body 0 of operator 0' is in the plan twice")]
+#[case::no_such_body(|p: &mut Plan| p.bodies[1].body = 2, "'body 2 of operator 0' is in the plan, but not in the input")]
+#[case::no_body_there(|p: &mut Plan| p.bodies[1].step = 1, "'body 1 of operator 1' is in the plan, but not in the input")]
+#[case::beyond(|p: &mut Plan| p.bodies[1].step = u64::MAX, "'body 1 of operator 18446744073709551615' is in the plan, but not in the input")]
+#[case::copies(|p: &mut Plan| p.bodies[0].inputs = 100,
+    "in body 0 of host: the size of 'the copies of the inputs' is 108, but the plan says 100")]
+#[case::alignment(|p: &mut Plan| p.bodies[0].plan.alignment = 2,
+    "in body 0 of host: the required alignment is 1, but the plan says 2")]
+#[case::padding(|p: &mut Plan| p.bodies[0].plan.padding = 2,
+    "in body 0 of host: the required padding is 0, but the plan says 2")]
+#[case::pool(|p: &mut Plan| p.bodies[1].plan.pool_size = 299,
+    "in body 1 of host: 'b' lies at 0 with 300 B, outside the pool of 299 B")]
+#[case::larger_than_the_workspace(|p: &mut Plan| p.bodies[1].plan.pool_size = 301, "'host.workspace' is missing from the plan")]
+#[case::endless(|p: &mut Plan| p.bodies[1].plan.pool_size = u64::MAX, "the pools of the bodies add up to 2^64 bytes or more")]
+#[case::handed_in(|p: &mut Plan| {
+        let mut tensor = p.bodies[0].plan.tensors[0].clone();
+        tensor.name = "state".into();
+        p.bodies[0].plan.tensors.push(tensor);
+    }, "in body 0 of host: 'state' is handed to the body and may not lie in its pool")]
+#[case::workspace(|p: &mut Plan| p.chunks[1].size -= 1, "'host.workspace' is missing from the plan")]
+fn every_wrong_plan_of_a_body_is_found(#[case] spoil: fn(&mut Plan), #[case] message: &str) {
+    let sequence = host();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    spoil(&mut plan);
+    let mut messages = verify(&sequence, &plan);
+    // What the shadow of the memory shows it says as well.
+    messages.extend(execute(&sequence, &plan));
+    let messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    assert!(messages.iter().any(|found| found == message), "{messages:#?}");
+}
+
+/// The loop body `t = exp(state); next = abs(t)`, with an operator that reads `t` at the end.
+#[test]
+fn the_operators_of_a_body_are_executed() {
+    let body = OpSequence::builder()
+        .input("state", 16)
+        .operator(Operator::new("exp").inputs(["state"]).output(Output::new("t", 16)))
+        .operator(Operator::new("abs").inputs(["t"]).output(Output::new("u", 16)))
+        .operator(Operator::new("add").inputs(["t", "u"]).output(Output::new("next", 16)))
+        .output("next")
+        .build()
+        .unwrap();
+    let host = Operator::new("host").inputs(["x"]).output(Output::new("y", 16)).body(body);
+    let sequence = OpSequence::builder().input("x", 16).operator(host).build().unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(execute(&sequence, &plan), []);
+    let inner = &mut plan.bodies[0].plan;
+    let low = inner.offset("t").unwrap();
+    for tensor in inner.tensors.iter_mut().filter(|tensor| &*tensor.name == "u") {
+        tensor.place = memplan::TensorPlace::Pool { chunk: 1, offset: low };
+    }
+    let found = execute(&sequence, &plan);
+    assert!(found[0].to_string().starts_with("in body 0 of host: "), "{found:?}");
+    assert!(found[0].to_string().contains("over its input 't'"), "{found:?}");
+}
+
+#[test]
+fn random_bodies_run_as_planned() {
+    let mut planned = 0;
+    arbtest::arbtest(|random| {
+        let (Ok(body), Ok(other)) = (random_sequence(random, 8)?, random_sequence(random, 8)?)
+        else {
+            return Ok(());
+        };
+        let strategy = *random.choose(Strategy::ALL)?;
+        let host = Operator::new("host").inputs(["x"]).output(Output::new("y", 5));
+        let sequence = OpSequence::builder()
+            .input("x", 9)
+            .operator(host.body(body).body(other))
+            .operator(Operator::new("end").inputs(["y"]).output(Output::new("z", 3)))
+            .build()
+            .unwrap();
+        for lowering in all_options() {
+            let alignment = 1 << random.int_in_range(0..=6)?;
+            let planner = Planner::new().strategy(strategy).alignment(alignment).lowering(lowering);
+            match planner.plan(&sequence) {
+                Ok(plan) => {
+                    planned += 1;
+                    assert_eq!(verify(&sequence, &plan), [], "{sequence:#?}\n{plan:#?}");
+                    assert_eq!(execute(&sequence, &plan), [], "{sequence:#?}\n{plan:#?}");
+                }
+                Err(error) => assert!(is_impossible(&error), "{error}"),
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(planned > 100, "{planned}");
+}
+
+/// A body that hands its two states on in turn: the copies must not clobber each other.
+#[test]
+fn what_a_model_hands_on_is_no_view_of_what_is_handed_in() {
+    let model = with_body(
+        "in x:f32[16]\nin y:f32[16]\nweight n=3\na, b = Loop(n, , x, y)\nout a\nout b",
+        "Loop",
+        &[(
+            "body",
+            "in i:i64[]\nin c:bool[]\nin s\nin t\nd = Identity(c)\nu = Identity(t)\nr = Identity(s)\nv = Reshape(r, k)\nweight k=[16]\nout d\nout u\nout v",
+        )],
+    );
+    let sequence =
+        onnx::read(&onnx_text::model(model, onnx_text::OPSET), &ImportOptions::default()).unwrap();
+    let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    let body = &plan.bodies[0];
+    // i, c, s, t; then d, u and v, while r is a view of s.
+    assert_eq!((body.inputs, body.plan.pool_size), (256, 192));
+}
