@@ -172,6 +172,36 @@ fn operators_wait_for_others(#[case] text: &str, #[case] expected: &[(&str, &str
     assert_eq!(found, expected);
 }
 
+/// Where shapes depend on the shapes of all operators so far, the last ones stay where they are.
+#[test]
+fn edges_without_end_are_cut_short() {
+    let mut text = "in x:f32[2,3]\n c0 = Shape(x)".to_owned();
+    for at in 1..=1500 {
+        let before = at - 1;
+        let nodes = format!(
+            "\na{at} = Relu(x)\n s{at} = Shape(a{at})\n c{at} = Max(c{before}, s{at})\n y{at} = Expand(x, c{at})\n out y{at}"
+        );
+        text.push_str(&nodes);
+    }
+    let sequence = read(&model(graph(&text), OPSET)).sequence;
+    let operators = sequence.operators();
+    assert_eq!(operators.len(), 3000);
+    let edges: usize = operators.iter().map(|operator| operator.after.len()).sum();
+    assert!(edges < 1 << 21, "{edges}");
+    // Every reader of a shape still runs after all that the shape comes from.
+    let predecessors = sequence.predecessors();
+    let mut reached: HashSet<usize> = HashSet::from([operators.len() - 1]);
+    for step in (0..operators.len()).rev() {
+        if reached.contains(&step) {
+            reached.extend(&predecessors[step]);
+        }
+    }
+    let shaped = (0..operators.len()).filter(|&step| &*operators[step].kind == "Relu");
+    assert!(
+        shaped.clone().count() == 1500 && shaped.into_iter().all(|step| reached.contains(&step))
+    );
+}
+
 #[test]
 fn random_numbers_in_a_body_keep_their_order() {
     let body = "r = RandomNormalLike(x)\n out r";
