@@ -9,7 +9,8 @@ use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     lower::{LoweringOptions, lower},
     report::{
-        PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg, simulation_svg, trace,
+        MapSheet, PageError, StepNames, SvgOptions, memory_map_html, memory_map_svg,
+        simulation_svg, trace,
     },
 };
 use serde_json::Value;
@@ -57,10 +58,25 @@ fn check_markup(svg: &str) {
     assert!(open.is_empty(), "{open:?} are left open");
 }
 
+/// Writes a page of one sheet.
+fn page(
+    title: &str,
+    plans: &[Plan],
+    steps: StepNames<'_>,
+    problem: &Problem,
+) -> Result<String, PageError> {
+    memory_map_html(title, &[MapSheet::new(plans, steps, problem)])
+}
+
 /// Returns the data in a page.
-fn data(html: &str) -> Value {
+fn all_data(html: &str) -> Value {
     let start = html.split_once("id=\"data\">").unwrap().1;
     serde_json::from_str(start.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// The data of a page's first sheet.
+fn data(html: &str) -> Value {
+    all_data(html)["sheets"][0].clone()
 }
 
 #[test]
@@ -75,12 +91,12 @@ fn names_are_text_everywhere() {
         assert!(svg.contains("&lt;script&gt;alert"), "{svg}");
         assert!(!svg.contains('\u{202e}') && svg.contains("\\u{202e}\\u{2028}]]&gt;"), "{svg}");
     }
-    let html = memory_map_html(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
+    let html = page(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
     // There are only the page's own two: the data and the scripts.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
     assert!(!html.contains(['\u{2028}', '\u{202e}']));
     let data = data(&html);
-    assert_eq!((&data["names"][1], &data["operators"][0]), (&SHOWN.into(), &SHOWN.into()));
+    assert_eq!((&data["names"][1], &data["operators"]["name"][0]), (&SHOWN.into(), &SHOWN.into()));
     let trace: Value = serde_json::from_str(&trace(&plan, steps)).unwrap();
     assert_eq!(trace["traceEvents"][2]["name"], BAD);
 }
@@ -104,8 +120,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
         let wild = Wild { chunks: 30, steps: 20, size: 100, alignment: true };
         let problem = random_problem(random, wild)?;
         let plan = Planner::new().plan(&problem).unwrap();
-        let html =
-            memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
+        let html = page("", std::slice::from_ref(&plan), StepNames(None), &problem).unwrap();
         let data = data(&html);
         let column = |name: &str| {
             let column = data["live"][name].as_array().unwrap();
@@ -114,7 +129,15 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
         let mut expected: Vec<(u64, u64)> = Vec::new();
         problem.sweep_live_bytes(|step, bytes| expected.push((step, bytes)));
         let (steps, bytes): (Vec<u64>, Vec<u64>) = expected.into_iter().unzip();
-        assert_eq!((column("step"), column("bytes")), (steps, bytes));
+        // The page states each step as its difference to the one before.
+        let gaps = column("step").into_iter();
+        let stated: Vec<u64> = gaps
+            .scan(0, |step, gap| {
+                *step += gap;
+                Some(*step)
+            })
+            .collect();
+        assert_eq!((stated, column("bytes")), (steps, bytes));
         check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
         check_markup(&simulation_svg(&problem, 0..u64::MAX));
         Ok(())
@@ -126,7 +149,7 @@ fn a_page_holds_every_plan_and_every_event() {
     let (sequence, pushdown, problem) = hostile();
     let steps = StepNames(Some(&sequence));
     let naive = Planner::new().strategy(Strategy::Naive).plan(&sequence).unwrap();
-    let html = memory_map_html("two", &[pushdown.clone(), naive], steps, &problem).unwrap();
+    let html = page("two", &[pushdown.clone(), naive], steps, &problem).unwrap();
     let data = data(&html);
     assert_eq!(data["plans"][0]["strategy"], "pushdown");
     assert_eq!(data["plans"][1]["strategy"], "naive");
@@ -138,9 +161,33 @@ fn a_page_holds_every_plan_and_every_event() {
         assert_eq!(data["simulation"]["events"][column].as_array().unwrap().len(), 5, "{column}");
     }
     let other = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
-    let mixed = memory_map_html("", &[pushdown, other], steps, &problem);
+    let mixed = page("", &[pushdown, other], steps, &problem);
     assert_eq!(mixed, Err(PageError::OtherChunks(1)));
-    assert_eq!(memory_map_html("", &[], steps, &problem), Err(PageError::NoPlan));
+    assert_eq!(page("", &[], steps, &problem), Err(PageError::NoPlan));
+}
+
+/// Two sheets may have other chunks and other operators; what each operator reads is numbered.
+#[test]
+fn a_page_holds_sheets_of_different_chunks() {
+    let (sequence, plan, problem) = hostile();
+    let steps = StepNames(Some(&sequence));
+    let apart = lower(&sequence, LoweringOptions::default().inplace(false)).unwrap().problem;
+    let other = Planner::new().plan(&apart).unwrap();
+    let sheets = [
+        MapSheet::new(std::slice::from_ref(&plan), steps, &problem).label("in place"),
+        MapSheet::new(std::slice::from_ref(&other), StepNames(None), &apart).label("<apart>"),
+    ];
+    let html = memory_map_html("two", &sheets).unwrap();
+    let first = data(&html);
+    // The chunks are 'a' and the two that follow; the view <v> comes behind them, then x outside.
+    let (chunks, views) = (plan.chunks.len(), first["views"]["name"].as_array().unwrap().len());
+    let inputs = &first["operators"]["inputs"];
+    assert_eq!(inputs[0], serde_json::json!([chunks + views]), "x lies outside the pool");
+    assert_eq!(first["operators"]["outside"], serde_json::json!(["x"]));
+    assert_eq!(inputs[1], serde_json::json!([0]), "crop reads a");
+    let all = all_data(&html);
+    assert_eq!(all["sheets"][1]["label"], "<apart>");
+    assert_eq!(all["sheets"][1]["names"].as_array().unwrap().len(), other.chunks.len());
 }
 
 #[test]
@@ -152,7 +199,7 @@ fn a_page_of_twenty_thousand_chunks_stays_below_three_megabytes() {
     }
     let problem = problem.build().unwrap();
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
-    let html = memory_map_html("large", &[plan], StepNames(None), &problem).unwrap();
+    let html = page("large", &[plan], StepNames(None), &problem).unwrap();
     assert!(html.len() < 3_000_000, "{} B", html.len());
 }
 
@@ -170,7 +217,7 @@ fn a_page_knows_what_no_operator_made() {
     let plan = Planner::new().lowering(options).plan(&sequence).unwrap();
     let problem = lower(&sequence, options).unwrap().problem;
     let steps = StepNames(Some(&sequence));
-    let html = memory_map_html("", std::slice::from_ref(&plan), steps, &problem).unwrap();
+    let html = page("", std::slice::from_ref(&plan), steps, &problem).unwrap();
     let expected = serde_json::json!({"chunk": [0, 1], "kind": ["a graph input", "a weight"]});
     assert_eq!(data(&html)["supplied"], expected);
 }
@@ -211,7 +258,7 @@ fn extreme_plans_are_drawn_without_failing() {
         check_markup(&svg);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert!(serde_json::from_str::<Value>(&trace(&plan, StepNames(None))).is_ok());
-        memory_map_html("", std::slice::from_ref(&plan), StepNames(None), &wide).unwrap();
+        page("", std::slice::from_ref(&plan), StepNames(None), &wide).unwrap();
     }
     let empty = Planner::new().plan(&Problem::builder().build().unwrap()).unwrap();
     assert!(

@@ -382,9 +382,9 @@ pub(crate) struct CompareArgs {
 pub(crate) struct ShowArgs {
     /// The input to plan; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
-    /// Show this plan instead of making one.
+    /// Show this plan instead of making one; several, side by side, in an .html file.
     #[arg(conflicts_with_all = ["strategy", "effort", "time_limit", "threads", "alignment", "padding"])]
-    pub(crate) plan: Option<PathBuf>,
+    pub(crate) plan: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
     /// The planner, or several separated by commas for an .html file.

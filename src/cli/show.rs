@@ -2,12 +2,12 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use memplan::{
     Input, Plan, Problem, Step, Strategy,
-    report::{self, MapOf, MapOptions, StepNames, SvgOptions},
+    report::{self, MapOf, MapOptions, MapSheet, StepNames, SvgOptions},
 };
 
 use crate::{
@@ -50,15 +50,17 @@ impl Form {
 pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
     let form = match args.output.as_deref() {
         Some(path) => {
-            let read = args.input.as_deref().into_iter().chain(args.plan.as_deref());
+            let read =
+                args.input.as_deref().into_iter().chain(args.plan.iter().map(PathBuf::as_path));
             files::output(path, read, "omit -o to print the map")?;
             Form::of(path)?
         }
         None => Form::Text,
     };
-    if args.strategies().len() > 1 && (form != Form::Html || args.plan.is_some()) {
-        let words = "several strategies need an .html file";
-        return Err(Failure::Input(words.to_owned()));
+    if args.strategies().len().max(args.plan.len()) > 1 && form != Form::Html {
+        let several = if args.plan.is_empty() { "strategies" } else { "plans" };
+        let words = format!("several {several} need an .html file");
+        return Err(Failure::Input(words));
     }
     let given = input(args.input.as_deref(), &args.reading)?;
     let text = match form {
@@ -66,8 +68,8 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
             return Err(Failure::Input("the simulation needs an .svg file".to_owned()));
         }
         Form::Svg if args.simulation => simulation(args, &given)?,
-        _ if args.reorder => both_orders(args, form, &given)?,
         Form::Html => page(args, given)?,
+        _ if args.reorder => both_orders(args, form, &given)?,
         Form::Text | Form::Svg | Form::Trace => {
             let (plan, input) = plan(args, given, args.strategies()[0])?;
             draw(args, form, &plan, step_names(&input))
@@ -92,8 +94,8 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
 
 /// The maps of the order given and of a better one, on one scale.
 fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Failure> {
-    if matches!(form, Form::Html | Form::Trace) {
-        let words = "both orders are drawn as .svg or .txt; memplan reorder writes the new one to a file, which show takes";
+    if form == Form::Trace {
+        let words = "both orders are drawn as .svg, .html or .txt; memplan reorder writes the new one to a file, which show takes";
         return Err(Failure::Input(words.to_owned()));
     }
     let planner = args.planner(args.strategies()[0], given);
@@ -127,40 +129,95 @@ fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
     Ok(report::simulation_svg(&problem, steps))
 }
 
+/// Plans of the same chunks, and the operators in the order that the plans are for.
+struct Sheet {
+    label: String,
+    plans: Vec<Plan>,
+    input: Input,
+}
+
 fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
-    let (first, input) = plan(args, given, args.strategies()[0])?;
-    let mut plans = vec![first];
-    for &strategy in &args.strategies()[1..] {
-        let planner = args.planner(strategy, &input);
-        plans.push(make_plan(&input, args.input.as_deref(), strategy, &planner)?);
-    }
     let name = match args.input.as_deref() {
         Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
-    let problem = problem(args, &input, &plans[0])?;
-    report::memory_map_html(&name, &plans, step_names(&input), &problem)
-        .map_err(|error| Failure::Input(error.to_string()))
+    let sheets = sheets(args, given)?;
+    let problems = sheets
+        .iter()
+        .enumerate()
+        .map(|(at, sheet)| problem(args, &sheet.input, &sheet.plans[0], args.plan.get(at)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let sheets: Vec<MapSheet<'_>> = sheets
+        .iter()
+        .zip(&problems)
+        .map(|(sheet, problem)| {
+            MapSheet::new(&sheet.plans, step_names(&sheet.input), problem).label(&sheet.label)
+        })
+        .collect();
+    report::memory_map_html(&name, &sheets).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Collects what a page shows: plans by several strategies have the same chunks; orders, and plans
+/// from files, may have others.
+fn sheets(args: &ShowArgs, given: Input) -> Result<Vec<Sheet>, Failure> {
+    if args.reorder {
+        let planner = args.planner(args.strategies()[0], &given);
+        let found = reorder::look(&given, args.input.as_deref(), &planner, args.order_limits())?;
+        let is_better = found.reordered.is_better();
+        let (before, after) = (vec![found.given], vec![found.plan]);
+        let mut sheets =
+            vec![Sheet { label: "order given".to_owned(), plans: before, input: given }];
+        if is_better {
+            let input = Input::Sequence(found.sequence);
+            sheets.push(Sheet { label: "order found".to_owned(), plans: after, input });
+        }
+        return Ok(sheets);
+    }
+    if args.plan.is_empty() {
+        let made = |&strategy| {
+            make_plan(&given, args.input.as_deref(), strategy, &args.planner(strategy, &given))
+        };
+        let plans = args.strategies().iter().map(made).collect::<Result<_, _>>()?;
+        return Ok(vec![Sheet { label: String::new(), plans, input: given }]);
+    }
+    let label = |path: &Path| match args.plan.len() {
+        1 => String::new(),
+        _ => files::short_name(path),
+    };
+    let stored = |path: &PathBuf| {
+        let (plan, input) = stored(args, given.clone(), path)?;
+        Ok(Sheet { label: label(path), plans: vec![plan], input })
+    };
+    args.plan.iter().map(stored).collect()
 }
 
 /// Reads the plan from the given file, or makes one.
 fn plan(args: &ShowArgs, input: Input, strategy: Strategy) -> Result<(Plan, Input), Failure> {
-    match (&args.plan, args.input.as_deref()) {
-        (Some(plan), Some(path)) => read_plan(plan, input, path, &args.reading),
-        (_, path) => {
-            let plan = make_plan(&input, path, strategy, &args.planner(strategy, &input))?;
-            Ok((plan, input))
-        }
+    if let Some(path) = args.plan.first() {
+        return stored(args, input, path);
     }
+    let planner = args.planner(strategy, &input);
+    Ok((make_plan(&input, args.input.as_deref(), strategy, &planner)?, input))
+}
+
+/// Reads a plan from a file. On the command line, its input comes before it.
+fn stored(args: &ShowArgs, input: Input, plan: &Path) -> Result<(Plan, Input), Failure> {
+    let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
+    read_plan(plan, input, path, &args.reading)
 }
 
 /// Returns the problem to simulate for a plan: the chunks with the plan's alignment and padding.
-fn problem(args: &ShowArgs, input: &Input, plan: &Plan) -> Result<Problem, Failure> {
+fn problem(
+    args: &ShowArgs,
+    input: &Input,
+    plan: &Plan,
+    stored: Option<&PathBuf>,
+) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
     let problem = lowered(input, path, args.reading.lowering())?;
     let placed = problem.with_alignment(plan.alignment);
     placed.and_then(|placed| placed.with_padding(plan.padding)).map_err(|error| {
-        let path = args.plan.as_deref().unwrap_or(path);
+        let path = stored.map_or(path, PathBuf::as_path);
         Failure::Input(format!("{}: {error}", files::name(path)))
     })
 }

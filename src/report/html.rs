@@ -9,15 +9,23 @@ use std::fmt::Write;
 
 use crate::{
     Plan, PlannedChunk, Problem,
-    report::{StepNames, html::data::Page, markup::Escaped},
+    report::{
+        StepNames,
+        html::data::{Page, Sheet},
+        markup::Escaped,
+        printable,
+    },
 };
 
 const STYLE: &str = include_str!("html/style.css");
 const BODY: &str = include_str!("html/body.html");
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("html/model.js"),
+    include_str!("html/colours.js"),
     include_str!("html/map.js"),
     include_str!("html/panel.js"),
+    include_str!("html/table.js"),
+    include_str!("html/export.js"),
     include_str!("html/simulation.js"),
     include_str!("html/start.js"),
 ];
@@ -29,36 +37,66 @@ pub enum PageError {
     /// There is no plan.
     #[error("a page needs a plan")]
     NoPlan,
-    /// Two plans have different chunks.
+    /// Two plans of one sheet have different chunks.
     #[error("plan {0} does not have the same chunks as the first")]
     OtherChunks(usize),
 }
 
-/// Writes the page: all plans of one input, shown one at a time, and the simulation of *pushdown* on
-/// the problem that they solve.
+/// Plans of the same chunks, and what is known of them.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct MapSheet<'a> {
+    /// What distinguishes it from the other sheets of a page; may be empty.
+    pub label: &'a str,
+    /// The plans, at least one.
+    pub plans: &'a [Plan],
+    /// The operators of the steps.
+    pub steps: StepNames<'a>,
+    /// The problem that the plans solve, for the simulation of *pushdown*.
+    pub problem: &'a Problem,
+}
+
+impl<'a> MapSheet<'a> {
+    /// A sheet without a label.
+    #[must_use]
+    pub const fn new(plans: &'a [Plan], steps: StepNames<'a>, problem: &'a Problem) -> Self {
+        Self { label: "", plans, steps, problem }
+    }
+
+    /// Labels the sheet.
+    #[must_use]
+    pub const fn label(mut self, label: &'a str) -> Self {
+        self.label = label;
+        self
+    }
+}
+
+/// Writes the page. It shows one plan, or any two side by side: of one sheet, such as those of several
+/// strategies, or of two, such as an input in two orders. A plan by *pushdown* comes with its simulation.
 ///
 /// # Errors
 ///
-/// If there is no plan, or the plans are not of the same chunks.
-pub fn memory_map_html(
-    title: &str,
-    plans: &[Plan],
-    steps: StepNames<'_>,
-    problem: &Problem,
-) -> Result<String, PageError> {
-    let first = plans.first().ok_or(PageError::NoPlan)?;
-    if let Some(other) = plans.iter().position(|plan| !same_chunks(plan, first)) {
-        return Err(PageError::OtherChunks(other));
+/// If there is no plan, or the plans of a sheet are not of the same chunks.
+pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, PageError> {
+    if sheets.is_empty() {
+        return Err(PageError::NoPlan);
     }
-    let page = Page::new(title, first, plans, steps, problem);
+    let mut page = Page { title: printable(title), sheets: Vec::new() };
+    for sheet in sheets {
+        let first = sheet.plans.first().ok_or(PageError::NoPlan)?;
+        if let Some(other) = sheet.plans.iter().position(|plan| !same_chunks(plan, first)) {
+            return Err(PageError::OtherChunks(other));
+        }
+        page.sheets.push(Sheet::new(sheet, first));
+    }
     // Strings and numbers always serialize, so nothing is lost here.
     let data = safe(&serde_json::to_string(&page).unwrap_or_default());
     let mut html = String::with_capacity(data.len() + (64 << 10));
     let _ = write!(
         html,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{}: memory map</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n\"use strict\";\n",
         Escaped(title),

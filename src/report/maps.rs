@@ -51,8 +51,11 @@ pub fn memory_maps_svg(maps: &[MapOf<'_>], options: SvgOptions) -> String {
     };
     let scale = maps.iter().map(|map| highest(map.plan)).max().unwrap_or(0);
     let (all, high) = (u64::from(width) * maps.len() as u64, height + TITLE);
+    let titles: Vec<_> = maps.iter().map(|map| Escaped(map.title).to_string()).collect();
+    let titles = titles.join("; ");
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {all} {high}\" width=\"{all}\" height=\"{high}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {all} {high}\" width=\"100%\" role=\"img\">\n\
+         <title>{titles}</title>\n\
          <style>\n{STYLE}</style>\n<rect class=\"page\" width=\"{all}\" height=\"{high}\"/>\n"
     );
     for (at, map) in maps.iter().enumerate() {

@@ -37,7 +37,7 @@ pub use explain::explain;
 #[cfg(feature = "files")]
 pub use explain::explain_json;
 #[cfg(feature = "files")]
-pub use html::{PageError, memory_map_html};
+pub use html::{MapSheet, PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};

@@ -145,6 +145,13 @@ class Page {
     await this.click(x, y);
   }
 
+  async key(key) {
+    const text = key.length === 1 ? { text: key } : {};
+    await this.send("Input.dispatchKeyEvent", { type: "keyDown", key, ...text });
+    await this.send("Input.dispatchKeyEvent", { type: "keyUp", key });
+    await this.value("1");
+  }
+
   async type(selector, text) {
     await this.value(`(() => { const field = document.querySelector(${JSON.stringify(selector)}); field.focus(); field.select(); })()`);
     await this.send("Input.insertText", { text });

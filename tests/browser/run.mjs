@@ -141,6 +141,9 @@ async function stepping_shows_the_queues(page, input) {
   // Standard error holds the trace.
   const told = execFileSync("sh", ["-c", `RUST_LOG=off,memplan::simulate=trace "$0" plan "$1" --strategy pushdown 2>&1 >/dev/null`, tool, input], { encoding: "utf8", maxBuffer: 1 << 30 });
   const lines = told.split("\n").filter((line) => /memplan::simulate: (free|alloc)/.test(line)).map((line) => line.replace(/\x1b\[[0-9;]*m/g, ""));
+  assert.equal(await page.value("document.getElementById('simulation').open"), false, "collapsed by default");
+  await page.value("(document.getElementById('simulation').open = true)");
+  await page.value("1");
   const count = await page.value("Number(document.getElementById('time').max)");
   assert.equal(count, lines.length);
   const sizes = (text) => (text === "" ? [] : text.split(", ").map((block) => Number(block.split(" ").at(-1))));
@@ -183,6 +186,204 @@ async function zoom_and_pan(page) {
   assert.deepEqual(await views(), whole);
 }
 
+// Arrows choose chunks: the next one above begins where the chosen one ends, or higher, and is alive with it.
+async function the_keyboard_chooses_chunks(page) {
+  await page.press("#whole");
+  await page.value("document.getElementById('map').focus()");
+  const chosen = async () => {
+    const [name, place, life] = (await page.text("#chosen")).split("\n");
+    const steps = life.match(/step (\d+)/g).map((step) => Number(step.slice(5)));
+    return { name, offset: Number(place.split(" at ")[1]), begin: steps[0], end: steps[1] };
+  };
+  await page.key("ArrowLeft");
+  const first = await chosen();
+  for (const [key, holds] of [
+    ["ArrowUp", (from, to) => to.offset >= from.offset],
+    ["ArrowDown", (from, to) => to.offset <= from.offset],
+    ["ArrowRight", (from, to) => to.begin >= from.begin],
+    ["ArrowLeft", (from, to) => to.end <= from.end],
+  ]) {
+    const from = await chosen();
+    await page.key(key);
+    const to = await chosen();
+    assert(holds(from, to), `${key}: from ${JSON.stringify(from)} to ${JSON.stringify(to)}`);
+  }
+  assert(first.name.length > 0);
+  await page.key("p");
+  assert.notEqual(await page.text("#step"), null, "P chooses the peak");
+  await page.key("Escape");
+  assert.equal(await page.text("#step"), null);
+}
+
+async function the_table_and_the_map_are_linked(page, plan) {
+  await page.value("(document.getElementById('tensors').open = true)");
+  await page.value("1");
+  const shown = await page.text("#rows-shown");
+  const tensors = new Set([...plan.chunks.map(({ name }) => name), ...plan.tensors.filter(({ chunk }) => chunk !== null).map(({ name }) => name)]);
+  assert.equal(shown, `${Math.min(100, tensors.size)} of ${tensors.size}`);
+  await page.press("#rows th:nth-child(3) button");
+  const sizes = (await page.texts("#rows tbody td:nth-child(3)")).map((text) => Number(text.replaceAll(" ", "")));
+  assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), "sorted by size");
+  assert.equal(sizes[0], Math.max(...plan.chunks.map(({ size }) => size)));
+  await page.press("#rows tbody tr:first-child .chunk");
+  const name = await page.text("#rows tbody tr:first-child .chunk");
+  assert((await page.text("#chosen")).length > 0);
+  assert.equal(await page.text("#rows tr.chosen .chunk"), name);
+  const chunk = plan.chunks[Math.floor(plan.chunks.length / 2)];
+  await page.type("#filter", chunk.name);
+  assert((await page.texts("#rows tbody td:first-child")).every((text) => text.toLowerCase().includes(chunk.name.toLowerCase())));
+  await page.type("#filter", " ");
+  await page.value("(document.getElementById('tensors').open = false)");
+}
+
+async function select(page, id, value) {
+  await page.value(`(() => { const list = document.getElementById("${id}"); list.value = "${value}"; list.dispatchEvent(new Event("change")); })()`);
+}
+
+// Every chunk with an extent is in one group, and the bytes add up.
+async function colours_group_the_chunks(page, plan) {
+  const seen = plan.chunks.filter((chunk) => chunk.size > 0 && own_begin(plan, chunk) < chunk.end).length;
+  for (const colours of ["kind", "module", "size"]) {
+    await select(page, "colours", colours);
+    const texts = await page.texts("#legend > .groups:first-child > li");
+    const counted = texts.map((text) => Number(/(\d+) chunks?, /.exec(text)?.[1] ?? 0)).reduce((a, b) => a + b, 0);
+    assert(counted === seen || texts.at(-1).startsWith("and "), `${colours}: ${counted} of ${seen}`);
+  }
+  await page.press("#legend .chunk");
+  await select(page, "colours", "chain");
+}
+
+async function two_plans_stand_side_by_side(page, plans) {
+  await select(page, "beside", 1);
+  const differ = plans[2].chunks.filter((chunk, at) => chunk.size > 0 && own_begin(plans[2], chunk) < chunk.end && chunk.offset !== plans[1].chunks[at].offset).length;
+  await page.press("#whole");
+  assert((await page.text("#elsewhere")).startsWith(`${differ} of `), await page.text("#elsewhere"));
+  const [, , w] = (await page.value("document.getElementById('map').dataset.plot")).split(" ").map(Number);
+  const width = await page.value("document.getElementById('map').clientWidth");
+  assert(w < width / 2, "two panes");
+  await select(page, "beside", "");
+}
+
+// The fragment of the address shows the same again; a wrong one shows the whole map.
+async function the_address_keeps_the_view(browser, path, plan) {
+  const { name } = plan.chunks[1];
+  const page = await browser.open(path);
+  const to = (hash) => page.value(`(() => { location.hash = ${JSON.stringify(hash)}; })()`);
+  await to(`plan=2&colours=kind&line=1&view=1,3,0,4096&chunk=${encodeURIComponent(name)}`);
+  assert((await page.text("#chosen")).startsWith(`${name}\n`));
+  assert.deepEqual((await page.value("document.getElementById('map').dataset.view")).split(" ").map(Number), [1, 3, 0, 4096]);
+  await page.value("new Promise((then) => setTimeout(then, 400))");
+  const kept = new URLSearchParams((await page.value("location.hash")).slice(1));
+  assert.deepEqual([kept.get("plan"), kept.get("colours"), kept.get("line"), kept.get("chunk"), kept.get("view")], ["2", "kind", "1", name, "1,3,0,4096"]);
+  for (const wrong of ["plan=99&view=x,1,2&chunk=none&step=-7", "view=9,1,5,2&colours=constructor", "view=-5,1e99,-1,1e99&step=1e9"]) {
+    await to(wrong);
+    const seen = (await page.value("document.getElementById('map').dataset.view")).split(" ").map(Number);
+    assert(seen[0] === 0 && seen[2] === 0 && seen[1] === plan.steps, `${wrong}: ${seen}`);
+  }
+  assert.deepEqual(page.complaints, []);
+  await page.close();
+}
+
+async function the_view_is_a_picture(page) {
+  const [parsed, rectangles] = await page.value(`(() => {
+    const made = new DOMParser().parseFromString(svgOfView(), "image/svg+xml");
+    return [made.querySelector("parsererror") === null, made.querySelectorAll("rect").length];
+  })()`);
+  const seen = await page.value("Number(document.getElementById('map').dataset.chunks)");
+  assert(parsed && rectangles > seen, `${rectangles} rectangles for ${seen} chunks`);
+}
+
+// A peak of one step among thousands can be seen and clicked, and the view never leaves the map.
+async function a_narrow_peak(browser) {
+  const input = join(folder, "narrow.json");
+  const chunks = Array.from({ length: 3000 }, (_, id) => ({ id, name: `t${id}`, begin: 2 * id, end: 2 * id + 3, size: 4096 }));
+  chunks.push({ id: 3000, name: "the peak", begin: 4000, end: 4001, size: 1 << 20 });
+  writeFileSync(input, JSON.stringify({ format: "memplan-problem/1", chunks }));
+  const page = await browser.open(page_of(input, "narrow.html"));
+  const [x] = await place(page, 4000.5, 0), [, bottom] = await place(page, 0, 0);
+  await page.click(x + 2, bottom + 40);
+  assert((await page.text("#step")).startsWith("step 4000"), await page.text("#step"));
+  assert.equal((await page.texts("#panel ol .chunk"))[0], "the peak");
+  const plan = planned(input, "best"), peak = plan.chunks.find(({ name }) => name === "the peak");
+  const [px, py] = await place(page, 4000, peak.offset + peak.size / 2);
+  await page.click(px + 2, py);
+  assert((await page.text("#chosen")).startsWith("the peak\n"));
+  await page.press("#panel ol .chunk");
+  const [s0, s1, a0, a1] = (await page.value("document.getElementById('map').dataset.view")).split(" ").map(Number);
+  assert(s0 <= 4000 && s1 >= 4001 && s1 - s0 < 50 && a0 >= 0 && a1 > a0, "choosing a name zooms to its chunk");
+  await page.value("(() => { for (let at = 0; at < 60; at++) pan(-1e6, -1e12); zoom(panes[0], 0, 0, 1e9, true, true); })()");
+  assert.deepEqual((await page.value("document.getElementById('map').dataset.view")).split(" ").map(Number).filter((value) => value < 0), []);
+  await calm(page);
+  await page.close();
+}
+
+// Two plan files with other chunks: each a sheet of its own.
+async function two_files(browser) {
+  const input = "book/src/figures/example.json", files = ["rows", "none"].map((profile) => join(folder, `${profile}.json`));
+  memplan("plan", input, "-o", files[0]);
+  memplan("plan", input, "--inplace", "none", "-o", files[1]);
+  const path = join(folder, "files.html");
+  memplan("show", input, ...files, "-o", path);
+  const page = await browser.open(path);
+  assert.equal(await page.value("panes.length"), 2);
+  assert.equal(await page.value("panes[0].sheet === panes[1].sheet"), false);
+  assert((await page.text("#summary-beside")).startsWith("beside: "));
+  await calm_but_for_the_fragment(page);
+  await page.close();
+}
+
+async function calm_but_for_the_fragment(page) {
+  assert.deepEqual(page.complaints, [], "nothing on the console");
+}
+
+// At both widths and in both themes: nothing scrolls sideways, no text is cut off or too faint.
+async function every_size_and_theme(browser, path, name) {
+  for (const [width, height] of [[1400, 900], [390, 800]]) {
+    for (const dark of [false, true]) {
+      const page = await browser.open(path, { dark, width, height });
+      await page.value("(() => { for (const each of document.querySelectorAll('details')) each.open = true; })()");
+      await page.value("1");
+      const where = `${name}, ${width} wide, ${dark ? "dark" : "light"}`;
+      const faults = await page.value(`(${faults_of_layout})()`);
+      assert.deepEqual(faults, [], where);
+      if (screenshots) writeFileSync(join(screenshots, `${name}-${width}-${dark ? "dark" : "light"}.png`), await page.screenshot());
+      await page.close();
+    }
+  }
+}
+
+// Runs in the page.
+function faults_of_layout() {
+  const faults = [];
+  if (document.documentElement.scrollWidth > innerWidth) faults.push(`scrolls sideways: ${document.documentElement.scrollWidth}`);
+  const luminance = (parts) => parts.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+  const contrast = (a, b) => { const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x); return (high + 0.05) / (low + 0.05); };
+  const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const parts = numbers(getComputedStyle(each).backgroundColor);
+      if (parts.length === 3 || parts[3] === 1) return parts.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    const box = element.getBoundingClientRect();
+    if (!own || box.width === 0 || element.closest("script, option, .skip") || element.disabled) continue;
+    const style = getComputedStyle(element), words = `${element.tagName} ${element.textContent.trim().slice(0, 30)}`;
+    const seen = contrast(numbers(style.color).slice(0, 3), behind(element));
+    if (seen < 4.5) faults.push(`${words}: contrast ${seen.toFixed(2)}`);
+    if (!element.closest(".scroll, .queue") && box.right > innerWidth + 1) faults.push(`${words}: beyond the edge`);
+    if (!element.closest(".queue") && style.overflow === "hidden" && element.scrollWidth > element.clientWidth + 1) faults.push(`${words}: cut off`);
+  }
+  if (typeof ink === "object") {
+    const parse = (hex) => { const full = hex.length === 4 ? [...hex.slice(1)].map((digit) => digit + digit).join("") : hex.slice(1); return [0, 2, 4].map((at) => parseInt(full.slice(at, at + 2), 16)); };
+    for (let hue = 0; hue < HUES; hue++) if (contrast(parse(ink.ink), parse(ink[`c${hue}`])) < 4.5) faults.push(`names on colour ${hue}`);
+    for (const name of ["soft", "mark"]) if (contrast(parse(ink[name]), parse(ink.page)) < 4.5) faults.push(`${name} on the page`);
+  }
+  return faults;
+}
+
 async function a_real_model(browser) {
   const strategies = ["pushdown", "naive", "best"];
   const plans = strategies.map((strategy) => planned(model, strategy));
@@ -203,11 +404,21 @@ async function a_real_model(browser) {
     await searching_finds_by_name(page, plans[2]);
     await page.press("#whole");
     await zoom_and_pan(page);
+    await the_keyboard_chooses_chunks(page);
+    await the_table_and_the_map_are_linked(page, plans[2]);
+    await colours_group_the_chunks(page, plans[2]);
+    await two_plans_stand_side_by_side(page, plans);
+    await the_view_is_a_picture(page);
+    await choose_strategy(page, 1);
+    assert.equal(await page.value("document.getElementById('simulation').hidden"), true, "naive is not simulated");
+    await choose_strategy(page, 0);
     await stepping_shows_the_queues(page, model);
     if (screenshots) writeFileSync(join(screenshots, dark ? "dark-end.png" : "light-end.png"), await page.screenshot());
     await calm(page);
     await page.close();
   }
+  await the_address_keeps_the_view(browser, path, plans[2]);
+  await every_size_and_theme(browser, path, "model");
 }
 
 async function a_hostile_name(browser) {
@@ -259,7 +470,9 @@ try {
   for (const [words, test] of [
     ["the page of a real model", a_real_model],
     ["a hostile name", a_hostile_name],
-    ["10^4 chunks are fluid", (browser) => many_chunks(browser, 10_000, 50)],
+    ["a peak of one step", a_narrow_peak],
+    ["two plan files", two_files],
+    ["20 000 chunks are fluid", (browser) => many_chunks(browser, 20_000, 50)],
     ["10^5 chunks open", (browser) => many_chunks(browser, 100_000, 2_000)],
   ]) {
     await test(browser);

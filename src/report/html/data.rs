@@ -7,24 +7,30 @@ use serde::Serialize;
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, PlannedLink, Problem, Step, Strategy,
+    plan::TensorPlace,
     planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
-        StepNames, printable,
+        MapSheet, StepNames, printable,
         profile::{live_bytes, views},
     },
     sequence::Origin,
 };
 
-/// All plans of one input. Lists without a comment have an entry per chunk; names are printable.
 #[derive(Serialize)]
 pub(super) struct Page<'a> {
-    title: Cow<'a, str>,
+    pub(super) title: Cow<'a, str>,
+    pub(super) sheets: Vec<Sheet<'a>>,
+}
+
+/// Plans of the same chunks. Lists without a comment have an entry per chunk; names are printable.
+#[derive(Serialize)]
+pub(super) struct Sheet<'a> {
+    label: Cow<'a, str>,
     steps: Step,
     padding: Bytes,
     peak_step: Step,
-    /// The name of the operator of each step; empty if the operators are unknown.
-    operators: Vec<String>,
+    operators: Operators<'a>,
     names: Vec<Cow<'a, str>>,
     sizes: Vec<Bytes>,
     begins: Vec<Step>,
@@ -36,6 +42,20 @@ pub(super) struct Page<'a> {
     /// The plans to choose from.
     plans: Vec<PagePlan<'a>>,
     simulation: Simulation,
+}
+
+/// The operator of each step; empty if the operators are unknown.
+#[derive(Default, Serialize)]
+struct Operators<'a> {
+    name: Vec<Cow<'a, str>>,
+    /// An index into the kinds.
+    kind: Vec<usize>,
+    /// What it reads: first the chunks are numbered, then the views, then what lies outside the pool.
+    inputs: Vec<Vec<usize>>,
+    /// The kinds, each once.
+    kinds: Vec<Cow<'a, str>>,
+    /// The names of the tensors outside the pool that operators read.
+    outside: Vec<Cow<'a, str>>,
 }
 
 /// The chunks that no operator made, with a description such as `a weight`.
@@ -68,6 +88,7 @@ struct Views<'a> {
 /// The bytes alive from each step on at which they change.
 #[derive(Default, Serialize)]
 struct Live {
+    /// Each as its difference to the one before, since small numbers make a small page.
     step: Vec<Step>,
     bytes: Vec<Bytes>,
 }
@@ -101,10 +122,10 @@ struct Events {
     /// An index into the names of the actions.
     action: Vec<usize>,
     chunk: Vec<u32>,
-    /// The nearest used chunk below.
-    below: Vec<Option<u32>>,
-    /// The nearest used chunk above.
-    above: Vec<Option<u32>>,
+    /// The nearest used chunk below, as its difference to the event's chunk.
+    below: Vec<Option<i64>>,
+    /// The nearest used chunk above, as its difference to the event's chunk.
+    above: Vec<Option<i64>>,
     /// The number of blocks between these two after the event.
     blocks: Vec<usize>,
 }
@@ -112,33 +133,25 @@ struct Events {
 /// The blocks of all events, one event after another. A used block holds the event's own chunk.
 #[derive(Default, Serialize)]
 struct Blocks {
+    /// 0 if the block is used; it has the size of its chunk then.
     size: Vec<Bytes>,
-    /// `None` if the block is used.
-    stamp: Vec<Option<Step>>,
+    /// 0 if the block is used.
+    stamp: Vec<Step>,
     /// 0 if the block is used.
     age: Vec<u64>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> Sheet<'a> {
     /// Collects the data of plans of the same chunks as `first`.
-    pub(super) fn new(
-        title: &'a str,
-        first: &'a Plan,
-        plans: &'a [Plan],
-        steps: StepNames<'_>,
-        problem: &Problem,
-    ) -> Self {
+    pub(super) fn new(sheet: &MapSheet<'a>, first: &'a Plan) -> Self {
+        let MapSheet { label, plans, steps, problem } = *sheet;
         let chunks = &first.chunks;
         Self {
-            title: printable(title),
+            label: printable(label),
             steps: first.steps,
             padding: first.padding,
             peak_step: first.peak_step,
-            operators: steps.0.map_or_else(Vec::new, |sequence| {
-                (0..sequence.operators().len())
-                    .map(|step| printable(&sequence.operator_name(step)).into_owned())
-                    .collect()
-            }),
+            operators: Operators::of(first, steps),
             names: chunks.iter().map(|chunk| printable(&chunk.name)).collect(),
             sizes: chunks.iter().map(|chunk| chunk.size).collect(),
             begins: chunks.iter().map(|chunk| chunk.begin).collect(),
@@ -154,6 +167,40 @@ impl<'a> Page<'a> {
                 Simulation::default()
             },
         }
+    }
+}
+
+impl<'a> Operators<'a> {
+    fn of(plan: &'a Plan, steps: StepNames<'a>) -> Self {
+        let Some(sequence) = steps.0 else { return Self::default() };
+        let views = views(plan, steps).into_iter().flatten().map(|view| view.name);
+        let mut numbers: HashMap<&str, usize> = views.zip(plan.chunks.len()..).collect();
+        let behind = plan.chunks.len() + numbers.len();
+        for tensor in &plan.tensors {
+            if let TensorPlace::Pool { chunk, .. } = tensor.place {
+                numbers.entry(&tensor.name).or_insert(chunk);
+            }
+        }
+        let mut kinds: HashMap<&str, usize> = HashMap::new();
+        let mut table = Self::default();
+        for (step, operator) in sequence.operators().iter().enumerate() {
+            table.name.push(printable(&sequence.operator_name(step)).into_owned().into());
+            let kind = *kinds.entry(&operator.kind).or_insert_with(|| {
+                table.kinds.push(printable(&operator.kind));
+                table.kinds.len() - 1
+            });
+            table.kind.push(kind);
+            let outside = &mut table.outside;
+            let mut number = |name: &'a str| {
+                *numbers.entry(name).or_insert_with(|| {
+                    outside.push(printable(name));
+                    behind + outside.len() - 1
+                })
+            };
+            let inputs = operator.inputs.iter();
+            table.inputs.push(inputs.map(|&id| number(&sequence.tensor(id).name)).collect());
+        }
+        table
     }
 }
 
@@ -211,7 +258,10 @@ impl<'a> Views<'a> {
 
 impl Live {
     fn of(plan: &Plan) -> Self {
-        let (step, bytes) = live_bytes(plan).into_iter().unzip();
+        let (mut step, bytes): (Vec<Step>, _) = live_bytes(plan).into_iter().unzip();
+        for at in (1..step.len()).rev() {
+            step[at] -= step[at - 1];
+        }
         Self { step, bytes }
     }
 }
@@ -241,12 +291,12 @@ impl Simulation {
             let action = simulation.action(event.action);
             simulation.events.push(&event, action);
             for block in &event.blocks {
-                let (stamp, age) = match block.holder {
-                    Holder::Chunk(_) => (None, 0),
-                    Holder::Free { stamp, age } => (Some(stamp), age),
+                let (size, stamp, age) = match block.holder {
+                    Holder::Chunk(_) => (0, 0, 0),
+                    Holder::Free { stamp, age } => (block.size, stamp, age),
                 };
                 let blocks = &mut simulation.blocks;
-                blocks.size.push(block.size);
+                blocks.size.push(size);
                 blocks.stamp.push(stamp);
                 blocks.age.push(age);
             }
@@ -266,11 +316,11 @@ impl Simulation {
 
 impl Events {
     fn push(&mut self, event: &Event, action: usize) {
-        let number = |chunk: ChunkId| chunk.0;
+        let relative = |chunk: ChunkId| i64::from(chunk.0) - i64::from(event.chunk.0);
         self.action.push(action);
         self.chunk.push(event.chunk.0);
-        self.below.push(event.below.map(number));
-        self.above.push(event.above.map(number));
+        self.below.push(event.below.map(relative));
+        self.above.push(event.above.map(relative));
         self.blocks.push(event.blocks.len());
     }
 }

@@ -1,31 +1,65 @@
-// The map on a canvas: drawing, zoom and pan, and finding the chunk under the pointer.
+// The map on a canvas: one pane, or two on one scale; in each the chunks, and below them the bytes alive.
 
 const canvas = document.getElementById("map");
 const tip = document.getElementById("tip");
-const pen = canvas.getContext("2d");
-const plot = { x: 78, y: 22, w: 1, h: 1 };
+const AXIS = 22, TIMELINE = 74, LEFT = 78, TOP = 24;
+// The chunks of the peak are drawn at least this wide and high.
+const LEAST = 3;
 const view = { s0: 0, s1: 1, a0: 0, a1: 1 };
+let panes = [];
 let ink = {};
-// The highlighted chunks; null if none are.
-let lit = null;
-let chosen = null;
-let shownStep = null;
-let simulated = null;
 let waiting = false;
 
-// A little more than the pool, so that its end is visible.
-const topAddress = () => Math.max(plan.pool, 1) * 1.03;
-const px = (step) => plot.x + ((step - view.s0) / (view.s1 - view.s0)) * plot.w;
-const py = (address) => plot.y + plot.h * (1 - (address - view.a0) / (view.a1 - view.a0));
-const stepAt = (x) => view.s0 + ((x - plot.x) / plot.w) * (view.s1 - view.s0);
-const addressAt = (y) => view.a0 + (1 - (y - plot.y) / plot.h) * (view.a1 - view.a0);
+const shownPlans = () => (state.beside ? [state.shown, state.beside] : [state.shown]);
+// A little more than the pool, so that its end is in sight.
+const topAddress = () => Math.max(1, ...shownPlans().map(({ plan }) => plan.pool)) * 1.03;
+const allSteps = () => Math.max(1, ...shownPlans().map(({ sheet }) => sheet.steps));
+
+// Where a plan is drawn.
+class Pane {
+  constructor(shown, x, y, w, h) {
+    Object.assign(this, shown, { x, y, w: Math.max(10, w), h: Math.max(10, h) });
+  }
+
+  px(step) { return this.x + ((step - view.s0) / (view.s1 - view.s0)) * this.w; }
+  py(address) { return this.y + this.h * (1 - (address - view.a0) / (view.a1 - view.a0)); }
+  stepAt(x) { return view.s0 + ((x - this.x) / this.w) * (view.s1 - view.s0); }
+  addressAt(y) { return view.a0 + (1 - (y - this.y) / this.h) * (view.a1 - view.a0); }
+  // The part below the map.
+  get timeTop() { return this.y + this.h + AXIS; }
+  get timeHeight() { return TIMELINE - AXIS - 8; }
+  timeY(bytes) { return this.timeTop + this.timeHeight * (1 - bytes / topAddress()); }
+
+  // The rectangle of a chunk. What makes the peak can always be seen.
+  box(at) {
+    const { sheet, plan } = this;
+    const x = this.px(sheet.ownBegins[at]), y = this.py(sheet.high(plan, at));
+    let w = this.px(sheet.ends[at]) - x, h = this.py(sheet.low(plan, at)) - y;
+    if (sheet.peakChunks.has(at)) { w = Math.max(w, LEAST); h = Math.max(h, 1); }
+    return { at, x, y, w, h };
+  }
+
+  holds(x, y) { return x >= this.x && x <= this.x + this.w && y >= this.y && y <= this.y + this.h; }
+
+  // The lit chunks of this pane; those of another sheet are found by name.
+  lit() {
+    if (state.lit === null || this.sheet === state.shown.sheet) return state.lit;
+    const names = new Set([...state.lit].map((at) => state.shown.sheet.names[at]));
+    return new Set(this.sheet.names.flatMap((name, at) => (names.has(name) ? [at] : [])));
+  }
+}
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
+  const hues = Array.from({ length: HUES }, (_, hue) => `c${hue}`);
   ink = {};
-  for (const name of ["page", "panel", "ink", "soft", "rule", "free", "hatch", "mark", "c0", "c1", "c2", "c3", "c4", "c5", "c6"]) {
+  for (const name of ["page", "panel", "ink", "soft", "rule", "free", "hatch", "mark", ...hues]) {
     ink[name] = style.getPropertyValue(`--${name}`).trim();
   }
+}
+
+// The pattern of free space.
+function hatch(pen) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 8;
   const brush = tile.getContext("2d");
@@ -35,21 +69,30 @@ function readColours() {
   brush.beginPath();
   for (const [x, y] of [[-2, 2], [0, 8], [6, 10]]) { brush.moveTo(x, y); brush.lineTo(x + (y === 8 ? 8 : 4), y - (y === 8 ? 8 : 4)); }
   brush.stroke();
-  ink.pattern = pen.createPattern(tile, "repeat");
+  return pen.createPattern(tile, "repeat");
+}
+
+// Divides the stage: two panes stand side by side where there is room, else one below the other.
+function layOut() {
+  const width = canvas.clientWidth, height = canvas.clientHeight, shown = shownPlans();
+  const across = shown.length === 2 && width >= 700;
+  const w = across ? width / 2 : width, h = across ? height : height / shown.length;
+  panes = shown.map((each, at) => {
+    const x = across ? at * w : 0, y = across ? 0 : at * h;
+    return new Pane(each, x + LEFT, y + TOP, w - LEFT - 12, h - TOP - TIMELINE);
+  });
 }
 
 function fit() {
   const box = canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
   canvas.width = Math.max(1, Math.round(box.width * ratio));
   canvas.height = Math.max(1, Math.round(box.height * ratio));
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  plot.w = Math.max(10, box.width - plot.x - 12);
-  plot.h = Math.max(10, box.height - plot.y - 22);
+  canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
   redraw();
 }
 
 function showAll() {
-  Object.assign(view, { s0: 0, s1: Math.max(page.steps, 1), a0: 0, a1: topAddress() });
+  Object.assign(view, { s0: 0, s1: allSteps(), a0: 0, a1: topAddress() });
   redraw();
 }
 
@@ -59,245 +102,309 @@ function redraw() {
   requestAnimationFrame(() => {
     waiting = false;
     const start = performance.now();
-    draw();
-    canvas.dataset.frame = (performance.now() - start).toFixed(2);
-    canvas.dataset.frames = Number(canvas.dataset.frames || 0) + 1;
-    canvas.dataset.plot = [plot.x, plot.y, plot.w, plot.h].join(" ");
-    canvas.dataset.view = [view.s0, view.s1, view.a0, view.a1].join(" ");
+    const pen = canvas.getContext("2d");
+    ink.pattern ??= hatch(pen);
+    draw(pen, ink.pattern);
+    const [{ x, y, w, h, sheet }] = panes;
+    Object.assign(canvas.dataset, {
+      frame: (performance.now() - start).toFixed(2),
+      frames: Number(canvas.dataset.frames || 0) + 1,
+      plot: [x, y, w, h].join(" "),
+      view: [view.s0, view.s1, view.a0, view.a1].join(" "),
+      chunks: sheet.drawnChunks.length,
+    });
+    remember();
   });
 }
 
-function draw() {
+// Draws all panes with a pen, that of the canvas or one that writes SVG.
+function draw(pen, free) {
+  layOut();
   pen.globalAlpha = 1;
   pen.fillStyle = ink.page;
   pen.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
-  pen.save();
-  pen.beginPath();
-  pen.rect(plot.x, plot.y, plot.w, plot.h);
-  pen.clip();
-  drawGround();
-  drawChunks();
-  drawLines();
-  pen.restore();
-  drawAxes();
+  for (const pane of panes) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(pane.x, pane.y, pane.w, pane.h);
+    pen.clip();
+    drawGround(pen, pane, free);
+    drawChunks(pen, pane);
+    drawLines(pen, pane);
+    pen.restore();
+    drawTimeline(pen, pane);
+    drawAxes(pen, pane);
+  }
 }
 
-function drawGround() {
-  const x = px(0), y = py(plan.pool);
-  pen.fillStyle = ink.pattern;
-  pen.fillRect(x, y, px(page.steps) - x, py(0) - y);
-  if (shownStep !== null) {
+function drawGround(pen, pane, free) {
+  const { sheet, plan } = pane;
+  const x = pane.px(0), y = pane.py(plan.pool);
+  pen.fillStyle = free;
+  pen.fillRect(x, y, pane.px(sheet.steps) - x, pane.py(0) - y);
+  if (state.step !== null) {
     pen.fillStyle = ink.rule;
-    pen.fillRect(px(shownStep), plot.y, Math.max(1, px(shownStep + 1) - px(shownStep)), plot.h);
+    pen.fillRect(pane.px(state.step), pane.y, Math.max(1, pane.px(state.step + 1) - pane.px(state.step)), pane.h);
   }
 }
 
-function drawChunks() {
-  const buckets = Array.from({ length: 7 }, () => []);
-  let total = 0;
-  for (let at = 0; at < count; at++) {
-    if (!drawn(at)) continue;
-    total++;
-    if (page.ends[at] < view.s0 || ownBegins[at] > view.s1 || high(at) < view.a0 || low(at) > view.a1) continue;
-    buckets[colour(at)].push(at);
+// The chunks that two plans of one sheet put in different places; null if they are not compared.
+function moved() {
+  if (!state.difference || !state.beside || state.beside.sheet !== state.shown.sheet) return null;
+  return (at) => state.beside.plan.offsets[at] !== state.shown.plan.offsets[at];
+}
+
+function drawChunks(pen, pane) {
+  const { sheet, plan } = pane, { numbers } = colouring(sheet);
+  const lit = pane.lit(), differs = moved();
+  const shown = (at) => (lit === null || lit.has(at)) && (differs === null || differs(at));
+  // The chunks of the peak are drawn last, over others that are too thin to see.
+  const plain = Array.from({ length: HUES }, () => []), peak = Array.from({ length: HUES }, () => []);
+  for (const at of sheet.around(view.s0, view.s1)) {
+    if (sheet.ends[at] < view.s0 || sheet.high(plan, at) < view.a0 || sheet.low(plan, at) > view.a1) continue;
+    (sheet.peakChunks.has(at) ? peak : plain)[numbers[at]].push(at);
   }
-  canvas.dataset.chunks = total;
-  const big = [];
-  buckets.forEach((bucket, number) => {
-    pen.fillStyle = ink[`c${number}`];
-    for (const at of bucket) {
-      const x = px(ownBegins[at]), y = py(high(at));
-      const w = px(page.ends[at]) - x, h = py(low(at)) - y;
-      pen.globalAlpha = lit === null || lit.has(at) ? 1 : 0.22;
-      const gap = w > 3 && h > 3 ? 0.5 : 0;
-      pen.fillRect(x + gap, y + gap, Math.max(0.5, w - 2 * gap), Math.max(0.5, h - 2 * gap));
-      if ((w > 5 && h > 5) || at === chosen) big.push({ at, x, y, w, h });
-    }
-  });
-  big.forEach(drawDetails);
+  const large = [];
+  for (const buckets of [plain, peak]) {
+    buckets.forEach((bucket, number) => {
+      pen.fillStyle = ink[`c${number}`];
+      for (const at of bucket) {
+        const box = pane.box(at);
+        pen.globalAlpha = shown(at) ? 1 : 0.35;
+        const gap = box.w > 3 && box.h > 3 ? 0.5 : 0;
+        pen.fillRect(box.x + gap, box.y + gap, Math.max(0.5, box.w - 2 * gap), Math.max(0.5, box.h - 2 * gap));
+        if ((box.w > 5 && box.h > 5) || isChosen(pane, at)) large.push(box);
+      }
+    });
+  }
   pen.globalAlpha = 1;
+  for (const box of large) drawDetails(pen, pane, box);
 }
 
-function drawDetails({ at, x, y, w, h }) {
-  pen.globalAlpha = lit === null || lit.has(at) ? 1 : 0.22;
+const isChosen = (pane, at) => state.chosen !== null && pane.sheet.names[at] === state.shown.sheet.names[state.chosen];
+
+function drawDetails(pen, pane, { at, x, y, w, h }) {
+  const { sheet, plan } = pane;
   pen.strokeStyle = pen.fillStyle = ink.ink;
-  if (linkOf[at]) {
+  if (sheet.linkOf[at]) {
     pen.setLineDash([3, 2]);
-    line(x, y, x, y + h);
+    line(pen, x, y, x, y + h);
   }
   pen.setLineDash([1, 2]);
-  for (const seen of viewsOf[at]) {
-    const left = px(seen.begin), top = py(low(at) + seen.offset + seen.size);
-    const height = py(low(at) + seen.offset) - top;
+  for (const seen of sheet.viewsOf[at]) {
+    const left = pane.px(seen.begin), top = pane.py(sheet.low(plan, at) + seen.offset + seen.size);
+    const height = pane.py(sheet.low(plan, at) + seen.offset) - top;
     if (x + w - left > 6 && height > 6) pen.strokeRect(left + 2.5, top + 2.5, x + w - left - 5, height - 5);
   }
   pen.setLineDash([]);
-  if (at === chosen) {
+  if (isChosen(pane, at)) {
     pen.lineWidth = 2.5;
     pen.strokeRect(x + 1, y + 1, Math.max(1, w - 2), Math.max(1, h - 2));
     pen.lineWidth = 1;
   }
-  // The label goes into the visible part of the rectangle.
-  const left = Math.max(x, plot.x), top = Math.max(y, plot.y);
-  const room = Math.min(x + w, plot.x + plot.w) - left - 8, height = Math.min(y + h, plot.y + plot.h) - top;
+  // The visible part of the rectangle holds the text.
+  const left = Math.max(x, pane.x), top = Math.max(y, pane.y);
+  const room = Math.min(x + w, pane.x + pane.w) - left - 8, height = Math.min(y + h, pane.y + pane.h) - top;
   const letters = Math.floor(room / 6.2);
   if (letters < 7 || height < 14) return;
-  const name = page.names[at];
-  pen.font = "11px system-ui, sans-serif";
+  const name = sheet.names[at];
+  pen.font = FONT;
   pen.textAlign = "left";
   pen.fillText(name.length <= letters ? name : `…${name.slice(name.length - letters + 1)}`, left + 5, top + 12);
-  if (height > 30) pen.fillText(short(page.sizes[at]), left + 5, top + 26);
+  if (height > 30) pen.fillText(short(sheet.sizes[at]), left + 5, top + 26);
 }
 
-function line(x0, y0, x1, y1) {
+const FONT = "11px system-ui, sans-serif";
+
+function line(pen, x0, y0, x1, y1) {
   pen.beginPath();
   pen.moveTo(x0, y0);
   pen.lineTo(x1, y1);
   pen.stroke();
 }
 
-// The visible part of the line of live bytes, as horizontal and vertical pieces. Where many changes
-// fall on one pixel, a piece spans them from the least to the most. Pieces are filled, not stroked: a
-// stroke with this many corners takes a tenth of a second.
-function livePieces() {
-  const { step: steps, bytes } = page.live;
-  const pieces = [];
-  let from = 0, past = steps.length;
-  while (from < past) {
-    const middle = (from + past) >> 1;
-    if (steps[middle] < view.s0) from = middle + 1; else past = middle;
-  }
-  let x = px(from > 0 ? steps[from - 1] : 0), y = py(from > 0 ? bytes[from - 1] : 0);
-  for (let at = from; at < steps.length && steps[at] <= view.s1;) {
-    const here = px(steps[at]);
-    pieces.push({ left: x, top: y, right: here, bottom: y });
-    let top = y, bottom = y;
-    for (; at < steps.length && px(steps[at]) < here + 1; at++) {
-      y = py(bytes[at]);
-      top = Math.min(top, y);
-      bottom = Math.max(bottom, y);
+// The visible part of the live bytes, a rectangle for each pixel at most: x, to x, and the least and
+// most bytes there.
+function liveSpans(pane) {
+  const { step, bytes } = pane.sheet.live;
+  const spans = [], from = past(step, view.s0 - 1e-9);
+  let x = pane.px(from > 0 ? step[from - 1] : 0), now = from > 0 ? bytes[from - 1] : 0;
+  for (let at = from; at < step.length && step[at] <= view.s1;) {
+    const here = pane.px(step[at]);
+    spans.push({ x, to: here, least: now, most: now });
+    let least = Infinity, most = -Infinity;
+    for (; at < step.length && pane.px(step[at]) < here + 1; at++) {
+      now = bytes[at];
+      least = Math.min(least, now);
+      most = Math.max(most, now);
     }
-    pieces.push({ left: here, top, right: here, bottom });
+    spans.push({ x: here, to: here + 1, least, most });
     x = here;
   }
-  pieces.push({ left: x, top: y, right: px(Math.min(page.steps, view.s1)), bottom: y });
-  return pieces;
+  spans.push({ x, to: pane.px(Math.min(pane.sheet.steps, view.s1)), least: now, most: now });
+  return spans;
 }
 
-function drawPieces(pieces, width) {
-  const half = width / 2;
-  for (const { left, top, right, bottom } of pieces) pen.fillRect(left - half, top - half, right - left + width, bottom - top + width);
-}
-
-function drawLines() {
-  const peak = px(page.peak_step);
-  pen.fillStyle = pen.strokeStyle = ink.mark;
-  pen.globalAlpha = 0.1;
-  pen.fillRect(peak, plot.y, Math.max(1, px(page.peak_step + 1) - peak), plot.h);
-  pen.globalAlpha = 1;
+function drawLines(pen, pane) {
+  const { sheet, plan } = pane, peak = pane.px(sheet.peak_step);
+  pen.strokeStyle = ink.mark;
+  pen.lineWidth = 1;
+  pen.strokeRect(peak, pane.y - 1, Math.max(1, pane.px(sheet.peak_step + 1) - peak), pane.h + 2);
   pen.setLineDash([7, 4]);
   pen.lineWidth = 1.5;
-  line(plot.x, py(plan.bound), plot.x + plot.w, py(plan.bound));
+  line(pen, pane.x, pane.py(plan.bound), pane.x + pane.w, pane.py(plan.bound));
   pen.setLineDash([]);
-  const pieces = livePieces();
-  pen.fillStyle = ink.page;
-  pen.globalAlpha = 0.7;
-  drawPieces(pieces, 3.5);
-  pen.globalAlpha = 1;
-  pen.fillStyle = ink.ink;
-  drawPieces(pieces, 1.5);
-  if (simulated !== null) {
+  if (state.line) {
+    // Pieces are filled instead of stroked: stroking this many corners takes a tenth of a second.
+    const spans = liveSpans(pane);
+    for (const [colour, width] of [[ink.page, 3.5], [ink.ink, 1.5]]) {
+      pen.fillStyle = colour;
+      for (const { x, to, least, most } of spans) {
+        const top = pane.py(most) - width / 2;
+        pen.fillRect(x - width / 2, top, to - x + width, pane.py(least) + width / 2 - top);
+      }
+    }
+  }
+  if (state.simulated !== null && sheet === simulation.sheet) {
     pen.lineWidth = 2;
-    pen.strokeStyle = ink.mark;
-    line(px(simulated), plot.y, px(simulated), plot.y + plot.h);
+    line(pen, pane.px(state.simulated), pane.y, pane.px(state.simulated), pane.y + pane.h);
   }
   pen.lineWidth = 1;
 }
 
-function drawAxes() {
-  pen.font = "11px system-ui, sans-serif";
+// The bytes alive, below the map.
+function drawTimeline(pen, pane) {
+  const { sheet, plan } = pane, { x, w, timeTop: top, timeHeight: height } = pane;
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, top - 1, w, height + 2);
+  pen.clip();
+  pen.fillStyle = ink.soft;
+  const bottom = pane.timeY(0);
+  for (const span of liveSpans(pane)) pen.fillRect(span.x, pane.timeY(span.most), Math.max(1, span.to - span.x), bottom - pane.timeY(span.most));
+  const peak = pane.px(sheet.peak_step), wide = Math.max(LEAST, pane.px(sheet.peak_step + 1) - peak);
+  pen.fillStyle = ink.mark;
+  pen.fillRect(peak, pane.timeY(sheet.liveAt(sheet.peak_step)), wide, bottom - pane.timeY(sheet.liveAt(sheet.peak_step)));
+  pen.strokeStyle = ink.mark;
+  pen.setLineDash([7, 4]);
+  line(pen, x, pane.timeY(plan.bound), x + w, pane.timeY(plan.bound));
+  pen.setLineDash([]);
+  if (state.step !== null) {
+    pen.strokeStyle = ink.ink;
+    pen.strokeRect(pane.px(state.step), top, Math.max(1, pane.px(state.step + 1) - pane.px(state.step)), height);
+  }
+  pen.restore();
+  pen.strokeStyle = ink.rule;
+  pen.strokeRect(x, top, w, height);
+  pen.fillStyle = ink.soft;
+  pen.font = FONT;
+  pen.textAlign = "right";
+  pen.fillText("alive", x - 7, top + height / 2 - 2);
+  pen.fillText(short(sheet.liveAt(sheet.peak_step)), x - 7, top + height / 2 + 12);
+}
+
+function drawAxes(pen, pane) {
+  const { sheet, x, y, w, h } = pane, bottom = y + h;
+  pen.font = FONT;
   pen.fillStyle = ink.soft;
   pen.strokeStyle = ink.rule;
   pen.textAlign = "right";
-  const span = view.a1 - view.a0, least = (span * 32) / plot.h;
-  const apart = 2 ** Math.max(0, Math.ceil(Math.log2(least)));
+  const apart = 2 ** Math.max(0, Math.ceil(Math.log2(((view.a1 - view.a0) * 32) / h)));
   for (let mark = Math.ceil(view.a0 / apart) * apart; mark <= view.a1; mark += apart) {
-    line(plot.x - 4, py(mark), plot.x, py(mark));
-    pen.fillText(short(mark), plot.x - 7, py(mark) + 4);
+    line(pen, x - 4, pane.py(mark), x, pane.py(mark));
+    pen.fillText(short(mark), x - 7, pane.py(mark) + 4);
   }
   pen.textAlign = "left";
-  const wanted = ((view.s1 - view.s0) * 40) / plot.w;
+  const wanted = ((view.s1 - view.s0) * 48) / w;
   const ten = 10 ** Math.max(0, Math.floor(Math.log10(wanted)));
   const every = [1, 2, 5, 10].map((times) => times * ten).find((step) => step >= wanted) ?? 10 * ten;
-  const bottom = plot.y + plot.h;
   for (let step = Math.ceil(view.s0 / every) * every; step < view.s1; step += every) {
-    line(px(step), bottom, px(step), bottom + 5);
-    pen.fillText(String(step), px(step) + 2, bottom + 15);
+    const label = String(step);
+    if (pane.px(step) + 2 + label.length * 6.5 > x + w) continue;
+    line(pen, pane.px(step), bottom, pane.px(step), bottom + 5);
+    pen.fillText(label, pane.px(step) + 2, bottom + 15);
   }
-  pen.strokeRect(plot.x, plot.y, plot.w, plot.h);
+  pen.strokeRect(x, y, w, h);
+  const peak = pane.px(sheet.peak_step), label = `peak: ${sheet.stepName(sheet.peak_step)}`;
+  if (peak < x || peak > x + w) return;
   pen.fillStyle = ink.mark;
-  const left = px(page.peak_step) > plot.x + plot.w / 2;
+  const left = peak > x + w / 2, room = Math.max(0, Math.floor((left ? peak - x : x + w - peak) / 6.2));
   pen.textAlign = left ? "right" : "left";
-  if (px(page.peak_step) >= plot.x && px(page.peak_step) <= plot.x + plot.w) {
-    pen.fillText(`peak: ${stepName(page.peak_step)}`, px(page.peak_step + (left ? 1 : 0)), plot.y - 6);
-  }
+  pen.fillText(label.length <= room ? label : `${label.slice(0, Math.max(4, room - 1))}…`, left ? pane.px(sheet.peak_step + 1) : peak, y - 7);
 }
 
-// The chunk at a point of the canvas, or null.
-function chunkAt(x, y) {
-  if (x < plot.x || x > plot.x + plot.w || y < plot.y || y > plot.y + plot.h) return null;
-  const step = stepAt(x), address = addressAt(y);
-  const pixel = (view.s1 - view.s0) / plot.w, byte = (view.a1 - view.a0) / plot.h;
+const paneAt = (x, y) => panes.find((pane) => x >= pane.x - LEFT && x <= pane.x + pane.w + 12 && y >= pane.y - TOP && y <= pane.y + pane.h + TIMELINE) ?? panes[0];
+
+// The chunk at a point of the page, or null. Thin ones are caught from a pixel away, those of the peak first.
+function chunkAt(pane, x, y) {
+  if (!pane.holds(x, y)) return null;
+  const { sheet, plan } = pane, step = pane.stepAt(x), address = pane.addressAt(y);
+  const pixel = (view.s1 - view.s0) / pane.w;
   let near = null;
-  for (let at = 0; at < count; at++) {
-    if (!drawn(at)) continue;
-    if (ownBegins[at] <= step && step < page.ends[at] && low(at) <= address && address < high(at)) return at;
-    // A thin chunk is found from a pixel away.
-    if (ownBegins[at] - pixel <= step && step < page.ends[at] + pixel && low(at) - byte <= address && address < high(at) + byte) near = at;
+  for (const at of sheet.around(step - LEAST * pixel, step + pixel)) {
+    if (sheet.ownBegins[at] <= step && step < sheet.ends[at] && sheet.low(plan, at) <= address && address < sheet.high(plan, at)) return at;
+    const box = pane.box(at);
+    const caught = x >= box.x - 1 && x <= box.x + box.w + 1 && y >= box.y - 1 && y <= box.y + box.h + 1;
+    if (caught && (near === null || sheet.peakChunks.has(at))) near = at;
   }
   return near;
 }
 
-function zoom(x, y, factor, time, addresses) {
+// The step at a point, that of the peak from three pixels away.
+function stepNear(pane, x) {
+  const { sheet } = pane, step = Math.floor(pane.stepAt(x));
+  const from = pane.px(sheet.peak_step), to = Math.max(from + LEAST, pane.px(sheet.peak_step + 1));
+  return to - from <= LEAST && x >= from - 3 && x <= to + 3 ? sheet.peak_step : step;
+}
+
+// The view never leaves the map: no steps before the first, no addresses below 0.
+function bound() {
+  const clamp = (low, high, most, least) => {
+    const span = Math.min(Math.max(high - low, least), most);
+    const from = Math.min(Math.max(low, 0), most - span);
+    return [from, from + span];
+  };
+  [view.s0, view.s1] = clamp(view.s0, view.s1, allSteps(), Math.min(0.5, allSteps()));
+  [view.a0, view.a1] = clamp(view.a0, view.a1, topAddress(), Math.min(16, topAddress()));
+  redraw();
+}
+
+function zoom(pane, x, y, factor, time, addresses) {
   if (time) {
-    const step = Math.min(Math.max(stepAt(x), view.s0), view.s1);
-    const span = Math.min(Math.max((view.s1 - view.s0) * factor, 0.5), page.steps * 2 + 1);
-    const share = (step - view.s0) / (view.s1 - view.s0);
-    view.s0 = step - share * span;
-    view.s1 = view.s0 + span;
+    const step = Math.min(Math.max(pane.stepAt(x), view.s0), view.s1);
+    view.s0 = step - (step - view.s0) * factor;
+    view.s1 = step + (view.s1 - step) * factor;
   }
   if (addresses) {
-    const address = Math.min(Math.max(addressAt(y), view.a0), view.a1);
-    const span = Math.min(Math.max((view.a1 - view.a0) * factor, 16), topAddress() * 2 + 16);
-    const share = (address - view.a0) / (view.a1 - view.a0);
-    view.a0 = address - share * span;
-    view.a1 = view.a0 + span;
+    const address = Math.min(Math.max(pane.addressAt(y), view.a0), view.a1);
+    view.a0 = address - (address - view.a0) * factor;
+    view.a1 = address + (view.a1 - address) * factor;
   }
-  keepInSight();
+  bound();
 }
 
 function pan(steps, addresses) {
-  view.s0 += steps;
-  view.s1 += steps;
-  view.a0 += addresses;
-  view.a1 += addresses;
-  keepInSight();
+  const push = (low, high, by, most) => Math.min(Math.max(by, -low), most - high);
+  const across = push(view.s0, view.s1, steps, allSteps()), up = push(view.a0, view.a1, addresses, topAddress());
+  view.s0 += across;
+  view.s1 += across;
+  view.a0 += up;
+  view.a1 += up;
+  bound();
 }
 
-// Keeps at least a part of the map visible.
-function keepInSight() {
-  const push = (low, high, end) => (high < end * 0.02 ? end * 0.02 - high : low > end * 0.98 ? end * 0.98 - low : 0);
-  const steps = push(view.s0, view.s1, page.steps), addresses = push(view.a0, view.a1, topAddress());
-  view.s0 += steps;
-  view.s1 += steps;
-  view.a0 += addresses;
-  view.a1 += addresses;
-  redraw();
-}
-
+// Shows a chunk with its surroundings.
 function zoomTo(at) {
-  const steps = Math.max(4, (page.ends[at] - ownBegins[at]) * 3), bytes = Math.max(16, page.sizes[at] * 4);
-  const step = (page.ends[at] + ownBegins[at]) / 2, address = (low(at) + high(at)) / 2;
+  const { sheet, plan } = state.shown;
+  const steps = Math.max(8, (sheet.ends[at] - sheet.ownBegins[at]) * 4), bytes = Math.max(64, sheet.sizes[at] * 8);
+  const step = (sheet.ends[at] + sheet.ownBegins[at]) / 2, address = (sheet.low(plan, at) + sheet.high(plan, at)) / 2;
   Object.assign(view, { s0: step - steps / 2, s1: step + steps / 2, a0: address - bytes / 2, a1: address + bytes / 2 });
-  redraw();
+  bound();
+}
+
+// Moves the view until a chunk is in sight.
+function bringIntoSight(at) {
+  const { sheet, plan } = state.shown;
+  const inside = (from, to, low, high) => (to - from >= high - low ? 0 : from < low ? from - low : to > high ? to - high : 0);
+  pan(inside(sheet.ownBegins[at], sheet.ends[at], view.s0, view.s1), inside(sheet.low(plan, at), sheet.high(plan, at), view.a0, view.a1));
 }

@@ -1,8 +1,7 @@
-// The plans of one input and queries about them.
+// The sheets of the page and queries about them. A sheet holds the chunks that one or more plans place;
+// `plans` lists all plans of all sheets.
 
 const page = JSON.parse(document.getElementById("data").textContent);
-const count = page.names.length;
-let plan = page.plans[0];
 
 // The rows of a table that is stored by column, as objects.
 function rows(columns) {
@@ -10,50 +9,6 @@ function rows(columns) {
   const made = entries[0][1].map(() => ({}));
   for (const [name, column] of entries) column.forEach((value, at) => { made[at][name] = value; });
   return made;
-}
-
-// The link by which each chunk overwrites another, the chunk that overwrites it, and its chain: the
-// root, and its number among the chains.
-const linkOf = new Array(count).fill(null), overwriter = new Array(count).fill(null);
-for (const link of rows(page.links)) {
-  linkOf[link.overwriter] = link;
-  if (link.overwritten < count) overwriter[link.overwritten] = link.overwriter;
-}
-// The first step in which each chunk has its bytes to itself.
-const ownBegins = page.begins.map((begin, at) => (linkOf[at] ? page.ends[linkOf[at].overwritten] ?? begin : begin));
-const root = Array.from({ length: count }, (_, at) => at);
-const chainNumber = new Array(count).fill(0);
-let chains = 0;
-for (let at = 0; at < count; at++) {
-  if (linkOf[at]) continue;
-  chainNumber[at] = chains++;
-  for (let next = overwriter[at]; next !== null && root[next] === next; next = overwriter[next]) {
-    root[next] = at;
-    chainNumber[next] = chainNumber[at];
-  }
-}
-const supplied = new Map(rows(page.supplied).map(({ chunk, kind }) => [chunk, kind]));
-const viewsOf = Array.from({ length: count }, () => []);
-for (const view of rows(page.views)) viewsOf[view.chunk].push(view);
-
-const low = (at) => plan.offsets[at];
-const high = (at) => plan.offsets[at] + (page.sizes[at] > 0 ? page.sizes[at] + page.padding : 0);
-const drawn = (at) => page.sizes[at] > 0 && ownBegins[at] < page.ends[at];
-const colour = (at) => chainNumber[at] % 7;
-
-// The members of a chain from the root on; each has its bytes to itself once the one before it ends.
-function chainOf(at) {
-  const members = [root[at]], seen = new Set(members);
-  for (let next = overwriter[root[at]]; next !== null && !seen.has(next); next = overwriter[next]) {
-    members.push(next);
-    seen.add(next);
-  }
-  return members;
-}
-
-function stepName(step) {
-  const operator = page.operators[step];
-  return operator === undefined ? `step ${step}` : `step ${step} (${operator})`;
 }
 
 const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
@@ -71,78 +26,174 @@ function short(bytes) {
 
 const size = (bytes) => (bytes < 1024 ? short(bytes) : `${short(bytes)} (${grouped(bytes)} B)`);
 
-// Describes a chunk, a line each: name, size and offset, lifetime, and the chunks that share its bytes.
-function describe(at) {
-  const lines = [
-    page.names[at],
-    `${size(page.sizes[at])} at ${low(at)}`,
-    `alive from ${stepName(page.begins[at])} to ${stepName(page.ends[at] - 1)}`,
-  ];
-  if (supplied.has(at)) lines.push(supplied.get(at));
-  else if (page.operators.length) lines.push(`operator: ${page.operators[page.begins[at]] ?? "?"}`);
-  const link = linkOf[at];
-  if (link) lines.push(`written over ${page.names[link.overwritten]} at ${link.offset}`);
-  if (overwriter[at] !== null) lines.push(`overwritten by ${page.names[overwriter[at]]}`);
-  const views = viewsOf[at].map((view) => view.name);
-  if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);
-  if (plan.objects.length) lines.push(`in shared object ${plan.objects[at]}`);
-  return lines;
-}
-
-// The chunks alive at a step, the largest first.
-function aliveAt(step) {
-  const alive = [];
-  for (let at = 0; at < count; at++) {
-    if (page.sizes[at] > 0 && ownBegins[at] <= step && step < page.ends[at]) alive.push(at);
+// The first index in a sorted list whose entry exceeds a value.
+function past(list, value) {
+  let from = 0, to = list.length;
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (list[middle] <= value) from = middle + 1; else to = middle;
   }
-  return alive.sort((a, b) => page.sizes[b] - page.sizes[a] || a - b);
+  return from;
 }
 
-// The bytes alive at a step.
-function liveAt(step) {
-  let lowest = 0, past = page.live.step.length;
-  while (lowest < past) {
-    const middle = (lowest + past) >> 1;
-    if (page.live.step[middle] <= step) lowest = middle + 1; else past = middle;
-  }
-  return lowest > 0 ? page.live.bytes[lowest - 1] : 0;
-}
-
-// The front space of a chain, down to the bottom of the pool: the highest-ending chunks below it, and
-// the same for each of these.
-function downToFloor(at) {
-  const found = new Set(), walked = new Set(), next = [root[at]];
-  while (next.length) {
-    const start = next.pop();
-    if (walked.has(start)) continue;
-    walked.add(start);
-    const members = chainOf(start).filter(drawn);
-    let floor = 0, front = [];
-    for (let other = 0; other < count; other++) {
-      if (root[other] === start || !drawn(other)) continue;
-      // The members follow each other in time: find the first that ends after the other begins.
-      let from = 0, past = members.length;
-      while (from < past) {
-        const middle = (from + past) >> 1;
-        if (page.ends[members[middle]] <= ownBegins[other]) from = middle + 1; else past = middle;
-      }
-      for (; from < members.length && ownBegins[members[from]] < page.ends[other]; from++) {
-        if (high(other) > low(members[from])) continue;
-        const base = high(other) - (low(members[from]) - low(start));
-        if (base > floor) { floor = base; front = [other]; } else if (base === floor && base > 0) front.push(other);
+class Sheet {
+  constructor(data) {
+    Object.assign(this, data);
+    const count = (this.count = data.names.length);
+    // The link by which each chunk overwrites another, the chunk that overwrites it, and its chain:
+    // the root, and its number among the chains.
+    this.linkOf = new Array(count).fill(null);
+    this.overwriter = new Array(count).fill(null);
+    for (const link of rows(data.links)) {
+      this.linkOf[link.overwriter] = link;
+      if (link.overwritten < count) this.overwriter[link.overwritten] = link.overwriter;
+    }
+    // The first step in which each chunk has its bytes to itself.
+    this.ownBegins = data.begins.map((begin, at) => (this.linkOf[at] ? data.ends[this.linkOf[at].overwritten] ?? begin : begin));
+    this.root = Array.from({ length: count }, (_, at) => at);
+    this.chainNumber = new Array(count).fill(0);
+    let chains = 0;
+    for (let at = 0; at < count; at++) {
+      if (this.linkOf[at]) continue;
+      this.chainNumber[at] = chains++;
+      for (let next = this.overwriter[at]; next !== null && this.root[next] === next; next = this.overwriter[next]) {
+        this.root[next] = at;
+        this.chainNumber[next] = this.chainNumber[at];
       }
     }
-    for (const other of front) { found.add(other); next.push(root[other]); }
+    this.supplied = new Map(rows(data.supplied).map(({ chunk, kind }) => [chunk, kind]));
+    this.viewRows = rows(data.views);
+    this.viewsOf = Array.from({ length: count }, () => []);
+    for (const view of this.viewRows) this.viewsOf[view.chunk].push(view);
+    // The steps where the bytes alive change are stored as differences.
+    let step = 0;
+    this.live = { step: data.live.step.map((gap) => (step += gap)), bytes: data.live.bytes };
+    // The chunks with an extent, by the step where they begin; and those alive at the peak.
+    this.drawnChunks = [];
+    for (let at = 0; at < count; at++) if (this.drawn(at)) this.drawnChunks.push(at);
+    this.drawnChunks.sort((a, b) => this.ownBegins[a] - this.ownBegins[b] || a - b);
+    this.drawnBegins = this.drawnChunks.map((at) => this.ownBegins[at]);
+    this.longest = this.drawnChunks.reduce((most, at) => Math.max(most, data.ends[at] - this.ownBegins[at]), 0);
+    this.peakChunks = new Set(this.aliveAt(data.peak_step));
   }
-  return [...found].sort((a, b) => high(b) - high(a) || a - b);
+
+  drawn(at) { return this.sizes[at] > 0 && this.ownBegins[at] < this.ends[at]; }
+
+  low(plan, at) { return plan.offsets[at]; }
+
+  high(plan, at) { return plan.offsets[at] + (this.sizes[at] > 0 ? this.sizes[at] + this.padding : 0); }
+
+  // The chunks that may be alive in a range of steps, by their beginning.
+  around(begin, end) {
+    return this.drawnChunks.slice(past(this.drawnBegins, begin - this.longest - 1), past(this.drawnBegins, end));
+  }
+
+  // The members of a chain from the root on; each has its bytes to itself once the one before it ends.
+  chainOf(at) {
+    const members = [this.root[at]], seen = new Set(members);
+    for (let next = this.overwriter[this.root[at]]; next !== null && !seen.has(next); next = this.overwriter[next]) {
+      members.push(next);
+      seen.add(next);
+    }
+    return members;
+  }
+
+  stepName(step) {
+    const operator = this.operators.name[step];
+    return operator === undefined ? `step ${step}` : `step ${step} (${operator})`;
+  }
+
+  // The kind of the operator of a step; empty if it is unknown.
+  kindOf(step) { return this.operators.kinds[this.operators.kind[step]] ?? ""; }
+
+  // What makes a chunk: the kind of its operator, or what it is if it is supplied.
+  kindOfChunk(at) { return this.supplied.get(at) ?? this.kindOf(this.begins[at]); }
+
+  // What an operator reads: a name, and the chunk that holds it, if one does.
+  inputsOf(step) {
+    return (this.operators.inputs[step] ?? []).map((number) => {
+      if (number < this.count) return { name: this.names[number], at: number };
+      const view = this.viewRows[number - this.count];
+      if (view) return { name: view.name, at: view.chunk };
+      return { name: this.operators.outside[number - this.count - this.viewRows.length], at: null };
+    });
+  }
+
+  // Describes a chunk, a line each: name, size and offset, lifetime, and the chunks that share its bytes.
+  describe(plan, at) {
+    const lines = [
+      this.names[at],
+      `${size(this.sizes[at])} at ${this.low(plan, at)}`,
+      `alive from ${this.stepName(this.begins[at])} to ${this.stepName(this.ends[at] - 1)}`,
+    ];
+    if (this.supplied.has(at)) lines.push(this.supplied.get(at));
+    else if (this.operators.name.length) {
+      const kind = this.kindOf(this.begins[at]);
+      lines.push(`operator: ${this.operators.name[this.begins[at]] ?? "?"}${kind ? `, ${kind}` : ""}`);
+    }
+    const link = this.linkOf[at];
+    if (link) lines.push(`written over ${this.names[link.overwritten]} at ${link.offset}`);
+    if (this.overwriter[at] !== null) lines.push(`overwritten by ${this.names[this.overwriter[at]]}`);
+    const views = this.viewsOf[at].map((view) => view.name);
+    if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);
+    if (plan.objects.length) lines.push(`in shared object ${plan.objects[at]}`);
+    return lines;
+  }
+
+  // The chunks alive at a step, the largest first.
+  aliveAt(step) {
+    return this.around(step, step)
+      .filter((at) => this.ownBegins[at] <= step && step < this.ends[at])
+      .sort((a, b) => this.sizes[b] - this.sizes[a] || a - b);
+  }
+
+  // The bytes alive at a step.
+  liveAt(step) {
+    const after = past(this.live.step, step);
+    return after > 0 ? this.live.bytes[after - 1] : 0;
+  }
+
+  // The front space of a chain, down to the bottom of the pool: the highest-ending chunks below it, and
+  // the same for each of these.
+  downToFloor(plan, at) {
+    const low = (at) => this.low(plan, at), high = (at) => this.high(plan, at);
+    const found = new Set(), walked = new Set(), next = [this.root[at]];
+    while (next.length) {
+      const start = next.pop();
+      if (walked.has(start)) continue;
+      walked.add(start);
+      const members = this.chainOf(start).filter((at) => this.drawn(at));
+      let floor = 0, front = [];
+      for (const member of members) {
+        for (const other of this.around(this.ownBegins[member], this.ends[member] - 1)) {
+          const together = this.ownBegins[other] < this.ends[member] && this.ownBegins[member] < this.ends[other];
+          if (!together || this.root[other] === start || high(other) > low(member)) continue;
+          const base = high(other) - (low(member) - low(start));
+          if (base > floor) { floor = base; front = [other]; } else if (base === floor && base > 0) front.push(other);
+        }
+      }
+      for (const other of front) { found.add(other); next.push(this.root[other]); }
+    }
+    return [...found].sort((a, b) => high(b) - high(a) || a - b);
+  }
+
+  searched(text) {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return [];
+    const found = [];
+    for (let at = 0; at < this.count; at++) {
+      if (this.names[at].toLowerCase().includes(wanted) || this.viewsOf[at].some((view) => view.name.toLowerCase().includes(wanted))) found.push(at);
+    }
+    return found;
+  }
 }
 
-function searched(text) {
-  const wanted = text.trim().toLowerCase();
-  if (!wanted) return [];
-  const found = [];
-  for (let at = 0; at < count; at++) {
-    if (page.names[at].toLowerCase().includes(wanted) || viewsOf[at].some((view) => view.name.toLowerCase().includes(wanted))) found.push(at);
-  }
-  return found;
-}
+const sheets = page.sheets.map((data) => new Sheet(data));
+const plans = sheets.flatMap((sheet) => sheet.plans.map((plan) => {
+  const winner = plan.winner === null ? "" : `: ${plan.winner}`;
+  return { sheet, plan, label: `${sheet.label ? `${sheet.label}, ` : ""}${plan.strategy}${winner}, ${short(plan.pool)}` };
+}));
+
+// What the page shows: a plan, perhaps another beside it, a part of the map, and what is chosen in it.
+// Chosen and lit chunks, and the step, are those of the first plan's sheet.
+const state = { shown: plans[0], beside: null, colours: "chain", line: false, difference: false, chosen: null, step: null, lit: null, simulated: null };

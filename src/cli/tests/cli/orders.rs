@@ -103,7 +103,7 @@ fn an_order_may_not_be_found_within_the_effort() {
 #[case::open_sizes(&["reorder", HEADS], "batch")]
 #[case::plan_of_a_problem(&["plan", "book/src/figures/tiling.csv", "--reorder"], "only operators can be reordered")]
 #[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: CSV cannot state the order that --reorder finds; take .json")]
-#[case::page(&["show", BRANCHES, "--reorder", "-o", "x.html"], "both orders are drawn as .svg or .txt")]
+#[case::trace(&["show", BRANCHES, "--reorder", "-o", "x.json"], "both orders are drawn as .svg, .html or .txt")]
 fn what_cannot_be_reordered_is_refused(#[case] args: &[&str], #[case] words: &str) {
     let run = memplan(args);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
@@ -186,6 +186,17 @@ fn an_interrupted_search_writes_the_best_order_so_far() {
     let again = json(&memplan(&["plan", out.to_str().unwrap(), "--json"]).out);
     let given = json(&memplan(&["plan", input.to_str().unwrap(), "--json"]).out);
     assert!(again["pool_size"].as_u64() <= given["pool_size"].as_u64());
+}
+
+/// Both orders are sheets of one page.
+#[test]
+fn a_page_shows_both_orders() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("orders.html");
+    let run = memplan(&["show", BRANCHES, "--reorder", "-o", page.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains(r#""label":"order given""#) && page.contains(r#""label":"order found""#));
 }
 
 #[test]
