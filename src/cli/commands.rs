@@ -30,7 +30,7 @@ use crate::{
     reorder,
     rules::rules,
     say,
-    show::map_options,
+    terminal::map_options,
 };
 
 /// Plans the built-in network at two batch sizes and shows the map of the first.

@@ -12,6 +12,7 @@ mod progress;
 mod reorder;
 mod rules;
 mod show;
+mod terminal;
 
 use std::{
     io::{self, IsTerminal, Write},

@@ -7,7 +7,7 @@ use std::{
 
 use memplan::{
     Input, Plan, Problem, Step, Strategy,
-    report::{self, MapOf, MapOptions, MapSheet, StepNames, SvgOptions},
+    report::{self, MapOf, MapSheet, StepNames, SvgOptions},
 };
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     args::ShowArgs,
     commands::{BUILT_IN, input, lowered, make_plan, placed, read_plan, step_names},
     files, reorder,
+    terminal::map_options,
 };
 
 /// The form of a map.
@@ -220,14 +221,4 @@ fn problem(
         let path = stored.map_or(path, PathBuf::as_path);
         Failure::Input(format!("{}: {error}", files::name(path)))
     })
-}
-
-pub(crate) fn map_options(width: Option<usize>, height: usize) -> MapOptions {
-    let columns = || {
-        let terminal = || terminal_size::terminal_size_of(io::stdout());
-        let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        given.or_else(|| terminal().map(|(width, _)| usize::from(width.0)))
-    };
-    let width = width.or_else(columns).unwrap_or(MapOptions::default().width);
-    MapOptions::default().width(width).height(height)
 }

@@ -9,6 +9,7 @@
 mod aliases;
 mod graph;
 mod lifetimes;
+mod options;
 mod place;
 mod requests;
 
@@ -22,58 +23,8 @@ use crate::{
     sequence::{OpSequence, TensorId},
 };
 pub(crate) use graph::{ChunkGraph, chunk_graph};
+pub use options::LoweringOptions;
 use place::Places;
-
-/// The options of lowering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
-#[non_exhaustive]
-pub struct LoweringOptions {
-    /// Whether views share the memory of their input; otherwise every view is a chunk of its own.
-    pub views: bool,
-    /// Whether requests to overwrite are honoured where possible; otherwise only required ones are.
-    pub inplace: bool,
-    /// Whether inputs lie in the pool, from the first step to their last reader.
-    pub inputs_in_pool: bool,
-    /// Whether weights lie in the pool, for all steps.
-    pub weights_in_pool: bool,
-}
-
-impl Default for LoweringOptions {
-    fn default() -> Self {
-        Self { views: true, inplace: true, inputs_in_pool: false, weights_in_pool: false }
-    }
-}
-
-impl LoweringOptions {
-    /// Sets whether views share the memory of their input.
-    #[must_use]
-    pub const fn views(mut self, views: bool) -> Self {
-        self.views = views;
-        self
-    }
-
-    /// Sets whether requests to overwrite are honoured, or only required ones.
-    #[must_use]
-    pub const fn inplace(mut self, inplace: bool) -> Self {
-        self.inplace = inplace;
-        self
-    }
-
-    /// Sets whether inputs lie in the pool.
-    #[must_use]
-    pub const fn inputs_in_pool(mut self, inputs_in_pool: bool) -> Self {
-        self.inputs_in_pool = inputs_in_pool;
-        self
-    }
-
-    /// Sets whether weights lie in the pool.
-    #[must_use]
-    pub const fn weights_in_pool(mut self, weights_in_pool: bool) -> Self {
-        self.weights_in_pool = weights_in_pool;
-        self
-    }
-}
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

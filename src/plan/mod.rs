@@ -3,10 +3,12 @@
 #[cfg(feature = "serde")]
 mod file;
 mod placement;
+mod step_memory;
 
 #[cfg(feature = "serde")]
 pub use file::{BodyEntry, ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
-pub use placement::{InputMemory, Location, OutputMemory, Placement, PlacementError, StepMemory};
+pub use placement::{Location, Placement, PlacementError};
+pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,

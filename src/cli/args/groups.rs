@@ -1,0 +1,254 @@
+//! Arguments that several commands share: the input, the planner and its limits.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use memplan::{
+    Input, Limits, Planner, Strategy,
+    import::{ImportOptions, InPlace, Trust},
+    lower::LoweringOptions,
+    order,
+};
+
+use crate::args::values::{
+    Dimensions, FormatName, capacity, dimensions, duration, profiles, shape, strategies,
+};
+
+/// The input, and how it is lowered.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
+pub(crate) struct InputArgs {
+    /// Format of the input, if its name does not show it.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<FormatName>,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
+    /// Put the model's inputs into the pool as well.
+    #[arg(long)]
+    inputs: bool,
+    /// Put the model's weights into the pool as well.
+    #[arg(long)]
+    weights: bool,
+    /// Give views memory of their own.
+    #[arg(long)]
+    no_views: bool,
+    /// Outputs that the runtime's kernels can write over an input [default: rows].
+    #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
+    inplace: Option<InPlace>,
+    /// File with the profiles of single operators of an ONNX model, one per line, such as
+    /// `Softmax none`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernels: Option<PathBuf>,
+    /// Same as --inplace none: write no output over an input unless it is required.
+    #[arg(long)]
+    no_inplace: bool,
+    /// The largest file to read.
+    #[arg(long, value_name = "SIZE", value_parser = capacity, default_value = "2GiB")]
+    pub(crate) max_input: u64,
+}
+
+impl InputArgs {
+    /// Returns a given switch that affects only lowering.
+    pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
+        let switches =
+            [(self.inputs, "--inputs"), (self.weights, "--weights"), (self.no_views, "--no-views")];
+        let switch = switches.into_iter().find_map(|(given, name)| given.then_some(name));
+        switch.or_else(|| self.inplace_switch())
+    }
+
+    /// Returns a given switch that sets which outputs may be written over an input.
+    pub(crate) fn inplace_switch(&self) -> Option<&'static str> {
+        match self.profile() {
+            _ if self.no_inplace => Some("--no-inplace"),
+            None => self.kernels.as_ref().map(|_| "--kernels"),
+            Some(_) => Some("--inplace"),
+        }
+    }
+
+    /// Returns a given switch that sets how the kernels of an ONNX model's operators work.
+    pub(crate) fn kernel_switch(&self) -> Option<&'static str> {
+        match self.profile() {
+            _ if self.kernels.is_some() => Some("--kernels"),
+            None | Some(InPlace::None) => None,
+            Some(_) => Some("--inplace"),
+        }
+    }
+
+    /// The given profile.
+    pub(crate) fn profile(&self) -> Option<InPlace> {
+        self.inplace.or(self.no_inplace.then_some(InPlace::None))
+    }
+
+    pub(crate) fn lowering(&self) -> LoweringOptions {
+        LoweringOptions::default()
+            .views(!self.no_views)
+            // Kernels in a file may do what the profile rules out.
+            .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
+            .inputs_in_pool(self.inputs)
+            .weights_in_pool(self.weights)
+    }
+}
+
+/// The sizes that an ONNX model leaves open.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArgs {
+    /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size if it is
+    /// known only in the run.
+    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
+    dims: Vec<Dimensions>,
+    /// Size of every dimension that is neither known nor given.
+    #[arg(long, value_name = "N")]
+    dim_default: Option<u64>,
+    /// Shape of a tensor, such as x=1x128x768, with ? for a size that is left open; the largest shape
+    /// for a tensor that the model computes.
+    #[arg(long = "shape", value_name = "TENSOR=SHAPE", value_parser = shape)]
+    shapes: Vec<(String, Vec<Option<u64>>)>,
+    /// If a tensor's declared shape differs from the inferred one, use the inferred shape.
+    #[arg(long, conflicts_with = "trust_declared")]
+    trust_inference: bool,
+    /// If a tensor's declared shape differs from the inferred one, use the declared shape.
+    #[arg(long)]
+    trust_declared: bool,
+}
+
+impl SizeArgs {
+    /// Returns a given option that is only for ONNX models.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (!self.dims.is_empty(), "--dim"),
+            (self.dim_default.is_some(), "--dim-default"),
+            (!self.shapes.is_empty(), "--shape"),
+            (self.trust_inference, "--trust-inference"),
+            (self.trust_declared, "--trust-declared"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// Returns the library's options, or a message that names an option given twice.
+    pub(crate) fn options(&self) -> Result<ImportOptions, String> {
+        let mut options = ImportOptions::default();
+        for (name, size) in self.dims.iter().flatten() {
+            if options.dims.insert(name.clone(), *size).is_some() {
+                return Err(format!("--dim {name}=N is given twice; give it once"));
+            }
+        }
+        for (tensor, shape) in &self.shapes {
+            if options.shapes.insert(tensor.clone(), shape.clone()).is_some() {
+                return Err(format!("--shape {tensor}=... is given twice; give it once"));
+            }
+        }
+        options.default_dim = self.dim_default;
+        options.trust = match (self.trust_inference, self.trust_declared) {
+            (true, _) => Some(Trust::Inference),
+            (false, true) => Some(Trust::Declared),
+            (false, false) => None,
+        };
+        Ok(options)
+    }
+}
+
+/// The planner and its options.
+#[derive(Debug, Args)]
+pub(crate) struct StrategyArgs {
+    /// The planner.
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = strategies())]
+    pub(crate) strategy: Strategy,
+    #[command(flatten)]
+    pub(crate) searching: SearchArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
+}
+
+impl StrategyArgs {
+    pub(crate) fn planner(&self, reading: &InputArgs, input: &Input) -> Planner<'static> {
+        self.placing
+            .planner(input)
+            .strategy(self.strategy)
+            .lowering(reading.lowering())
+            .limits(self.searching.limits())
+    }
+}
+
+/// The limits of a search.
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Search nodes for best and optimal; a million takes about a second [default: 50000].
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    effort: Option<u64>,
+    /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+    /// Threads to search with, at most one per core; with several, the plan depends on the machine
+    /// and is never larger than with one.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+}
+
+impl SearchArgs {
+    /// The same limits for a search for an order, whose default is larger.
+    pub(crate) fn order_limits(&self) -> Limits {
+        OrderArgs { effort: self.effort, time_limit: self.time_limit }.limits()
+    }
+
+    /// Limits the search by time alone if only a time is given.
+    pub(crate) fn limits(&self) -> Limits {
+        let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
+        let nodes = self.effort.unwrap_or(unlimited);
+        let limits = Limits::default().nodes(nodes).threads(self.threads.into());
+        self.time_limit.map_or(limits, |time| limits.time(time))
+    }
+}
+
+/// The limits of a search for an order, where plans are not searched for.
+#[derive(Debug, Args)]
+pub(crate) struct OrderArgs {
+    /// Nodes to search; a million takes a second or so [default: 6000000].
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
+    effort: Option<u64>,
+    /// The longest time to search, such as 2s or 500ms; the order then depends on the machine.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time_limit: Option<Duration>,
+}
+
+impl OrderArgs {
+    /// With a time alone, the time is the limit.
+    pub(crate) fn limits(&self) -> Limits {
+        let unlimited = self.time_limit.map_or(order::default_limits().nodes, |_| u64::MAX);
+        let limits = Limits::default().nodes(self.effort.unwrap_or(unlimited));
+        self.time_limit.map_or(limits, |time| limits.time(time))
+    }
+}
+
+/// Constraints on offsets.
+#[derive(Debug, Args)]
+pub(crate) struct PlacingArgs {
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, a problem's own].
+    #[arg(long, value_name = "BYTES")]
+    alignment: Option<u64>,
+    /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
+    #[arg(long, value_name = "BYTES")]
+    padding: Option<u64>,
+}
+
+impl PlacingArgs {
+    /// Kernels need this to read and write whole vectors and cache lines.
+    pub(crate) const MODEL_ALIGNMENT: u64 = 64;
+
+    /// Creates a planner with these constraints. A problem states its own alignment; a model has none.
+    pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {
+        let default = match input {
+            Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
+            Input::Problem(_) => None,
+        };
+        let planner = Planner::new();
+        let planner = match self.alignment.or(default) {
+            Some(alignment) => planner.alignment(alignment),
+            None => planner,
+        };
+        match self.padding {
+            Some(padding) => planner.padding(padding),
+            None => planner,
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The memory of one step as slices of the pool, for an executor that runs it.
+
+use std::{mem, ops::Range};
+
+use crate::{
+    Bytes,
+    plan::placement::{Location, Placement, PlacementError},
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// The memory of one step, in the order of its operator's inputs and outputs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StepMemory<'p, T> {
+    /// The inputs that the operator reads.
+    pub inputs: Vec<InputMemory<'p, T>>,
+    /// The outputs that it writes.
+    pub outputs: Vec<OutputMemory<'p, T>>,
+    /// Its scratch memory; empty if it needs none.
+    pub workspace: &'p mut [T],
+}
+
+/// The memory of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputMemory<'p, T> {
+    /// In the pool, apart from everything that the operator writes.
+    Slice(&'p [T]),
+    /// In the memory of an output that is written over it, at these elements of that memory.
+    InOutput {
+        /// The index of the output in the list of outputs.
+        output: usize,
+        /// The elements.
+        range: Range<usize>,
+    },
+    /// Outside the pool, in the memory of a supplied tensor.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// The offset in bytes from its start.
+        offset: Bytes,
+    },
+}
+
+/// The memory of an output.
+#[derive(Debug, PartialEq, Eq)]
+pub enum OutputMemory<'p, T> {
+    /// Memory that no input shares.
+    Fresh(&'p mut [T]),
+    /// Memory that holds inputs when the step begins, each of which refers to [this
+    /// output](InputMemory::InOutput), and the output when the step ends.
+    InPlace {
+        /// The memory of the inputs and the output.
+        memory: &'p mut [T],
+        /// The elements of the output.
+        range: Range<usize>,
+    },
+    /// A view: its bytes are those of an input, so there is nothing to write.
+    View,
+    /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
+    Supplied {
+        /// The input or weight.
+        tensor: TensorId,
+        /// The offset in bytes from its start.
+        offset: Bytes,
+    },
+}
+
+/// Elements of the pool that a step may write.
+struct Region {
+    /// The elements of the output and of the inputs that it is written over.
+    range: Range<usize>,
+    /// The elements of the output or workspace alone.
+    written: Range<usize>,
+    /// The index in the list of outputs; `None` for the workspace.
+    output: Option<usize>,
+}
+
+impl Placement<'_> {
+    /// The memory of one step: slices of the pool for its inputs, its outputs and its workspace.
+    /// The pool may consist of any elements, such as `f32`, if all offsets and sizes are multiples
+    /// of their size. Offsets count from the start of the pool, so the caller must align the pool
+    /// itself.
+    ///
+    /// An output that is written over inputs gets one slice with them, since no two can borrow the
+    /// same bytes.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, OutputMemory, Planner};
+    ///
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("conv").output(Output::new("a", 8)))
+    ///     .operator(Operator::new("relu").inputs(["a"]).output(Output::new("b", 8).overwrites("a")))
+    ///     .output("b")
+    ///     .build()?;
+    /// let plan = Planner::new().plan(&sequence)?;
+    /// let placement = plan.placement(&sequence)?;
+    /// let mut pool = [-1.0_f32; 2];
+    /// let mut relu = placement.memory(1, &mut pool)?;
+    /// let OutputMemory::InPlace { memory, .. } = &mut relu.outputs[0] else { panic!() };
+    /// memory.iter_mut().for_each(|x| *x = x.max(0.0));
+    /// assert_eq!(pool, [0.0, 0.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the pool is smaller than planned, a tensor does not consist of whole elements, or the
+    /// operator writes to the bytes of an input that it may not overwrite, or to the same bytes
+    /// twice.
+    ///
+    /// # Panics
+    ///
+    /// If the sequence has no such step.
+    pub fn memory<'p, T>(
+        &self,
+        step: usize,
+        pool: &'p mut [T],
+    ) -> Result<StepMemory<'p, T>, PlacementError> {
+        let found = mem::size_of_val(pool) as Bytes;
+        if found < self.pool_size {
+            return Err(PlacementError::PoolTooSmall { pool_size: self.pool_size, found });
+        }
+        let operator = &self.sequence.operators()[step];
+        let inputs: Vec<Option<Range<usize>>> = operator
+            .inputs
+            .iter()
+            .map(|&input| self.in_elements::<T>(input))
+            .collect::<Result<_, _>>()?;
+        let mut regions = self.regions::<T>(step)?;
+        for region in &mut regions {
+            self.take_inputs(step, &inputs, region)?;
+        }
+        regions.sort_unstable_by_key(|region| region.range.start);
+        for pair in regions.windows(2) {
+            if let [first, second] = pair
+                && first.range.end > second.range.start
+            {
+                return Err(PlacementError::Shared {
+                    operator: self.sequence.operator_name(step),
+                    written: self.written(step, first),
+                    other: self.written(step, second),
+                });
+            }
+        }
+        let split = Split::of(pool, &regions);
+        let inputs = operator.inputs.iter().zip(inputs).map(|(&input, range)| match range {
+            Some(range) => split.input(&regions, range),
+            None => match *self.tensor(input) {
+                Location::Supplied { tensor, offset } => InputMemory::Supplied { tensor, offset },
+                Location::Pool(_) | Location::Nowhere => InputMemory::Slice(&[]),
+            },
+        });
+        let inputs: Vec<InputMemory<'p, T>> = inputs.collect();
+        let mut outputs: Vec<OutputMemory<'p, T>> = operator
+            .outputs
+            .iter()
+            .map(|&output| match *self.tensor(output) {
+                Location::Supplied { tensor, offset } => OutputMemory::Supplied { tensor, offset },
+                Location::Nowhere => OutputMemory::Fresh(&mut []),
+                // Outputs that are written follow below.
+                Location::Pool(_) => OutputMemory::View,
+            })
+            .collect();
+        let mut workspace: &mut [T] = &mut [];
+        for (region, memory) in regions.iter().zip(split.written) {
+            let Region { range, written, output } = region;
+            match *output {
+                None => workspace = memory,
+                Some(output) if range == written => outputs[output] = OutputMemory::Fresh(memory),
+                Some(output) => {
+                    let range = written.start - range.start..written.end - range.start;
+                    outputs[output] = OutputMemory::InPlace { memory, range };
+                }
+            }
+        }
+        for input in &inputs {
+            // An output written over a whole input has the same elements.
+            if let InputMemory::InOutput { output, .. } = input
+                && let OutputMemory::Fresh(memory) = &mut outputs[*output]
+            {
+                let memory = mem::take(memory);
+                let range = 0..memory.len();
+                outputs[*output] = OutputMemory::InPlace { memory, range };
+            }
+        }
+        Ok(StepMemory { inputs, outputs, workspace })
+    }
+
+    /// Finds the elements that the operator of a step writes, without the inputs that are written
+    /// over.
+    fn regions<T>(&self, step: usize) -> Result<Vec<Region>, PlacementError> {
+        let mut regions = Vec::new();
+        for (at, &output) in self.sequence.operators()[step].outputs.iter().enumerate() {
+            if let Some(written) = self.in_elements::<T>(output)?
+                && !self.is_view(output)
+            {
+                regions.push(Region { range: written.clone(), written, output: Some(at) });
+            }
+        }
+        if let Some(bytes) = self.workspace(step) {
+            let name = || format!("the workspace of {}", self.sequence.operator_name(step));
+            let written = elements::<T>(&bytes, name)?;
+            regions.push(Region { range: written.clone(), written, output: None });
+        }
+        Ok(regions)
+    }
+
+    /// The elements of a tensor with bytes in the pool.
+    fn in_elements<T>(&self, id: TensorId) -> Result<Option<Range<usize>>, PlacementError> {
+        match self.tensor(id) {
+            Location::Pool(bytes) if bytes.is_empty() => Ok(None),
+            Location::Pool(bytes) => {
+                elements::<T>(bytes, || self.sequence.tensor(id).name.to_string()).map(Some)
+            }
+            Location::Supplied { .. } | Location::Nowhere => Ok(None),
+        }
+    }
+
+    /// Returns whether an output is a view that lies where its input does.
+    fn is_view(&self, output: TensorId) -> bool {
+        let Origin::Output { dependency: Dependency::Reads { input, offset }, .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return false;
+        };
+        match (self.tensor(*input), self.tensor(output)) {
+            (Location::Pool(input), Location::Pool(output)) => {
+                input.start.checked_add(*offset) == Some(output.start)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether an output lies where it may be written over an input.
+    fn is_in_place(&self, output: TensorId) -> bool {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return false;
+        };
+        overwrites.iter().any(|overwrite| {
+            match (self.tensor(overwrite.input), self.tensor(output)) {
+                (Location::Pool(input), Location::Pool(output)) => {
+                    input.start.checked_add(overwrite.offset) == Some(output.start)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Extends a region by the inputs that share bytes with it, if its output may be written over
+    /// one.
+    fn take_inputs(
+        &self,
+        step: usize,
+        inputs: &[Option<Range<usize>>],
+        region: &mut Region,
+    ) -> Result<(), PlacementError> {
+        let operator = &self.sequence.operators()[step];
+        let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        let touched = |range: &Range<usize>| {
+            inputs.iter().position(|i| i.as_ref().is_some_and(|input| overlaps(input, range)))
+        };
+        let Some(first) = touched(&region.written) else { return Ok(()) };
+        let output = region.output.map(|output| operator.outputs[output]);
+        let allowed = output.is_some_and(|output| self.is_in_place(output));
+        if !allowed {
+            return Err(PlacementError::Shared {
+                operator: self.sequence.operator_name(step),
+                written: self.written(step, region),
+                other: self.sequence.tensor(operator.inputs[first]).name.to_string(),
+            });
+        }
+        // Each added input may touch another.
+        loop {
+            let before = region.range.clone();
+            for input in inputs.iter().flatten().filter(|input| overlaps(input, &before)) {
+                region.range.start = region.range.start.min(input.start);
+                region.range.end = region.range.end.max(input.end);
+            }
+            if region.range == before {
+                return Ok(());
+            }
+        }
+    }
+
+    fn written(&self, step: usize, region: &Region) -> String {
+        match region.output {
+            Some(output) => {
+                let output = self.sequence.operators()[step].outputs[output];
+                self.sequence.tensor(output).name.to_string()
+            }
+            None => format!("the workspace of {}", self.sequence.operator_name(step)),
+        }
+    }
+}
+
+fn elements<T>(
+    bytes: &Range<Bytes>,
+    name: impl Fn() -> String,
+) -> Result<Range<usize>, PlacementError> {
+    let element = size_of::<T>();
+    let whole = |bytes: Bytes| {
+        let bytes = usize::try_from(bytes).ok()?;
+        bytes.checked_div(element).filter(|_| bytes.is_multiple_of(element))
+    };
+    match (whole(bytes.start), whole(bytes.end)) {
+        (Some(start), Some(end)) => Ok(start..end),
+        _ => Err(PlacementError::Elements { name: name(), element }),
+    }
+}
+
+/// The pool, cut at the regions.
+struct Split<'p, T> {
+    /// The parts that are not written, each with the index of its first element.
+    read: Vec<(usize, &'p [T])>,
+    /// The regions.
+    written: Vec<&'p mut [T]>,
+}
+
+impl<'p, T> Split<'p, T> {
+    /// Splits the pool at the regions, which are sorted and do not overlap.
+    fn of(pool: &'p mut [T], regions: &[Region]) -> Self {
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        let (mut rest, mut at) = (pool, 0);
+        for Region { range, .. } in regions {
+            let (before, from) = rest.split_at_mut(range.start - at);
+            let (own, behind) = from.split_at_mut(range.len());
+            read.push((at, &*before));
+            written.push(own);
+            (rest, at) = (behind, range.end);
+        }
+        read.push((at, &*rest));
+        Self { read, written }
+    }
+
+    fn input(&self, regions: &[Region], range: Range<usize>) -> InputMemory<'p, T> {
+        let at = regions.partition_point(|region| region.range.end <= range.start);
+        match regions.get(at) {
+            Some(Region { range: region, output: Some(output), .. })
+                if region.start <= range.start =>
+            {
+                let range = range.start - region.start..range.end - region.start;
+                InputMemory::InOutput { output: *output, range }
+            }
+            _ => {
+                let (start, slice) = self.read[at];
+                InputMemory::Slice(&slice[range.start - start..range.end - start])
+            }
+        }
+    }
+}
