@@ -25,7 +25,8 @@ use crate::{
         CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlacingArgs, PlanArgs, StrategyArgs,
         VerifyArgs,
     },
-    files, is_quiet, note,
+    files::{self, wrong},
+    is_quiet, note,
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -417,13 +418,6 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
 }
 
 pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
-
-pub(crate) fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
-    Failure::Input(match path {
-        Some(path) => format!("{}: {error}", files::name(path)),
-        None => error.to_string(),
-    })
-}
 
 fn built_in(batch: u64) -> Result<OpSequence, Failure> {
     networks::mobilenet_v2(batch).map_err(|error| wrong(None, error))

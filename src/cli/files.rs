@@ -237,6 +237,14 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     kernels.read(&text).map_err(|error| about(path, error))
 }
 
+/// Returns the failure that an input, if it is a file, cannot be used.
+pub(crate) fn wrong(path: Option<&Path>, error: impl std::fmt::Display) -> Failure {
+    Failure::Input(match path {
+        Some(path) => format!("{}: {error}", name(path)),
+        None => error.to_string(),
+    })
+}
+
 /// Reads a plan; one in CSV needs the problem that it is a plan for.
 pub(crate) fn read_plan(
     path: &Path,

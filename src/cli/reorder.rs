@@ -16,8 +16,8 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::ReorderArgs,
-    commands::wrong,
-    files, is_quiet, note,
+    files::{self, wrong},
+    is_quiet, note,
     progress::{is_interrupted, searching},
 };
 
