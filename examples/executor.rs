@@ -8,7 +8,7 @@
 use std::{collections::HashMap, error::Error};
 
 use memplan::{
-    InputMemory, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
+    InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
 };
 
 /// Images are square, and every tensor has this many pixels a channel.
@@ -97,6 +97,8 @@ fn convolve(input: &[f32], weights: &[f32], output: &mut [f32], patches: &mut [f
 struct Network {
     sequence: OpSequence,
     kernels: Vec<Kernel>,
+    image: TensorId,
+    result: TensorId,
 }
 
 /// So many numbers that repeat after some, from 0.
@@ -128,19 +130,20 @@ fn network() -> Result<Network, Box<dyn Error>> {
     ];
     let mut sequence = OpSequence::builder();
     sequence.input("image", bytes(3)).output("y");
+    let (image, result) = (sequence.id("image"), sequence.id("y"));
     let mut kernels = Vec::new();
     for (operator, kernel) in operators {
         sequence.operator(operator);
         kernels.push(kernel);
     }
-    Ok(Network { sequence: sequence.build()?, kernels })
+    Ok(Network { sequence: sequence.build()?, kernels, image, result })
 }
 
 /// A buffer for every tensor.
 fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
     let mut values: HashMap<TensorId, Vec<f32>> = HashMap::new();
     let elements = |bytes: u64| usize::try_from(bytes / 4).unwrap_or(usize::MAX);
-    values.extend(network.sequence.tensor_id("image").map(|id| (id, image.to_vec())));
+    values.insert(network.image, image.to_vec());
     for (operator, kernel) in network.sequence.operators().iter().zip(&network.kernels) {
         let output = operator.outputs[0];
         let size = network.sequence.tensor(output).size.unwrap_or(0);
@@ -149,7 +152,7 @@ fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
         kernel.run(&inputs, &mut result, &mut vec![0.0; elements(operator.workspace)]);
         values.insert(output, result);
     }
-    network.sequence.outputs().iter().flat_map(|output| values[output].clone()).collect()
+    values.remove(&network.result).unwrap_or_default()
 }
 
 /// Everything in one pool.
@@ -177,9 +180,11 @@ fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Bo
             OutputMemory::View | OutputMemory::Supplied { .. } => {}
         }
     }
-    let output = plan.offset("y").ok_or("the output lies in the pool")?;
-    let start = usize::try_from(output / 4)?;
-    Ok((pool[start..start + 4 * PIXELS].to_vec(), pool.len()))
+    let Location::Pool(range) = placement.tensor(network.result) else {
+        return Err("the output lies outside the pool".into());
+    };
+    let (start, end) = (usize::try_from(range.start / 4)?, usize::try_from(range.end / 4)?);
+    Ok((pool[start..end].to_vec(), pool.len()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

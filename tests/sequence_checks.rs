@@ -16,6 +16,9 @@ fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
 #[case::unknown_output(
     |s: &mut SequenceBuilder| { s.output("y"); },
     "the list of graph outputs names tensor 'y', which no operator produces and which is not declared as input or weight")]
+#[case::unknown_id(
+    |s: &mut SequenceBuilder| { s.id("y"); },
+    "the list of ids asked for names tensor 'y', which no operator produces and which is not declared as input or weight")]
 #[case::produced_twice(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("y", 1))).operator(operator("b", &[], Output::new("y", 1))); },
     "tensor 'y' is defined twice: by operator 'a' and by operator 'b'")]
@@ -201,4 +204,43 @@ fn operators_out_of_order_are_sorted_stably() {
 
 fn names(sequence: &OpSequence) -> Vec<&str> {
     sequence.operators().iter().map(|operator| &*operator.name).collect()
+}
+
+/// In any order, for tensors of any origin, and without a change to anything else.
+#[test]
+fn the_builder_hands_out_the_ids_of_the_sequence() {
+    let names = ["view", "weight", "y", "unread", "x", "late"];
+    let declare = |builder: &mut SequenceBuilder| {
+        builder
+            .operator(operator("second", &["y", "late"], Output::new("view", 4).reads("y")))
+            .operator(operator("first", &["x", "weight"], Output::new("y", 8).overwrites("x")))
+            .input("x", 8)
+            .weight("weight", Some(16))
+            .weight("unread", None)
+            .undeclared_are_weights()
+            .output("view");
+    };
+    let mut plain = OpSequence::builder();
+    declare(&mut plain);
+    let plain = plain.build().unwrap();
+    for asked_first in [false, true] {
+        let mut builder = OpSequence::builder();
+        if !asked_first {
+            declare(&mut builder);
+        }
+        let ids = names.map(|name| builder.id(name));
+        assert_eq!(ids, names.map(|name| builder.id(name)));
+        if asked_first {
+            declare(&mut builder);
+        }
+        let sequence = builder.build().unwrap();
+        for (name, id) in names.into_iter().zip(ids) {
+            assert_eq!(sequence.tensor_id(name), Some(id));
+            let (tensor, same) = (sequence.tensor(id), plain.tensor_id(name).unwrap());
+            assert_eq!((&*tensor.name, tensor.size), (name, plain.tensor(same).size));
+        }
+        assert_eq!(sequence.tensors().len(), plain.tensors().len());
+        let plan = |sequence: &OpSequence| memplan::Planner::new().plan(sequence).unwrap();
+        assert_eq!(plan(&sequence), plan(&plain));
+    }
 }

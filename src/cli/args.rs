@@ -254,6 +254,8 @@ pub(crate) struct ConvertArgs {
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
     /// Lower an operator sequence and write the problem.
     #[arg(long)]
     pub(crate) lower: bool,

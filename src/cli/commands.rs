@@ -381,6 +381,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let read_already =
         args.reading.inplace_switch().filter(|_| files::is_onnx(&args.input, &args.reading));
     let switch = args.reading.lowering_switch().filter(|switch| Some(*switch) != read_already);
+    let is_sequence = matches!(input, Input::Sequence(_));
+    let switch = switch.or(args.placing.switch().filter(|_| is_sequence));
     if let Some(switch) = switch.filter(|_| !lowers) {
         let remedy = "affects only lowering; add --lower or omit it";
         return Err(wrong(None, format!("{switch} {remedy}")));
@@ -390,7 +392,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
             files::write(&args.output, |out| report::write_sequence_json(out, sequence))?;
         }
         (_, Format::Csv) => {
-            let problem = lowered(&input, &args.input, args.reading.lowering())?;
+            let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
             if problem.has_links() {
                 let memory = match problem.links_taken() {
                     1 => "1 chunk that would be written over another gets memory of its own"
@@ -410,8 +412,11 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
             files::write(&args.output, |out| report::write_problem_csv(out, &problem))?;
         }
         _ => {
-            let problem = lowered(&input, &args.input, args.reading.lowering())?;
+            let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
             files::write(&args.output, |out| report::write_problem_json(out, &problem))?;
+            if is_sequence {
+                note(&format!("the problem has an alignment of {} B", problem.alignment()));
+            }
         }
     }
     Ok(Verdict::Good)
@@ -462,7 +467,8 @@ fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
     }
 }
 
-/// Reads a plan of an input; returns it with the input in the order that it is for.
+/// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
+/// counted; a bound that the file states beyond that becomes a claim.
 pub(crate) fn read_plan(
     plan: &Path,
     input: Input,
@@ -473,7 +479,9 @@ pub(crate) fn read_plan(
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
-    Ok((read, input))
+    let problem = lowered(&input, path, reading.lowering())?;
+    let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
+    Ok((counted, input))
 }
 
 /// Lowers an input to its chunks, under no alignment. Bodies are planned as for a model.

@@ -240,6 +240,7 @@ impl TryFrom<PlanFile> for Plan {
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,
+            claimed_bound: None,
             naive_size: file.naive_size,
             alignment: file.alignment,
             padding: file.padding,

@@ -14,7 +14,7 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
-    problem::ChunkId,
+    problem::{ChunkId, ProblemError},
     sequence::{Origin, SizeBasis, TensorId},
 };
 
@@ -37,6 +37,8 @@ pub struct Plan {
     pub lower_bound: Bytes,
     /// Whether no smaller pool exists.
     pub proven_optimal: bool,
+    /// A bound that a file states and that was not counted; see [`Plan::with_counted_bound`].
+    pub claimed_bound: Option<Bytes>,
     /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
     /// Alignment of the pool and of all roots, in bytes.
@@ -224,6 +226,7 @@ impl Plan {
             pool_size,
             lower_bound: bound.bytes,
             proven_optimal: pool_size == bound.bytes,
+            claimed_bound: None,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
             padding: problem.padding(),
@@ -235,6 +238,25 @@ impl Plan {
             order: Vec::new(),
             bodies: Vec::new(),
         }
+    }
+
+    /// Replaces the bound by one that is counted: the most bytes of the problem alive at one step. A
+    /// plan from a file may state any other; it becomes the claimed bound, because only a search could
+    /// confirm it.
+    ///
+    /// # Errors
+    ///
+    /// If the plan's alignment is not a power of two, or the sizes do not add up with its padding.
+    pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
+        let bound =
+            problem.with_alignment(self.alignment)?.with_padding(self.padding)?.lower_bound();
+        Ok(Self {
+            lower_bound: bound.bytes,
+            proven_optimal: self.pool_size == bound.bytes,
+            claimed_bound: (self.lower_bound != bound.bytes).then_some(self.lower_bound),
+            peak_step: bound.peak_step,
+            ..self
+        })
     }
 
     /// Finds a tensor by name; searches the list.

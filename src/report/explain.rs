@@ -285,6 +285,7 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
         "pool_size": plan.pool_size,
         "bytes_alive": bytes_alive,
         "proven_bound": plan.lower_bound.max(bytes_alive),
+        "claimed_bound": plan.claimed_bound,
         "proven_optimal": plan.proven_optimal,
         "naive_size": plan.naive_size,
         "peak": {

@@ -18,6 +18,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let (alive, name) = (most_alive(plan), bound_name(plan));
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
         std::cmp::Ordering::Equal => format!("the {name}"),
+        _ if plan.claimed_bound.is_some() => format!("{:.3} x the {name}", plan.ratio()),
         _ if !plan.proven_optimal && plan.strategy.is_some_and(Strategy::searches) => {
             format!("{:.3} x the {name}; not proven the smallest", plan.ratio())
         }
@@ -28,6 +29,9 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     if alive < plan.lower_bound {
         let remark = "no pool is smaller, as a search has proven".to_owned();
         rows.push((PROVEN, Size(plan.lower_bound), remark));
+    }
+    if let Some(claimed) = plan.claimed_bound {
+        rows.push((CLAIMED, Size(claimed), "by the plan file, not checked".to_owned()));
     }
     rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
     let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
@@ -84,6 +88,8 @@ fn bases(plan: &Plan) -> String {
 const ALIVE: &str = "bytes alive";
 /// A larger bound, proven by a search.
 const PROVEN: &str = "proven bound";
+/// A bound that a file states.
+const CLAIMED: &str = "claimed bound";
 
 /// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or a larger
 /// number that a search has proven.

@@ -33,9 +33,36 @@ pub struct SequenceBuilder {
     operators: Vec<Operator>,
     outputs: Vec<Box<str>>,
     undeclared_are_weights: bool,
+    /// The ids handed out, from 0.
+    ids: HashMap<Box<str>, TensorId>,
 }
 
 impl SequenceBuilder {
+    /// Returns the id that a tensor has in the built sequence. It may be asked for before the tensor
+    /// is declared, or after. Ids that are asked for come first, in that order. A sequence that is
+    /// permuted, or written and read again, has other ids.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output};
+    ///
+    /// let mut builder = OpSequence::builder();
+    /// let x = builder.input("x", 4096).id("x");
+    /// let y = builder.id("y");
+    /// builder.operator(Operator::new("relu").inputs(["x"]).output(Output::new("y", 4096)));
+    /// let sequence = builder.output("y").build()?;
+    /// assert_eq!(sequence.operators()[0].inputs, [x]);
+    /// assert_eq!(sequence.outputs(), [y]);
+    /// # Ok::<(), memplan::SequenceError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If 2^32 ids have been handed out already.
+    pub fn id(&mut self, name: impl Into<Box<str>>) -> TensorId {
+        let next = TensorId::from_index(self.ids.len());
+        *self.ids.entry(name.into()).or_insert(next)
+    }
+
     /// Declares a tensor that is supplied for each run, with its size in bytes.
     pub fn input(&mut self, name: impl Into<Box<str>>, size: Bytes) -> &mut Self {
         self.inputs.push((name.into(), size));
@@ -91,6 +118,7 @@ impl SequenceBuilder {
             operators: order.iter().map(|&at| self.operators[at].clone()).collect(),
             outputs: self.outputs.clone(),
             undeclared_are_weights: self.undeclared_are_weights,
+            ids: self.ids.clone(),
         };
         sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))
     }
@@ -118,7 +146,7 @@ impl SequenceBuilder {
 /// All tensors of a sequence by name.
 struct Names {
     ids: HashMap<Box<str>, TensorId>,
-    /// Inputs, weights of known size, outputs in operator order, then other weights in the order
+    /// Those whose ids were asked for, then inputs, weights of known size, outputs in operator order, then other weights in the order
     /// of their first use; so a sequence gets the same ids when it is written and read again.
     /// Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
@@ -126,7 +154,7 @@ struct Names {
 
 impl Names {
     fn collect(builder: &SequenceBuilder) -> Result<Self, SequenceError> {
-        let mut names = Self { ids: HashMap::new(), tensors: Vec::new() };
+        let mut names = Self { ids: HashMap::new(), tensors: asked_for(&builder.ids) };
         for (name, size) in &builder.inputs {
             names.define(builder, name, Some(*size), Origin::Input)?;
         }
@@ -136,10 +164,8 @@ impl Names {
         for (step, operator) in builder.operators.iter().enumerate() {
             for output in &operator.outputs {
                 let origin = Origin::Output { step, dependency: Dependency::Fresh };
-                names.define(builder, &output.name, Some(output.size), origin)?;
-                if let Some(tensor) = names.tensors.last_mut() {
-                    tensor.basis = output.basis;
-                }
+                let id = names.define(builder, &output.name, Some(output.size), origin)?;
+                names.tensors[id.index()].basis = output.basis;
             }
         }
         let weights = builder.weights.iter().filter(|(_, size)| size.is_none());
@@ -158,6 +184,9 @@ impl Names {
         for (name, _) in weights.filter(|(name, _)| unread.contains(name)) {
             names.define(builder, name, None, Origin::Weight)?;
         }
+        for tensor in &names.tensors[..builder.ids.len()] {
+            names.find(&tensor.name, || "the list of ids asked for".to_owned())?;
+        }
         Ok(names)
     }
 
@@ -175,16 +204,21 @@ impl Names {
         name: &str,
         size: Option<Bytes>,
         origin: Origin,
-    ) -> Result<(), SequenceError> {
+    ) -> Result<TensorId, SequenceError> {
         if self.tensors.len() >= u32::MAX as usize {
             return Err(SequenceError::TooManyTensors);
         }
-        let id = TensorId::from_index(self.tensors.len());
+        let asked_for = builder.ids.get(name).copied();
+        let id = asked_for.unwrap_or_else(|| TensorId::from_index(self.tensors.len()));
         if let Some(first) = self.ids.insert(name.into(), id) {
             return Err(twice(builder, name, &self.tensors[first.index()].origin, &origin));
         }
-        self.tensors.push(Tensor { name: name.into(), size, basis: SizeBasis::Exact, origin });
-        Ok(())
+        let tensor = Tensor { name: name.into(), size, basis: SizeBasis::Exact, origin };
+        match self.tensors.get_mut(id.index()) {
+            Some(place) => *place = tensor,
+            None => self.tensors.push(tensor),
+        }
+        Ok(id)
     }
 
     fn find(&self, name: &str, user: impl FnOnce() -> String) -> Result<TensorId, SequenceError> {
@@ -251,6 +285,19 @@ impl Names {
         let depth = inner.map(|body| body.depth + 1).max().unwrap_or(0);
         Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids, depth })
     }
+}
+
+/// Places for the tensors whose ids were asked for, until they are defined.
+fn asked_for(ids: &HashMap<Box<str>, TensorId>) -> Vec<Tensor> {
+    let mut names: Vec<(&str, TensorId)> = ids.iter().map(|(name, &id)| (&**name, id)).collect();
+    names.sort_unstable_by_key(|&(_, id)| id);
+    let place = |(name, _): (&str, TensorId)| Tensor {
+        name: name.into(),
+        size: None,
+        basis: SizeBasis::Exact,
+        origin: Origin::Weight,
+    };
+    names.into_iter().map(place).collect()
 }
 
 fn twice(builder: &SequenceBuilder, name: &str, first: &Origin, second: &Origin) -> SequenceError {

@@ -235,6 +235,12 @@ impl PlacingArgs {
     /// Kernels need this to read and write whole vectors and cache lines.
     pub(crate) const MODEL_ALIGNMENT: u64 = 64;
 
+    /// The first of its options that is given.
+    pub(crate) fn switch(&self) -> Option<&'static str> {
+        let padding = self.padding.map(|_| "--padding");
+        self.alignment.map(|_| "--alignment").or(padding)
+    }
+
     /// Creates a planner with these constraints. A problem states its own alignment; a model has none.
     pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {
         let default = match input {

@@ -90,6 +90,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::inplace_in_a_plan_of_a_problem(&["verify", EIGHT, "plan.json", "--no-inplace"], "eight.json: --no-inplace needs operators")]
 #[case::inplace_in_a_converted_problem(&["convert", EIGHT, "--no-inplace", "-o", "x.csv"], "eight.json: --no-inplace needs operators")]
 #[case::inplace_in_operators(&["convert", EXAMPLE, "--no-inplace", "-o", "x.json"], "--no-inplace affects only lowering; add --lower or omit it")]
+#[case::alignment_of_operators(&["convert", EXAMPLE, "--alignment", "8", "-o", "x.json"], "--alignment affects only lowering; add --lower or omit it")]
 #[case::converted_format(&["convert", EXAMPLE, "-o", "x.foo"], "memplan: x.foo: the output must be .json or .csv")]
 #[case::plan_to_dash(&["plan", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o, and print the plan with --json or --csv")]
 #[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; convert writes a file, .json or .csv")]
@@ -528,7 +529,7 @@ fn a_plan_is_executed_where_there_are_operators_to_run() {
 /// The ending of a name gives the format, in capitals or not.
 #[rstest]
 #[case::plan(&["plan", EXAMPLE], "X.JSON", "{\n  \"format\": \"memplan-plan/1\"")]
-#[case::convert(&["convert", EXAMPLE], "X.Csv", "id,lower,upper,size\n")]
+#[case::convert(&["convert", EXAMPLE], "X.Csv", "id,lower,upper,size,alignment\n")]
 #[case::picture(&["show", EXAMPLE], "X.SVG", "<svg ")]
 #[case::page(&["show", EXAMPLE], "X.Html", "<!doctype html>")]
 fn the_end_of_a_name_may_be_in_capitals(
@@ -621,11 +622,16 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
         serde_json::from_str::<serde_json::Value>(&run.out).unwrap()["pool_size"].as_u64()
     };
     let (sequence, _) = convert("sequence.json", false);
-    let (problem, _) = convert("problem.json", true);
+    let (problem, words) = convert("problem.json", true);
     assert_eq!((pool(&sequence), pool(&problem)), (Some(15360), Some(15360)));
+    assert!(words.contains("the problem has an alignment of 64 B"), "{words}");
+    let lowered: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&problem).unwrap()).unwrap();
+    assert_eq!(lowered["alignment"], 64);
     // Without the link, nothing is written over, and the message reports it.
     let (csv, words) = convert("problem.csv", false);
     assert!(words.contains("CSV has no overwrite links; 1 chunk that would"), "{words}");
+    assert!(fs::read_to_string(&csv).unwrap().starts_with("id,lower,upper,size,alignment\n"));
     assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 6);
 }
 
@@ -688,4 +694,39 @@ fn a_plan_from_a_file_is_simulated_with_its_own_padding() {
     };
     let made = [&["--strategy", "pushdown"][..], &placing].concat();
     assert_eq!(draw(&[&plan], "a.html"), draw(&made, "b.html"));
+}
+
+/// A plan file may state any bound. What is counted is said to be counted, all else to be a claim.
+#[test]
+fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (plan, forged) = (path("plan.json"), path("forged.json"));
+    assert_eq!(memplan(&["plan", EXAMPLE, "-q", "-o", &plan]).code, 0);
+    let text = fs::read_to_string(&plan).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (alive, proven) = (14_336, 15_360);
+    assert_eq!(value["lower_bound"], proven);
+    for (bound, claimed) in [(proven, "15.0 KiB (15 360 B)"), (1, "1 B")] {
+        value["lower_bound"] = bound.into();
+        value["proven_optimal"] = true.into();
+        fs::write(&forged, value.to_string()).unwrap();
+        let run = memplan(&["explain", EXAMPLE, &forged]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        let claim = run.out.lines().find(|line| line.starts_with("claimed bound")).unwrap();
+        assert!(claim.contains(claimed), "{}", run.out);
+        assert!(claim.ends_with("   by the plan file, not checked"), "{}", run.out);
+        assert!(!run.out.contains("proven") && !run.out.contains("no plan is smaller"));
+        let run = memplan(&["explain", EXAMPLE, &forged, "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(
+            (&found["proven_bound"], &found["claimed_bound"]),
+            (&alive.into(), &bound.into())
+        );
+        assert_eq!(found["proven_optimal"], false);
+    }
+    value["lower_bound"] = alive.into();
+    fs::write(&forged, value.to_string()).unwrap();
+    let run = memplan(&["explain", EXAMPLE, &forged]);
+    assert!(!run.out.contains("claim") && !run.out.contains("proven bound"), "{}", run.out);
 }
