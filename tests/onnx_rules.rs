@@ -17,7 +17,7 @@ use memplan::{
 };
 use onnx_text::{OPSET, describe, graph, model, with_body};
 use rstest::rstest;
-use rten_onnx::onnx::{GraphProto, TypeProto, TypeProtoSequence};
+use rten_onnx::onnx::{GraphProto, TypeProto};
 use wire::field;
 
 fn import(text: &str) -> Result<OpSequence, OnnxError> {
@@ -823,9 +823,9 @@ fn functions_that_call_themselves_are_refused() {
     "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)",
     "operator PRelu (which makes 'y') with a slope of shape [2, 1, 3] for an input of shape [1, 1, 2, 1] is not supported; the slope must be broadcast to the input: give it a shape that is"
 )]
-#[case::sequences(
-    "in x:f32[2]\ny = SequenceConstruct(x)",
-    "tensor 'y', made by operator SequenceConstruct (which makes 'y'), is a sequence, which has no fixed size; only dense tensors of numbers can be planned: remove that part from the model"
+#[case::maps(
+    "in x:f32[2]\ny = ai.onnx.ml/ZipMap(x)",
+    "tensor 'y', made by operator ZipMap (which makes 'y'), is a map, which has no fixed size; only dense tensors of numbers can be planned: remove that part from the model"
 )]
 #[case::unknown_tensors(
     "in x:f32[2]\ny = Add(x, z)",
@@ -863,14 +863,11 @@ fn strings_take_no_memory_in_the_pool() {
 }
 
 #[test]
-fn sequence_types_are_refused() {
+fn types_without_a_size_are_refused() {
     let mut graph = graph("in x:f32[2]\nout x");
-    graph.input[0].r#type = Some(TypeProto {
-        tensor_type: None,
-        sequence: Some(Box::new(TypeProtoSequence::default())),
-    });
+    graph.input[0].r#type = Some(TypeProto { tensor_type: None, sequence: None });
     let error = import_graph(graph).unwrap_err().to_string();
-    assert!(error.starts_with("tensor 'x', an input of the graph, is a sequence"), "{error}");
+    assert!(error.starts_with("tensor 'x', an input of the graph, is a map, an op"), "{error}");
 }
 
 #[test]

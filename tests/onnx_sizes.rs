@@ -363,3 +363,133 @@ fn a_survey_lists_tensors_of_unknown_size(
     assert_eq!(sizes(&survey.sequence), expected);
     assert_eq!(survey.unknown.into_iter().collect::<Vec<_>>().join(" "), unknown);
 }
+
+/// What a loop computes from a size of the run may be larger after each iteration.
+#[test]
+fn the_value_of_a_state_is_not_that_of_the_first_iteration() {
+    let body = "in i:i64[]\nin c:bool[]\nin s:i64[1]\nt = Add(s, s)\nd = Identity(c)\nout d\nout t";
+    let text = "in x:f32[8]\nweight n=3\nz = NonZero(x)\nk = Shape(z) start=1\ny = Loop(n, , k)\nf = ConstantOfShape(y)\nout f";
+    let error = read_graph(with_body(text, "Loop", &[("body", body)]), &ImportOptions::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("--shape f="), "{error}");
+}
+
+#[test]
+fn a_declared_type_is_compared_with_the_inferred_one() {
+    let text = "in x:f32[8]\ninfo y:f16[8]\ny = Relu(x)\nz = Cast(y) to=7\nout z:i64[8]";
+    assert_eq!(
+        error(text),
+        "the model declares tensor 'y', made by operator Relu (which makes 'y'), with element type float16, but its inputs give float; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first"
+    );
+    for (trust, expected) in [(Trust::Inference, "y:32 z:64"), (Trust::Declared, "y:16 z:64")] {
+        let sequence = read_text(text, &ImportOptions::default().trust(trust)).unwrap();
+        assert_eq!(sizes(&sequence), expected);
+    }
+}
+
+// Sequences: one run of memory, each tensor at a multiple of 64 bytes.
+
+const TWO: &str = "in a:f32[2,3]\nin b:f32[5]\nin p:i64[]\ns = SequenceConstruct(a, b)\nweight one=1\nweight last=-1\n";
+
+#[rstest]
+#[case::element("y = SequenceAt(s, one)", "y:20 = SequenceAt(s, one) of s+64")]
+#[case::last_element("y = SequenceAt(s, last)", "y:20 = SequenceAt(s, last) of s+64")]
+#[case::copy("y = Identity(s)", "y:128 = Identity(s) of s+0")]
+#[case::optional(
+    "o = Optional(s)\ny = OptionalGetElement(o)",
+    "o:128 = Optional(s) of s+0\ny:128 = OptionalGetElement(o) of o+0"
+)]
+#[case::erased("y = SequenceErase(s, last)", "y:64 = SequenceErase(s, last)")]
+#[case::erased_at_the_end(
+    "y = SequenceErase(s)\nz = SequenceAt(y, last)",
+    "y:64 = SequenceErase(s)\nz:24 = SequenceAt(y, last) of y+0"
+)]
+#[case::inserted(
+    "t = SequenceInsert(s, b, last)\ny = SequenceAt(t, last)\nz = SequenceAt(t, one)",
+    "t:192 = SequenceInsert(s, b, last)\ny:20 = SequenceAt(t, last) of t+128\nz:20 = SequenceAt(t, one) of t+64"
+)]
+#[case::appended(
+    "t = SequenceInsert(s, a)\ny = SequenceAt(t, last)",
+    "t:192 = SequenceInsert(s, a)\ny:24 = SequenceAt(t, last) of t+128"
+)]
+#[case::length_is_known(
+    "n = SequenceLength(s)\ny = ConstantOfShape(n)\nz = Add(y, b)",
+    "z:20 = Add(y, b) over b"
+)]
+#[case::split(
+    "t = SplitToSequence(a) axis=1\ny = SequenceAt(t, last)\nz = ConcatFromSequence(t) axis=1",
+    "t:192 = SplitToSequence(a)\ny:8 = SequenceAt(t, last) of t+128\nz:24 = ConcatFromSequence(t)"
+)]
+#[case::split_into_rows(
+    "t = SplitToSequence(a) keepdims=0\ny = SequenceAt(t, p)\nz = ConcatFromSequence(t) axis=-1 new_axis=1",
+    "t:128 = SplitToSequence(a)\ny:12 = SequenceAt(t, p)\nz:24 = ConcatFromSequence(t)"
+)]
+#[case::split_by_number(
+    "weight two=2\nt = SplitToSequence(b, two)\ny = SequenceAt(t, last)",
+    "t:192 = SplitToSequence(b, two)\ny:4 = SequenceAt(t, last) of t+128"
+)]
+#[case::split_by_sizes(
+    "weight sizes=[4,1]\nt = SplitToSequence(b, sizes)\ny = SequenceAt(t, last)",
+    "t:128 = SplitToSequence(b, sizes)\ny:4 = SequenceAt(t, last) of t+64"
+)]
+fn a_sequence_of_known_sizes_is_planned(#[case] text: &str, #[case] expected: &str) {
+    let sequence = read_text(&format!("{TWO}{text}"), &ImportOptions::default());
+    let described = describe(&sequence.unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(described, format!("s:128 = SequenceConstruct(a, b)\n{expected}"));
+}
+
+#[rstest]
+#[case::element("in c:f32[2]\ns = SequenceConstruct(b, c)\ny = SequenceAt(s, p)", "s:128 y:<=20")]
+#[case::open_elements(
+    "n = NonZero(b)\ns = SequenceConstruct(n, b)\nweight one=1\ny = SequenceAt(s, one)",
+    "n:<=40 s:<=128 y:20"
+)]
+#[case::open_parts(
+    "n = NonZero(b)\ns = SplitToSequence(n)\nweight zero=0\ny = SequenceAt(s, zero)",
+    "n:<=40 s:<=64 y:<=40"
+)]
+fn a_sequence_of_open_sizes_is_planned_at_the_most(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(sizes_of(&format!("in b:f32[5]\nin p:i64[]\n{text}")), expected);
+}
+
+#[rstest]
+#[case::elements_of_different_rank(
+    "s = SequenceConstruct(a, b)\ny = SequenceAt(s, p)",
+    "its tensors have different numbers of dimensions"
+)]
+#[case::erased_somewhere(
+    "s = SequenceConstruct(a, b)\ny = SequenceErase(s, p)",
+    "the sequence 'y', made by operator SequenceErase (which makes 'y'), cannot be planned: its tensors differ, and the position is known only in the run; a sequence is planned if the number and the sizes of its tensors are known"
+)]
+#[case::parts_of_unknown_size(
+    "in n:i64[2]\ny = SplitToSequence(b, n)",
+    "cannot be planned: the value of its input 'n' is unknown;"
+)]
+#[case::input(
+    "in s:seq(f32[2,3])\ny = SequenceLength(s)",
+    "the sequence 's', an input of the graph, cannot be planned: how many tensors it holds is known only in the run; say so with --shape s=NxAxB, for N tensors of A x B elements;"
+)]
+fn a_sequence_of_unknown_sizes_is_refused(#[case] text: &str, #[case] message: &str) {
+    let error = error(&format!("in a:f32[2,3]\nin b:f32[5]\nin p:i64[]\n{text}"));
+    assert!(error.contains(message), "{error}");
+}
+
+#[test]
+fn the_length_of_a_sequence_is_given() {
+    let text = "in s:seq(f32[2,k])\nin a:f32[4]\ny = SequenceInsert(s, a)\nz = SequenceErase(s)";
+    let given = |shape: &[u64]| {
+        let shape: Vec<Option<u64>> = shape.iter().copied().map(Some).collect();
+        read_text(text, &ImportOptions::default().shape("s", shape))
+    };
+    assert_eq!(sizes(&given(&[3, 2, 9]).unwrap()), "y:448 z:256");
+    assert!(given(&[3]).unwrap_err().to_string().contains("the size of one of its tensors"));
+}
+
+#[test]
+fn a_sequence_that_grows_in_a_loop_is_refused() {
+    let body = "in i:i64[]\nin c:bool[]\nin s:seq(f32[4])\nt = SequenceInsert(s, x)\nd = Identity(c)\nout d\nout t";
+    let text = "in x:f32[4]\nweight n=3\ns = SequenceConstruct(x)\ny = Loop(n, , s)";
+    let error = read_graph(with_body(text, "Loop", &[("body", body)]), &ImportOptions::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("with a sequence that grows from iteration to iteration"), "{error}");
+}

@@ -11,7 +11,8 @@ use memplan::{
 };
 use rten_onnx::onnx::{
     AttributeProto, DataLocation, DataType, Dimension, GraphProto, ModelProto, NodeProto,
-    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoSequence,
+    TypeProtoTensor, ValueInfoProto,
 };
 
 const TYPES: &[(&str, DataType)] = &[
@@ -33,8 +34,13 @@ fn element(name: &str) -> DataType {
     TYPES.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("type {name}")).1
 }
 
-/// `f32[1,batch,?]` or just `f32`, of unknown shape.
+/// `f32[1,batch,?]` or just `f32`, of unknown shape; `seq(f32[2])`, a sequence of such tensors.
 pub fn tensor_type(text: &str) -> TypeProto {
+    if let Some(item) = text.strip_prefix("seq(") {
+        let elem_type = Some(tensor_type(item.trim_end_matches(')')));
+        let sequence = Some(Box::new(TypeProtoSequence { elem_type }));
+        return TypeProto { tensor_type: None, sequence };
+    }
     let (name, dims) = match text.split_once('[') {
         Some((name, dims)) => (name, Some(dims.trim_end_matches(']'))),
         None => (text, None),

@@ -55,8 +55,12 @@ def plain(value):
 
 
 def size(value):
-    """The bytes of a recorded value in the pool; None for what is no dense tensor."""
-    if value is None or isinstance(value, (list, dict, tuple)):
+    """The bytes of a recorded value in the pool; None for what is neither a tensor nor a sequence."""
+    if isinstance(value, (list, tuple)):
+        # Each tensor of a sequence begins at a multiple of 64 bytes.
+        sizes = [size(plain(item)) for item in value]
+        return None if None in sizes else sum(math.ceil(bytes / 64) * 64 for bytes in sizes)
+    if value is None or isinstance(value, dict):
         return None
     value = numpy.asarray(value)
     if value.dtype.kind in "OUST":
@@ -115,12 +119,16 @@ class Memplan:
     def __init__(self, tool, folder):
         self.tool, self.folder, self.runs = tool, pathlib.Path(folder), 0
 
-    def sequence(self, model):
+    def sequence(self, model, lengths):
         """The tensors that memplan knows, by name, or why it refuses the model."""
         path = self.folder / "model.onnx"
         path.write_bytes(model.SerializeToString())
         self.runs += 1
         command = [self.tool, "convert", path, "-o", self.folder / "out.json"]
+        names = {info.name for info in model.graph.input}
+        for name, shape in lengths.items():
+            if name in names:
+                command += ["--shape", f"{name}={shape}"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 2:
             return None, one_line(done.stderr.removeprefix(f"memplan: {path}: "))
@@ -151,6 +159,17 @@ def recorded(case):
             if size(value) is not None:
                 sizes.setdefault(name, size(value))
     return values, sizes
+
+
+def lengths_of_sequences(values):
+    """What --shape takes for the inputs that are sequences of tensors of one shape."""
+    lengths = {}
+    for name, value in values.items():
+        if isinstance(value, (list, tuple)) and value:
+            shapes = {numpy.asarray(plain(item)).shape for item in value}
+            if len(shapes) == 1:
+                lengths[name] = "x".join(str(size) for size in (len(value), *shapes.pop()))
+    return lengths
 
 
 def compare(case, known, sizes):
@@ -207,7 +226,7 @@ def main():
                 for model in models:
                     if planned and model is models[-1]:
                         break  # Nothing is left for the run to compute.
-                    known, why = memplan.sequence(model)
+                    known, why = memplan.sequence(model, lengths_of_sequences(values))
                     reason = why or reason
                     if known is None:
                         continue

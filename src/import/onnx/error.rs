@@ -56,9 +56,9 @@ pub enum OnnxError {
         /// All of these sizes.
         open: Vec<OpenSize>,
     },
-    /// A tensor's declared shape differs from the inferred one.
+    /// A tensor's declared shape or element type differs from the inferred one.
     #[error(
-        "the model declares tensor '{tensor}', {maker}, with shape {declared}, but its inputs give {inferred}{}; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first",
+        "the model declares tensor '{tensor}', {maker}, with {property} {declared}, but its inputs give {inferred}{}; run shape inference again, or choose: --trust-inference uses the second, --trust-declared the first",
         other_tensors(*others)
     )]
     Differs {
@@ -66,9 +66,11 @@ pub enum OnnxError {
         tensor: String,
         /// The origin of the tensor.
         maker: String,
-        /// The shape that the model declares.
+        /// What differs, such as `shape`.
+        property: &'static str,
+        /// The shape or type that the model declares.
         declared: String,
-        /// The shape that follows from its inputs.
+        /// The one that follows from its inputs.
         inferred: String,
         /// The number of other tensors with such a difference.
         others: usize,
@@ -94,6 +96,18 @@ pub enum OnnxError {
         maker: String,
         /// The type, such as `a sequence`.
         what: String,
+    },
+    /// The number or the sizes of the tensors in a sequence are unknown.
+    #[error(
+        "the sequence '{tensor}', {maker}, cannot be planned: {reason}; a sequence is planned if the number and the sizes of its tensors are known"
+    )]
+    UnknownSequence {
+        /// The sequence.
+        tensor: String,
+        /// The origin of the sequence.
+        maker: String,
+        /// The reason.
+        reason: String,
     },
     /// A tensor has more bytes than 64 bits can count.
     #[error("tensor '{tensor}' of shape {shape} has 2^64 bytes or more")]

@@ -103,6 +103,7 @@ enum Unknown {
 
 fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
+    read::optionals::unwrap(bytes, &mut model)?;
     let mut nodes = model.graph.as_ref().map(Nodes::new).unwrap_or_default();
     let Inlined { opsets, file_places } = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };

@@ -91,7 +91,8 @@ impl<'a> Host<'_, 'a, '_> {
             });
         }
         let answer = answer.ok_or_else(|| self.unsupported("no branch"))?;
-        let reason = "its branches give it different numbers of dimensions".to_owned();
+        let reason =
+            "its branches give it different numbers of dimensions or of tensors".to_owned();
         Ok(Bodies { branches: shapes, reason, ..answer })
     }
 
@@ -177,7 +178,7 @@ impl<'a> Host<'_, 'a, '_> {
     /// An input as the body sees it in its first iteration.
     fn handed(&self, index: usize) -> Fact {
         let fact = self.op.input(index).cloned().unwrap_or_default();
-        Fact { elements: None, constant: false, ..fact }
+        fact.without_value()
     }
 
     /// Plans a body whose inputs are the given ones.
@@ -203,9 +204,10 @@ impl<'a> Host<'_, 'a, '_> {
             element: supplied.element.or(declared.element),
             dims: supplied.dims.clone(),
             samples: Rc::clone(&supplied.samples),
+            items: supplied.items.clone(),
             ..Fact::default()
         };
-        if !fact.is_open() {
+        if !fact.is_open() && !fact.is_list() {
             unsettled.reconcile(&mut fact, &[], None, self.context);
         }
         fact
@@ -253,6 +255,9 @@ impl<'a> Host<'_, 'a, '_> {
 
     /// The memory for a state is made once, so the user must say how large it becomes.
     fn ask_for_state(&self, name: &str, first: &Fact, next: &Fact) -> Result<(), OnnxError> {
+        if first.is_list() || next.is_list() {
+            return Err(self.unsupported("a sequence that grows from iteration to iteration"));
+        }
         if name.is_empty() {
             return Err(
                 self.unsupported("a state that changes its shape from iteration to iteration")
@@ -331,7 +336,15 @@ fn either((a, b): (&Fact, &Fact)) -> Fact {
 /// A tensor that is the one or the other: at its largest in the first world, one of them in each
 /// other world. `None` if they have different numbers of dimensions, or unknown ones.
 fn either_shape(a: &Fact, b: &Fact) -> Option<Fact> {
-    let plain = |fact: &Fact| Fact { elements: None, constant: false, ..fact.clone() };
+    let plain = Fact::without_value;
+    if let (Some(a), Some(b)) = (&a.items, &b.items) {
+        let items = a.iter().zip(b.iter()).map(|(a, b)| either_shape(a, b));
+        let items = items.collect::<Option<_>>().filter(|_| a.len() == b.len());
+        return items.map(|items| Fact { items: Some(items), ..Fact::default() });
+    }
+    if a.is_list() || b.is_list() {
+        return None;
+    }
     if a.dims == b.dims && a.samples == b.samples {
         return a.largest().map(|_| plain(a));
     }
@@ -359,6 +372,9 @@ fn differing(a: &Fact, b: &Fact) -> Option<Dims> {
 
 /// Returns whether what is planned for a state holds its next value as well.
 fn holds(state: &Fact, next: &Fact) -> bool {
+    if state.is_list() || next.is_list() {
+        return state.without_value() == next.without_value();
+    }
     let (Some(most), Some(sizes)) = (state.largest(), next.largest()) else {
         // What is not known here has been asked for elsewhere.
         return true;
@@ -421,7 +437,7 @@ fn insert(fact: &mut Fact, at: usize, length: &Length) {
             Some(Sample { sizes, elements: None })
         })
         .collect();
-    fact.elements = None;
+    (fact.elements, fact.items) = (None, None);
     if let Some(dims) = fact.dims.as_mut().filter(|dims| at <= dims.len()) {
         dims.insert(at, length.exact);
     }

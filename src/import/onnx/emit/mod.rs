@@ -72,7 +72,7 @@ pub(crate) fn sequence<'a>(
         let op = Op { node, inputs, opset: context.opset(node), guesses: false };
         let row = ops::find(node);
         if !context.keeps_unknown() {
-            infer::check_outputs(node, row, &emitter.declarations)?;
+            infer::check_outputs(node, row)?;
         }
         let body_has_state = Cell::new(false);
         let bodies = match run_bodies(&op, row, context, &emitter.scope, &body_has_state) {

@@ -1,5 +1,6 @@
 //! What is known of an operator's outputs: what the model declares, else what can be inferred.
 
+mod lists;
 pub(super) mod open;
 pub(super) mod worlds;
 
@@ -99,13 +100,22 @@ pub(crate) fn infer(
     let mut outputs = inferred;
     outputs.resize(node.0.output.len(), Fact::default());
     if !held {
-        match shapes(op, row) {
-            Ok(shapes) => {
-                for (output, dims) in outputs.iter_mut().zip(shapes) {
-                    output.dims = dims;
-                }
+        match lists::output(op, row) {
+            Some(Ok(items)) => {
+                outputs.iter_mut().take(1).for_each(|output| output.items = Some(items.clone()));
             }
-            Err(why) => reason = why,
+            Some(Err(why)) => reason = why,
+            None => match shapes(op, row) {
+                Ok(shapes) => {
+                    for (output, dims) in outputs.iter_mut().zip(shapes) {
+                        output.dims = dims;
+                    }
+                }
+                Err(why) => reason = why,
+            },
+        }
+        if let (Some(item), [first, ..]) = (lists::chosen(op, row), &mut outputs[..]) {
+            *first = item;
         }
         let known_inputs = op.inputs.iter().flatten().all(|fact| fact.constant);
         let random = row.is_some_and(|row| row.is_random(op));
@@ -119,23 +129,34 @@ pub(crate) fn infer(
         || node.outputs().any(|(index, _)| open(&outputs[index]));
     let worlds = if is_open && !held { Worlds::of(op, row) } else { Worlds::default() };
     // What an unknown input leaves unknown is asked for at that input.
-    let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant;
+    let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant && !fact.is_list();
     let asked = context.findings.asks() && op.inputs.iter().flatten().any(lost);
     for (index, name) in node.outputs() {
         let output = &mut outputs[index];
+        if output.is_list() {
+            continue;
+        }
         let value = declarations.get(name).copied();
         let declared = value.map(|value| context.declared(value));
-        let element = declared.and_then(|declared| declared.element).or(output.element);
         let rule = row.and_then(|row| row.types.get(index).or(row.types.last()));
-        output.element = element.or_else(|| if held { None } else { rule?.apply(op) });
+        let by_rule = || rule.filter(|_| !held).and_then(|rule| rule.apply(op));
+        let inferred = output.element.or_else(by_rule);
         let unsettled = Unsettled {
             name,
             maker: format!("made by operator {}", node.label()),
             declared: value,
             reason: reason.clone(),
         };
+        let declared = declared.and_then(|declared| declared.element);
+        output.element = match inferred.filter(|_| model::is_standard(node.domain())) {
+            Some(_) => unsettled.reconcile_types(declared, inferred, context),
+            None => declared.or(inferred),
+        };
         let answers = if output.is_open() { open::answers(output) } else { worlds.answers(index) };
         unsettled.reconcile(output, &answers, branches.get(index), context);
+        if output.largest().is_none() && !asked && !context.keeps_unknown() {
+            refuse_unknown_list(node, name, row, value, &reason)?;
+        }
         // Strings stay outside the pool.
         let text = output.element == Some(DataType::STRING);
         let left_out = text || asked || output.constant && !worlds.say(index);
@@ -148,7 +169,7 @@ pub(crate) fn infer(
             fold.apply(op, &mut outputs);
             worlds.fold(op, fold, &mut outputs);
         }
-        for output in &mut outputs {
+        for output in outputs.iter_mut().filter(|output| !output.is_list()) {
             output.constant |= output.has_value();
         }
     }
@@ -159,6 +180,7 @@ pub(crate) fn infer(
 pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
     let shapes = match row.map(|row| row.shapes) {
         Some(Size::Rule(rule) | Size::Run(rule)) => rule(op)?,
+        Some(Size::List(_)) => return Err("it makes a sequence".to_owned()),
         Some(_) => return Err("it needs its sub-graphs".to_owned()),
         None if Domain::from_name(op.node.domain()).is_some() => {
             return Err(format!("memplan does not know operators of type {}", op.node.kind()));
@@ -196,31 +218,40 @@ fn refuse_wide_slope(op: &Op) -> Result<(), OnnxError> {
     })
 }
 
-/// Checks that an operator's outputs are tensors.
+/// Checks that an operator's outputs are tensors or sequences.
 ///
 /// # Errors
 ///
 /// If one has no size.
-pub(crate) fn check_outputs(
+pub(crate) fn check_outputs(node: Node, row: Option<&Row>) -> Result<(), OnnxError> {
+    let Some(Row { shapes: Size::Refused(what), .. }) = row else { return Ok(()) };
+    let Some((_, name)) = node.outputs().next() else { return Ok(()) };
+    Err(OnnxError::NotPlannable {
+        tensor: name.to_owned(),
+        maker: format!("made by operator {}", node.label()),
+        what: (*what).to_owned(),
+    })
+}
+
+/// Refuses an output that is no tensor, and of which it is unknown what it holds.
+fn refuse_unknown_list(
     node: Node,
+    name: &str,
     row: Option<&Row>,
-    declarations: &Declarations,
+    declared: Option<&ValueInfoProto>,
+    reason: &str,
 ) -> Result<(), OnnxError> {
-    let refused = match row.map(|row| row.shapes) {
-        Some(Size::Refused(what)) => Some(what),
-        _ => None,
-    };
-    for (_, name) in node.outputs() {
-        let declared = declarations.get(name).and_then(|value| not_a_tensor(value));
-        if let Some(what) = declared.or(refused) {
-            return Err(OnnxError::NotPlannable {
-                tensor: name.to_owned(),
-                maker: format!("made by operator {}", node.label()),
-                what: what.to_owned(),
-            });
+    let declared = declared.and_then(not_a_tensor);
+    let makes_list = matches!(row.map(|row| row.shapes), Some(Size::List(_)));
+    let maker = format!("made by operator {}", node.label());
+    let tensor = name.to_owned();
+    match declared {
+        Some(what) if !what.is_sequence() => {
+            Err(OnnxError::NotPlannable { tensor, maker, what: what.to_string() })
         }
+        None if !makes_list => Ok(()),
+        _ => Err(OnnxError::UnknownSequence { tensor, maker, reason: reason.to_owned() }),
     }
-    Ok(())
 }
 
 /// The value of a `Constant`, which has it in one of several attributes.
@@ -263,6 +294,18 @@ pub(crate) fn bytes(
     maker: &str,
     context: &Context,
 ) -> Result<Bytes, OnnxError> {
+    if fact.is_list() {
+        return match fact.bytes() {
+            None if !context.findings.asks() && !context.keeps_unknown() => {
+                Err(OnnxError::UnknownSequence {
+                    tensor: name.to_owned(),
+                    maker: maker.to_owned(),
+                    reason: "the size of one of its tensors is unknown".to_owned(),
+                })
+            }
+            bytes => Ok(bytes.unwrap_or(0)),
+        };
+    }
     // Strings have no fixed size; they stay outside the pool, where the runtime keeps them.
     if fact.element == Some(DataType::STRING) {
         return Ok(0);
@@ -320,12 +363,17 @@ pub(crate) fn input_bytes(
     context: &Context,
 ) -> Result<Bytes, OnnxError> {
     let name = value.name.as_deref().unwrap_or("");
-    if let Some(what) = not_a_tensor(value) {
+    if let Some(what) = not_a_tensor(value).filter(|_| !fact.is_list()) {
         if context.keeps_unknown() {
             return Ok(0);
         }
-        let (tensor, what) = (name.to_owned(), what.to_owned());
-        return Err(OnnxError::NotPlannable { tensor, maker: open::INPUT.to_owned(), what });
+        let (tensor, maker) = (name.to_owned(), open::INPUT.to_owned());
+        if what.is_sequence() {
+            let words = "how many tensors it holds is known only in the run; say so with --shape";
+            let reason = format!("{words} {tensor}=NxAxB, for N tensors of A x B elements");
+            return Err(OnnxError::UnknownSequence { tensor, maker, reason });
+        }
+        return Err(OnnxError::NotPlannable { tensor, maker, what: what.to_string() });
     }
     bytes(fact, name, open::INPUT, context)
 }

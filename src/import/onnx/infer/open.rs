@@ -18,7 +18,8 @@ use crate::import::{
         error::OpenSize,
         ops::op::Reason,
         read::{
-            fact::{Dims, Fact, Sample, count, written},
+            element,
+            fact::{Dims, Fact, MAX_ITEMS, Sample, count, written},
             findings::Differing,
             model::{self, Context, DeclaredDim},
         },
@@ -118,9 +119,36 @@ impl Unsettled<'_> {
         context.findings.differs(Differing {
             tensor: self.name.to_owned(),
             maker: self.maker.clone(),
+            property: "shape",
             declared: written(declared),
             inferred,
         });
+    }
+
+    /// The element type, of a declared and an inferred one. They are compared for operators of the
+    /// standard, whose types its own tests confirm.
+    pub(crate) fn reconcile_types(
+        &self,
+        declared: Option<DataType>,
+        inferred: Option<DataType>,
+        context: &Context,
+    ) -> Option<DataType> {
+        let (Some(declared), Some(inferred)) = (declared, inferred) else {
+            return declared.or(inferred);
+        };
+        match context.trust() {
+            _ if declared == inferred => {}
+            Some(Trust::Inference) => return Some(inferred),
+            Some(Trust::Declared) => {}
+            None => context.findings.differs(Differing {
+                tensor: self.name.to_owned(),
+                maker: self.maker.clone(),
+                property: "element type",
+                declared: element::name(declared).into_owned(),
+                inferred: element::name(inferred).into_owned(),
+            }),
+        }
+        Some(declared)
     }
 
     /// Gives the tensor a shape in each world. `answers` is empty where inference has nothing to
@@ -302,6 +330,9 @@ pub(crate) const INPUT: &str = "an input of the graph";
 /// If the user gives a shape with another number of dimensions.
 pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, OnnxError> {
     let name = value.name.as_deref().unwrap_or("");
+    if let Some(item) = context.declared_item(value) {
+        return Ok(sequence_input(item, context.shape(name)));
+    }
     let mut fact = context.declared(value);
     let unsettled = Unsettled {
         name,
@@ -331,6 +362,24 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
         unsettled.settle(&mut fact, &[], context)?;
     }
     Ok(fact)
+}
+
+/// A graph input that holds as many tensors as the first size that the user gives, and of the shape
+/// of the others, if there are any.
+fn sequence_input(declared: Fact, given: Option<&Dims>) -> Fact {
+    let Some([Some(count), sizes @ ..]) = given.map(Vec::as_slice) else { return Fact::default() };
+    let Some(count) = usize::try_from(*count).ok().filter(|&count| count <= MAX_ITEMS) else {
+        return Fact::default();
+    };
+    let dims = match declared.dims.clone() {
+        Some(dims) if sizes.is_empty() => dims,
+        Some(dims) if dims.len() == sizes.len() => {
+            sizes.iter().zip(dims).map(|(given, declared)| given.or(declared)).collect()
+        }
+        _ => sizes.to_vec(),
+    };
+    let item = Fact { dims: Some(dims), ..declared };
+    Fact { items: Some(vec![item; count].into()), ..Fact::default() }
 }
 
 /// Asks the user for a shape that cannot be left open.

@@ -4,7 +4,7 @@ use crate::{
     Bytes,
     import::onnx::{
         ops::{
-            layout,
+            layout, lists,
             op::Op,
             row::{Row, View},
             slices,
@@ -28,6 +28,11 @@ pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> 
         views[0] = whole(input, first);
         return views;
     }
+    if view == View::Element {
+        let offset = lists::offset(op).filter(|_| first.bytes().is_some());
+        views[0] = offset.map(|offset| (0, offset));
+        return views;
+    }
     if input.element != first.element {
         return views;
     }
@@ -40,7 +45,7 @@ pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> 
         View::KeptOrder if keeps_order(op, input) => views[0] = whole(input, first),
         View::Run => views[0] = slice(op, input),
         View::Runs => split(op, input, outputs, &mut views),
-        View::SameShape | View::Passed | View::KeptOrder | View::Bits => {}
+        View::SameShape | View::Passed | View::KeptOrder | View::Bits | View::Element => {}
     }
     // A declared shape may contradict the operator.
     for (view, output) in views.iter_mut().zip(outputs) {

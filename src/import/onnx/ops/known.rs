@@ -49,7 +49,7 @@ impl KnownOperator {
     #[must_use]
     pub fn shape(&self) -> &'static str {
         match (self.row.shapes, self.row.most) {
-            (Size::Rule(_) | Size::Stored, _) => "known",
+            (Size::Rule(_) | Size::Stored | Size::List(_), _) => "known",
             (Size::Run(_), None) => "known only in the run",
             (Size::Run(_), Some(_)) => "at most",
             (Size::Body(_), _) => "from its sub-graphs",
@@ -65,6 +65,7 @@ impl KnownOperator {
             View::Whole => "if the element type stays",
             View::SameShape => "if nothing is repeated",
             View::Passed => "unless it trains",
+            View::Element => "if it is known which tensor it is",
             View::KeptOrder => "if only dimensions of size 1 move",
             View::Run => "if the part is one run of bytes",
             View::Runs => "if each part is one run of bytes",

@@ -7,6 +7,7 @@ mod images;
 mod known;
 pub(super) mod layout;
 mod limits;
+pub(super) mod lists;
 mod models;
 pub(super) mod op;
 pub(super) mod row;

@@ -2,10 +2,13 @@
 
 use crate::import::{
     InPlace as Profile,
-    onnx::ops::{
-        fold::Fold,
-        op::{Op, Shapes},
-        types::{FIRST, TypeRule},
+    onnx::{
+        ops::{
+            fold::Fold,
+            op::{Op, Reason, Shapes},
+            types::{FIRST, TypeRule},
+        },
+        read::fact::List,
     },
 };
 
@@ -74,6 +77,8 @@ pub(crate) enum Size {
     Stored,
     /// The operator's sub-graphs.
     Body(Body),
+    /// A rule for the tensors in an output that is a sequence.
+    List(fn(&Op) -> Result<List, Reason>),
     /// None: the output is not a tensor but this.
     Refused(&'static str),
 }
@@ -97,6 +102,8 @@ pub(crate) enum View {
     SameShape,
     /// If nothing is dropped.
     Passed,
+    /// If it is known which tensor of a sequence it is.
+    Element,
     /// If only dimensions of size 1 move.
     KeptOrder,
     /// If the part is one run of bytes.

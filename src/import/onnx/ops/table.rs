@@ -7,14 +7,14 @@ use crate::import::onnx::{
             MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
         },
         fold::{self, Fold},
-        images, layout, limits, models,
-        op::{Op, Shapes},
+        images, layout, limits, lists, models,
+        op::{Op, Reason, Shapes},
         row::{Body, Domain, Kernel, Operands, Row, Size, Unless, View},
         symbolic,
         types::{BOOL, FIRST, FLOAT, INT32, INT64, STRING, TypeRule, UINT8},
         windows,
     },
-    read::model::Node,
+    read::{fact::List, model::Node},
 };
 
 const MOVES: &str = "its elements move";
@@ -23,7 +23,7 @@ const MAKES: &str = "it computes the output from no tensor";
 const SPARSE: &str = "it writes some elements, and kernels copy the others first";
 const VIEW: &str = "it is a view";
 const TEXT: &str = "strings stay outside the pool";
-const SEQUENCE: &str = "a sequence";
+const COPIES: &str = "it copies tensors";
 const LEAVES_OUT: &str = "kernels may leave the element itself out of its sum or product";
 const ON_TO: &str = "kernels may read an element again after they have written one";
 
@@ -71,6 +71,11 @@ const fn reduce(name: &'static str) -> Row {
 
 const fn global_pool(name: &'static str) -> Row {
     Row::new(name, symbolic::global_pool)
+}
+
+/// Kernels copy the tensors.
+const fn list(name: &'static str, rule: fn(&Op) -> Result<List, Reason>) -> Row {
+    Row::sized(name, Size::List(rule)).never(COPIES)
 }
 
 const fn refused(name: &'static str, what: &'static str) -> Row {
@@ -426,18 +431,25 @@ pub(super) const TABLE: &[Row] = &[
     Row::sized("StringSplit", Size::Run(models::split_strings)).types(&[STRING, INT64]).never(TEXT),
     Row::new("TfIdfVectorizer", images::n_grams).types(&[FLOAT]),
     // Sequences, optionals and maps.
-    refused("ConcatFromSequence", "a tensor joined from a sequence"),
-    refused("Optional", "an optional"),
+    Row::new("ConcatFromSequence", lists::concat).types(&[TypeRule::Items]).never(RESIZES),
+    Row::new("Optional", same).view(View::Whole).never(VIEW),
     Row::new("OptionalGetElement", same).view(View::Whole).never(VIEW),
     Row::new("OptionalHasElement", layout::scalar).types(&[BOOL]).never(MAKES),
-    refused("SequenceAt", "an element of a sequence"),
-    refused("SequenceConstruct", SEQUENCE),
-    refused("SequenceEmpty", SEQUENCE),
-    refused("SequenceErase", SEQUENCE),
-    refused("SequenceInsert", SEQUENCE),
-    Row::new("SequenceLength", layout::scalar).types(&[INT64]).never(MAKES),
-    refused("SequenceMap", SEQUENCE),
-    refused("SplitToSequence", SEQUENCE),
+    Row::new("SequenceAt", lists::at)
+        .most(lists::at_most)
+        .types(&[TypeRule::Items])
+        .view(View::Element)
+        .never(VIEW),
+    list("SequenceConstruct", lists::construct),
+    list("SequenceEmpty", lists::empty),
+    list("SequenceErase", lists::erase),
+    list("SequenceInsert", lists::insert),
+    Row::new("SequenceLength", layout::scalar)
+        .types(&[INT64])
+        .fold(Fold::Elements(lists::length))
+        .never(MAKES),
+    refused("SequenceMap", "a sequence"),
+    list("SplitToSequence", lists::split),
     refused("ZipMap", "a map").ml(),
 ];
 

@@ -9,6 +9,8 @@ use crate::import::onnx::{ops::op::Op, read::fact::Fact};
 pub(crate) enum TypeRule {
     /// The type of an input.
     Input(usize),
+    /// The type of the tensors in a sequence, the first input.
+    Items,
     /// A fixed type.
     Is(DataType),
     /// The type whose number is in an attribute, otherwise by the next rule.
@@ -35,6 +37,7 @@ impl TypeRule {
         let input = |index: usize| op.input(index).and_then(|fact: &Fact| fact.element);
         match self {
             Self::Input(index) => input(index),
+            Self::Items => op.input(0)?.items.as_ref()?.first()?.element,
             Self::Is(element) => Some(element),
             Self::Attribute(name, otherwise) => match op.node.int(name) {
                 Some(number) if number != 0 => i32::try_from(number).ok().map(DataType),

@@ -13,6 +13,15 @@ pub(crate) type Dims = Vec<Option<u64>>;
 /// unknown.
 pub(crate) const MAX_RANK: usize = 64;
 
+/// More tensors than any sequence of a model holds; longer ones count as unknown.
+pub(crate) const MAX_ITEMS: usize = 4_096;
+
+/// Each tensor of a sequence begins at a multiple of a cache line, in bytes.
+const ITEM_ALIGNMENT: Bytes = 64;
+
+/// The tensors of a sequence.
+pub(crate) type List = Rc<[Fact]>;
+
 /// An element of a tensor that takes part in shape arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scalar {
@@ -36,6 +45,8 @@ pub(crate) struct Fact {
     /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest
     /// first, if a size or an element is open until the run; otherwise empty.
     pub(crate) samples: Rc<[Sample]>,
+    /// The tensors that it holds, if it is a sequence. It has no type and no shape of its own then.
+    pub(crate) items: Option<List>,
 }
 
 /// A tensor whose open sizes have all been given a size.
@@ -75,7 +86,25 @@ impl Fact {
 
     /// Returns whether some size or element is known only in the run.
     pub(crate) fn is_open(&self) -> bool {
-        !self.samples.is_empty()
+        !self.samples.is_empty() || self.holds(Self::is_open)
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        self.items.is_some()
+    }
+
+    /// It is a sequence, and this is true of one of its tensors.
+    fn holds(&self, test: impl Fn(&Self) -> bool) -> bool {
+        self.items.iter().flat_map(|items| items.iter()).any(test)
+    }
+
+    /// The same without the elements, for a tensor that has others at another time.
+    pub(crate) fn without_value(&self) -> Self {
+        let items = self.items.as_ref();
+        let items = items.map(|items| items.iter().map(Self::without_value).collect());
+        let samples = self.samples.iter().filter(|_| self.sizes().is_none());
+        let samples = samples.map(|sample| Sample { elements: None, ..sample.clone() }).collect();
+        Self { elements: None, constant: false, samples, items, ..self.clone() }
     }
 
     /// The largest possible shape, if it is fully known.
@@ -86,11 +115,15 @@ impl Fact {
     /// Returns whether it may have fewer elements than in its largest shape.
     pub(crate) fn may_be_smaller(&self) -> bool {
         let counts = || self.samples.iter().map(|sample| count(&sample.sizes));
-        counts().any(|of| Some(of) != counts().next())
+        counts().any(|of| Some(of) != counts().next()) || self.holds(Self::may_be_smaller)
     }
 
     /// The tensor in one of the worlds, where nothing is open.
     pub(crate) fn in_world(&self, world: usize) -> Self {
+        if let Some(items) = self.items.as_ref().filter(|_| self.is_open()) {
+            let items = items.iter().map(|item| item.in_world(world)).collect();
+            return Self { items: Some(items), ..self.clone() };
+        }
         let Some(sample) = self.samples.get(world) else { return self.clone() };
         Self {
             dims: Some(sample.sizes.iter().copied().map(Some).collect()),
@@ -109,7 +142,19 @@ impl Fact {
     /// The largest size in bytes; `None` if the shape or the type is unknown or the size does not
     /// fit in 64 bits.
     pub(crate) fn bytes(&self) -> Option<Bytes> {
-        element::bytes(self.element?, count(&self.largest()?)?)
+        match &self.items {
+            Some(items) => Self::bytes_of_items(items),
+            None => element::bytes(self.element?, count(&self.largest()?)?),
+        }
+    }
+
+    /// The size of so many tensors of a sequence, one after another. Strings take no memory in the
+    /// pool.
+    pub(crate) fn bytes_of_items(items: &[Self]) -> Option<Bytes> {
+        let text = |item: &Self| item.element == Some(DataType::STRING);
+        items.iter().filter(|item| !text(item)).try_fold(0, |sum: Bytes, item| {
+            sum.checked_add(item.bytes()?.checked_next_multiple_of(ITEM_ALIGNMENT)?)
+        })
     }
 }
 

@@ -18,10 +18,12 @@ pub(crate) struct Findings {
     questions: Cell<u32>,
 }
 
-/// A shape that the model declares differently.
+/// A shape or element type that the model declares differently.
 pub(crate) struct Differing {
     pub(crate) tensor: String,
     pub(crate) maker: String,
+    /// Whether shape or type differ.
+    pub(crate) property: &'static str,
     pub(crate) declared: String,
     pub(crate) inferred: String,
 }
@@ -84,6 +86,7 @@ impl Findings {
         Err(OnnxError::Differs {
             tensor: first.tensor.clone(),
             maker: first.maker.clone(),
+            property: first.property,
             declared: first.declared.clone(),
             inferred: first.inferred.clone(),
             others: differing.len() - 1,

@@ -5,5 +5,6 @@ pub(super) mod fact;
 pub(super) mod findings;
 pub(super) mod functions;
 pub(super) mod model;
+pub(super) mod optionals;
 pub(super) mod scope;
 pub(super) mod wire;

@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashMap},
+    fmt,
 };
 
 use rten_onnx::onnx::{
@@ -116,7 +117,16 @@ impl<'a> Context<'a> {
 
     /// Returns the facts in a tensor's declaration.
     pub(crate) fn declared(&self, value: &ValueInfoProto) -> Fact {
-        let tensor = tensor_type(value);
+        self.declared_type(tensor_type(value))
+    }
+
+    /// Returns the facts that the declaration of a sequence states of each of its tensors.
+    pub(crate) fn declared_item(&self, value: &ValueInfoProto) -> Option<Fact> {
+        let item = value.r#type.as_ref()?.sequence.as_ref()?.elem_type.as_ref()?;
+        Some(self.declared_type(item.tensor_type.as_ref()))
+    }
+
+    fn declared_type(&self, tensor: Option<&TypeProtoTensor>) -> Fact {
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
             let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
@@ -157,13 +167,35 @@ fn has_tensor(graph: &GraphProto, name: &str) -> bool {
         })
 }
 
-/// The reason why a declared value has no size in bytes, if it has none.
-pub(crate) fn not_a_tensor(value: &ValueInfoProto) -> Option<&'static str> {
+/// The kind of a declared value that is not a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoTensor {
+    Sequence,
+    Other,
+}
+
+impl NoTensor {
+    pub(crate) fn is_sequence(self) -> bool {
+        self == Self::Sequence
+    }
+}
+
+impl fmt::Display for NoTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sequence => "a sequence",
+            Self::Other => "a map, an optional or a sparse tensor",
+        })
+    }
+}
+
+/// Returns the kind of a declared value that is not a tensor.
+pub(crate) fn not_a_tensor(value: &ValueInfoProto) -> Option<NoTensor> {
     let declared = value.r#type.as_ref()?;
     match (&declared.tensor_type, &declared.sequence) {
         (Some(_), _) => None,
-        (None, Some(_)) => Some("a sequence"),
-        (None, None) => Some("a map, an optional or a sparse tensor"),
+        (None, Some(_)) => Some(NoTensor::Sequence),
+        (None, None) => Some(NoTensor::Other),
     }
 }
 

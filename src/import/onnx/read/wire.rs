@@ -27,6 +27,7 @@ enum Message {
     Type,
     TensorType,
     SequenceType,
+    OptionalType,
     Shape,
     Flat,
 }
@@ -53,7 +54,9 @@ const NESTED: &[(Message, u64, Message)] = &[
     (Message::ValueInfo, 2, Message::Type),
     (Message::Type, 1, Message::TensorType),
     (Message::Type, 4, Message::SequenceType),
+    (Message::Type, 9, Message::OptionalType),
     (Message::SequenceType, 1, Message::Type),
+    (Message::OptionalType, 1, Message::Type),
     (Message::TensorType, 2, Message::Shape),
     (Message::Shape, 1, Message::Flat),
 ];

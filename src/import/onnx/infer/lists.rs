@@ -1,0 +1,53 @@
+//! Outputs that are sequences or optionals, and outputs that are tensors of one.
+
+use std::rc::Rc;
+
+use crate::import::onnx::{
+    infer::{open::WORLDS, worlds},
+    ops::{
+        lists,
+        op::{Op, Reason},
+        row::{Row, Size, View},
+    },
+    read::fact::{Fact, List, Sample},
+};
+
+/// The tensors of the first output, if it is a sequence.
+pub(super) fn output(op: &Op, row: Option<&Row>) -> Option<Result<List, Reason>> {
+    let row = row?;
+    match row.shapes {
+        Size::List(rule) => Some(rule(op).and_then(|items| in_worlds(op, rule, items))),
+        // An optional without an input holds nothing.
+        _ if row.view == Some(View::Whole) && op.node.input(0).is_none() => {
+            Some(Ok(List::default()))
+        }
+        _ if row.view == Some(View::Whole) => op.input(0)?.items.clone().map(Ok),
+        _ => None,
+    }
+}
+
+/// The tensor that the first output is, if it is one of a sequence and known which.
+pub(super) fn chosen(op: &Op, row: Option<&Row>) -> Option<Fact> {
+    let takes_one = row.is_some_and(|row| row.view == Some(View::Element));
+    lists::chosen(op).ok().flatten().filter(|_| takes_one).cloned()
+}
+
+/// Adds the sizes in each world where a size of a tensor is open.
+fn in_worlds(op: &Op, rule: fn(&Op) -> Result<List, Reason>, items: List) -> Result<List, Reason> {
+    let is_unsettled = |item: &Fact| item.bytes().is_none() && item.dims.is_some();
+    if !items.iter().any(is_unsettled) {
+        return Ok(items);
+    }
+    let in_world = |world| rule(&worlds::guessed(op, &worlds::inputs(op, world)));
+    let worlds: Vec<List> = (0..WORLDS).map(in_world).collect::<Result<_, _>>()?;
+    if worlds.iter().any(|world| world.len() != items.len()) {
+        return Err("how many tensors there are is known only in the run".to_owned());
+    }
+    let settled = |(at, item): (usize, &Fact)| {
+        let sample = |world: &List| Some(Sample { sizes: world[at].sizes()?, elements: None });
+        let samples: Option<Rc<[Sample]>> = worlds.iter().map(sample).collect();
+        let samples = samples.filter(|_| is_unsettled(item));
+        Fact { samples: samples.unwrap_or_else(|| Rc::clone(&item.samples)), ..item.clone() }
+    };
+    Ok(items.iter().enumerate().map(settled).collect())
+}
