@@ -253,21 +253,21 @@ mod tests {
         "\nSoftmax",
         "line 2: 'Softmax' is not an operator with its profile; write a line such as 'Softmax rows'"
     )]
-    #[case("Softmax rows none", "line 1: 'Softmax rows none' is not an operator and how")]
+    #[case("Softmax rows none", "line 1: 'Softmax rows none' is not an operator with its profile")]
     #[case(
         "Softmax row",
         "line 1: the kernel of 'Softmax' cannot be 'row'; write none, elementwise or rows"
     )]
     #[case(
         "Softmax rows\n#\nSoftmax none",
-        "line 3: line 1 names 'Softmax' already; keep one of the two"
+        "line 3: line 1 already names 'Softmax'; keep one of the two"
     )]
-    #[case("my.domain/Op rows\nmy.domain/Op rows", "line 2: line 1 names 'my.domain/Op' already")]
+    #[case("my.domain/Op rows\nmy.domain/Op rows", "line 2: line 1 already names 'my.domain/Op'")]
     #[cfg_attr(
         feature = "onnx",
         case(
             "Sofmax rows",
-            "line 1: memplan knows no operator 'Sofmax'; write an operator of another domain with its domain, such as 'my.domain/Sofmax'"
+            "line 1: unknown operator 'Sofmax'; write an operator of another domain with its domain, such as 'my.domain/Sofmax'"
         )
     )]
     fn a_line_that_makes_no_sense_is_an_error(#[case] text: &str, #[case] message: &str) {
