@@ -112,7 +112,7 @@ fn bounds_are_those_recorded(
     assert_eq!(by_rows, sharing, "in place by rows");
 }
 
-/// What the kernels may do decides how much a model with attention needs: the scores of the
+/// The kernels' profile decides how much a model with attention needs: the scores of the
 /// attention, and the same again where `Softmax` cannot work in place.
 #[rstest]
 #[case::encoder("encoder", [1_382_400, 1_382_400, 844_800])]

@@ -34,7 +34,7 @@ pub struct Overwrite<T> {
     pub required: bool,
 }
 
-/// What the size of a tensor rests on.
+/// The basis of a tensor's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

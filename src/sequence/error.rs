@@ -131,7 +131,7 @@ pub enum SequenceError {
         reason: Refusal,
     },
     /// A required overwrite of bytes that another tensor of the same operator shows: an input,
-    /// which would be destroyed while it is read, or a view that the operator puts out.
+    /// which would be destroyed while it is read, or a view that the operator outputs.
     #[error(
         "operator '{operator}': '{output}' must overwrite '{input}', but the operator also uses '{other}', which shares bytes with what would be overwritten"
     )]

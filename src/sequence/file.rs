@@ -111,7 +111,7 @@ pub struct OutputEntry {
     pub name: Box<str>,
     /// Its bytes.
     pub size: Bytes,
-    /// What the size rests on; left out if it is exact.
+    /// The basis of the size; omitted if it is exact.
     #[serde(default, skip_serializing_if = "SizeBasis::is_exact")]
     pub basis: SizeBasis,
     /// The input that it is a view of.

@@ -83,7 +83,7 @@ pub struct Tensor {
     pub name: Box<str>,
     /// Its size in bytes; `None` only for a weight of unknown size.
     pub size: Option<Bytes>,
-    /// What the size rests on.
+    /// The basis of its size.
     pub basis: SizeBasis,
     /// Its origin.
     pub origin: Origin,
@@ -160,7 +160,7 @@ impl OpSequence {
         self.ids.get(name).copied()
     }
 
-    /// What to call the workspaces, by step: `conv.workspace` for that of `conv`. Where a tensor or
+    /// The names of the workspaces, by step: `conv.workspace` for that of `conv`. Where a tensor or
     /// an earlier workspace has that name already, the step is added, so that names are unique.
     #[must_use]
     pub fn workspace_names(&self) -> Vec<Option<Box<str>>> {

@@ -94,7 +94,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError
     import(bytes, options, Unknown::Kept)
 }
 
-/// How an import treats tensors of unknown size.
+/// The treatment of tensors of unknown size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Refused,

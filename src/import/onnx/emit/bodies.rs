@@ -191,7 +191,7 @@ impl<'a> Host<'_, 'a, '_> {
         (self.run)(graph, inputs.map(|(value, fact)| self.body_input(value, fact)).collect())
     }
 
-    /// What a body knows of an input: what is handed in, else what it declares.
+    /// Returns the facts about a body's input: those passed in, otherwise those declared.
     fn body_input(&self, value: &ValueInfoProto, supplied: &Fact) -> Fact {
         let declared = self.context.declared(value);
         let unsettled = Unsettled {
@@ -316,7 +316,7 @@ impl<'a> Host<'_, 'a, '_> {
     }
 }
 
-/// How often a loop is tried with a larger state before the user is asked.
+/// The number of times that a loop is tried with a larger state before the user is asked.
 const ATTEMPTS: u32 = 4;
 
 /// The first attempt is free.
@@ -324,7 +324,7 @@ fn attempt_allowed(attempt: u32, context: &Context) -> bool {
     attempt == 0 || context.findings.retry()
 }
 
-/// What is known whichever of two a tensor is.
+/// Returns the facts that hold whichever of two tensors it is.
 fn either((a, b): (&Fact, &Fact)) -> Fact {
     let element = a.element.or(b.element);
     match either_shape(a, b) {
@@ -376,7 +376,7 @@ fn holds(state: &Fact, next: &Fact) -> bool {
         return state.without_value() == next.without_value();
     }
     let (Some(most), Some(sizes)) = (state.largest(), next.largest()) else {
-        // What is not known here has been asked for elsewhere.
+        // Unknown sizes have been asked for elsewhere.
         return true;
     };
     let fits =
@@ -402,7 +402,7 @@ fn at_most(state: &mut Fact, shape: &Dims, name: &str) -> bool {
     true
 }
 
-/// How many slices a loop takes or gives.
+/// The number of slices that a loop takes or returns.
 #[derive(Default)]
 struct Length {
     exact: Option<u64>,

@@ -42,7 +42,7 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) not_in_place: Vec<(&'a str, NotInPlace)>,
     /// Tensors whose size in bytes is unknown.
     pub(crate) unknown: Vec<&'a str>,
-    /// What is known of the graph outputs.
+    /// The facts about the graph outputs.
     pub(crate) outputs: Vec<Fact>,
     /// By step: the place of its node in the graph.
     pub(crate) places: Vec<usize>,
@@ -182,7 +182,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What comes from outside: weights, and inputs that are not only a weight's declaration.
+    /// Declares the supplied tensors: weights, and inputs that are not only a weight's declaration.
     fn supply(&mut self, graph: &'a GraphProto, inputs: Vec<Fact>) -> Result<(), OnnxError> {
         for tensor in &graph.initializer {
             if let Some(name) = tensor.name.as_deref() {
@@ -301,7 +301,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What is read and neither an input nor made by an operator of the sequence is a weight.
+    /// Declares a tensor as a weight if it is neither an input nor made by an operator of the sequence.
     fn supply_weight(&mut self, name: &'a str) {
         if !self.defined.contains(name) && self.weights.insert(name) {
             self.builder.weight(name, self.scope.get(name).and_then(Fact::bytes));
@@ -372,7 +372,7 @@ fn views_in(op: &Op, row: Option<&Row>, outputs: &[Fact], worlds: &[World]) -> V
     views.unwrap_or_else(|| views::views(op, row, outputs))
 }
 
-/// What the size of a tensor rests on.
+/// The basis of a tensor's size.
 fn basis(fact: &Fact) -> SizeBasis {
     if fact.may_be_smaller() {
         SizeBasis::AtMost

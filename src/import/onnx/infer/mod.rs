@@ -1,4 +1,4 @@
-//! What is known of an operator's outputs: what the model declares, else what can be inferred.
+//! Infers the facts about an operator's outputs that the model does not declare.
 
 mod lists;
 pub(super) mod open;
@@ -28,7 +28,7 @@ use crate::{
 /// From this opset on, the shapes of inputs are matched from the last dimension on.
 const NUMPY_BROADCASTING: i64 = 7;
 
-/// What the model declares of its tensors.
+/// The model's declarations of its tensors.
 pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
 
 /// The declarations of a graph's tensors. Of several for one tensor, one with a shape counts.
@@ -43,7 +43,7 @@ pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
     declarations
 }
 
-/// What is known of an operator's outputs.
+/// The facts about an operator's outputs.
 pub(crate) struct Inferred {
     /// By position; absent outputs as well.
     pub(crate) outputs: Vec<Fact>,
@@ -128,7 +128,7 @@ pub(crate) fn infer(
     let is_open = op.inputs.iter().flatten().any(|fact| fact.is_open())
         || node.outputs().any(|(index, _)| open(&outputs[index]));
     let worlds = if is_open && !held { Worlds::of(op, row) } else { Worlds::default() };
-    // What an unknown input leaves unknown is asked for at that input.
+    // Facts that depend on an unknown input are asked for at that input.
     let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant && !fact.is_list();
     let asked = context.findings.asks() && op.inputs.iter().flatten().any(lost);
     for (index, name) in node.outputs() {
@@ -336,7 +336,7 @@ pub(crate) fn bytes(
     })
 }
 
-/// What is known of the inputs of the main graph. Those that are weights with a declaration are
+/// Returns the facts about the inputs of the main graph. Those that are declared weights are
 /// left open.
 ///
 /// # Errors

@@ -30,10 +30,10 @@ use crate::import::{
 /// largest, the others so, and sizes between.
 pub(crate) const WORLDS: usize = 9;
 
-/// What an open size counts as, to go on and find the others, when nothing is known of it.
+/// The stand-in for an open size without a bound, so that the search for others can continue.
 const PLACEHOLDER: u64 = 64;
 
-/// What a rule says of an output in one world.
+/// The answer of a rule for an output in one world.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) dims: Option<Dims>,
@@ -42,7 +42,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What the sizes are in the first world, or at most.
+    /// The sizes in the first world, or at most.
     fn most(&self) -> Option<Dims> {
         let (Some(dims), Some(at_most)) = (&self.dims, &self.at_most) else {
             return self.dims.clone().or_else(|| self.at_most.clone());
@@ -54,7 +54,7 @@ impl Answer {
     }
 }
 
-/// What the samples of a tensor say.
+/// Returns the answers in a tensor's samples.
 pub(crate) fn answers(fact: &Fact) -> Vec<Answer> {
     let dims = |sample: &Sample| Some(sample.sizes.iter().copied().map(Some).collect());
     fact.samples.iter().map(|sample| Answer { dims: dims(sample), at_most: None }).collect()
@@ -63,7 +63,7 @@ pub(crate) fn answers(fact: &Fact) -> Vec<Answer> {
 /// An output whose shape is to be settled.
 pub(crate) struct Unsettled<'a> {
     pub(crate) name: &'a str,
-    /// Who makes it, as messages say it: `made by operator 'conv1' (Conv)`.
+    /// Its origin in messages: `made by operator 'conv1' (Conv)`.
     pub(crate) maker: String,
     pub(crate) declared: Option<&'a ValueInfoProto>,
     /// Why something is unknown.
@@ -320,10 +320,10 @@ fn contradiction(
     larger.then(|| format!("at most {}", written(&most)))
 }
 
-/// What messages call the maker of a graph input.
+/// The origin of a graph input in messages.
 pub(crate) const INPUT: &str = "an input of the graph";
 
-/// What is known of a graph input: what the user gives, else what the model declares.
+/// Returns the facts about a graph input: those given by the user, otherwise those declared.
 ///
 /// # Errors
 ///

@@ -145,7 +145,7 @@ fn count_is(sizes: &[u64], length: usize) -> bool {
     count(sizes) == u64::try_from(length).ok()
 }
 
-/// What is known of an operator's inputs in a world.
+/// The facts about an operator's inputs in a world.
 pub(crate) fn inputs(op: &Op, world: usize) -> Vec<Option<Fact>> {
     op.inputs.iter().map(|fact| fact.map(|fact| fact.in_world(world))).collect()
 }

@@ -102,7 +102,7 @@ fn split(op: &Op, input: &Fact, outputs: &[Fact], views: &mut [Place]) {
     }
 }
 
-/// Where an element lies in a tensor, in bytes, if it starts at a byte.
+/// Returns the offset of an element in a tensor, in bytes, if it starts at a byte.
 fn offset(input: &Fact, place: u64) -> Option<Bytes> {
     let bits = u128::from(place) * u128::from(element::bits(input.element?)?);
     bits.is_multiple_of(8).then(|| Bytes::try_from(bits / 8).ok())?
