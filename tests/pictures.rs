@@ -306,6 +306,6 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     }
     assert!(simulation.matches("<g transform").count() > 3);
     assert!(
-        map.contains("<title>best (pushdown): a pool of 192 B, 1.000 × the lower bound</title>")
+        map.contains("<title>best (pushdown): a pool of 192 B, 1.000 × the bytes alive</title>")
     );
 }

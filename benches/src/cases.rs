@@ -75,7 +75,7 @@ impl Prepared<'_> {
                 .map_or(0, |lowered| lowered.problem.len() as u64),
             Self::Layout(problem) => pushdown::layout(problem).offsets.len() as u64,
             Self::Bound(problem) => problem.lower_bound().bytes,
-            Self::Verify(problem, plan) => verify(problem, plan).len() as u64,
+            Self::Verify(problem, plan) => verify(*problem, plan).len() as u64,
         })
     }
 }

@@ -98,6 +98,11 @@ pub fn bound_name(plan: &Plan) -> &'static str {
     if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }
 }
 
+/// The name of a line at the bound in a picture that also shows the bytes alive at each step.
+pub(super) fn bound_line(plan: &Plan) -> &'static str {
+    if most_alive(plan) < plan.lower_bound { PROVEN } else { "most bytes alive" }
+}
+
 fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
     match most_alive(plan) {
         0 => "nothing is ever alive".to_owned(),

@@ -11,8 +11,9 @@ use crate::{
     planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
-        MapSheet, StepNames, printable,
+        MapSheet, StepNames, bound_name, printable,
         profile::{live_bytes, views},
+        summary::bound_line,
     },
     sequence::Origin,
 };
@@ -99,6 +100,9 @@ struct PagePlan<'a> {
     winner: Option<&'a str>,
     pool: Bytes,
     bound: Bytes,
+    /// The name of the bound, and that of a line at it.
+    bound_name: &'static str,
+    bound_line: &'static str,
     naive: Bytes,
     proven: bool,
     offsets: Vec<Bytes>,
@@ -273,6 +277,8 @@ impl<'a> PagePlan<'a> {
             winner: plan.winner.map(Strategy::name),
             pool: plan.pool_size,
             bound: plan.lower_bound,
+            bound_name: bound_name(plan),
+            bound_line: bound_line(plan),
             naive: plan.naive_size,
             proven: plan.proven_optimal,
             offsets: plan.chunks.iter().map(|chunk| chunk.offset).collect(),

@@ -39,7 +39,7 @@ function clear() {
   element("h2", "How to read it", panel);
   const lines = [
     "Steps run to the right, addresses up. A rectangle is a chunk of memory; a dashed edge shows where one is written over another.",
-    "A dotted outline is a view. Hatched space is free. Below the map are the bytes alive at each step; the dashed line is the lower bound.",
+    "A dotted outline is a view. Hatched space is free. Below the map are the bytes alive at each step; no pool can end below the dashed line.",
     "Click a chunk for its operator, its chain, its views and what it rests on. Click below the map for the chunks alive at a step.",
     "The wheel or two fingers zoom, with Shift in time only, with Alt in addresses only; drag to pan. Keys: arrows choose the next chunk, with Shift they pan; + and - zoom, 0 shows all, P chooses the peak, Escape clears.",
   ];

@@ -2,7 +2,7 @@
 //!
 //! A chunk begins where it has its bytes to itself, so an overwrite chain is a staircase of one
 //! colour with dashed seams. Free bytes are hatched. On top are the live bytes at each step and the
-//! lower bound, which is their peak.
+//! bound: their peak, or a larger one that a search has proven.
 
 mod frame;
 mod simulation;
@@ -13,11 +13,12 @@ use std::fmt::Write;
 use crate::{
     Bytes, Plan, Step,
     report::{
-        Size, StepNames, count,
+        Size, StepNames, bound_name, count,
         describe::describe,
         markup::Escaped,
         printable,
         profile::{Chains, View, live_bytes, views},
+        summary::bound_line,
         svg::{
             frame::{Frame, Px},
             style::{COLOURS, PATTERN, fitted, width},
@@ -123,13 +124,15 @@ fn open(svg: &mut String, width: f64, height: f64, title: &str, description: &st
 fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
     let head = format!(
-        "{}{winner}: a pool of {}, {:.3} × the lower bound",
+        "{}{winner}: a pool of {}, {:.3} × the {}",
         plan.strategy_name(),
         Size(plan.pool_size),
         plan.ratio(),
+        bound_name(plan),
     );
     let more = format!(
-        "lower bound {}; one buffer each {}; {}, {}",
+        "{} {}; one buffer each {}; {}, {}",
+        bound_name(plan),
         Size(plan.lower_bound),
         Size(plan.naive_size),
         count(plan.chunks.len() as u64, "chunk"),
@@ -258,7 +261,7 @@ impl Map<'_> {
         }
     }
 
-    /// Draws the live bytes at each step, the lower bound and the peak.
+    /// Draws the live bytes at each step, the bound and the peak.
     fn profile(&self, svg: &mut String) {
         let Frame { left, top, .. } = self.frame;
         let (plan, frame) = (self.plan, &self.frame);
@@ -379,7 +382,7 @@ impl Map<'_> {
             (view.to_owned(), "view"),
             (rect("free"), "free"),
             (line("live"), "bytes alive"),
-            (line("bound"), "lower bound"),
+            (line("bound"), bound_line(self.plan)),
             (rect("peak"), "peak step"),
         ];
         let mut x = self.frame.left;
