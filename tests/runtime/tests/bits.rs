@@ -76,7 +76,9 @@ fn the_small_network_has_all_that_a_plan_can_do() {
     let plan = plan(&network, Strategy::Pushdown, options(true, true));
     let size = |name| plan.tensor(name).map(|tensor| tensor.size);
     let overwrites = |inner: bool| {
-        plan.chunks.iter().any(|chunk| chunk.overwrites.is_some_and(|link| (link.offset > 0) == inner))
+        plan.chunks
+            .iter()
+            .any(|chunk| chunk.overwrites.is_some_and(|link| (link.offset > 0) == inner))
     };
     assert!(overwrites(true) && overwrites(false), "{plan:#?}");
     assert_eq!(plan.offset("high"), plan.offset("low").map(|low| low + 1024), "an inner offset");
