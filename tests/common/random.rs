@@ -1,5 +1,7 @@
 //! Random problems and operator sequences.
 
+#![allow(dead_code, reason = "each target uses its own part")]
+
 use arbitrary::{Result, Unstructured};
 use memplan::{OpSequence, Operator, Output, Problem, SequenceError, problem::ChunkId};
 
