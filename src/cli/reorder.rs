@@ -21,7 +21,7 @@ use crate::{
     progress::{is_interrupted, searching},
 };
 
-/// What is reordered.
+/// The input to reorder.
 struct Source {
     sequence: OpSequence,
     model: Option<Model>,

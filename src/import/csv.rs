@@ -41,7 +41,7 @@ const OFFSET: usize = 7;
 struct Header {
     /// The index of each meaning in the fields of a line.
     columns: [Option<usize>; 8],
-    /// Whether the file gives the last step itself (`end`) rather than the step after it (`upper`).
+    /// True if the file gives the last step itself (`end`), false for the step after it (`upper`).
     inclusive: bool,
 }
 

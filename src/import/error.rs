@@ -78,7 +78,7 @@ pub enum ImportError {
         begin: Step,
         /// The value of its end.
         upper: Step,
-        /// Whether that is its last step rather than the one after it.
+        /// True if that is its last step, false if it is the step after.
         inclusive: bool,
     },
     /// The chunks form no problem because of one of them.

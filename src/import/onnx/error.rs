@@ -66,7 +66,7 @@ pub enum OnnxError {
         tensor: String,
         /// The origin of the tensor.
         maker: String,
-        /// What differs, such as `shape`.
+        /// The property that differs, such as `shape`.
         property: &'static str,
         /// The shape or type that the model declares.
         declared: String,

@@ -81,7 +81,7 @@ pub struct Survey {
     pub unknown: BTreeSet<Box<str>>,
     /// The nodes of the file.
     pub nodes: Nodes,
-    /// Whether weights lie in other files, which the model names from its own folder.
+    /// True if weights lie in other files, named relative to the model's own folder.
     pub has_external_data: bool,
 }
 

@@ -75,7 +75,7 @@ fn a_model_is_written_with_its_nodes_moved() {
     assert_eq!(plan["pool_size"], found["pool_size"]);
 }
 
-/// Where no order is better, what is written is what was read.
+/// If no order is better, the file written equals the file read.
 #[test]
 fn a_model_in_the_best_order_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
