@@ -172,7 +172,7 @@ fn every_wrong_plan_of_a_body_is_found(#[case] spoil: fn(&mut Plan), #[case] mes
     let mut plan = Planner::new().plan(&sequence).unwrap();
     spoil(&mut plan);
     let mut messages = verify(&sequence, &plan);
-    // What the shadow of the memory shows it says as well.
+    // Execution reports what the shadow memory shows.
     messages.extend(execute(&sequence, &plan));
     let messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
     assert!(messages.iter().any(|found| found == message), "{messages:#?}");

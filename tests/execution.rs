@@ -34,7 +34,7 @@ fn disturb(random: &mut Unstructured<'_>, plan: &mut Plan) -> Result<()> {
                 (TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. }, _) => {
                     *offset = to;
                 }
-                (TensorPlace::Nowhere, _) => {}
+                _ => {}
             }
         }
     }
@@ -123,7 +123,7 @@ fn at(plan: &mut Plan, name: &str, to: u64) {
     let tensor = plan.tensors.iter_mut().find(|tensor| &*tensor.name == name).unwrap();
     match &mut tensor.place {
         TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset = to,
-        TensorPlace::Nowhere => {}
+        _ => {}
     }
 }
 

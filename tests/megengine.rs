@@ -81,7 +81,7 @@ fn best_fit_gives_back_the_rest_of_an_overwritten_chunk() {
     assert_eq!((offsets, layout.pool_size(&problem)), ([0, 6, 16, 0], 20));
 }
 
-/// Where two boxes touch, a third may be squeezed in between: the pool grows by less than on top.
+/// Between two boxes that touch, a third may be squeezed in: the pool grows by less than on top.
 #[test]
 fn interval_move_widens_a_gap_of_no_bytes() {
     let mut problem = Problem::builder();

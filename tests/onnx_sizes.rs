@@ -364,7 +364,7 @@ fn a_survey_lists_tensors_of_unknown_size(
     assert_eq!(survey.unknown.into_iter().collect::<Vec<_>>().join(" "), unknown);
 }
 
-/// What a loop computes from a size of the run may be larger after each iteration.
+/// A value that a loop computes from a size of the run may grow with each iteration.
 #[test]
 fn the_value_of_a_state_is_not_that_of_the_first_iteration() {
     let body = "in i:i64[]\nin c:bool[]\nin s:i64[1]\nt = Add(s, s)\nd = Identity(c)\nout d\nout t";

@@ -62,9 +62,9 @@ fn least_peak(sequence: &OpSequence) -> Bytes {
         let permuted = sequence.permuted(&rest(order)).unwrap();
         let problem = lower(&permuted, LoweringOptions::default()).unwrap().problem;
         let mut bytes = 0;
-        problem.sweep_live_bytes(|step, live| {
-            if step < order.len() as u64 {
-                bytes = live;
+        problem.sweep_live_bytes(|live| {
+            if live.step < order.len() as u64 {
+                bytes = live.bytes;
             }
         });
         bytes

@@ -136,7 +136,7 @@ fn the_nodes_move_and_nothing_else() {
         graph_of(&file).node.iter().map(|node| node.output[0].clone()).collect();
     assert_eq!(names, ["a1", "axes", "a2", "b1", "b2", "y"]);
     assert!(file.starts_with(&field(99, b"in front")) && file.ends_with(&field(98, b"behind")));
-    // What is in order stays as it is.
+    // Nodes in order stay where they are.
     let nodes = read(&file).nodes.order(&given);
     assert_eq!(export::onnx::permuted(&file, &nodes).unwrap(), file);
     for wrong in [&[0, 1][..], &[0, 0, 1, 2, 3, 4], &[1, 2, 3, 4, 5, 6]] {
@@ -145,7 +145,7 @@ fn the_nodes_move_and_nothing_else() {
     }
 }
 
-/// Which operators must run after which, beyond what they read.
+/// The operators that must run after others of which they read nothing.
 #[rstest]
 // The shape of `a` is known, and its node is folded; `b` and `y` wait for it all the same.
 #[case("in x:f32[2,3]\n a = Relu(x)\n s = Shape(a)\n b = ConstantOfShape(s)\n c = Neg(x)
@@ -172,7 +172,7 @@ fn operators_wait_for_others(#[case] text: &str, #[case] expected: &[(&str, &str
     assert_eq!(found, expected);
 }
 
-/// Where shapes depend on the shapes of all operators so far, the last ones stay where they are.
+/// If shapes depend on the shapes of all operators so far, the last operators stay where they are.
 #[test]
 fn edges_without_end_are_cut_short() {
     let mut text = "in x:f32[2,3]\n c0 = Shape(x)".to_owned();

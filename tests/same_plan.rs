@@ -42,7 +42,7 @@ fn digest(plan: &Plan) -> u64 {
         digest.add(tensor.name.as_bytes());
         let offset = match &tensor.place {
             TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset,
-            TensorPlace::Nowhere => u64::MAX,
+            _ => u64::MAX,
         };
         digest.add(&offset.to_le_bytes());
     }

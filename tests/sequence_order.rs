@@ -1,4 +1,4 @@
-//! Which operators must run before which, and a sequence in another order.
+//! The operators that must run before others, and a sequence in another order.
 
 use memplan::{
     OpSequence, Operator, Output, Planner, SequenceError,
@@ -52,7 +52,7 @@ fn predecessors_are(#[case] declare: fn(&mut SequenceBuilder), #[case] expected:
     "operator 'a' must run after operator 1, which does not exist")]
 #[case::ambiguous(
     |s: &mut SequenceBuilder| { s.operator(Operator::new("a")).operator(Operator::new("a")).operator(operator("b", &[]).after("a")); },
-    "operator 'b' must run after 'a', a name that several operators have; give its place in the list instead")]
+    "operator 'b' must run after 'a', but several operators have that name; give its place in the list instead")]
 #[case::cycle(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[]).after("b")).operator(operator("b", &["a.y"])); },
     "the operators form a cycle: b -> a")]
@@ -97,9 +97,9 @@ fn a_permuted_sequence_is_the_one_built_in_that_order() {
 }
 
 #[rstest]
-#[case::missing(&[0], "an order must hold each step from 0 to 2 (exclusive) once")]
-#[case::repeated(&[0, 0], "an order must hold each step from 0 to 2 (exclusive) once")]
-#[case::unknown(&[0, 2], "an order must hold each step from 0 to 2 (exclusive) once")]
+#[case::missing(&[0], "an order must contain each step below 2 exactly once")]
+#[case::repeated(&[0, 0], "an order must contain each step below 2 exactly once")]
+#[case::unknown(&[0, 2], "an order must contain each step below 2 exactly once")]
 #[case::too_early(&[1, 0], "operator 'b' would run before 'a', which must come first")]
 fn wrong_orders_are_refused(#[case] order: &[usize], #[case] expected: &str) {
     let sequence = build(|s| {

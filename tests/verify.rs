@@ -103,7 +103,7 @@ fn tensor<'a>(plan: &'a mut Plan, name: &str) -> &'a mut PlannedTensor {
 fn move_to(plan: &mut Plan, name: &str, to: u64) {
     match &mut tensor(plan, name).place {
         TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => *offset = to,
-        TensorPlace::Nowhere => {}
+        _ => {}
     }
 }
 

@@ -15,8 +15,8 @@ use memplan::{
         self, Comparison, PlanFit, ReorderedPlan,
         search::{self, Observer},
     },
-    report::{self, Size, StepNames, count},
-    verify::{Verification, Verifier, VerifyError},
+    report::{self, Size, StepNames},
+    verify::{Verifier, VerifyError},
 };
 
 use crate::{
@@ -173,13 +173,8 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
         "unknown: the smallest pool found so far, {}, exceeds the capacity of {}; it is {}; {remedy}",
         Size(plan.pool_size),
         Size(capacity),
-        measured(plan)
+        report::bound_ratio(plan)
     )
-}
-
-/// Formats the ratio that follows every pool size.
-fn measured(plan: &Plan) -> String {
-    format!("{:.3} x the {}, {}", plan.ratio(), report::bound_name(plan), Size(plan.lower_bound))
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
@@ -209,38 +204,15 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         }
         input => verifier.verify(input, &plan),
     };
-    let Verification { violations, bytes_alive, .. } = verified.map_err(|error| match error {
+    let verification = verified.map_err(|error| match error {
         VerifyError::NothingToRun => {
             let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
             wrong(Some(&args.plan), needs)
         }
         error => wrong(Some(&args.input), error),
     })?;
-    // The live bytes are counted; only a search can prove a larger bound.
-    let mut checked = plan.clone();
-    checked.lower_bound = plan.lower_bound.min(bytes_alive);
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    if violations.is_empty() {
-        writeln!(
-            out,
-            "right: {} and {} in a pool of {}, {}",
-            count(plan.chunks.len() as u64, "chunk"),
-            count(plan.tensors.len() as u64, "tensor"),
-            Size(plan.pool_size),
-            measured(&checked),
-        )?;
-        if plan.lower_bound > checked.lower_bound {
-            let claim = "claimed, not checked: a search proved that no pool is smaller than";
-            writeln!(out, "{claim} {}", Size(plan.lower_bound))?;
-        }
-    } else {
-        for violation in &violations {
-            writeln!(out, "{}", report::printable(&violation.to_string()))?;
-        }
-        writeln!(out, "wrong: {}", count(violations.len() as u64, "violation"))?;
-    }
-    out.flush()?;
-    Ok(if violations.is_empty() { Verdict::Good } else { Verdict::Bad })
+    write!(io::stdout(), "{}", report::verification(&plan, &verification))?;
+    Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
 }
 
 /// Compares all inputs that can be read and planned, and reports the others.
@@ -347,7 +319,7 @@ fn explain_capacity(
         PlanFit::Yes(plan) => {
             let (pool, capacity) = (Size(plan.pool_size), Size(capacity));
             writeln!(out, "It fits: a pool of {pool} suffices; the capacity is {capacity}.")?;
-            writeln!(out, "The pool is {}.", measured(&plan))?;
+            writeln!(out, "The pool is {}.", report::bound_ratio(&plan))?;
             return Ok(Verdict::Good);
         }
         PlanFit::No(plan) => plan,

@@ -5,6 +5,7 @@
 mod csv;
 #[cfg(feature = "files")]
 mod error;
+mod in_place;
 #[cfg(feature = "files")]
 mod json;
 mod kernels;
@@ -13,7 +14,8 @@ pub mod onnx;
 
 #[cfg(feature = "files")]
 pub use error::ImportError;
-pub use kernels::{InPlace, Kernels, KernelsError, NotInPlace};
+pub use in_place::{InPlace, NotInPlace};
+pub use kernels::{Kernels, KernelsError};
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,7 @@ struct Span {
     low: Bytes,
     /// The byte after the last.
     high: Bytes,
-    /// Whether the operator outputs rather than reads it.
+    /// True if the operator outputs rather than reads it.
     output: bool,
     /// A tensor that lies there, and a second one if there are several.
     tensor: TensorId,

@@ -29,9 +29,9 @@ pub(crate) struct GraphChunk {
     /// The operators that read it through any of its views, except the producer; ascending, without
     /// duplicates.
     pub(crate) readers: Vec<usize>,
-    /// Whether it lives to the end of the sequence.
+    /// True if it lives to the end of the sequence.
     pub(crate) kept: bool,
-    /// Whether it is memory of a supplied tensor outside the pool.
+    /// True if it is memory of a supplied tensor outside the pool.
     pub(crate) outside: bool,
 }
 

@@ -28,6 +28,7 @@ use place::Places;
 
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Home {
     /// In a chunk of the pool, at an offset in bytes.
     Chunk {

@@ -1,17 +1,17 @@
-//! What a caller chooses of lowering.
+//! The options of lowering.
 
 /// The options of lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
-    /// Whether views share the memory of their input; otherwise every view is a chunk of its own.
+    /// True if views share the memory of their input; otherwise every view is a chunk of its own.
     pub views: bool,
-    /// Whether requests to overwrite are honoured where possible; otherwise only required ones are.
+    /// True if requests to overwrite are honoured where possible; otherwise only required ones are.
     pub inplace: bool,
-    /// Whether inputs lie in the pool, from the first step to their last reader.
+    /// True if inputs lie in the pool, from the first step to their last reader.
     pub inputs_in_pool: bool,
-    /// Whether weights lie in the pool, for all steps.
+    /// True if weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
 }
 

@@ -16,15 +16,15 @@ pub(super) struct DraftChunk {
     pub(super) end: Step,
     /// The supplied tensor whose memory this is, if it lies outside the pool.
     pub(super) outside: Option<TensorId>,
-    /// Whether a graph output lies in it.
+    /// True if a graph output lies in it.
     pub(super) output: bool,
-    /// Whether it holds the current state of a variable.
+    /// The state of a variable that it holds.
     pub(super) variable: Variable,
     source: Source,
 }
 
-/// Whether and where a chunk holds the current state of a variable, which outlives the sequence. A
-/// required update moves the state to the overwriter.
+/// The state of a variable in a chunk, which outlives the sequence. A required update moves the
+/// state to the overwriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     No,

@@ -48,7 +48,7 @@ pub(super) struct Model {
     pub(super) sizes: Vec<Bytes>,
     /// The producer of each chunk; [`NOBODY`] if it is live from the start.
     pub(super) producers: Vec<u32>,
-    /// Whether each chunk is kept to the end.
+    /// By chunk: true if it is kept to the end.
     pub(super) kept: Vec<bool>,
     /// The operators that read each chunk.
     pub(super) readers: Lists,
@@ -62,7 +62,7 @@ pub(super) struct Model {
     pub(super) adds: Vec<Bytes>,
     /// The requests of each operator's outputs to overwrite chunks, in order.
     pub(super) overwrites: Vec<Vec<Overwrite>>,
-    /// Whether every operator's step is as described at the top of this file. If not, the model
+    /// True if every operator's step is as described at the top of this file. If not, the model
     /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
     pub(super) exact: bool,
 }

@@ -125,7 +125,7 @@ struct Search<'a> {
     cutter: Cutter,
     /// The least step that exceeded the budget.
     refused: Bytes,
-    /// Whether a state was dropped because of the width.
+    /// True if a state was dropped because of the width.
     dropped: bool,
     /// The path by which each state since the end's last position was reached: the previous path,
     /// and the index in `moves` where the operators of the last piece begin; they end where the

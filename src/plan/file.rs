@@ -29,7 +29,7 @@ pub struct PlanFile {
     pub pool_size: Bytes,
     /// Bytes that every plan needs.
     pub lower_bound: Bytes,
-    /// Whether no smaller pool exists.
+    /// True if no smaller pool exists.
     #[serde(default)]
     pub proven_optimal: bool,
     /// Total bytes with one buffer per chunk.

@@ -35,7 +35,7 @@ pub struct Plan {
     pub pool_size: Bytes,
     /// A lower bound in bytes: no plan of the same problem can be smaller.
     pub lower_bound: Bytes,
-    /// Whether no smaller pool exists.
+    /// True if no smaller pool exists.
     pub proven_optimal: bool,
     /// A bound that a file states and that was not counted; see [`Plan::with_counted_bound`].
     pub claimed_bound: Option<Bytes>,
@@ -81,7 +81,7 @@ pub struct PlannedBody {
 }
 
 impl PlannedBody {
-    /// What it takes of the workspace, in bytes.
+    /// Its share of the workspace, in bytes.
     #[must_use]
     pub fn room(&self) -> Bytes {
         self.inputs.saturating_add(self.plan.pool_size)
@@ -144,6 +144,7 @@ pub struct PlannedTensor {
 
 /// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TensorPlace {
     /// In the pool.
     Pool {
@@ -306,6 +307,10 @@ impl Plan {
     }
 
     /// The offset of a chunk of the planned problem, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {
         self.chunks[chunk.index()].offset

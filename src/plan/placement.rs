@@ -21,6 +21,7 @@ pub struct Placement<'a> {
 
 /// The place of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Location {
     /// In these bytes of the pool.
     Pool(Range<Bytes>),

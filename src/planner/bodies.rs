@@ -16,7 +16,7 @@ pub(super) struct Flattened<'s> {
     pub(super) sequence: Cow<'s, OpSequence>,
     /// The plans, by step and place in the operator's list.
     pub(super) bodies: Vec<PlannedBody>,
-    /// What the plans of the bodies leave of the limits.
+    /// The limits, less what the plans of the bodies have used.
     pub(super) limits: Limits,
 }
 

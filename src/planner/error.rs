@@ -14,7 +14,7 @@ pub enum PlanError {
     Body {
         /// The operator.
         operator: String,
-        /// Why.
+        /// The reason.
         source: Box<PlanError>,
     },
     /// The problem cannot be planned.

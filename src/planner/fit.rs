@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The answer of [`Planner::fit`].
+/// The answer of [`Planner::fit`]. There are these three and no others.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.

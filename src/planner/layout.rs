@@ -45,6 +45,10 @@ impl Layout {
     }
 
     /// The offset of a chunk, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn offset(&self, chunk: ChunkId) -> Bytes {
         self.offsets[chunk.index()]

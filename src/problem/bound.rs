@@ -23,6 +23,23 @@ pub struct Bound {
     pub peak_step: Step,
 }
 
+/// The bytes that any plan needs from a step on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveBytes {
+    /// The step.
+    pub step: Step,
+    /// The bytes that are alive from this step on, until the next one reported.
+    pub bytes: Bytes,
+}
+
+/// The bytes of a segment, and of the cells that it alone touches.
+#[derive(Clone, Copy)]
+struct Weight {
+    plain: Bytes,
+    celled: Bytes,
+}
+
 impl Problem {
     /// Sweeps over the steps in O(n log n).
     #[must_use]
@@ -37,7 +54,7 @@ impl Problem {
 
     fn bound_of(&self, segments: impl Iterator<Item = Segment>) -> Bound {
         let mut bound = Bound::default();
-        self.sweep(segments, |step, bytes| {
+        self.sweep(segments, |LiveBytes { step, bytes }| {
             if bytes > bound.bytes {
                 bound = Bound { bytes, peak_step: step };
             }
@@ -45,36 +62,39 @@ impl Problem {
         bound
     }
 
-    /// Calls `visit` with every step at which the number of live bytes may change, in order, and
-    /// the bytes that any plan needs from that step on.
-    pub fn sweep_live_bytes(&self, visit: impl FnMut(Step, Bytes)) {
+    /// Calls `visit` for every step at which the number of live bytes may change, in order.
+    pub fn sweep_live_bytes(&self, visit: impl FnMut(LiveBytes)) {
         self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), visit);
     }
 
-    fn sweep(&self, segments: impl Iterator<Item = Segment>, mut visit: impl FnMut(Step, Bytes)) {
-        // The step, the bytes, and the bytes of its cells.
-        let mut starts: Vec<(Step, Bytes, Bytes)> = Vec::new();
+    fn sweep(&self, segments: impl Iterator<Item = Segment>, mut visit: impl FnMut(LiveBytes)) {
+        let mut starts: Vec<(Step, Weight)> = Vec::new();
         let mut ends = Vec::new();
         for segment in segments {
-            let size = segment.high - segment.low;
-            let cells = self.align_up(segment.high) - self.align_up(segment.low);
-            starts.push((segment.begin, size, cells));
-            ends.push((segment.end, size, cells));
+            let weight = Weight {
+                plain: segment.high - segment.low,
+                celled: self.align_up(segment.high) - self.align_up(segment.low),
+            };
+            starts.push((segment.begin, weight));
+            ends.push((segment.end, weight));
         }
-        starts.sort_unstable_by_key(|&(step, ..)| step);
-        ends.sort_unstable_by_key(|&(step, ..)| step);
+        starts.sort_unstable_by_key(|&(step, _)| step);
+        ends.sort_unstable_by_key(|&(step, _)| step);
         let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
-        let (mut plain, mut celled): (Bytes, Bytes) = (0, 0);
-        while let Some(&(end, ..)) = ends.peek() {
+        let mut live = Weight { plain: 0, celled: 0 };
+        while let Some(&(end, _)) = ends.peek() {
             // Every segment starts before it ends, so an end remains until all have started.
-            let step = starts.peek().map_or(end, |&(start, ..)| start.min(end));
-            while let Some((_, size, cells)) = ends.next_if(|&(at, ..)| at == step) {
-                (plain, celled) = (plain - size, celled - cells);
+            let step = starts.peek().map_or(end, |&(start, _)| start.min(end));
+            while let Some((_, weight)) = ends.next_if(|&(at, _)| at == step) {
+                live.plain -= weight.plain;
+                live.celled -= weight.celled;
             }
-            while let Some((_, size, cells)) = starts.next_if(|&(at, ..)| at == step) {
-                (plain, celled) = (plain + size, celled + cells);
+            while let Some((_, weight)) = starts.next_if(|&(at, _)| at == step) {
+                live.plain += weight.plain;
+                live.celled += weight.celled;
             }
-            visit(step, celled.max(align_up(plain, self.alignment())));
+            let bytes = live.celled.max(align_up(live.plain, self.alignment()));
+            visit(LiveBytes { step, bytes });
         }
     }
 }

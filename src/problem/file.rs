@@ -59,7 +59,7 @@ pub struct OverwriteEntry {
     pub overwritten: u64,
     /// Bytes from the overwritten chunk's start.
     pub offset: Bytes,
-    /// Whether the overwrite must be honoured; `false` if omitted.
+    /// True if the overwrite must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
 }

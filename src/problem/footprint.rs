@@ -35,6 +35,10 @@ impl Problem {
     /// The part of its chain's footprint that a chunk adds: its bytes, from the step where the
     /// chunk it overwrites has ended. `None` if the chunk has no bytes or lives only in the step
     /// that it shares with the overwritten chunk.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn segment(&self, chunk: ChunkId) -> Option<Segment> {
         let Chunk { begin, end, .. } = *self.chunk(chunk);
@@ -54,6 +58,10 @@ impl Problem {
 
     /// The smallest rectangle around the chain of `root`: the lifetime of the whole chain and the
     /// size of the root.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn bounding_box(&self, root: ChunkId) -> Segment {
         let chunk = self.chunk(root);

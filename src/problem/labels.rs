@@ -48,6 +48,10 @@ pub struct Labels {
 
 impl Labels {
     /// The id of a chunk as a number.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn number(&self, chunk: ChunkId) -> u64 {
         match &self.ids {
@@ -57,6 +61,10 @@ impl Labels {
     }
 
     /// The id of a chunk as written in its input.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn id(&self, chunk: ChunkId) -> String {
         match &self.ids {
@@ -72,6 +80,10 @@ impl Labels {
     }
 
     /// The name of a chunk for messages: its own, or its id if it has none.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn name(&self, chunk: ChunkId) -> String {
         self.own_name(chunk).map_or_else(|| self.id(chunk), str::to_owned)

@@ -17,7 +17,7 @@ pub struct Request {
     pub overwritten: ChunkId,
     /// The offset in the older chunk, in bytes from its start.
     pub offset: Bytes,
-    /// Whether a plan without it is wrong (a state update) rather than only larger.
+    /// True if a plan without it is wrong (a state update) rather than only larger.
     pub required: bool,
 }
 

@@ -27,7 +27,7 @@ mod footprint;
 mod labels;
 mod links;
 
-pub use bound::Bound;
+pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
@@ -124,6 +124,10 @@ impl Problem {
     }
 
     /// The chunk with this id.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn chunk(&self, chunk: ChunkId) -> &Chunk {
         &self.chunks[chunk.index()]
@@ -142,6 +146,10 @@ impl Problem {
     }
 
     /// The number of bytes to reserve for a chunk, its size plus the padding; 0 for an empty chunk.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another problem with more chunks.
     #[must_use]
     pub fn padded_size(&self, chunk: ChunkId) -> Bytes {
         match self.chunk(chunk).size {

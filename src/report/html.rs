@@ -4,13 +4,15 @@
 //! A browser counts exactly up to 2^53; offsets beyond 8 PiB are shown rounded.
 
 mod data;
+mod sheet;
+
+pub use sheet::MapSheet;
 
 use std::fmt::Write;
 
 use crate::{
-    Plan, PlannedChunk, Problem,
+    Plan, PlannedChunk,
     report::{
-        StepNames,
         html::data::{Page, Sheet},
         markup::Escaped,
         printable,
@@ -40,35 +42,6 @@ pub enum PageError {
     /// Two plans of one sheet have different chunks.
     #[error("plan {0} does not have the same chunks as the first")]
     OtherChunks(usize),
-}
-
-/// Plans of the same chunks, and what is known of them.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct MapSheet<'a> {
-    /// What distinguishes it from the other sheets of a page; may be empty.
-    pub label: &'a str,
-    /// The plans, at least one.
-    pub plans: &'a [Plan],
-    /// The operators of the steps.
-    pub steps: StepNames<'a>,
-    /// The problem that the plans solve, for the simulation of *pushdown*.
-    pub problem: &'a Problem,
-}
-
-impl<'a> MapSheet<'a> {
-    /// A sheet without a label.
-    #[must_use]
-    pub const fn new(plans: &'a [Plan], steps: StepNames<'a>, problem: &'a Problem) -> Self {
-        Self { label: "", plans, steps, problem }
-    }
-
-    /// Labels the sheet.
-    #[must_use]
-    pub const fn label(mut self, label: &'a str) -> Self {
-        self.label = label;
-        self
-    }
 }
 
 /// Writes the page. It shows one plan, or any two side by side: of one sheet, such as those of several

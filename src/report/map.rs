@@ -115,7 +115,7 @@ struct Letters {
     /// All chunks if they are few, otherwise the largest of those alive at the peak. No two chunks
     /// alive there have the same letter if one of them is named.
     named: Vec<usize>,
-    /// Whether some chunks are not named.
+    /// True if some chunks are not named.
     some: bool,
 }
 

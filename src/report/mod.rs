@@ -25,6 +25,7 @@ mod summary;
 mod svg;
 #[cfg(feature = "files")]
 mod trace;
+mod verification;
 
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
@@ -55,6 +56,7 @@ pub use summary::{bound_name, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;
+pub use verification::{bound_ratio, verification};
 
 use crate::{OpSequence, Step};
 

@@ -48,7 +48,7 @@ pub struct OperatorKind {
     /// Outputs of unknown size, which may be written over an input or not. Views of unknown size
     /// count as views.
     pub unknown: u64,
-    /// Why the new ones are not written over an input, the most bytes first.
+    /// The reasons why new ones are not written over an input, the most bytes first.
     pub reasons: Vec<(Box<str>, Outputs)>,
 }
 

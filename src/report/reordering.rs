@@ -1,4 +1,4 @@
-//! What a better order of the operators saves, and which operators' places pay.
+//! A better order of the operators: the bytes that it saves, and the operators whose moves save them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -91,7 +91,7 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     report
 }
 
-/// What [`reordering`] says, with the order, for machines.
+/// The figures of [`reordering`] and the order itself, for machines.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn reordering_json(found: &ReorderedPlan, given: &OpSequence) -> serde_json::Value {
@@ -143,7 +143,7 @@ struct Pay {
     bytes: Bytes,
 }
 
-/// Why its place counts.
+/// The reason why an operator's place matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     /// It makes the chunks, after the step where most bytes were alive.

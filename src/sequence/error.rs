@@ -36,7 +36,7 @@ pub enum SequenceError {
     },
     /// An operator that is to run after one of several that share a name.
     #[error(
-        "operator '{operator}' must run after '{after}', a name that several operators have; give its place in the list instead"
+        "operator '{operator}' must run after '{after}', but several operators have that name; give its place in the list instead"
     )]
     AmbiguousOperator {
         /// The operator.
@@ -45,7 +45,7 @@ pub enum SequenceError {
         after: String,
     },
     /// An order that leaves out or repeats an operator.
-    #[error("an order must hold each step from 0 to {operators} (exclusive) once")]
+    #[error("an order must contain each step below {operators} exactly once")]
     NotAPermutation {
         /// The number of operators.
         operators: usize,
@@ -133,7 +133,7 @@ pub enum SequenceError {
     /// A required overwrite of bytes that another tensor of the same operator shows: an input,
     /// which would be destroyed while it is read, or a view that the operator outputs.
     #[error(
-        "operator '{operator}': '{output}' must overwrite '{input}', but the operator also uses '{other}', which shares bytes with what would be overwritten"
+        "operator '{operator}': '{output}' must overwrite '{input}', but the operator also uses '{other}', which shares some of those bytes"
     )]
     RequiredOverwriteOfAlias {
         /// The operator.
@@ -171,7 +171,7 @@ pub enum SequenceError {
     },
     /// An operator with a body, which must be planned before the operator can be lowered.
     #[error(
-        "operator '{operator}' runs a sequence of its own, whose pool is not known; lower it by a planner"
+        "operator '{operator}' has bodies that are not planned yet; plan the sequence with a Planner, which plans them first"
     )]
     BodyNotPlanned {
         /// The operator.

@@ -61,6 +61,7 @@ impl TensorId {
 
 /// The origin of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin {
     /// Supplied from outside for this run.
     Input,
@@ -149,6 +150,10 @@ impl OpSequence {
     }
 
     /// One tensor.
+    ///
+    /// # Panics
+    ///
+    /// If the id belongs to another sequence with more tensors.
     #[must_use]
     pub fn tensor(&self, tensor: TensorId) -> &Tensor {
         &self.tensors[tensor.index()]
@@ -185,6 +190,10 @@ impl OpSequence {
     }
 
     /// The name of an operator for messages: its own, else its kind and step.
+    ///
+    /// # Panics
+    ///
+    /// If the sequence has no such step.
     #[must_use]
     pub fn operator_name(&self, step: usize) -> String {
         let operator = &self.operators[step];

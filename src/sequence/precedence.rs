@@ -1,4 +1,4 @@
-//! Which operators must run before which, in every order, and the sequence in another order.
+//! The operators that must run before others in every order, and the sequence in another order.
 
 use crate::sequence::{
     Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId,
@@ -130,7 +130,7 @@ impl OpSequence {
         Ok(Self { operators, tensors, outputs, ids, depth: self.depth })
     }
 
-    /// Whether another sequence has the same operators in the same order, with the same tensors. Tensors
+    /// Returns whether another sequence has the same operators in the same order, with the same tensors. Tensors
     /// are compared by name and may have other ids.
     #[must_use]
     pub fn has_same_operators(&self, other: &Self) -> bool {

@@ -98,7 +98,7 @@ fn check_body(
     violations
 }
 
-/// What copies of the inputs of a body take: each padded and rounded up to the alignment.
+/// The bytes that copies of a body's inputs take: each padded and rounded up to the alignment.
 fn copies(body: &OpSequence, plan: &Plan) -> Bytes {
     let sizes = body.tensors().iter().filter(|tensor| tensor.origin == Origin::Input);
     let sizes = sizes.filter_map(|tensor| tensor.size).filter(|&size| size > 0);

@@ -144,7 +144,7 @@ struct Machine<'a> {
     /// The tensor that was written in the place of each tensor: itself, unless it is a view in
     /// place.
     content_of: Vec<usize>,
-    /// Whether each written tensor is the current state of a variable.
+    /// By written tensor: true if it is the current state of a variable.
     state: Vec<bool>,
     /// The inputs that each output is declared to overwrite in its place, sorted.
     overwritten: Vec<Vec<usize>>,

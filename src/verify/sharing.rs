@@ -17,7 +17,7 @@ pub(super) struct Sharing<'a> {
     places: &'a [Place],
     inputs: Intervals,
     views: Intervals,
-    /// Whether a conflicting tensor has been reported.
+    /// True if a conflicting tensor has been reported.
     is_reported: bool,
 }
 

@@ -6,7 +6,8 @@ use crate::{
     verify::{Figure, Violation, bytes_alive, execute, placing, supplied, verify, without_repeats},
 };
 
-/// What to ask of a plan beside that it is right. The default asks for nothing more.
+/// Verifies plans, on request also for an alignment, a padding, and by execution. The default asks
+/// only that the plan is right.
 ///
 /// ```
 /// use memplan::{Planner, networks, verify::Verifier};
@@ -26,11 +27,11 @@ pub struct Verifier {
     execute: bool,
 }
 
-/// What is known of a plan once it is verified.
+/// The result of verifying a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// What is wrong; empty if the plan is right.
+    /// The violations; empty if the plan is right.
     pub violations: Vec<Violation>,
     /// The most bytes alive at one step, which every pool needs for the chunks and links of this
     /// plan. It counts the chunks as the plan lists them, so it means nothing if the plan is wrong. A
@@ -47,7 +48,7 @@ impl Verification {
     }
 }
 
-/// What cannot be asked of a plan.
+/// A request that no verification can answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {

@@ -352,12 +352,12 @@ pub enum Violation {
         /// The overwriter of that chunk, or the tensor in it.
         user: String,
     },
-    /// What is wrong with the plan of a sequence that an operator runs.
+    /// A violation in the plan of a sequence that an operator runs.
     #[error("in {body}: {violation}")]
     InBody {
         /// The place of the body in the operator's list, and the operator.
         body: String,
-        /// What is wrong.
+        /// The violation.
         violation: Box<Violation>,
     },
     /// A tensor that is handed to a body, and that the plan of the body puts into its pool.

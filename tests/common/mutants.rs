@@ -132,7 +132,7 @@ fn change_tensor(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) ->
         "tensor.place" => {
             let offset = match tensor.place {
                 TensorPlace::Pool { offset, .. } | TensorPlace::Supplied { offset, .. } => offset,
-                TensorPlace::Nowhere => 0,
+                _ => 0,
             };
             let moved = near(random, offset, pool)?;
             tensor.place = match (random.int_in_range(0..=5)?, &tensor.place) {
@@ -146,7 +146,7 @@ fn change_tensor(random: &mut Unstructured<'_>, plan: &mut Plan, field: &str) ->
                 (_, TensorPlace::Pool { chunk, .. }) => {
                     TensorPlace::Pool { chunk: *chunk, offset: moved }
                 }
-                (_, TensorPlace::Nowhere) => TensorPlace::Pool { chunk, offset: moved },
+                _ => TensorPlace::Pool { chunk, offset: moved },
             };
         }
         _ => match random.int_in_range(0..=2)? {

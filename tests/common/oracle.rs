@@ -235,7 +235,7 @@ fn places(sequence: &OpSequence, plan: &Plan) -> Option<Vec<Place>> {
             TensorPlace::Supplied { tensor, offset } => {
                 Some((Memory::Supplied(find(tensor)?), *offset, None))
             }
-            TensorPlace::Nowhere => return None,
+            _ => return None,
         };
         if tensors[at].size != Some(planned.size) || places[at].replace(place).is_some() {
             return None;

@@ -292,9 +292,9 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     let plan = folder.path().join("plan.json").display().to_string();
     assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "optimal", "-o", &plan]).code, 0);
     let run = memplan(&["verify", EXAMPLE, &plan]);
-    let expected = "right: 5 chunks and 6 tensors in a pool of 15.0 KiB (15 360 B), 1.071 x the bytes \
-        alive, 14.0 KiB (14 336 B)\nclaimed, not checked: a search proved that no pool is smaller than \
-        15.0 KiB (15 360 B)\n";
+    let expected = "right: 5 chunks and 6 tensors in a pool of 15.0 KiB (15 360 B), 1.071 x the\n  \
+        bytes alive, 14.0 KiB (14 336 B)\nclaimed, not checked: a search proved that no pool is smaller \
+        than 15.0 KiB\n  (15 360 B)\n";
     assert_eq!((run.code, run.out.as_str()), (0, expected));
 }
 

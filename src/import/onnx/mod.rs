@@ -29,7 +29,7 @@ mod error;
 mod infer;
 mod memory;
 mod nodes;
-mod ops;
+pub(super) mod ops;
 mod read;
 
 pub use error::{OnnxError, OpenSize};
@@ -44,8 +44,11 @@ use crate::{
     OpSequence,
     import::{ImportOptions, NotInPlace},
 };
-use read::functions::Inlined;
 pub(crate) use read::wire::node_fields;
+use read::{
+    context::{Context, Unknown},
+    functions::Inlined,
+};
 
 /// Reads an ONNX model. External data is not opened.
 ///
@@ -94,13 +97,6 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError
     import(bytes, options, Unknown::Kept)
 }
 
-/// The treatment of tensors of unknown size.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unknown {
-    Refused,
-    Kept,
-}
-
 fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Survey, OnnxError> {
     let mut model = parse(bytes)?;
     read::optionals::unwrap(bytes, &mut model)?;
@@ -108,7 +104,7 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     let Inlined { opsets, file_places } = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
-    let context = read::model::Context::new(&model, graph, &opsets, options, unknown)?;
+    let context = Context::new(&model, graph, &opsets, options, unknown)?;
     let inputs = infer::graph_inputs(graph, &context)?;
     let emit::Sequenced { sequence, not_in_place, unknown, places, with_state, .. } =
         emit::sequence(graph, &context, inputs, None)?;
@@ -127,11 +123,6 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     let is_external = |tensor: &TensorProto| tensor.data_location == Some(DataLocation::EXTERNAL);
     let has_external_data = graph.initializer.iter().any(is_external);
     Ok(Survey { sequence, not_in_place, unknown, nodes, has_external_data })
-}
-
-/// Returns whether memplan knows operators of this type in ONNX's own domain or in `com.microsoft`.
-pub(super) fn is_known_operator(kind: &str) -> bool {
-    ops::is_known(kind)
 }
 
 fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {

@@ -1,14 +1,14 @@
 //! The nodes of a model's main graph as they stand in the file.
 //!
-//! Not every node is an operator of the sequence: constants, and all that is folded, are nodes
-//! only. A call of one of the model's functions is one node and several operators. So an order of
-//! the operators is not yet an order of the nodes.
+//! Constants, and all nodes that are folded, are no operators of the sequence. A call of one of the
+//! model's functions is one node but several operators. An order of the operators must therefore be
+//! completed to an order of the nodes.
 
 use std::collections::HashMap;
 
 use rten_onnx::onnx::GraphProto;
 
-use crate::import::onnx::read::{model::Node, scope};
+use crate::import::onnx::read::{node::Node, scope};
 
 /// The nodes of the main graph, by their places in the file, and the operators that they became.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Nodes {
         self.predecessors.len()
     }
 
-    /// Whether the graph has no nodes.
+    /// Returns true if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.predecessors.is_empty()
@@ -136,7 +136,7 @@ struct Walk<'a> {
     waits: Vec<usize>,
     entered: Vec<bool>,
     done: Vec<bool>,
-    /// Whether a node could not stay where it was, and runs as soon as it can.
+    /// True if a node could not stay where it was, and runs as soon as it can.
     is_late: Vec<bool>,
     order: Vec<usize>,
 }

@@ -1,4 +1,5 @@
-//! A graph of operators and variables, as NNVM sees it.
+//! A graph of operators and variables, as NNVM sees it. Its types mirror those of NNVM, which no
+//! longer changes, so that a graph can be written as a literal.
 
 use crate::{Bytes, planner::nnvm::GraphError};
 
@@ -31,7 +32,7 @@ pub struct InPlace {
     pub input: usize,
     /// The output.
     pub output: usize,
-    /// Whether the output is the unchanged input.
+    /// True if the output is the unchanged input.
     pub identity: bool,
 }
 
@@ -44,7 +45,7 @@ pub struct Tensor {
     pub bytes: Bytes,
     /// The element type, as an arbitrary number.
     pub element_type: u32,
-    /// Whether it has memory of its own, supplied from outside.
+    /// True if it has memory of its own, supplied from outside.
     pub external: bool,
 }
 

@@ -15,11 +15,11 @@ use crate::{
 pub struct PlanOptions {
     /// A free storage is reused for sizes that differ by at most this factor; 0 for no reuse.
     pub match_range: u64,
-    /// Whether to try 1, 2, 4, ... up to the match range and keep the first of the smallest totals.
+    /// Tries 1, 2, 4, ... up to the match range and keeps the first of the smallest totals.
     pub auto_search: bool,
     /// The number of operators that may run at once; above 1, storages are reused only along paths.
     pub colours: usize,
-    /// Whether an operator may work in place on an input that it ignores, as in the original.
+    /// True if an operator may work in place on an input that it ignores, as in the original.
     /// Others may still read that input, or its storage may have been reused, so such plans may be
     /// wrong.
     pub take_ignored_inputs: bool,
@@ -74,7 +74,7 @@ pub struct EntryPlan {
     pub storage: Option<usize>,
     /// The input whose storage it took over when working in place.
     pub taken_from: Option<usize>,
-    /// Whether nobody reads it, so that its storage is free at once.
+    /// True if nobody reads it, so that its storage is free at once.
     pub dead: bool,
 }
 
@@ -96,6 +96,10 @@ impl MemoryPlan {
     }
 
     /// The storage of an entry.
+    ///
+    /// # Panics
+    ///
+    /// If the entry belongs to another graph.
     #[must_use]
     pub fn entry(&self, entry: NodeEntry) -> &EntryPlan {
         &self.entries[entry.node][entry.output]

@@ -2,6 +2,7 @@
 
 /// The effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// The block of a chunk becomes free.
     Free,

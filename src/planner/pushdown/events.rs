@@ -23,6 +23,7 @@ use crate::{
 
 /// The holder of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Holder {
     /// A chunk.
     Chunk(ChunkId),

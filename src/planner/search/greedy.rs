@@ -139,9 +139,9 @@ struct Crowds {
 impl Crowds {
     fn new(problem: &Problem) -> Self {
         let (mut steps, mut live) = (Vec::new(), Vec::new());
-        problem.sweep_live_bytes(|step, bytes| {
-            steps.push(step);
-            live.push(bytes);
+        problem.sweep_live_bytes(|at| {
+            steps.push(at.step);
+            live.push(at.bytes);
         });
         Self { steps, live: Maxima::of(&live) }
     }

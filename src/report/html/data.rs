@@ -51,7 +51,7 @@ struct Operators<'a> {
     name: Vec<Cow<'a, str>>,
     /// An index into the kinds.
     kind: Vec<usize>,
-    /// What it reads: first the chunks are numbered, then the views, then what lies outside the pool.
+    /// The tensors that it reads. Chunks are numbered first, then views, then tensors outside the pool.
     inputs: Vec<Vec<usize>>,
     /// The kinds, each once.
     kinds: Vec<Cow<'a, str>>,

@@ -37,6 +37,13 @@ fn assert_commands_are_narrow(path: &str) {
         assert!(run.code < 2, "{args:?}: {}", run.err);
         assert_narrow(&args, &run.out, path);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", path, "-o", &plan]).code, 0);
+    let args = ["verify", path, &plan];
+    let run = memplan(&args);
+    assert!(run.code == 0 && run.out.starts_with("right: "), "{args:?}: {run:?}");
+    assert_narrow(&args, &run.out, path);
 }
 
 #[rstest]

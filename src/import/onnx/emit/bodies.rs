@@ -21,9 +21,11 @@ use crate::import::onnx::{
         row::{Body, Row, Size},
     },
     read::{
+        context::Context,
         fact::{Dims, Fact, Sample, written},
-        model::{Context, Node, stored},
+        node::Node,
         scope::{self, Scope},
+        stored::stored,
     },
 };
 

@@ -27,9 +27,11 @@ use crate::{
             row::{Domain, Row},
         },
         read::{
+            context::Context,
             fact::Fact,
-            model::{Context, Node, stored},
+            node::Node,
             scope::{self, Scope},
+            stored::stored,
         },
     },
     sequence::{SequenceBuilder, SizeBasis},
@@ -87,8 +89,7 @@ pub(crate) fn sequence<'a>(
     emitter.finish(graph)
 }
 
-/// Whether an operator does other things than to compute its outputs from its inputs, as far as is
-/// known.
+/// Returns whether an operator may do more than compute its outputs from its inputs.
 fn has_state(op: &Op, row: Option<&Row>) -> bool {
     match row {
         Some(row) => row.is_random(op),

@@ -10,7 +10,7 @@ use std::{
     rc::Rc,
 };
 
-use crate::import::onnx::read::{model::Node, scope};
+use crate::import::onnx::read::{node::Node, scope};
 
 /// The steps kept in all lists together. No real model comes near; beyond it, the operators stay in
 /// the order given.

@@ -2,6 +2,7 @@
 
 mod lists;
 pub(super) mod open;
+mod shapes;
 pub(super) mod worlds;
 
 use std::collections::{HashMap, HashSet};
@@ -12,21 +13,25 @@ use crate::{
     Bytes, OpSequence,
     import::onnx::{
         OnnxError,
-        infer::{open::Unsettled, worlds::Worlds},
+        infer::{
+            open::Unsettled,
+            shapes::{refuse_wide_slope, shapes},
+            worlds::Worlds,
+        },
         ops::{
-            op::{Op, Reason, Shapes},
-            row::{Domain, Row, Size},
+            op::{Op, Reason},
+            row::{Row, Size},
         },
         read::{
+            context::Context,
+            declared::{has_shape, not_a_tensor},
             element,
-            fact::{Dims, Fact, MAX_RANK, Scalar, written},
-            model::{self, Context, Node, not_a_tensor, stored},
+            fact::{Dims, Fact, Scalar, written},
+            node::{Node, is_standard},
+            stored::stored,
         },
     },
 };
-
-/// From this opset on, the shapes of inputs are matched from the last dimension on.
-const NUMPY_BROADCASTING: i64 = 7;
 
 /// The model's declarations of its tensors.
 pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
@@ -36,7 +41,7 @@ pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
     let mut declarations = Declarations::new();
     for value in graph.value_info.iter().chain(&graph.output).chain(&graph.input) {
         let Some(name) = value.name.as_deref() else { continue };
-        if model::has_shape(value) || !declarations.contains_key(name) {
+        if has_shape(value) || !declarations.contains_key(name) {
             declarations.insert(name, value);
         }
     }
@@ -57,7 +62,7 @@ pub(crate) struct Bodies {
     pub(crate) sequences: Vec<OpSequence>,
     /// By output: the shapes that it has in one branch or another.
     pub(crate) branches: Vec<Vec<Dims>>,
-    /// Why a shape is unknown, if one is.
+    /// The reason why a shape is unknown, if one is.
     pub(crate) reason: Reason,
 }
 
@@ -148,7 +153,7 @@ pub(crate) fn infer(
             reason: reason.clone(),
         };
         let declared = declared.and_then(|declared| declared.element);
-        output.element = match inferred.filter(|_| model::is_standard(node.domain())) {
+        output.element = match inferred.filter(|_| is_standard(node.domain())) {
             Some(_) => unsettled.reconcile_types(declared, inferred, context),
             None => declared.or(inferred),
         };
@@ -174,48 +179,6 @@ pub(crate) fn infer(
         }
     }
     Ok(Inferred { outputs, bodies: sequences })
-}
-
-/// The shapes of an operator's outputs, by its rule.
-pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
-    let shapes = match row.map(|row| row.shapes) {
-        Some(Size::Rule(rule) | Size::Run(rule)) => rule(op)?,
-        Some(Size::List(_)) => return Err("it makes a sequence".to_owned()),
-        Some(_) => return Err("it needs its sub-graphs".to_owned()),
-        None if Domain::from_name(op.node.domain()).is_some() => {
-            return Err(format!("memplan does not know operators of type {}", op.node.kind()));
-        }
-        None => {
-            return Err(format!("memplan does not know the operators of '{}'", op.node.domain()));
-        }
-    };
-    if shapes.iter().flatten().any(|dims| dims.len() > MAX_RANK) {
-        return Err(format!("it has more than {MAX_RANK} dimensions"));
-    }
-    Ok(shapes)
-}
-
-/// A slope that is broadcast to the input can be no larger than it. Runtimes that take one all the
-/// same make the output larger than the input.
-fn refuse_wide_slope(op: &Op) -> Result<(), OnnxError> {
-    let (Some(input), Some(slope)) = (op.input(0), op.input(1)) else { return Ok(()) };
-    let (Some(input), Some(slope)) = (&input.dims, &slope.dims) else { return Ok(()) };
-    let wide = |(input, slope): (&Option<u64>, &Option<u64>)| {
-        slope.is_some_and(|slope| slope != 1) && input.is_some_and(|input| Some(input) != *slope)
-    };
-    let is_wide = slope.len() > input.len() || input.iter().rev().zip(slope.iter().rev()).any(wide);
-    if op.node.kind() != "PRelu" || op.opset < NUMPY_BROADCASTING || !is_wide {
-        return Ok(());
-    }
-    Err(OnnxError::Unsupported {
-        what: format!(
-            "operator {} with a slope of shape {} for an input of shape {}",
-            op.node.label(),
-            written(slope),
-            written(input)
-        ),
-        remedy: "the slope must be broadcast to the input: give it a shape that is".to_owned(),
-    })
 }
 
 /// Checks that an operator's outputs are tensors or sequences.

@@ -18,10 +18,11 @@ use crate::import::{
         error::OpenSize,
         ops::op::Reason,
         read::{
+            context::Context,
+            declared::{DeclaredDim, declared_dim, declared_rank, display_declared, not_a_tensor},
             element,
             fact::{Dims, Fact, MAX_ITEMS, Sample, count, written},
             findings::Differing,
-            model::{self, Context, DeclaredDim},
         },
     },
 };
@@ -66,7 +67,7 @@ pub(crate) struct Unsettled<'a> {
     /// Its origin in messages: `made by operator 'conv1' (Conv)`.
     pub(crate) maker: String,
     pub(crate) declared: Option<&'a ValueInfoProto>,
-    /// Why something is unknown.
+    /// The reason why something is unknown.
     pub(crate) reason: Reason,
 }
 
@@ -167,7 +168,7 @@ impl Unsettled<'_> {
         let given = context.shape(self.name);
         let first = answers.first().and_then(Answer::most);
         let rank = fact.dims.as_ref().or(first.as_ref()).map(Vec::len);
-        let rank = rank.or_else(|| self.declared.and_then(model::declared_rank));
+        let rank = rank.or_else(|| self.declared.and_then(declared_rank));
         let rank = rank.or_else(|| given.map(Vec::len));
         let differs =
             |answer: &Answer| answer.dims.as_ref().is_some_and(|dims| Some(dims.len()) != rank);
@@ -236,7 +237,7 @@ impl Unsettled<'_> {
     ) -> Vec<u64> {
         let at = |dims: &Option<Dims>| dims.as_ref().and_then(|dims| *dims.get(axis)?);
         let found: Vec<Option<u64>> = answers.iter().map(|answer| at(&answer.dims)).collect();
-        let declared = self.declared.and_then(|value| model::declared_dim(value, axis));
+        let declared = self.declared.and_then(|value| declared_dim(value, axis));
         let (name, named) = match declared {
             Some(DeclaredDim::Name(name)) => (Some(name), context.given(name)),
             _ => (None, None),
@@ -346,7 +347,7 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
             return Err(OnnxError::GivenShape {
                 tensor: name.to_owned(),
                 given: written(given),
-                known: model::display_declared(value),
+                known: display_declared(value),
             });
         }
         let merged = given.iter().zip(&declared).map(|(given, declared)| given.or(*declared));
@@ -358,7 +359,7 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
         }
     }
     let text = fact.element == Some(DataType::STRING);
-    if fact.sizes().is_none() && !text && model::not_a_tensor(value).is_none() {
+    if fact.sizes().is_none() && !text && not_a_tensor(value).is_none() {
         unsettled.settle(&mut fact, &[], context)?;
     }
     Ok(fact)

@@ -8,7 +8,7 @@ use rten_onnx::onnx::DataType;
 use crate::import::onnx::{
     infer::{
         open::{Answer, WORLDS},
-        shapes,
+        shapes::shapes,
     },
     ops::{fold::Fold, op::Op, row::Row},
     read::fact::{Fact, Sample, Scalar, count},

@@ -15,7 +15,7 @@ use crate::import::onnx::{
     },
     read::{
         fact::{Fact, Scalar, count},
-        model,
+        stored::stored,
     },
 };
 
@@ -127,7 +127,7 @@ pub(crate) fn concat(op: &Op, _: &Fact, sizes: &[u64]) -> Option<Vec<Scalar>> {
 
 pub(crate) fn constant_of_shape(op: &Op, _: &Fact, sizes: &[u64]) -> Option<Vec<Scalar>> {
     let value = match op.node.tensor("value") {
-        Some(tensor) => *model::stored(tensor).elements?.first()?,
+        Some(tensor) => *stored(tensor).elements?.first()?,
         None => Scalar::Float(0.0),
     };
     Some(vec![value; usize::try_from(count(sizes)?).ok()?])

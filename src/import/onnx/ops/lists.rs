@@ -39,7 +39,7 @@ fn position(op: &Op, input: usize, length: usize) -> Result<Option<usize>, Reaso
     }
 }
 
-/// Whether tensors are alike in all that is known of them.
+/// Returns whether tensors are alike in all that is known of them.
 fn alike<'a>(mut facts: impl Iterator<Item = &'a Fact>) -> bool {
     let Some(first) = facts.next() else { return true };
     let same = |fact: &Fact| {
@@ -118,14 +118,14 @@ pub(crate) fn at_most(op: &Op) -> Shapes {
     Ok(vec![most])
 }
 
-/// Where the tensor of a `SequenceAt` begins in the sequence, in bytes.
+/// The offset of the tensor of a `SequenceAt` in the sequence, in bytes.
 pub(crate) fn offset(op: &Op) -> Option<Bytes> {
     let items = items(op).ok()?;
     let at = position(op, 1, items.len()).ok()??;
     Fact::bytes_of_items(&items[..at])
 }
 
-/// How many tensors there are.
+/// The number of tensors.
 pub(crate) fn length(op: &Op, _: &Fact, _: &[u64]) -> Option<Vec<Scalar>> {
     Some(vec![Scalar::Int(i64::try_from(items(op).ok()?.len()).ok()?)])
 }

@@ -18,4 +18,5 @@ pub(super) mod types;
 mod windows;
 
 pub use known::{KnownOperator, operators};
-pub(super) use table::{find, is_known};
+pub(super) use table::find;
+pub(crate) use table::is_known;

@@ -3,7 +3,7 @@
 
 use crate::import::onnx::read::{
     fact::{Dims, Fact},
-    model::Node,
+    node::Node,
 };
 
 /// The reason why a shape cannot be inferred, as the end of a sentence.
@@ -18,7 +18,7 @@ pub(crate) struct Op<'a, 'f> {
     pub(crate) inputs: Vec<Option<&'f Fact>>,
     /// The version of the standard operators.
     pub(crate) opset: i64,
-    /// Whether the sizes are a guess for the run, so that sizes that should agree may not; the
+    /// True if the sizes are a guess for the run, so that sizes that should agree may not; the
     /// larger one counts.
     pub(crate) guesses: bool,
 }

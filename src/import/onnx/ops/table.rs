@@ -14,18 +14,18 @@ use crate::import::onnx::{
         types::{BOOL, FIRST, FLOAT, INT32, INT64, STRING, TypeRule, UINT8},
         windows,
     },
-    read::{fact::List, model::Node},
+    read::{fact::List, node::Node},
 };
 
-const MOVES: &str = "its elements move";
+const MOVES: &str = "it moves elements to other places";
 const RESIZES: &str = "no input has the size of the output";
-const MAKES: &str = "it computes the output from no tensor";
-const SPARSE: &str = "it writes some elements, and kernels copy the others first";
+const MAKES: &str = "it computes its output from no input";
+const SPARSE: &str = "its kernel copies the input before it writes some elements";
 const VIEW: &str = "it is a view";
 const TEXT: &str = "strings stay outside the pool";
 const COPIES: &str = "it copies tensors";
-const LEAVES_OUT: &str = "kernels may leave the element itself out of its sum or product";
-const ON_TO: &str = "kernels may read an element again after they have written one";
+const EXCLUSIVE: &str = "an exclusive sum or product reads an element after writing over it";
+const READS_AGAIN: &str = "kernels may read elements again after writing over them";
 
 /// The shape of the first input.
 fn same(op: &Op) -> Shapes {
@@ -36,7 +36,7 @@ fn same_twice(op: &Op) -> Shapes {
     Ok(vec![Some(op.dims(0)?.clone()); 2])
 }
 
-/// Only the run knows the shape.
+/// The shape is known only in the run.
 #[allow(clippy::unnecessary_wraps, reason = "the type of all rules")]
 fn unknown(_: &Op) -> Shapes {
     Ok(Vec::new())
@@ -46,17 +46,17 @@ fn always(_: &Op) -> bool {
     true
 }
 
-/// Each element from the one at the same place in the first input, and at most from scalars beside.
+/// Computes each element from the one at the same place in the first input, and from scalars.
 const fn unary(name: &'static str) -> Row {
     Row::new(name, same).elementwise_over_any()
 }
 
-/// Each element from those at the same place in all inputs, broadcast to one shape.
+/// Computes each element from those at the same place in all inputs, broadcast to one shape.
 const fn nary(name: &'static str) -> Row {
     Row::new(name, layout::broadcast_all).elementwise_over_any()
 }
 
-/// Kernels add further inputs one after another to what the first two gave.
+/// Kernels combine the first two inputs, then the result with each further input.
 const fn variadic(name: &'static str) -> Row {
     Row::new(name, layout::broadcast_all).elementwise(&[0, 1])
 }
@@ -227,7 +227,7 @@ pub(super) const TABLE: &[Row] = &[
         .view(View::Passed)
         .random(models::drops)
         .skips_unread(|op| !models::drops(op))
-        .never("its mask is computed beside"),
+        .never("it also computes a mask"),
     // Layout.
     Row::new("CenterCropPad", images::center_crop_pad).never(RESIZES),
     Row::new("Col2Im", images::column_to_image).never(RESIZES),
@@ -338,8 +338,8 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("ArgMax", symbolic::arg_reduce).types(&[INT64]),
     Row::new("ArgMin", symbolic::arg_reduce).types(&[INT64]),
     Row::sized("Compress", Size::Run(unknown)).most(limits::compress).never(RESIZES),
-    Row::new("CumProd", same).never(LEAVES_OUT),
-    Row::new("CumSum", same).never(LEAVES_OUT),
+    Row::new("CumProd", same).never(EXCLUSIVE),
+    Row::new("CumSum", same).never(EXCLUSIVE),
     Row::new("Gather", symbolic::gather).fold(Fold::Elements(fold::gather)).never(MOVES),
     Row::new("GatherElements", symbolic::gather_elements).never(MOVES),
     Row::new("GatherND", symbolic::gather_nd).never(MOVES).also_microsoft(),
@@ -366,7 +366,7 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("ScatterND", same).never(SPARSE),
     Row::new("TensorScatter", same).never(SPARSE),
     Row::new("TopK", symbolic::top_k).most(limits::top_k).types(&[FIRST, INT64]),
-    Row::new("Trilu", same).never(ON_TO).also_microsoft(),
+    Row::new("Trilu", same).never(READS_AGAIN).also_microsoft(),
     Row::sized("Unique", Size::Run(unknown))
         .most(limits::unique)
         .types(&[FIRST, INT64])
@@ -387,7 +387,7 @@ pub(super) const TABLE: &[Row] = &[
             inputs: Some(&[0]),
             unless: Some(Unless {
                 when: models::trains,
-                reason: "the operator trains, and reads its input again for the statistics",
+                reason: "in training, it reads its input again for the statistics",
             }),
         }),
     Row::new("GroupNorm", same).rows().microsoft(),
@@ -418,10 +418,11 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("MultiHeadAttention", models::multi_head_attention).microsoft(),
     Row::new("RNN", models::recurrent),
     Row::new("RotaryEmbedding", same)
-        .never("kernels write one element of a pair before they read it for the other")
+        .never("kernels write one element of a pair, then read it for the other")
         .also_microsoft(),
     // Operators that hold graphs.
-    Row::sized("If", Size::Body(Body::If)).never("its branches do, in memory of their own"),
+    Row::sized("If", Size::Body(Body::If))
+        .never("its branches compute the output in their own memory"),
     Row::sized("Loop", Size::Body(Body::Loop)).never("its state is copied"),
     Row::sized("Scan", Size::Body(Body::Scan)).never("its state is copied"),
     // Text. Strings have no fixed size, so they stay outside the pool.
@@ -453,12 +454,12 @@ pub(super) const TABLE: &[Row] = &[
     refused("ZipMap", "a map").ml(),
 ];
 
-/// The row of an operator, if memplan knows it.
 /// Returns whether some operator of a known domain has this type.
 pub(crate) fn is_known(kind: &str) -> bool {
     TABLE.iter().any(|row| row.name == kind)
 }
 
+/// The row of an operator, if memplan knows it.
 pub(crate) fn find(node: Node) -> Option<&'static Row> {
     let domain = Domain::from_name(node.domain())?;
     TABLE.iter().find(|row| row.name == node.kind() && row.domains.contains(&domain))

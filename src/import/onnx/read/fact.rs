@@ -38,9 +38,9 @@ pub(crate) struct Fact {
     pub(crate) dims: Option<Dims>,
     /// The elements in row-major order, for small tensors that may be part of shape arithmetic.
     pub(crate) elements: Option<Vec<Scalar>>,
-    /// Whether it is the same in every run, so that it needs no memory in the pool.
+    /// True if it is the same in every run, so that it needs no memory in the pool.
     pub(crate) constant: bool,
-    /// Whether the model declares a size that nothing else confirms.
+    /// True if the model declares a size that nothing else confirms.
     pub(crate) declared: bool,
     /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest
     /// first, if a size or an element is open until the run; otherwise empty.

@@ -22,7 +22,7 @@ pub(crate) struct Findings {
 pub(crate) struct Differing {
     pub(crate) tensor: String,
     pub(crate) maker: String,
-    /// Whether shape or type differ.
+    /// The property that differs: shape or type.
     pub(crate) property: &'static str,
     pub(crate) declared: String,
     pub(crate) inferred: String,

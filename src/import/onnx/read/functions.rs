@@ -8,10 +8,11 @@ use rten_onnx::{
     protobuf::{DecodeMessage, Fields, OwnedValues, ProtobufError, ReadValue, ValueReader},
 };
 
-use crate::import::onnx::{
-    OnnxError,
-    read::model::{Opsets, is_standard},
-};
+use crate::import::onnx::{OnnxError, read::node::is_standard};
+
+/// The version of the standard operators for each operator that came from a function, by its first
+/// output.
+pub(crate) type Opsets = HashMap<String, i64>;
 
 /// The largest depth of nested calls and sub-graphs.
 const MAX_DEPTH: usize = 64;
@@ -121,7 +122,7 @@ struct FunctionNode {
 struct References {
     /// Pairs of an operator's attribute and a function's.
     own: Vec<Reference>,
-    /// Whether operators in sub-graphs have such attributes as well.
+    /// True if operators in sub-graphs have such attributes as well.
     inside: bool,
 }
 

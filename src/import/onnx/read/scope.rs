@@ -6,7 +6,7 @@ use rten_onnx::onnx::GraphProto;
 
 use crate::{
     OpSequence, Operator, Output, SequenceError,
-    import::onnx::{read::fact::Fact, read::model::Node},
+    import::onnx::{read::fact::Fact, read::node::Node},
 };
 
 /// The tensors of a graph, and of the graphs around it.

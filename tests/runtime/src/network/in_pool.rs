@@ -131,7 +131,7 @@ impl Network {
                 TensorPlace::Supplied { tensor, offset } => {
                     Place::Input(by_name[&**tensor], index(*offset))
                 }
-                TensorPlace::Nowhere => Place::Nowhere,
+                _ => Place::Nowhere,
             };
         }
         places

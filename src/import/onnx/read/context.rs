@@ -1,0 +1,155 @@
+//! The facts that hold for a whole model: the caller's options, the names of its sizes, its version.
+
+use std::collections::BTreeSet;
+
+use rten_onnx::onnx::{GraphProto, ModelProto, TypeProtoTensor, ValueInfoProto};
+
+use crate::import::{
+    ImportOptions, Kernels, Trust,
+    onnx::{
+        OnnxError,
+        read::{
+            declared::{collect_value_dims, tensor_type},
+            fact::{Dims, Fact, MAX_RANK},
+            findings::Findings,
+            functions::Opsets,
+            node::{Node, is_standard},
+        },
+    },
+};
+
+/// The treatment of tensors of unknown size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Refused,
+    Kept,
+}
+
+/// The facts that hold for all graphs of a model.
+pub(crate) struct Context<'a> {
+    options: &'a ImportOptions,
+    /// The names of sizes that are supplied to the model. All other sizes are found in the run.
+    given_names: BTreeSet<&'a str>,
+    /// The version of the standard operators.
+    opset: i64,
+    /// The version for operators that came from functions.
+    opsets: &'a Opsets,
+    unknown: Unknown,
+    /// The questions for the user.
+    pub(crate) findings: Findings,
+}
+
+impl<'a> Context<'a> {
+    /// Checks that the given sizes belong to the model.
+    pub(crate) fn new(
+        model: &ModelProto,
+        graph: &'a GraphProto,
+        opsets: &'a Opsets,
+        options: &'a ImportOptions,
+        unknown: Unknown,
+    ) -> Result<Self, OnnxError> {
+        if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
+            return Err(OnnxError::UnknownTensor { name: name.clone() });
+        }
+        let mut given_names = BTreeSet::new();
+        graph.input.iter().for_each(|value| collect_value_dims(value, &mut given_names));
+        let mut names = BTreeSet::new();
+        collect_dims(graph, &mut names);
+        if let Some(name) = options.dims.keys().find(|name| !names.contains(name.as_str())) {
+            let known = names.iter().map(|&name| name.to_owned()).collect();
+            return Err(OnnxError::UnknownDim { name: name.clone(), known });
+        }
+        let standard = |domain: &Option<String>| is_standard(domain.as_deref().unwrap_or(""));
+        let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
+        Ok(Self {
+            options,
+            given_names,
+            opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
+            opsets,
+            unknown,
+            findings: Findings::default(),
+        })
+    }
+
+    /// Returns whether tensors of unknown size are kept without asking the user.
+    pub(crate) fn keeps_unknown(&self) -> bool {
+        self.unknown == Unknown::Kept
+    }
+
+    /// The version of the standard operators that applies to an operator.
+    pub(crate) fn opset(&self, node: Node) -> i64 {
+        let brought = node.outputs().next().and_then(|(_, name)| self.opsets.get(name));
+        brought.copied().unwrap_or(self.opset)
+    }
+
+    /// The in-place abilities of the runtime's kernels.
+    pub(crate) fn kernels(&self) -> &'a Kernels {
+        &self.options.kernels
+    }
+
+    /// The shape to use where a declared shape differs from the inferred one.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        self.options.trust
+    }
+
+    /// The shape that the user gives for a tensor.
+    pub(crate) fn shape(&self, tensor: &str) -> Option<&Dims> {
+        self.options.shapes.get(tensor)
+    }
+
+    /// The size that the user gives for a name.
+    pub(crate) fn given(&self, name: &str) -> Option<u64> {
+        self.options.dims.get(name).copied()
+    }
+
+    /// The size for everything that is neither known nor given.
+    pub(crate) fn default_size(&self) -> Option<u64> {
+        self.options.default_dim
+    }
+
+    /// Returns the facts in a tensor's declaration.
+    pub(crate) fn declared(&self, value: &ValueInfoProto) -> Fact {
+        self.declared_type(tensor_type(value))
+    }
+
+    /// Returns the facts that the declaration of a sequence states of each of its tensors.
+    pub(crate) fn declared_item(&self, value: &ValueInfoProto) -> Option<Fact> {
+        let item = value.r#type.as_ref()?.sequence.as_ref()?.elem_type.as_ref()?;
+        Some(self.declared_type(item.tensor_type.as_ref()))
+    }
+
+    fn declared_type(&self, tensor: Option<&TypeProtoTensor>) -> Fact {
+        let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+        let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
+            let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
+                // For sizes known only in the run, the largest size is given, not the exact one.
+                (Some(name), None) if !self.given_names.contains(name.as_str()) => None,
+                (Some(name), None) => self.given(name).or(self.default_size()),
+                (_, Some(value)) => u64::try_from(value).ok(),
+                (None, None) => None,
+            });
+            dims.collect()
+        });
+        let element = tensor.and_then(|tensor| tensor.elem_type).filter(|of| of.0 != 0);
+        Fact { element, dims, ..Fact::default() }
+    }
+}
+
+/// Returns whether a tensor of this name is an input of the graph, or made in it or in a sub-graph.
+fn has_tensor(graph: &GraphProto, name: &str) -> bool {
+    let mut nodes = graph.node.iter().map(Node);
+    graph.input.iter().any(|value| value.name.as_deref() == Some(name))
+        || nodes.any(|node| {
+            node.outputs().any(|(_, output)| output == name)
+                || node.bodies().any(|body| has_tensor(body, name))
+        })
+}
+
+fn collect_dims<'a>(graph: &'a GraphProto, names: &mut BTreeSet<&'a str>) {
+    for value in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
+        collect_value_dims(value, names);
+    }
+    for body in graph.node.iter().flat_map(|node| Node(node).bodies()) {
+        collect_dims(body, names);
+    }
+}

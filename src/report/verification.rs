@@ -1,0 +1,49 @@
+//! The result of verifying a plan, for people.
+
+use crate::{
+    Plan,
+    report::{Size, bound_name, count, fit::wrapped, printable},
+    verify::Verification,
+};
+
+/// Reports that a plan is right, with its figures, or lists its violations, one a line. The bytes
+/// alive are those that were counted; a larger bound in the plan is reported as a claim.
+#[must_use]
+pub fn verification(plan: &Plan, verification: &Verification) -> String {
+    let violations = &verification.violations;
+    if !violations.is_empty() {
+        let mut text = String::new();
+        for violation in violations {
+            text.push_str(&printable(&violation.to_string()));
+            text.push('\n');
+        }
+        text.push_str("wrong: ");
+        text.push_str(&count(violations.len() as u64, "violation"));
+        text.push('\n');
+        return text;
+    }
+    // Only a search can prove a bound above the bytes alive.
+    let mut checked = plan.clone();
+    checked.lower_bound = plan.lower_bound.min(verification.bytes_alive);
+    let mut text = wrapped(
+        &format!(
+            "right: {} and {} in a pool of {}, {}",
+            count(plan.chunks.len() as u64, "chunk"),
+            count(plan.tensors.len() as u64, "tensor"),
+            Size(plan.pool_size),
+            bound_ratio(&checked),
+        ),
+        2,
+    );
+    if plan.lower_bound > checked.lower_bound {
+        let claim = "claimed, not checked: a search proved that no pool is smaller than";
+        text.push_str(&wrapped(&format!("{claim} {}", Size(plan.lower_bound)), 2));
+    }
+    text
+}
+
+/// The pool as a multiple of the larger bound: `1.071 x the bytes alive, 14.0 KiB (14 336 B)`.
+#[must_use]
+pub fn bound_ratio(plan: &Plan) -> String {
+    format!("{:.3} x the {}, {}", plan.ratio(), bound_name(plan), Size(plan.lower_bound))
+}
