@@ -12,6 +12,8 @@ pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
     /// nodes are proportional to time: about 10^6 per second.
     pub nodes: u64,
+    /// Whether [`nodes`](Self::nodes) has its default, which grows with the gap.
+    stretches: bool,
     /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,
     /// The threads that search at once: at least one, and at most one per core. Each has all the
@@ -22,9 +24,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Allows 50 000 nodes (some hundredths of a second), without a time limit, on one thread.
+    /// Allows 50 000 nodes (some hundredths of a second) and as many again for each percent by which
+    /// the first packings exceed the lower bound, up to a million. Large problems, where a node takes
+    /// longer, get fewer, but never less than 50 000. No time limit; one thread.
     fn default() -> Self {
-        Self { nodes: 50_000, time: None, threads: 1 }
+        Self { nodes: 50_000, stretches: true, time: None, threads: 1 }
     }
 }
 
@@ -33,13 +37,28 @@ impl Limits {
     #[must_use]
     pub const fn nodes(mut self, nodes: u64) -> Self {
         self.nodes = nodes;
+        self.stretches = false;
         self
     }
 
-    /// Ends after this time.
+    /// Ends after this time. If no effort is set, the time is the only limit.
     #[must_use]
     pub const fn time(mut self, time: Duration) -> Self {
+        if self.stretches {
+            self = self.nodes(u64::MAX);
+        }
         self.time = Some(time);
+        self
+    }
+
+    /// The effort for a problem whose best pool exceeds its lower bound so far, and whose nodes
+    /// count as so many.
+    pub(crate) fn stretched(mut self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
+        if self.stretches {
+            let percent = u128::from(best - lower_bound) * 100 / u128::from(lower_bound.max(1));
+            let times = u64::try_from(percent).unwrap_or(u64::MAX).saturating_add(1).min(20);
+            self = self.nodes(self.nodes.max(self.nodes.saturating_mul(times) / weight));
+        }
         self
     }
 
@@ -96,5 +115,42 @@ impl fmt::Debug for Observer<'_> {
             .field("cancel", &self.cancel)
             .field("progress", &progress)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For each percent of the gap there is the effort of no gap once more, up to twenty times, and
+    /// less where a node counts for several, but never less than without a gap.
+    #[test]
+    fn the_default_effort_follows_the_gap_and_the_size() {
+        let stretched = |best, weight| Limits::default().stretched(1000, best, weight).nodes;
+        for (best, weight, nodes) in [
+            (1000, 1, 50_000),
+            (1009, 1, 50_000),
+            (1010, 1, 100_000),
+            (1059, 2, 150_000),
+            (1190, 1, 1_000_000),
+            (u64::MAX, 1, 1_000_000),
+            (1059, 9, 50_000),
+        ] {
+            assert_eq!(stretched(best, weight), nodes, "pool {best}, weight {weight}");
+        }
+        assert_eq!(Limits::default().stretched(0, 0, 1).nodes, 50_000);
+    }
+
+    #[test]
+    fn a_given_effort_does_not_follow_the_gap_and_a_time_alone_lifts_it() {
+        let time = Duration::from_secs(1);
+        for (limits, nodes) in [
+            (Limits::default().nodes(7), 7),
+            (Limits::default().nodes(7).time(time), 7),
+            (Limits::default().time(time).nodes(7), 7),
+            (Limits::default().time(time), u64::MAX),
+        ] {
+            assert_eq!(limits.stretched(1, 1000, 1).nodes, nodes);
+        }
     }
 }

@@ -303,6 +303,17 @@ fn a_raised_bound_leaves_no_crowded_part_out() {
     assert_eq!(start(50_000).pool_size, 59_341_000);
 }
 
+/// With one chain more than are searched whole, the effort is spent on crowded parts until the pool
+/// is proven, not on a few of them alone.
+#[test]
+fn one_chain_more_than_are_searched_whole_is_no_cliff() {
+    for chunks in [5000, 5001] {
+        let problem = problem(hard::short_lives(chunks));
+        let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
+        assert!(outcome.proven_optimal, "{} of {}", outcome.pool_size, outcome.lower_bound);
+    }
+}
+
 /// All that is alive at the peak fits, even though it fills the capacity.
 #[test]
 fn a_conflict_need_not_be_at_the_peak() {

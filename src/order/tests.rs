@@ -120,7 +120,7 @@ fn least_peak(model: &Model) -> Bytes {
 }
 
 fn effort() -> Effort<'static> {
-    Effort::new(&Limits { nodes: 1_000_000, ..Limits::default() }, Observer::default())
+    Effort::new(&Limits::default().nodes(1_000_000), Observer::default())
 }
 
 /// Creates random graphs, from fixed seeds so that each run tests the same ones.

@@ -5,13 +5,19 @@
 //! pool can be smaller. If none meets it, the search for the optimum starts from the best one.
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! take a tenth of a second each for 10^7 pairs of conflicting chains and are left out beyond that;
-//! the pairs are counted beforehand, so the choice does not depend on a clock. The free list is
-//! left out beyond 100 000 chains and the search beyond 200 000, where they may take many seconds.
+//! are left out where that is more than a tenth of a second of work: for each chain they do as much
+//! as for a hundred conflicting pairs, and the pairs are counted beforehand, so that the choice does
+//! not depend on a clock. The free list is left out beyond 100 000 chains, where it may take many
+//! seconds. Beyond 200 000 chains, the search ends with its first packings, and if more than a
+//! hundred others are alive with a chain, there is none. With a time limit, no candidate begins that
+//! would exceed it if it took as long as the slowest before.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use tracing::debug;
 
@@ -19,7 +25,7 @@ use crate::{
     Bytes, Problem, Step,
     planner::{
         Layout, PlanError, Strategy, free_list, plain,
-        search::{self, Limits, Observer},
+        search::{self, Limits, Observer, Progress},
     },
 };
 
@@ -36,10 +42,14 @@ pub const CANDIDATES: &[Strategy] = &[
     Strategy::TfliteEquality,
 ];
 
-/// The number of conflicting pairs above which no candidate walks over them.
+/// The number of conflicting pairs above which no candidate walks over them. A chain counts as
+/// [`PAIRS_PER_CHAIN`].
 const MOST_CONFLICTS: u64 = 10_000_000;
 
-/// The number of chains above which a problem is not searched.
+/// What is done once for each chain takes as long as so many pairs.
+const PAIRS_PER_CHAIN: u64 = 100;
+
+/// The number of chains above which a problem is not searched, only packed.
 const MOST_SEARCHED: usize = 200_000;
 
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
@@ -57,25 +67,42 @@ pub fn layout(
     let remaining =
         || limits.time.zip(start).map(|(time, start)| time.saturating_sub(start.elapsed()));
     let bound = problem.lower_bound().bytes;
-    let dense = conflicts(problem) > MOST_CONFLICTS;
+    let (pairs, chains) = (conflicts(problem), problem.roots().count() as u64);
+    let dense = pairs + PAIRS_PER_CHAIN * chains > MOST_CONFLICTS;
+    let is_canceled = || observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+    let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
     let left_out = |strategy| {
         dense && walks(strategy) || strategy == Strategy::FreeList && !free_list::is_quick(problem)
     };
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
+        let before = remaining();
+        if best.is_some() && (is_canceled() || before.is_some_and(|time| time <= slowest)) {
+            break;
+        }
         let Some(layout) = plain::layout(strategy, problem) else { continue };
+        let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));
+        slowest = slowest.max(took.unwrap_or_default());
         let pool = layout.pool_size(problem);
         debug!(target: "memplan::best", %strategy, pool, bound, "tried");
         if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
             best = Some((pool, Layout { winner: Some(strategy), ..layout }));
+            if let Some(progress) = observer.progress {
+                progress(&Progress { lower_bound: bound, best: pool, nodes: 0 });
+            }
         }
-        if pool <= bound || remaining() == Some(Duration::ZERO) {
+        if pool <= bound {
             break;
         }
     }
     let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
-    let limits = Limits { time: remaining(), ..*limits };
-    if pool <= bound || !is_searched(problem) || limits.time == Some(Duration::ZERO) {
+    let mut limits = *limits;
+    limits.time = remaining();
+    if !is_searched(problem) {
+        limits = limits.nodes(0);
+    }
+    let is_packed = is_searched(problem) || pairs <= PAIRS_PER_CHAIN * chains;
+    if pool <= bound || !is_packed || limits.time == Some(Duration::ZERO) || is_canceled() {
         return Ok(cheap);
     }
     let found = search::optimize(problem, Some(&cheap), &limits, observer);

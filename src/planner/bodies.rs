@@ -32,7 +32,9 @@ pub(super) fn flatten(
     let clock = limits.time.map(|time| (time, Instant::now()));
     let left = || {
         let time = clock.map(|(time, start)| time.saturating_sub(start.elapsed()));
-        Limits { time, ..limits }
+        let mut limits = limits;
+        limits.time = time;
+        limits
     };
     let mut bodies = Vec::new();
     let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];

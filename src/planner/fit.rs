@@ -7,7 +7,7 @@ use crate::{
     Bytes, InputRef, Plan, Problem,
     planner::{
         Layout, PlanError, Planner, Strategy, best,
-        search::{self, Fit, Limits},
+        search::{self, Fit},
     },
 };
 
@@ -66,7 +66,7 @@ impl Planner<'_> {
             Strategy::Best => best::is_searched(problem),
             strategy => strategy.searches(),
         };
-        let limits = Limits { nodes: 0, ..self.limits };
+        let limits = self.limits.nodes(0);
         let mut layout = self.strategy.layout(problem, &limits, self.observer)?;
         let lower_bound = problem.lower_bound().bytes;
         let mut answer: Answer = PlanFit::Yes;

@@ -38,6 +38,21 @@ pub fn uneven(chunks: u64) -> Vec<(u64, u64, u64)> {
     (0..chunks).map(chunk).collect()
 }
 
+/// Returns begin, end and size of short lives, about twelve at once.
+pub fn short_lives(chunks: u64) -> Vec<(u64, u64, u64)> {
+    let mut state = 1_u64;
+    let mut next = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut chunk = || {
+        let begin = next(chunks);
+        (begin, begin + 1 + next(24), 64 * (1 + next(4096)))
+    };
+    (0..chunks).map(|_| chunk()).collect()
+}
+
 /// Creates chunks that begin and end everywhere, with overwriters of whole and half chunks.
 pub fn scattered(chunks: u32) -> Problem {
     let mut state = u64::from(chunks);

@@ -172,7 +172,8 @@ impl StrategyArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Search nodes for best and optimal; a million takes about a second [default: 50000].
+    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and as
+    /// many again for each percent above the lower bound, up to a million].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.
@@ -193,9 +194,8 @@ impl SearchArgs {
 
     /// Limits the search by time alone if only a time is given.
     pub(crate) fn limits(&self) -> Limits {
-        let unlimited = self.time_limit.map_or(Limits::default().nodes, |_| u64::MAX);
-        let nodes = self.effort.unwrap_or(unlimited);
-        let limits = Limits::default().nodes(nodes).threads(self.threads.into());
+        let limits = Limits::default().threads(self.threads.into());
+        let limits = self.effort.map_or(limits, |nodes| limits.nodes(nodes));
         self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }

@@ -43,7 +43,8 @@ pub(super) fn fits_monitored(
     let roots: Vec<_> = problem.roots().collect();
     if solution.pool_size > capacity {
         let mut greedy = Greedy::new(problem);
-        improve::pack(problem, &mut greedy, &mut solution, capacity, monitor);
+        let orders = greedy.orders();
+        improve::pack(problem, &mut greedy, orders, &mut solution, capacity, monitor);
         // A problem that is too large to be searched whole fits if its best packing does.
         if roots.len() > LARGE && solution.pool_size > capacity && !monitor.stopped() {
             improve::search(problem, &mut greedy, &mut solution, limits, monitor);

@@ -4,7 +4,7 @@ use super::{
     capacity::{Fit, decide, fits_monitored},
     control::monitor::Monitor,
     greedy::Greedy,
-    improve::{CROWDS, LARGE},
+    improve::{CROWDS, LARGE, thousandths},
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,
@@ -87,7 +87,7 @@ fn refuted_core(
     monitor: &mut Monitor<'_>,
 ) -> Vec<ChunkId> {
     let greedy = Greedy::new(problem);
-    let mut cores = CROWDS.map(|crowd| greedy.crowded(live / 100 * crowd)).into_iter();
+    let mut cores = CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd))).into_iter();
     let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor) == Fit::No);
     let mut roots = refuted.unwrap_or(roots);
     roots.sort_by_key(|&root| problem.padded_size(root));

@@ -13,6 +13,8 @@ pub(super) struct Greedy<'a> {
     problem: &'a Problem,
     bodies: Vec<Body>,
     occupancy: Occupancy,
+    /// Runs looked at, in all packings.
+    work: u64,
 }
 
 pub(super) struct Body {
@@ -38,12 +40,21 @@ const KEYS: [Key; 7] = [
     |b| (b.life(), b.crowd.into(), b.size.into()),
 ];
 
-/// Of more bodies than this, only the first orders are tried.
+/// Of more bodies than this, only the first orders are tried at first.
 const MANY: usize = 5000;
 
-/// A packing that looks at more runs of taken bytes is given up: seconds of work. Networks stay far
-/// below, random lives of 10^5 chunks do not.
-const MOST_WORK: u64 = 300_000_000;
+/// First packings look at this many runs of taken bytes together, some seconds of work; what
+/// exceeds it is given up. Networks stay far below, random lives of 10^5 chunks do not.
+pub(super) const MOST_WORK: u64 = 300_000_000;
+
+/// Placing a body costs as much as looking at this many runs, even where nothing is taken.
+const WORK_PER_BODY: u64 = 64;
+
+/// The bodies between two questions whether to stop.
+const PAUSE: u64 = 256;
+
+/// Returns whether to stop packing.
+pub(super) type Stop<'a> = dyn FnMut() -> bool + 'a;
 
 impl Body {
     fn life(&self) -> u128 {
@@ -74,17 +85,32 @@ impl<'a> Greedy<'a> {
             .collect();
         let begins = bodies.iter().flat_map(|body| &body.segments).map(|s| s.begin);
         let occupancy = Occupancy::new(begins);
-        Self { problem, bodies, occupancy }
+        Self { problem, bodies, occupancy, work: 0 }
+    }
+
+    /// Runs of taken bytes looked at so far; a body counts for several.
+    pub(super) fn work(&self) -> u64 {
+        self.work
     }
 
     /// The keys of the orders to try, the most promising one first.
     pub(super) fn orders(&self) -> &'static [Key] {
-        if self.bodies.len() > MANY { &KEYS[..2] } else { &KEYS }
+        self.split_orders().0
     }
 
-    /// Packs all bodies in an order, unless that takes too much work.
-    pub(super) fn pack(&mut self, key: Key) -> Option<Layout> {
-        self.place(&self.order(key), None)
+    /// The other orders of many bodies, to try if a short search does not help.
+    pub(super) fn more_orders(&self) -> &'static [Key] {
+        self.split_orders().1
+    }
+
+    fn split_orders(&self) -> (&'static [Key], &'static [Key]) {
+        KEYS.split_at(if self.bodies.len() > MANY { 2 } else { KEYS.len() })
+    }
+
+    /// Packs all bodies in an order. `None` if the work of all packings exceeds `most`, or if
+    /// `stop` returns true.
+    pub(super) fn pack(&mut self, key: Key, most: u64, stop: &mut Stop<'_>) -> Option<Layout> {
+        self.place(&self.order(key), None, most, stop)
     }
 
     /// The roots of all bodies that live in a step where at least so much is alive.
@@ -92,14 +118,41 @@ impl<'a> Greedy<'a> {
         self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
     }
 
-    /// Keeps the offsets of some roots and places the others around them, unless that takes too much
-    /// work.
-    pub(super) fn complete(&mut self, kept: &[(ChunkId, Bytes)]) -> Option<Layout> {
+    /// Keeps the offsets of some roots and places the others around them, by crowd and size, and
+    /// by crowd and area if that is not enough; returns the packings.
+    pub(super) fn complete(
+        &mut self,
+        kept: &[(ChunkId, Bytes)],
+        enough: Bytes,
+        stop: &mut Stop<'_>,
+    ) -> Vec<Layout> {
         let mut bases = vec![None; self.problem.len()];
         for &(root, base) in kept {
             bases[root.index()] = Some(base);
         }
-        self.place(&self.order(KEYS[1]), Some(&bases))
+        let mut packings = Vec::new();
+        for key in [KEYS[1], KEYS[3]] {
+            let most = self.work.saturating_add(MOST_WORK);
+            let Some(packing) = self.place(&self.order(key), Some(&bases), most, stop) else {
+                break;
+            };
+            let pool = packing.pool_size(self.problem);
+            packings.push(packing);
+            // With nothing to place, another order changes nothing.
+            if pool <= enough || kept.len() == self.bodies.len() {
+                break;
+            }
+        }
+        packings
+    }
+
+    /// Places the bodies at their lowest free offsets, in the order of other offsets. If those are a
+    /// packing of rectangles, the pool does not grow: bodies that lie at or below their old offsets
+    /// leave those above them room at theirs.
+    pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
+        let mut order: Vec<usize> = (0..self.bodies.len()).collect();
+        order.sort_by_key(|&b| offset(self.bodies[b].root));
+        self.place(&order, None, u64::MAX, &mut || false)
     }
 
     fn order(&self, key: Key) -> Vec<usize> {
@@ -108,19 +161,28 @@ impl<'a> Greedy<'a> {
         order
     }
 
-    /// Each body at its lowest free offset, or, before all others, where it is kept.
-    fn place(&mut self, order: &[usize], kept: Option<&[Option<Bytes>]>) -> Option<Layout> {
+    /// Places each body at its lowest free offset, or, before all others, where it is kept. `None`
+    /// if that takes more work than there is, or if `stop` returns true.
+    fn place(
+        &mut self,
+        order: &[usize],
+        kept: Option<&[Option<Bytes>]>,
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Layout> {
         let mut bases = vec![0; self.problem.len()];
         let kept = |b: usize| kept.and_then(|kept| kept[self.bodies[b].root.index()]);
         let first = order.iter().filter(|&&b| kept(b).is_some());
         let then = order.iter().filter(|&&b| kept(b).is_none());
+        let before = self.work;
         self.occupancy.clear();
-        for &b in first.chain(then) {
+        for (&b, placed) in first.chain(then).zip(1u64..) {
             let Body { root, segments, .. } = &self.bodies[b];
             let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
             bases[root.index()] = base;
             self.occupancy.take(segments, base);
-            if self.occupancy.work > MOST_WORK {
+            self.work = before + self.occupancy.work + placed * WORK_PER_BODY;
+            if self.work > most || placed.is_multiple_of(PAUSE) && stop() {
                 return None;
             }
         }
@@ -166,13 +228,16 @@ mod tests {
     }
 
     #[test]
-    fn of_many_bodies_only_the_first_orders_are_tried() {
+    fn of_many_bodies_only_the_first_orders_are_tried_at_first() {
         for (bodies, orders) in [(MANY, KEYS.len()), (MANY + 1, 2)] {
             let mut problem = Problem::builder();
             for at in 0..bodies as u64 {
                 problem.chunk(at..at + 1, 1);
             }
-            assert_eq!(Greedy::new(&problem.build().unwrap()).orders().len(), orders);
+            let problem = problem.build().unwrap();
+            let greedy = Greedy::new(&problem);
+            assert_eq!(greedy.orders().len(), orders);
+            assert_eq!(greedy.more_orders().len(), KEYS.len() - orders);
         }
     }
 
@@ -181,7 +246,6 @@ mod tests {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let greedy = Greedy::new(&problem);
-            assert!(greedy.orders().len() == KEYS.len());
             for body in &greedy.bodies {
                 let steps = body.begin..body.end;
                 assert_eq!(body.life(), (body.end - body.begin).into());
@@ -220,7 +284,7 @@ mod tests {
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
                 let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
-                let layout = greedy.pack(key).unwrap();
+                let layout = greedy.pack(key, u64::MAX, &mut || false).unwrap();
                 for (at, &root) in order.iter().enumerate() {
                     let stands = |base| {
                         let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
@@ -232,10 +296,39 @@ mod tests {
                 // Kept where they are, a few of them are stood around by the others.
                 let some: Vec<(ChunkId, Bytes)> =
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
-                let completed = greedy.complete(&some).unwrap();
-                assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
+                for completed in greedy.complete(&some, 0, &mut || false) {
+                    assert!(some.iter().all(|&(root, base)| completed.offset(root) == base));
+                    let all: Vec<(ChunkId, Bytes)> =
+                        order.iter().map(|&root| (root, completed.offset(root))).collect();
+                    for (at, &body) in all.iter().enumerate() {
+                        assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
+                    }
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+
+    /// Lifted off each other, bodies of one rectangle each sink back without growing the pool.
+    #[test]
+    fn settled_rectangles_need_no_more_than_before() {
+        arbtest::arbtest(|random| {
+            let mut problem = Problem::builder();
+            for _ in 0..random.int_in_range(0..=12)? {
+                let begin = random.int_in_range(0..=11)?;
+                let end = begin + random.int_in_range(1..=5)?;
+                problem.chunk(begin..end, random.int_in_range(1..=9)?);
+            }
+            let problem = problem.build().unwrap();
+            let mut greedy = Greedy::new(&problem);
+            for &key in greedy.orders() {
+                let packed = greedy.pack(key, u64::MAX, &mut || false).unwrap();
+                let lift = random.int_in_range(1..=9)?;
+                let settled = greedy.settle(|root| packed.offset(root) * lift).unwrap();
+                assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
                 let all: Vec<(ChunkId, Bytes)> =
-                    order.iter().map(|&root| (root, completed.offset(root))).collect();
+                    problem.roots().map(|root| (root, settled.offset(root))).collect();
                 for (at, &body) in all.iter().enumerate() {
                     assert!(!all[..at].iter().any(|&other| shares(&problem, body, other)));
                 }
@@ -243,5 +336,26 @@ mod tests {
             Ok(())
         })
         .budget_ms(200);
+    }
+
+    #[test]
+    fn packing_pauses_to_ask_whether_to_stop_and_gives_up_at_its_limit() {
+        let mut problem = Problem::builder();
+        for at in 0..3 * PAUSE {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        let key = greedy.orders()[0];
+        let mut asked = 0;
+        let mut stop = |last: u64| {
+            asked += 1;
+            asked == last
+        };
+        assert_eq!(greedy.pack(key, u64::MAX, &mut || stop(2)), None);
+        assert!(greedy.pack(key, u64::MAX, &mut || stop(0)).is_some());
+        assert_eq!(asked, 5);
+        let most = greedy.work() + WORK_PER_BODY;
+        assert_eq!(greedy.pack(key, most, &mut || false), None);
     }
 }

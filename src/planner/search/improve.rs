@@ -6,7 +6,7 @@ use super::{
         monitor::Monitor,
         threads::{self, Board, Standing},
     },
-    greedy::Greedy,
+    greedy::{Greedy, Key, MOST_WORK},
     solution::Solution,
     state::instance::Instance,
 };
@@ -16,11 +16,39 @@ use crate::{
     problem::ChunkId,
 };
 
-/// Problems of more chains are not searched whole.
+/// Of problems of more chains, crowded cores are searched first.
 pub const LARGE: usize = 5000;
 
-/// The live bytes of a step of the crowded core, in percent of the most live bytes.
-pub const CROWDS: [Bytes; 3] = [95, 90, 80];
+/// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
+pub const CROWDS: [Bytes; 3] = [950, 900, 800];
+
+/// The same for the cores that have the rest of the effort; the last is the whole problem.
+const MORE_CROWDS: [Bytes; 16] =
+    [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
+
+/// The first three cores have no more nodes together.
+const FIRST_SHARE: u64 = 50_000;
+
+/// The nodes for each further core; four times as many in each later pass over the cores.
+const SHARE: u64 = 40_000;
+
+/// A node looks at all sections. One of a core of so many chains counts as two nodes, and so on.
+const CHAINS_PER_NODE: u64 = 500;
+
+/// Runs of taken bytes that count as a node when a core is completed.
+const WORK_PER_NODE: u64 = 64;
+
+/// Bodies are not searched if they cover more sections, all added up: setting up would take long.
+const MOST_COVERED: usize = 50_000_000;
+
+/// Sizes have no useful common divisor if the bound is more units than this.
+const FINE: Bytes = 1 << 14;
+
+/// The rounded sizes of such a problem: the bound is so many grains.
+const GRAINS: Bytes = 1 << 12;
+
+/// Fewer chains need no rounding.
+const FEW: usize = 150;
 
 /// The better packing of two planners that simulate; on some large graphs no greedy one is better.
 pub fn simulate(problem: &Problem) -> Solution {
@@ -35,22 +63,23 @@ pub fn simulate(problem: &Problem) -> Solution {
 pub fn pack(
     problem: &Problem,
     greedy: &mut Greedy<'_>,
+    orders: &[Key],
     solution: &mut Solution,
     enough: Bytes,
     monitor: &mut Monitor<'_>,
 ) {
-    for &key in greedy.orders() {
-        if solution.pool_size <= enough || monitor.stop(0, solution.lower_bound, solution.pool_size)
-        {
+    let most = greedy.work().saturating_add(MOST_WORK);
+    for &key in orders {
+        let mut stop = || monitor.stop(0, solution.lower_bound, solution.pool_size);
+        if solution.pool_size <= enough || stop() {
             break;
         }
-        if let Some(packing) = greedy.pack(key) {
-            solution.improve(problem, packing);
-        }
+        let Some(packing) = greedy.pack(key, most, &mut stop) else { break };
+        solution.improve(problem, packing);
     }
 }
 
-/// Searches the whole problem, or, if it is too large for that, its crowded core.
+/// Searches the whole problem, or, if it is large, one crowded core after the other.
 pub fn search(
     problem: &Problem,
     greedy: &mut Greedy<'_>,
@@ -59,26 +88,140 @@ pub fn search(
     monitor: &mut Monitor<'_>,
 ) {
     let roots: Vec<_> = problem.roots().collect();
-    if roots.len() <= LARGE {
-        climb_and_complete(problem, &roots, greedy, solution, limits, monitor);
+    if roots.len() > LARGE {
+        let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
+        search_cores(problem, greedy, solution, &limits, monitor);
         return;
     }
-    // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
-    let live = solution.lower_bound;
-    let mut left = limits.nodes;
-    for crowd in CROWDS {
-        let core = greedy.crowded(live / 100 * crowd);
-        let limits = Limits { nodes: left / 3 * 2, ..*limits };
-        let nodes = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
-        left = left.saturating_sub(nodes);
-        if solution.pool_size == solution.lower_bound || monitor.stopped() {
-            break;
-        }
+    let weight = 1 + roots.len() as u64 / CHAINS_PER_NODE;
+    let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).nodes;
+    let rounded = climb_rounded(problem, &roots, greedy, solution, nodes / 2, monitor);
+    if solution.pool_size > solution.lower_bound && !monitor.stopped() {
+        // The gap may be smaller now.
+        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let limits = limits.nodes(limits.nodes.saturating_sub(rounded));
+        climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
 }
 
-/// Packs some of the roots better than the best pool, and all others around them; returns the nodes
-/// of the first thread.
+/// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
+/// packed at the bound at once, and the chains of less crowded steps have room enough around it.
+fn search_cores(
+    problem: &Problem,
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
+    let live = solution.lower_bound;
+    let mut left = limits.nodes.min(FIRST_SHARE);
+    for crowd in CROWDS {
+        let core = greedy.crowded(thousandths(live, crowd));
+        let limits = limits.nodes(left / 3 * 2);
+        let climb = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
+        left = left.saturating_sub(climb.nodes);
+        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return;
+        }
+    }
+    let limits = limits.nodes(limits.nodes.saturating_sub(FIRST_SHARE));
+    let bound = solution.lower_bound;
+    let orders = greedy.more_orders();
+    pack(problem, greedy, orders, solution, bound, monitor);
+    search_more_cores(problem, live, greedy, solution, &limits, monitor);
+}
+
+/// Searches more and larger cores, again and again with more nodes. What completing them costs
+/// counts.
+fn search_more_cores(
+    problem: &Problem,
+    live: Bytes,
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
+    // Of equal cores, one is enough; what is packed at the bound stays so.
+    let mut open: Vec<_> = cores.iter().collect();
+    open.dedup_by_key(|core| core.len());
+    let (mut left, mut share) = (limits.nodes, SHARE);
+    while left > 0 && !open.is_empty() {
+        let mut at = 0;
+        while at < open.len() && left > 0 {
+            let core = open[at];
+            let chains = core.len() as u64;
+            let weight = 1 + chains / CHAINS_PER_NODE;
+            let limits = limits.nodes(share.min(left) / weight);
+            let before = greedy.work();
+            let climb = climb_and_complete(problem, core, greedy, solution, &limits, monitor);
+            if solution.pool_size == solution.lower_bound || monitor.stopped() {
+                return;
+            }
+            let completed = (greedy.work() - before) / WORK_PER_NODE;
+            let cost = climb.nodes.saturating_mul(weight) + completed + chains;
+            left = left.saturating_sub(cost);
+            if climb.is_over {
+                open.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        share = share.saturating_mul(4);
+    }
+}
+
+/// A part of some bytes, rounded down.
+pub fn thousandths(bytes: Bytes, part: Bytes) -> Bytes {
+    bytes / 1000 * part + bytes % 1000 * part / 1000
+}
+
+/// Packs all chains with rounded sizes if the sizes have no useful common divisor, and places them in
+/// that order with their true sizes; returns the nodes.
+///
+/// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
+/// one by one what makes no difference. An offset in the true packing exceeds the rounded one by no
+/// more than was rounded off below it: a few thousandths.
+fn climb_rounded(
+    problem: &Problem,
+    roots: &[ChunkId],
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    nodes: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let exact = Instance::new(problem, roots);
+    let unit = exact.unit.max(problem.alignment());
+    // The parts of a staircase would not stay in line.
+    let is_plain = exact.staircases.is_empty();
+    if roots.len() < FEW || solution.lower_bound / unit < FINE || !is_plain {
+        return 0;
+    }
+    let grain = problem.align_up(solution.lower_bound / GRAINS);
+    let inst = Instance::rounded(problem, roots, grain);
+    let board = Board::new(inst.bound(), solution.pool_size / inst.unit / inst.align * inst.align);
+    if board.is_over() {
+        return 0;
+    }
+    let mut stop = |nodes, _| monitor.stop(nodes, solution.lower_bound, solution.pool_size);
+    let nodes = ladder::climb(&inst, 0, nodes, &board, &mut stop);
+    solution.nodes = monitor.add(nodes);
+    if let Some(offsets) = board.into_offsets() {
+        let mut bases = vec![0; problem.len()];
+        for (root, offset) in inst.roots.iter().zip(offsets) {
+            bases[root.index()] = offset * inst.unit;
+        }
+        if let Some(packing) = greedy.settle(|root| bases[root.index()]) {
+            solution.improve(problem, packing);
+            // The search reported the pool from before.
+            monitor.stop(0, solution.lower_bound, solution.pool_size);
+        }
+    }
+    nodes
+}
+
+/// Packs some of the roots better than the best pool, and all others around them.
 fn climb_and_complete(
     problem: &Problem,
     roots: &[ChunkId],
@@ -86,14 +229,26 @@ fn climb_and_complete(
     solution: &mut Solution,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
-) -> u64 {
-    let climb = climb(problem, roots, solution, limits, monitor);
-    if let Some(packing) = climb.bases.and_then(|bases| greedy.complete(&bases)) {
-        solution.improve(problem, packing);
-    }
+) -> Outcome {
+    let Climb { bases, bound, best, nodes, is_over } =
+        climb(problem, roots, solution, limits, monitor);
     // A bound of some of the chains is a bound of all.
-    solution.lower_bound = solution.lower_bound.max(climb.bound).min(solution.pool_size);
-    climb.nodes
+    solution.lower_bound = solution.lower_bound.max(bound).min(solution.pool_size);
+    if let Some(bases) = bases {
+        let mut stop = || monitor.stop(0, solution.lower_bound, best);
+        for packing in greedy.complete(&bases, solution.lower_bound, &mut stop) {
+            solution.improve(problem, packing);
+        }
+    }
+    Outcome { nodes, is_over }
+}
+
+/// The result of packing some of the roots and completing the packing.
+struct Outcome {
+    /// The nodes of the first thread.
+    nodes: u64,
+    /// More nodes change nothing.
+    is_over: bool,
 }
 
 /// The result of packing some of the roots.
@@ -102,8 +257,12 @@ struct Climb {
     bases: Option<Vec<(ChunkId, Bytes)>>,
     /// A lower bound of their pool.
     bound: Bytes,
+    /// The best pool of all roots, before the others are placed.
+    best: Bytes,
     /// The nodes of the first thread.
     nodes: u64,
+    /// Their best pool is known, or they are too many.
+    is_over: bool,
 }
 
 /// Packs some of the roots better than the best pool.
@@ -115,6 +274,15 @@ fn climb(
     monitor: &mut Monitor<'_>,
 ) -> Climb {
     let inst = Instance::new(problem, roots);
+    if inst.covered() > MOST_COVERED {
+        return Climb {
+            bases: None,
+            bound: solution.lower_bound,
+            best: solution.pool_size,
+            nodes: 0,
+            is_over: true,
+        };
+    }
     let step = inst.unit * inst.align;
     // Every pool that the search makes is a multiple of the step, and so is some smallest one. The
     // bound is one as well: the chains alive at the peak are among the roots.
@@ -122,19 +290,21 @@ fn climb(
     let best = solution.pool_size.div_ceil(step) * inst.align;
     let board = Board::new(solution.lower_bound / inst.unit, best);
     let whole = roots.len() == problem.roots().count();
+    let best_of_all = |best| if whole { best * inst.unit } else { solution.pool_size };
     let mut stop = |nodes, _| {
         let Standing { bound, best } = board.standing();
-        let best = if whole { best * inst.unit } else { solution.pool_size };
-        monitor.stop(nodes + board.helped(), bound * inst.unit, best)
+        monitor.stop(nodes + board.helped(), bound * inst.unit, best_of_all(best))
     };
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
         ladder::climb(&inst, thread, limits.nodes, &board, stop)
     });
     solution.nodes = monitor.add(nodes + board.helped());
-    let bound = board.standing().bound * inst.unit;
+    let Standing { bound, best } = board.standing();
+    let (bound, best) = (bound * inst.unit, best_of_all(best));
+    let is_over = board.is_solved();
     let bases = board.into_offsets().map(|offsets| {
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
     });
-    Climb { bases, bound, nodes }
+    Climb { bases, bound, best, nodes, is_over }
 }

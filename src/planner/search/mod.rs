@@ -81,7 +81,8 @@ pub fn optimize(
     if solution.pool_size > solution.lower_bound {
         let mut greedy = Greedy::new(problem);
         let enough = solution.lower_bound;
-        improve::pack(problem, &mut greedy, &mut solution, enough, &mut monitor);
+        let orders = greedy.orders();
+        improve::pack(problem, &mut greedy, orders, &mut solution, enough, &mut monitor);
         if solution.pool_size > enough && !monitor.stopped() && limits.nodes > 0 {
             improve::search(problem, &mut greedy, &mut solution, limits, &mut monitor);
         }

@@ -54,6 +54,12 @@ impl Board {
         }
     }
 
+    /// Returns whether bound and best have met.
+    pub fn is_solved(&self) -> bool {
+        let Standing { bound, best } = self.standing();
+        bound >= best
+    }
+
     /// Returns whether nothing is left to search.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -81,8 +87,7 @@ impl Board {
     }
 
     fn compare(&self) {
-        let Standing { bound, best } = self.standing();
-        if bound >= best {
+        if self.is_solved() {
             self.end();
         }
     }

@@ -104,6 +104,12 @@ pub struct Instance {
 
 impl Instance {
     pub fn new(problem: &Problem, roots: &[ChunkId]) -> Self {
+        Self::rounded(problem, roots, 1)
+    }
+
+    /// As the problem would be with all sizes and inner offsets rounded to the nearest multiple of
+    /// a grain, at least one. Its packings need not be packings of the problem.
+    pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
         let mut bodies: Vec<(ChunkId, Vec<Segment>)> =
             roots.iter().map(|&root| (root, rectangles(problem, root))).collect();
         let alignment = problem.alignment();
@@ -112,6 +118,13 @@ impl Instance {
             // Everything above a segment begins at a multiple of the alignment.
             for segment in bodies.iter_mut().flat_map(|b| &mut b.1) {
                 segment.high = problem.align_up(segment.high);
+            }
+        }
+        if grain > 1 {
+            let round = |bytes: Bytes| (bytes + grain / 2) / grain * grain;
+            for segment in bodies.iter_mut().flat_map(|b| &mut b.1) {
+                segment.low = round(segment.low);
+                segment.high = round(segment.high).max(segment.low + grain);
             }
         }
         let closes = closes(&bodies);
@@ -156,6 +169,13 @@ impl Instance {
     /// The number of bodies.
     pub fn bodies(&self) -> usize {
         self.items.len() + self.staircases.len()
+    }
+
+    /// The number of sections that a body covers, added up over all bodies.
+    pub fn covered(&self) -> usize {
+        let items = self.items.iter().map(|item| item.sections().len());
+        let parts = self.staircases.iter().flat_map(|staircase| &staircase.parts);
+        items.chain(parts.map(|part| part.sections().len())).sum()
     }
 
     pub fn staircase(&self, body: u32) -> &Staircase {
