@@ -2,11 +2,13 @@
 
 #[cfg(feature = "serde")]
 mod file;
+mod offsets;
 mod placement;
 mod step_memory;
 
 #[cfg(feature = "serde")]
 pub use file::{BodyEntry, ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
+pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 

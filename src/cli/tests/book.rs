@@ -202,7 +202,7 @@ fn every_link_and_every_figure_of_the_book_exists() {
         let links = between(&text, "](", ")").filter(|link| !link.contains("://"));
         let embedded = between(&text, " src=\"", "\"");
         for link in links.chain(between(&text, "{{#include ", "}}")).chain(embedded) {
-            let file = link.split('#').next().unwrap();
+            let file = link.split(['#', ':']).next().unwrap();
             assert!(book().join(file).exists(), "{name} leads to {link}, which does not exist");
         }
         chapters += 1;

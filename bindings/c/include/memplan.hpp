@@ -1,0 +1,233 @@
+// memplan for C++17: the functions of memplan.h as types that free themselves. A failure throws
+// memplan::Error; programs without exceptions use the C functions.
+#ifndef MEMPLAN_HPP
+#define MEMPLAN_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan.h"
+
+namespace memplan {
+
+// What went wrong, with the library's words.
+class Error : public std::runtime_error {
+public:
+    Error(memplan_status status, const std::string &words)
+        : std::runtime_error(words), status_(status) {}
+    memplan_status status() const noexcept { return status_; }
+
+private:
+    memplan_status status_;
+};
+
+namespace detail {
+
+inline std::string last_error() {
+    std::string words(memplan_last_error(nullptr, 0) + 1, '\0');
+    memplan_last_error(&words[0], words.size());
+    words.pop_back();
+    return words;
+}
+
+inline void check(memplan_status status) {
+    if (status != MEMPLAN_STATUS_OK) throw Error(status, last_error());
+}
+
+struct Free {
+    void operator()(memplan_plan *plan) const noexcept { memplan_plan_free(plan); }
+    void operator()(memplan_problem *problem) const noexcept { memplan_problem_free(problem); }
+    void operator()(memplan_sequence *sequence) const noexcept { memplan_sequence_free(sequence); }
+};
+
+}  // namespace detail
+
+using Chunk = memplan_chunk;
+using Overwrite = memplan_overwrite;
+using Place = memplan_place;
+using Dependency = memplan_dependency;
+
+// The options, filled with the defaults.
+struct Options : memplan_options {
+    Options() : memplan_options() {
+        detail::check(memplan_options_init(this, sizeof(memplan_options)));
+    }
+};
+
+// The answer. It may be moved, and any thread may read it.
+class Plan {
+public:
+    // Takes over a plan of the C interface. `count` is the number of chunks, or of tensors.
+    Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators)
+        : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators) {}
+
+    // The bytes to reserve.
+    std::uint64_t pool_size() const noexcept { return memplan_plan_pool_size(plan_.get()); }
+    // The bytes that every plan needs.
+    std::uint64_t lower_bound() const noexcept { return memplan_plan_lower_bound(plan_.get()); }
+    // True if no plan is smaller.
+    bool proven_optimal() const noexcept { return pool_size() == lower_bound(); }
+
+    // The offset of every chunk of a problem.
+    std::vector<std::uint64_t> offsets() const {
+        std::vector<std::uint64_t> offsets(chunks_);
+        detail::check(memplan_plan_offsets(plan_.get(), offsets.data(), offsets.size()));
+        return offsets;
+    }
+
+    // The chunk that each one is written over, or MEMPLAN_NONE.
+    std::vector<std::uint32_t> overwritten() const {
+        std::vector<std::uint32_t> overwritten(chunks_);
+        detail::check(memplan_plan_overwritten(plan_.get(), overwritten.data(), overwritten.size()));
+        return overwritten;
+    }
+
+    // The place of every tensor of a sequence.
+    std::vector<Place> tensors() const {
+        std::vector<Place> places(tensors_);
+        detail::check(memplan_plan_tensors(plan_.get(), places.data(), places.size()));
+        return places;
+    }
+
+    // The workspace of every operator of a sequence.
+    std::vector<Place> workspaces() const {
+        std::vector<Place> places(operators_);
+        detail::check(memplan_plan_workspaces(plan_.get(), places.data(), places.size()));
+        return places;
+    }
+
+private:
+    std::unique_ptr<memplan_plan, detail::Free> plan_;
+    std::size_t chunks_, tensors_, operators_;
+};
+
+// Buffers with known lifetimes.
+class Problem {
+public:
+    explicit Problem(const std::vector<Chunk> &chunks, const std::vector<Overwrite> &overwrites = {})
+        : chunks_(chunks.size()) {
+        memplan_problem *problem = nullptr;
+        detail::check(memplan_problem_new(chunks.data(), chunks.size(), overwrites.data(),
+                                          overwrites.size(), &problem));
+        problem_.reset(problem);
+    }
+
+    // Throws with MEMPLAN_STATUS_DOES_NOT_FIT if the options have a capacity and the plan is larger.
+    Plan plan(const Options &options = Options()) const {
+        memplan_plan *plan = nullptr;
+        const memplan_status status = memplan_plan_problem(problem_.get(), &options, &plan);
+        Plan owned(plan, chunks_, 0, 0);
+        detail::check(status);
+        return owned;
+    }
+
+    // Throws if the offsets make no right plan.
+    void verify(const std::vector<std::uint64_t> &offsets, std::uint64_t alignment = 1) const {
+        detail::check(memplan_verify(problem_.get(), alignment, offsets.data(), offsets.size()));
+    }
+
+private:
+    std::unique_ptr<memplan_problem, detail::Free> problem_;
+    std::size_t chunks_;
+};
+
+// An output of an operator: a size, and what it may share with inputs.
+class Output {
+public:
+    explicit Output(std::uint64_t size, std::string name = {}) : size_(size), name_(std::move(name)) {}
+
+    // It is a view of the input.
+    Output &reads(std::uint32_t tensor, std::uint64_t offset = 0) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_READS, tensor, offset});
+        return *this;
+    }
+    // It may be written over the input. Said more than once, the first possible input is.
+    Output &overwrites(std::uint32_t tensor, std::uint64_t offset = 0) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_OVERWRITES, tensor, offset});
+        return *this;
+    }
+    // It must be written over the input: a state that is updated.
+    Output &updates(std::uint32_t tensor, std::uint64_t offset = 0) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_UPDATES, tensor, offset});
+        return *this;
+    }
+
+private:
+    friend class Sequence;
+    memplan_output raw() const {
+        return {name_.empty() ? nullptr : name_.c_str(), size_, dependencies_.data(),
+                dependencies_.size()};
+    }
+
+    std::uint64_t size_;
+    std::string name_;
+    std::vector<Dependency> dependencies_;
+};
+
+// Operators in execution order. Tensors are numbered as they are declared.
+class Sequence {
+public:
+    Sequence() {
+        memplan_sequence *sequence = nullptr;
+        detail::check(memplan_sequence_new(&sequence));
+        sequence_.reset(sequence);
+    }
+
+    std::uint32_t input(std::uint64_t size, const std::string &name = {}) {
+        return supplied(memplan_sequence_input, size, name);
+    }
+
+    std::uint32_t weight(std::uint64_t size = MEMPLAN_UNKNOWN_SIZE, const std::string &name = {}) {
+        return supplied(memplan_sequence_weight, size, name);
+    }
+
+    // Adds the next operator and returns the numbers of its outputs.
+    std::vector<std::uint32_t> op(const std::string &name, const std::vector<std::uint32_t> &inputs,
+                                  const std::vector<Output> &outputs, std::uint64_t workspace = 0) {
+        std::vector<memplan_output> raw;
+        raw.reserve(outputs.size());
+        for (const Output &output : outputs) raw.push_back(output.raw());
+        std::vector<std::uint32_t> numbers(outputs.size());
+        detail::check(memplan_sequence_operator(sequence_.get(), name.c_str(), nullptr,
+                                                inputs.data(), inputs.size(), raw.data(),
+                                                raw.size(), workspace, numbers.data()));
+        tensors_ += outputs.size();
+        ++operators_;
+        return numbers;
+    }
+
+    // Marks a tensor as an output of the graph, which lives to the end.
+    void output(std::uint32_t tensor) {
+        detail::check(memplan_sequence_output(sequence_.get(), tensor));
+    }
+
+    Plan plan(const Options &options = Options()) const {
+        memplan_plan *plan = nullptr;
+        const memplan_status status = memplan_plan_sequence(sequence_.get(), &options, &plan);
+        Plan owned(plan, 0, tensors_, operators_);
+        detail::check(status);
+        return owned;
+    }
+
+private:
+    template <class Declare>
+    std::uint32_t supplied(Declare declare, std::uint64_t size, const std::string &name) {
+        std::uint32_t number = 0;
+        detail::check(declare(sequence_.get(), name.empty() ? nullptr : name.c_str(), size, &number));
+        ++tensors_;
+        return number;
+    }
+
+    std::unique_ptr<memplan_sequence, detail::Free> sequence_;
+    std::size_t tensors_ = 0, operators_ = 0;
+};
+
+}  // namespace memplan
+
+#endif  // MEMPLAN_HPP

@@ -1,0 +1,246 @@
+//! The answer: offsets in one pool.
+
+use library::{
+    InputRef, OpSequence, plan::Location, planner::PlanFit, report::Size, sequence::TensorId,
+};
+
+use crate::{
+    array::{fill, free, reference},
+    error::{Failure, Status, guard},
+    options::Options,
+};
+
+/// Stands for "no chunk" and "no tensor".
+pub const NO_CHUNK: u32 = u32::MAX;
+
+/// The memory in which a tensor lies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// It has no bytes.
+    Nowhere = 0,
+    /// The pool.
+    Pool = 1,
+    /// An input or a weight, outside the pool: its own memory, or that of the one that it is a view
+    /// of.
+    Supplied = 2,
+}
+
+/// The place of a tensor or workspace.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// A `memplan_place_kind`.
+    pub kind: u32,
+    /// The supplied tensor in which it lies; `UINT32_MAX` elsewhere.
+    pub tensor: u32,
+    /// Bytes from the start of that memory.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Place {
+    const NOWHERE: Self =
+        Self { kind: PlaceKind::Nowhere as u32, tensor: NO_CHUNK, offset: 0, size: 0 };
+}
+
+/// A plan. It does not change, and any thread may use it.
+pub struct Plan {
+    inner: library::Plan,
+    /// The places of the tensors, by number; empty for a problem.
+    tensors: Vec<Place>,
+    /// The workspace of each operator; empty for a problem.
+    workspaces: Vec<Place>,
+}
+
+/// Plans an input; the second result is a failure if the plan exceeds the capacity.
+pub(crate) fn planned<'a>(
+    input: impl Into<InputRef<'a>>,
+    options: &Options,
+) -> Result<(library::Plan, Result<(), Failure>), Failure> {
+    let (planner, input) = (options.planner()?, input.into());
+    let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
+    let too_large = |plan: &library::Plan, words: &str| Failure {
+        status: Status::DoesNotFit,
+        message: format!(
+            "the plan takes {}, and the capacity is {}: {words}",
+            Size(plan.pool_size),
+            Size(capacity)
+        ),
+    };
+    Ok(match planner.fit(input, capacity)? {
+        PlanFit::Yes(plan) => (plan, Ok(())),
+        PlanFit::No(plan) => {
+            let failure = too_large(&plan, "no plan fits");
+            (plan, Err(failure))
+        }
+        PlanFit::Unknown(plan) => {
+            let failure = too_large(&plan, "more effort may find one that fits");
+            (plan, Err(failure))
+        }
+    })
+}
+
+impl Plan {
+    /// The plan of a problem.
+    pub(crate) fn new(plan: library::Plan) -> Self {
+        Self { inner: plan, tensors: Vec::new(), workspaces: Vec::new() }
+    }
+
+    /// The plan of a sequence.
+    pub(crate) fn of_sequence(plan: library::Plan, sequence: &OpSequence) -> Result<Self, Failure> {
+        let placement =
+            plan.placement(sequence).map_err(|error| Failure::invalid(error.to_string()))?;
+        let ids = (0_u32..).map(TensorId).take(sequence.tensors().len());
+        let place = |id| match placement.tensor(id) {
+            Location::Pool(bytes) => Ok(Place {
+                kind: PlaceKind::Pool as u32,
+                tensor: NO_CHUNK,
+                offset: bytes.start,
+                size: bytes.end - bytes.start,
+            }),
+            Location::Supplied { tensor, offset } => Ok(Place {
+                kind: PlaceKind::Supplied as u32,
+                tensor: tensor.0,
+                offset: *offset,
+                size: sequence.tensor(id).size.unwrap_or(0),
+            }),
+            Location::Nowhere => Ok(Place::NOWHERE),
+            other => Err(Failure::invalid(format!("memplan_place cannot express {other:?}"))),
+        };
+        let workspace = |step| match placement.workspace(step) {
+            Some(bytes) => Place {
+                kind: PlaceKind::Pool as u32,
+                tensor: NO_CHUNK,
+                offset: bytes.start,
+                size: bytes.end - bytes.start,
+            },
+            None => Place::NOWHERE,
+        };
+        let tensors = ids.map(place).collect::<Result<_, _>>()?;
+        let workspaces = (0..sequence.operators().len()).map(workspace).collect();
+        Ok(Self { inner: plan, tensors, workspaces })
+    }
+}
+
+/// Returns the bytes to reserve for the pool; 0 for null.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_pool_size(plan: *const Plan) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pool_size)
+}
+
+/// Returns a number of bytes that every plan of the same chunks needs; 0 for null. If it equals the
+/// pool size, no plan is smaller.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_lower_bound(plan: *const Plan) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.lower_bound)
+}
+
+/// Writes the offset of every chunk in bytes. `n` is the number of chunks of the problem.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` numbers that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_offsets(
+    plan: *const Plan,
+    out: *mut u64,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
+        let offsets = plan.chunks.iter().map(|chunk| chunk.offset);
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, offsets, "chunks") }
+    })
+}
+
+/// Writes for every chunk the one that it is written over, by its place in the list, or
+/// `UINT32_MAX`. `n` is the number of chunks of the problem.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` numbers that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_overwritten(
+    plan: *const Plan,
+    out: *mut u32,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
+        let overwritten = plan.chunks.iter().map(|chunk| {
+            let link = chunk.overwrites.and_then(|link| u32::try_from(link.chunk).ok());
+            link.unwrap_or(NO_CHUNK)
+        });
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, overwritten, "chunks") }
+    })
+}
+
+/// Writes the place of every tensor of the sequence, by the number that declaring it returned. `n` is
+/// the number of tensors; a plan of a problem has none.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` places that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_tensors(
+    plan: *const Plan,
+    out: *mut Place,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let plan = unsafe { reference(plan, "plan") }?;
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, plan.tensors.iter().copied(), "tensors") }
+    })
+}
+
+/// Writes the place in the pool of every operator's workspace. `n` is the number of operators; a plan of
+/// a problem has none.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` places that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_workspaces(
+    plan: *const Plan,
+    out: *mut Place,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let plan = unsafe { reference(plan, "plan") }?;
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, plan.workspaces.iter().copied(), "operators") }
+    })
+}
+
+/// Frees a plan; null is fine.
+///
+/// # Safety
+///
+/// `plan` is null or a plan that nothing uses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_free(plan: *mut Plan) {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        unsafe { free(plan) };
+        Ok(())
+    });
+}

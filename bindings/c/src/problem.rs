@@ -1,0 +1,156 @@
+//! Buffers with known lifetimes: the form that most C++ frameworks have.
+
+use library::{
+    Plan as LibraryPlan,
+    problem::{ChunkId, Request},
+    verify::{Verifier, Violation},
+};
+
+use crate::{
+    array::{free, give, reference, slice},
+    error::{Failure, Status, guard},
+    options::Options,
+    plan::{Plan, planned},
+};
+
+/// A buffer with its lifetime.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// The step that writes it first.
+    pub begin: u64,
+    /// The last step that reads it, plus 1.
+    pub end: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A request that a chunk be written over another one, which it reads for the last time when it
+/// begins: `chunk.begin + 1 == overwritten.end`. Of several requests for one chunk, the first that is
+/// possible is honoured.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Overwrite {
+    /// The newer chunk, by its place in the list.
+    pub chunk: u32,
+    /// The older chunk, by its place in the list.
+    pub overwritten: u32,
+    /// Bytes from the start of the older chunk.
+    pub offset: u64,
+    /// Not 0 if a plan without it is wrong, as for a state that is updated in place.
+    pub required: u32,
+}
+
+/// A checked list of chunks. It does not change, and any thread may use it.
+pub struct Problem(library::Problem);
+
+/// Checks chunks and requests, which are copied, and makes a problem of them.
+///
+/// # Safety
+///
+/// `chunks` and `overwrites` point to as many elements as follow them, and `out` to a pointer that
+/// may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_problem_new(
+    chunks: *const Chunk,
+    chunk_count: usize,
+    overwrites: *const Overwrite,
+    overwrite_count: usize,
+    out: *mut *mut Problem,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let chunks = unsafe { slice(chunks, chunk_count, "chunks") }?;
+        // SAFETY: promised by the caller.
+        let overwrites = unsafe { slice(overwrites, overwrite_count, "overwrites") }?;
+        if u32::try_from(chunks.len()).is_err() {
+            return Err(library::ProblemError::TooManyChunks.into());
+        }
+        let mut problem = library::Problem::builder();
+        for chunk in chunks {
+            problem.chunk(chunk.begin..chunk.end, chunk.size);
+        }
+        for overwrite in overwrites {
+            let (chunk, overwritten) = (ChunkId(overwrite.chunk), ChunkId(overwrite.overwritten));
+            let request = Request::new(chunk, overwritten, overwrite.offset);
+            problem.request(request.required(overwrite.required != 0));
+        }
+        let problem = problem.build()?;
+        // SAFETY: promised by the caller.
+        unsafe { give(out, Problem(problem)) }
+    })
+}
+
+/// Plans a problem. Null options stand for the defaults. If the options have a capacity and the plan
+/// found is larger, the status is `MEMPLAN_STATUS_DOES_NOT_FIT`, and `out` gets that plan all the
+/// same. If its lower bound is larger than the capacity, no plan fits.
+///
+/// # Safety
+///
+/// `problem` comes from `memplan_problem_new`, `options` is null or points to options, and `out`
+/// points to a pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_problem(
+    problem: *const Problem,
+    options: *const Options,
+    out: *mut *mut Plan,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Problem(problem) = unsafe { reference(problem, "problem") }?;
+        // SAFETY: promised by the caller.
+        let options = unsafe { Options::read(options) }?;
+        let (plan, fits) = planned(problem, &options)?;
+        // SAFETY: promised by the caller.
+        unsafe { give(out, Plan::new(plan)) }?;
+        fits
+    })
+}
+
+/// Checks offsets in bytes, one per chunk, from this library or another: chunks that are alive at the
+/// same time share no byte, except where one is written over another as requested. Offsets of other
+/// chunks must be multiples of `alignment`, a power of two.
+///
+/// # Safety
+///
+/// `problem` comes from `memplan_problem_new`, and `offsets` points to `n` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_verify(
+    problem: *const Problem,
+    alignment: u64,
+    offsets: *const u64,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Problem(problem) = unsafe { reference(problem, "problem") }?;
+        // SAFETY: promised by the caller.
+        let offsets = unsafe { slice(offsets, n, "offsets") }?;
+        let problem = problem.clone().with_alignment(alignment)?;
+        let plan = LibraryPlan::from_offsets(&problem, offsets)?;
+        let found = Verifier::new().verify(&problem, &plan);
+        let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?.violations;
+        // A pool below its bound is not stated by the caller; it follows from the overlaps.
+        violations.sort_by_key(|violation| matches!(violation, Violation::BoundAbovePool { .. }));
+        let Some(first) = violations.first() else { return Ok(()) };
+        let more = match violations.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        Err(Failure::invalid(format!("the plan is wrong: {first}{more}")))
+    })
+}
+
+/// Frees a problem; null is fine.
+///
+/// # Safety
+///
+/// `problem` is null or comes from `memplan_problem_new`, and nothing uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_problem_free(problem: *mut Problem) {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        unsafe { free(problem) };
+        Ok(())
+    });
+}

@@ -1,0 +1,309 @@
+//! Operators in execution order: memplan then finds the lifetimes.
+
+use std::{collections::HashSet, ffi::c_char};
+
+use library::{OpSequence, Operator, sequence::SequenceBuilder};
+
+use crate::{
+    array::{exclusive, fill, free, give, reference, slice, text},
+    error::{Failure, Status, guard},
+    options::Options,
+    plan::{NO_CHUNK, Plan, planned},
+};
+
+/// The size of a weight that stays outside the pool and whose size does not matter.
+pub const UNKNOWN_SIZE: u64 = u64::MAX;
+
+/// The way in which an output depends on an input's memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DependencyKind {
+    /// It is a view of the input.
+    Reads = 0,
+    /// It may be written over the input.
+    Overwrites = 1,
+    /// It must be written over the input: a state that is updated.
+    Updates = 2,
+}
+
+/// A dependency of an output on an input of the same operator.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Dependency {
+    /// A `memplan_dependency_kind`.
+    pub kind: u32,
+    /// The input's number.
+    pub tensor: u32,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// An output of an operator.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Its name in messages, unique, in UTF-8; may be null.
+    pub name: *const c_char,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its dependencies on memory of inputs: none, one that it is a view of, or several that it may
+    /// be written over, the first possible of which is.
+    pub dependencies: *const Dependency,
+    /// The number of dependencies.
+    pub dependency_count: usize,
+}
+
+/// Operators and tensors. One thread at a time may use it.
+#[derive(Default)]
+pub struct Sequence {
+    builder: SequenceBuilder,
+    /// The names of the tensors, by number.
+    names: Vec<Box<str>>,
+    taken: HashSet<Box<str>>,
+}
+
+impl Sequence {
+    /// Returns the number and the name of a tensor that is new, `ahead` places from the next.
+    fn next(&self, ahead: usize, name: Option<String>) -> Result<(u32, Box<str>), Failure> {
+        let number = u32::try_from(self.names.len() + ahead)
+            .ok()
+            .filter(|&number| number < NO_CHUNK)
+            .ok_or_else(|| Failure::invalid("a sequence holds fewer than 2^32 tensors"))?;
+        let name = name.unwrap_or_else(|| format!("tensor {number}")).into_boxed_str();
+        if self.taken.contains(&name) {
+            return Err(twice(&name));
+        }
+        Ok((number, name))
+    }
+
+    /// Takes the tensor in, so that the built sequence gives it the same number.
+    fn take(&mut self, name: Box<str>) {
+        self.builder.id(name.clone());
+        self.taken.insert(name.clone());
+        self.names.push(name);
+    }
+
+    fn name(&self, tensor: u32) -> Result<Box<str>, Failure> {
+        let name = self.names.get(tensor as usize).cloned();
+        name.ok_or_else(|| Failure::invalid(format!("there is no tensor {tensor} yet")))
+    }
+
+    fn output(&self, name: &str, output: &Output) -> Result<library::Output, Failure> {
+        // SAFETY: the caller promises it with the output.
+        let dependencies =
+            unsafe { slice(output.dependencies, output.dependency_count, "dependencies") }?;
+        let mut declared = library::Output::new(name, output.size);
+        for &Dependency { kind, tensor, offset } in dependencies {
+            let input = self.name(tensor)?;
+            declared = match kind {
+                0 if dependencies.len() > 1 => {
+                    return Err(Failure::invalid(format!(
+                        "'{name}' can be a view of one input only"
+                    )));
+                }
+                0 => declared.reads_at(input, offset),
+                1 => declared.overwrites_at(input, offset),
+                2 => declared.updates(input, offset),
+                _ => return Err(Failure::invalid(format!("no dependency has kind {kind}"))),
+            };
+        }
+        Ok(declared)
+    }
+
+    fn build(&self) -> Result<OpSequence, Failure> {
+        Ok(self.builder.build()?)
+    }
+}
+
+fn twice(name: &str) -> Failure {
+    Failure::invalid(format!("two tensors are called '{name}'"))
+}
+
+/// Creates an empty sequence.
+///
+/// # Safety
+///
+/// `out` points to a pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_new(out: *mut *mut Sequence) -> Status {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe { give(out, Sequence::default()) })
+}
+
+/// Declares a tensor that is supplied for each run. `name` may be null. `out` gets the number of the
+/// tensor and may be null.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`, `name` ends with a NUL, and `out` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_input(
+    sequence: *mut Sequence,
+    name: *const c_char,
+    size: u64,
+    out: *mut u32,
+) -> Status {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe {
+        supplied(sequence, name, out, |builder, name| {
+            builder.input(name, size);
+        })
+    })
+}
+
+/// Declares a tensor that is the same in every run, of `MEMPLAN_UNKNOWN_SIZE` if it stays outside the
+/// pool. `name` may be null. `out` gets the number of the tensor and may be null.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`, `name` ends with a NUL, and `out` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_weight(
+    sequence: *mut Sequence,
+    name: *const c_char,
+    size: u64,
+    out: *mut u32,
+) -> Status {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe {
+        supplied(sequence, name, out, |builder, name| {
+            builder.weight(name, (size != UNKNOWN_SIZE).then_some(size));
+        })
+    })
+}
+
+/// # Safety
+///
+/// As the two functions above.
+unsafe fn supplied(
+    sequence: *mut Sequence,
+    name: *const c_char,
+    out: *mut u32,
+    declare: impl FnOnce(&mut SequenceBuilder, Box<str>),
+) -> Result<(), Failure> {
+    // SAFETY: promised by the caller.
+    let sequence = unsafe { exclusive(sequence, "sequence") }?;
+    // SAFETY: promised by the caller.
+    let (number, name) = sequence.next(0, unsafe { text(name, "name") }?)?;
+    if !out.is_null() {
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, 1, std::iter::once(number), "tensors") }?;
+    }
+    declare(&mut sequence.builder, name.clone());
+    sequence.take(name);
+    Ok(())
+}
+
+/// Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
+/// it runs. `name` and `kind` are for messages and may be null. `out` gets the numbers of the outputs,
+/// one for each, and may be null. After a failure the sequence is as it was.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`, texts end with a NUL, arrays have as many elements as
+/// follow them, and `out` points to `output_count` numbers that may be written.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments, reason = "C has no slices")]
+pub unsafe extern "C" fn memplan_sequence_operator(
+    sequence: *mut Sequence,
+    name: *const c_char,
+    kind: *const c_char,
+    inputs: *const u32,
+    input_count: usize,
+    outputs: *const Output,
+    output_count: usize,
+    workspace: u64,
+    out: *mut u32,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        // SAFETY: promised by the caller.
+        let (name, kind) = unsafe { (text(name, "name")?, text(kind, "kind")?) };
+        // SAFETY: promised by the caller.
+        let inputs = unsafe { slice(inputs, input_count, "inputs") }?;
+        // SAFETY: promised by the caller.
+        let outputs = unsafe { slice(outputs, output_count, "outputs") }?;
+        let inputs = inputs.iter().map(|&input| sequence.name(input));
+        let mut operator = Operator::new(name.unwrap_or_default())
+            .kind(kind.unwrap_or_default())
+            .inputs(inputs.collect::<Result<Vec<_>, _>>()?)
+            .workspace(workspace);
+        let mut taken = Vec::with_capacity(outputs.len());
+        for (at, output) in outputs.iter().enumerate() {
+            // SAFETY: promised by the caller.
+            let (number, name) = sequence.next(at, unsafe { text(output.name, "name") }?)?;
+            if taken.iter().any(|(_, other)| *other == name) {
+                return Err(twice(&name));
+            }
+            operator = operator.output(sequence.output(&name, output)?);
+            taken.push((number, name));
+        }
+        if !out.is_null() {
+            let numbers = taken.iter().map(|&(number, _)| number);
+            // SAFETY: promised by the caller.
+            unsafe { fill(out, output_count, numbers, "outputs") }?;
+        }
+        sequence.builder.operator(operator);
+
+        for (_, name) in taken {
+            sequence.take(name);
+        }
+        Ok(())
+    })
+}
+
+/// Marks a tensor as an output of the graph: it lives to the end.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_output(sequence: *mut Sequence, tensor: u32) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        let name = sequence.name(tensor)?;
+        sequence.builder.output(name);
+        Ok(())
+    })
+}
+
+/// Plans a sequence, as `memplan_plan_problem` does a problem. The sequence may grow and be planned
+/// again.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`, `options` is null or points to options, and `out`
+/// points to a pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_sequence(
+    sequence: *const Sequence,
+    options: *const Options,
+    out: *mut *mut Plan,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let sequence = unsafe { reference(sequence, "sequence") }?.build()?;
+        // SAFETY: promised by the caller.
+        let options = unsafe { Options::read(options) }?;
+        let (plan, fits) = planned(&sequence, &options)?;
+        // SAFETY: promised by the caller.
+        unsafe { give(out, Plan::of_sequence(plan, &sequence)?) }?;
+        fits
+    })
+}
+
+/// Frees a sequence; null is fine.
+///
+/// # Safety
+///
+/// `sequence` is null or comes from `memplan_sequence_new`, and nothing uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_free(sequence: *mut Sequence) {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        unsafe { free(sequence) };
+        Ok(())
+    });
+}

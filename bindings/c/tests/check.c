@@ -1,0 +1,196 @@
+/* What the functions promise about wrong arguments. Every line that fails is printed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memplan.h"
+
+static int failures = 0;
+
+#define EXPECT(condition)                                             \
+    do {                                                              \
+        if (!(condition)) {                                           \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            failures++;                                               \
+        }                                                             \
+    } while (0)
+
+static int said(const char *words) {
+    char message[512];
+    size_t length = memplan_last_error(message, sizeof message);
+    int found = strstr(message, words) != NULL && length == strlen(message);
+    if (!found) printf("the message is: %s\n", message);
+    return found;
+}
+
+static void problems(void) {
+    memplan_chunk chunks[] = {{0, 2, 10}, {1, 3, 20}, {2, 4, 20}};
+    memplan_overwrite request = {2, 1, 0, 0};
+    memplan_problem *problem = NULL;
+
+    EXPECT(memplan_problem_new(NULL, 3, NULL, 0, &problem) == MEMPLAN_STATUS_NULL);
+    EXPECT(said("'chunks' is null"));
+    EXPECT(memplan_problem_new(chunks, 3, NULL, 1, &problem) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_problem_new(chunks, 3, NULL, 0, NULL) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_problem_new(chunks, SIZE_MAX, NULL, 0, &problem) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("'chunks' cannot have"));
+    const memplan_chunk *crooked = (const memplan_chunk *)(const void *)((const char *)chunks + 1);
+    EXPECT(memplan_problem_new(crooked, 1, NULL, 0, &problem) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("not aligned"));
+    memplan_chunk backwards = {3, 3, 8};
+    EXPECT(memplan_problem_new(&backwards, 1, NULL, 0, &problem) == MEMPLAN_STATUS_INVALID);
+    memplan_chunk huge[] = {{0, 1, UINT64_MAX}, {0, 1, 2}};
+    EXPECT(memplan_problem_new(huge, 2, NULL, 0, &problem) == MEMPLAN_STATUS_OVERFLOW);
+    memplan_overwrite unknown = {2, 7, 0, 0};
+    EXPECT(memplan_problem_new(chunks, 3, &unknown, 1, &problem) == MEMPLAN_STATUS_INVALID);
+    EXPECT(problem == NULL);
+
+    /* No chunks at all make a problem as well, and its plan is empty. */
+    memplan_plan *plan = NULL;
+    EXPECT(memplan_problem_new(NULL, 0, NULL, 0, &problem) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_problem(problem, NULL, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_pool_size(plan) == 0);
+    EXPECT(memplan_plan_offsets(plan, NULL, 0) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(plan);
+    memplan_problem_free(problem);
+
+    EXPECT(memplan_problem_new(chunks, 3, &request, 1, &problem) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_problem(NULL, NULL, &plan) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_problem(problem, NULL, NULL) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_problem(problem, NULL, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_pool_size(plan) == 30 && memplan_plan_lower_bound(plan) == 30);
+    uint64_t offsets[4] = {7, 7, 7, 7};
+    EXPECT(memplan_plan_offsets(plan, offsets, 4) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("'n' is 4, but the plan has 3 chunks"));
+    EXPECT(memplan_plan_offsets(plan, NULL, 3) == MEMPLAN_STATUS_NULL);
+    EXPECT(offsets[0] == 7);
+    EXPECT(memplan_plan_offsets(plan, offsets, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(offsets[1] == offsets[2] && offsets[3] == 7);
+    uint32_t overwritten[3];
+    EXPECT(memplan_plan_overwritten(plan, overwritten, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(overwritten[0] == MEMPLAN_NONE && overwritten[2] == 1);
+    EXPECT(memplan_plan_tensors(plan, NULL, 0) == MEMPLAN_STATUS_OK);
+    memplan_place place;
+    EXPECT(memplan_plan_tensors(plan, &place, 1) == MEMPLAN_STATUS_INVALID);
+
+    EXPECT(memplan_verify(problem, 1, offsets, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_verify(problem, 1, offsets, 2) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_verify(problem, 48, offsets, 3) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("alignment 48 is not a power of two"));
+    EXPECT(memplan_verify(problem, 1, NULL, 3) == MEMPLAN_STATUS_NULL);
+    uint64_t far_away[] = {0, UINT64_MAX, 0};
+    EXPECT(memplan_verify(problem, 1, far_away, 3) == MEMPLAN_STATUS_INVALID);
+    uint64_t overlapping[] = {0, 5, 5};
+    EXPECT(memplan_verify(problem, 1, overlapping, 3) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("share the bytes"));
+    memplan_plan_free(plan);
+
+    memplan_options options;
+    memset(&options, 0, sizeof options);
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("call memplan_options_init"));
+    EXPECT(memplan_options_init(NULL, sizeof options) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_options_init(&options, 4) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_options_init(&options, sizeof options) == MEMPLAN_STATUS_OK);
+    options.alignment = 48;
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_INVALID);
+    options.alignment = 64;
+    options.strategy = 99;
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("no strategy has number 99"));
+    options.strategy = MEMPLAN_STRATEGY_NAIVE;
+    options.threads = UINT32_MAX;
+    options.padding = UINT64_MAX;
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_OVERFLOW);
+    options.padding = 0;
+    options.capacity = 127;
+    options.strategy = MEMPLAN_STRATEGY_BEST;
+    plan = NULL;
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_DOES_NOT_FIT);
+    EXPECT(plan != NULL && memplan_plan_lower_bound(plan) == 128);
+    memplan_plan_free(plan);
+    options.capacity = 128;
+    EXPECT(memplan_plan_problem(problem, &options, &plan) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(plan);
+    memplan_problem_free(problem);
+}
+
+static void sequences(void) {
+    memplan_sequence *sequence = NULL;
+    EXPECT(memplan_sequence_new(NULL) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_sequence_new(&sequence) == MEMPLAN_STATUS_OK);
+    uint32_t x = 9, w = 9, outputs[2] = {9, 9};
+    EXPECT(memplan_sequence_input(NULL, "x", 64, &x) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_sequence_input(sequence, "\xff", 64, &x) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("'name' is not UTF-8") && x == 9);
+    EXPECT(memplan_sequence_input(sequence, "x", 64, &x) == MEMPLAN_STATUS_OK && x == 0);
+    EXPECT(memplan_sequence_weight(sequence, NULL, MEMPLAN_UNKNOWN_SIZE, &w) == MEMPLAN_STATUS_OK);
+    const uint32_t inputs[] = {x, w}, missing[] = {5};
+    const memplan_output fresh[] = {{"a", 64, NULL, 0}, {NULL, 0, NULL, 0}};
+    EXPECT(memplan_sequence_operator(sequence, "mul", NULL, missing, 1, fresh, 2, 0, outputs) ==
+           MEMPLAN_STATUS_INVALID);
+    EXPECT(said("there is no tensor 5 yet") && outputs[0] == 9);
+    EXPECT(memplan_sequence_operator(sequence, "mul", NULL, inputs, 2, NULL, 2, 0, outputs) ==
+           MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_sequence_operator(sequence, "mul", "Mul", inputs, 2, fresh, 2, 32, outputs) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(w == 1 && outputs[0] == 2 && outputs[1] == 3);
+    const memplan_dependency view[] = {{MEMPLAN_DEPENDENCY_KIND_READS, 2, 32}};
+    const memplan_dependency strange[] = {{17, 2, 0}};
+    const memplan_dependency both[] = {{MEMPLAN_DEPENDENCY_KIND_READS, 2, 0},
+                                       {MEMPLAN_DEPENDENCY_KIND_OVERWRITES, 2, 0}};
+    const memplan_output half = {"half", 32, view, 1}, odd = {"odd", 32, strange, 1};
+    const memplan_output torn = {"torn", 32, both, 2}, holes = {"holes", 32, NULL, 1};
+    const memplan_output *wrong[] = {&odd, &torn, &holes};
+    for (size_t i = 0; i < 3; i++)
+        EXPECT(memplan_sequence_operator(sequence, NULL, NULL, outputs, 1, wrong[i], 1, 0, NULL) !=
+               MEMPLAN_STATUS_OK);
+    uint32_t last = 9;
+    EXPECT(memplan_sequence_operator(sequence, NULL, NULL, outputs, 1, &half, 1, 0, &last) ==
+           MEMPLAN_STATUS_OK);
+    const memplan_dependency own[] = {{MEMPLAN_DEPENDENCY_KIND_OVERWRITES, 0, 0}};
+    const memplan_output state = {"state", 64, own, 1};
+    const uint32_t both_inputs[] = {last, x};
+    EXPECT(memplan_sequence_operator(sequence, NULL, NULL, both_inputs, 2, &state, 1, 0, &last) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_output(sequence, 99) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_sequence_output(sequence, last) == MEMPLAN_STATUS_OK);
+
+    memplan_plan *plan = NULL;
+    EXPECT(memplan_plan_sequence(NULL, NULL, &plan) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_sequence(sequence, NULL, &plan) == MEMPLAN_STATUS_OK);
+    memplan_place places[6], workspaces[3];
+    EXPECT(memplan_plan_tensors(plan, places, 5) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_plan_tensors(plan, places, 6) == MEMPLAN_STATUS_OK);
+    EXPECT(places[0].kind == MEMPLAN_PLACE_KIND_SUPPLIED && places[0].tensor == 0);
+    EXPECT(places[2].kind == MEMPLAN_PLACE_KIND_POOL && places[3].kind == MEMPLAN_PLACE_KIND_NOWHERE);
+    EXPECT(places[4].offset == places[2].offset + 32 && places[4].size == 32);
+    EXPECT(memplan_plan_workspaces(plan, workspaces, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(workspaces[0].size == 32 && workspaces[1].kind == MEMPLAN_PLACE_KIND_NOWHERE);
+    memplan_plan_free(plan);
+
+    memplan_options options;
+    memplan_options_init(&options, sizeof options);
+    options.lowering = 64;
+    EXPECT(memplan_plan_sequence(sequence, &options, &plan) == MEMPLAN_STATUS_INVALID);
+    options.lowering = MEMPLAN_LOWERING_INPUTS_IN_POOL;
+    EXPECT(memplan_plan_sequence(sequence, &options, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_tensors(plan, places, 6) == MEMPLAN_STATUS_OK);
+    EXPECT(places[0].kind == MEMPLAN_PLACE_KIND_POOL);
+    memplan_plan_free(plan);
+    EXPECT(memplan_sequence_input(sequence, "x", 64, NULL) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("two tensors are called 'x'"));
+    memplan_sequence_free(sequence);
+}
+
+int main(void) {
+    EXPECT(memplan_abi_version() == MEMPLAN_ABI_VERSION);
+    memplan_plan_free(NULL);
+    memplan_problem_free(NULL);
+    memplan_sequence_free(NULL);
+    EXPECT(memplan_plan_pool_size(NULL) == 0);
+    problems();
+    sequences();
+    if (failures == 0) printf("all as promised\n");
+    return failures != 0;
+}

@@ -1,0 +1,80 @@
+//! A plan from somewhere else, of which only the offsets are known.
+
+use crate::{Bytes, Plan, PlannedChunk, PlannedLink, Problem};
+
+/// Offsets that make no plan of a problem, right or wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OffsetsError {
+    /// There are more or fewer offsets than chunks.
+    #[error("there are {found} offsets, but the problem has {expected} chunks")]
+    Count {
+        /// The number of chunks.
+        expected: usize,
+        /// The number of offsets.
+        found: usize,
+    },
+    /// A chunk does not end below 2^64 bytes.
+    #[error("chunk '{chunk}' of {size} B does not end below 2^64 bytes at offset {offset}")]
+    Beyond {
+        /// The name of the chunk.
+        chunk: String,
+        /// Its size in bytes.
+        size: Bytes,
+        /// Its offset in bytes.
+        offset: Bytes,
+    },
+}
+
+impl Plan {
+    /// Creates the plan that places the chunks of a problem at these offsets in bytes, by
+    /// [`ChunkId`](crate::problem::ChunkId). A chunk overwrites another if the problem allows it and
+    /// the offsets agree. The plan may be wrong: [`verify`](mod@crate::verify) it.
+    ///
+    /// ```
+    /// use memplan::{Plan, Problem, verify::verify};
+    ///
+    /// let mut problem = Problem::builder();
+    /// problem.chunk(0..2, 10);
+    /// problem.chunk(1..3, 20);
+    /// let problem = problem.build()?;
+    /// assert_eq!(verify(&problem, &Plan::from_offsets(&problem, &[20, 0])?), []);
+    /// assert!(!verify(&problem, &Plan::from_offsets(&problem, &[0, 0])?).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is not one offset per chunk, or a chunk does not end below 2^64 bytes.
+    pub fn from_offsets(problem: &Problem, offsets: &[Bytes]) -> Result<Self, OffsetsError> {
+        if offsets.len() != problem.len() {
+            let (expected, found) = (problem.len(), offsets.len());
+            return Err(OffsetsError::Count { expected, found });
+        }
+        let labels = problem.labels();
+        let mut chunks = Vec::with_capacity(offsets.len());
+        for (id, &offset) in problem.ids().zip(offsets) {
+            let chunk = problem.chunk(id);
+            let end = offset.checked_add(problem.padded_size(id));
+            if end.and_then(|end| end.checked_add(problem.alignment())).is_none() {
+                let (chunk, size) = (labels.name(id), chunk.size);
+                return Err(OffsetsError::Beyond { chunk, size, offset });
+            }
+            let link = problem.link(id).filter(|link| {
+                offsets[link.overwritten.index()].checked_add(link.offset) == Some(offset)
+            });
+            chunks.push(PlannedChunk {
+                id: labels.number(id),
+                name: labels.name(id).into(),
+                size: chunk.size,
+                begin: chunk.begin,
+                end: chunk.end,
+                offset,
+                overwrites: link
+                    .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),
+                object: None,
+            });
+        }
+        Ok(Self::of_chunks(problem, chunks))
+    }
+}
