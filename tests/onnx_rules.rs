@@ -587,7 +587,7 @@ fn a_request_that_is_not_made_is_told_with_its_reason() {
         assert!(line.contains(part), "{line}");
     }
     let text = "in x:f32[1,2,2,2]\nin s:f32[2]\ny = BatchNormalization(x, s, s, s, s)\nout y";
-    assert!(told(graph(text), 6).contains("reason=the operator trains"));
+    assert!(told(graph(text), 6).contains("reason=in training, it reads its input again"));
 }
 
 /// Reading plans the body of a loop for its size only, and logs no plan.

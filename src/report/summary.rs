@@ -31,15 +31,10 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         rows.push((PROVEN, Size(plan.lower_bound), remark));
     }
     if let Some(claimed) = plan.claimed_bound {
-        rows.push((CLAIMED, Size(claimed), "by the plan file, not checked".to_owned()));
+        rows.push((CLAIMED, Size(claimed), UNCHECKED.to_owned()));
     }
     rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
-    let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for (what, size, remark) in rows {
-        let label = format!("{what:<16}{size:>width$}   ");
-        text.push_str(&hanging(&label, &remark, label.len()));
-    }
+    let mut text = sizes(rows);
     let padding = match plan.padding {
         0 => String::new(),
         bytes => format!(", padding {bytes} B"),
@@ -69,6 +64,16 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     text
 }
 
+/// Formats sizes in a column, with a name in front and a remark behind.
+pub(super) fn sizes(rows: Vec<(&str, Size, String)>) -> String {
+    let width = rows.iter().map(|(_, size, _)| size.to_string().len()).max().unwrap_or(0);
+    let row = |(what, size, remark): (&str, Size, String)| {
+        let label = format!("{what:<16}{size:>width$}   ");
+        hanging(&label, &remark, label.len())
+    };
+    rows.into_iter().map(row).collect()
+}
+
 /// Counts the sizes that are upper limits, or declared and not confirmed.
 fn bases(plan: &Plan) -> String {
     let number = |basis| plan.tensors.iter().filter(|tensor| tensor.basis == basis).count() as u64;
@@ -85,11 +90,13 @@ fn bases(plan: &Plan) -> String {
 }
 
 /// The most bytes alive at one step.
-const ALIVE: &str = "bytes alive";
+pub(super) const ALIVE: &str = "bytes alive";
 /// A larger bound, proven by a search.
 const PROVEN: &str = "proven bound";
 /// A bound that a file states.
-const CLAIMED: &str = "claimed bound";
+pub(super) const CLAIMED: &str = "claimed bound";
+/// The remark on such a bound.
+pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 
 /// The name of the bound in [`Plan::lower_bound`]: the most bytes alive at one step, or a larger
 /// number that a search has proven.

@@ -2,7 +2,10 @@
 
 use crate::{
     Plan,
-    report::{Size, bound_name, count, fit::wrapped, printable},
+    report::{
+        Size, bound_name, count, printable,
+        summary::{ALIVE, CLAIMED, UNCHECKED, sizes},
+    },
     verify::Verification,
 };
 
@@ -22,24 +25,24 @@ pub fn verification(plan: &Plan, verification: &Verification) -> String {
         text.push('\n');
         return text;
     }
+    let alive = verification.bytes_alive;
     // Only a search can prove a bound above the bytes alive.
     let mut checked = plan.clone();
-    checked.lower_bound = plan.lower_bound.min(verification.bytes_alive);
-    let mut text = wrapped(
-        &format!(
-            "right: {} and {} in a pool of {}, {}",
-            count(plan.chunks.len() as u64, "chunk"),
-            count(plan.tensors.len() as u64, "tensor"),
-            Size(plan.pool_size),
-            bound_ratio(&checked),
-        ),
-        2,
-    );
-    if plan.lower_bound > checked.lower_bound {
-        let claim = "claimed, not checked: a search proved that no pool is smaller than";
-        text.push_str(&wrapped(&format!("{claim} {}", Size(plan.lower_bound)), 2));
+    checked.lower_bound = plan.lower_bound.min(alive);
+    let judgement = match checked.ratio() {
+        1.0 => format!("the {ALIVE}"),
+        ratio => format!("{ratio:.3} x the {ALIVE}"),
+    };
+    let mut rows = vec![
+        ("pool", Size(plan.pool_size), judgement),
+        (ALIVE, Size(alive), "the most at one step".to_owned()),
+    ];
+    if plan.lower_bound > alive {
+        rows.push((CLAIMED, Size(plan.lower_bound), UNCHECKED.to_owned()));
     }
-    text
+    let chunks = count(plan.chunks.len() as u64, "chunk");
+    let tensors = count(plan.tensors.len() as u64, "tensor");
+    format!("right: {chunks}, {tensors}\n{}", sizes(rows))
 }
 
 /// The pool as a multiple of the larger bound: `1.071 x the bytes alive, 14.0 KiB (14 336 B)`.
