@@ -229,7 +229,8 @@ typedef struct {
      */
     uint64_t padding;
     /*
-     The search nodes that strategies that search may spend; 50 000 by default.
+     The search nodes to spend. 0, the default, allows more the further the first packings are from
+     the lower bound, or as many as a time limit allows.
      */
     uint64_t effort;
     /*

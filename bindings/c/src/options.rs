@@ -101,7 +101,8 @@ pub struct Options {
     pub alignment: u64,
     /// Bytes added to the size of every chunk; 0 by default.
     pub padding: u64,
-    /// The search nodes that strategies that search may spend; 50 000 by default.
+    /// The search nodes to spend. 0, the default, allows more the further the first packings are from
+    /// the lower bound, or as many as a time limit allows.
     pub effort: u64,
     /// The pool must not be larger, in bytes; `UINT64_MAX`, the default, for no limit.
     pub capacity: u64,
@@ -124,7 +125,7 @@ impl Default for Options {
             strategy: Strategy::Best as u32,
             alignment: 1,
             padding: 0,
-            effort: Limits::default().nodes,
+            effort: 0,
             capacity: u64::MAX,
             time_limit_us: 0,
             threads: 1,
@@ -194,7 +195,10 @@ impl Options {
             .inplace(flag(Lowering::Inplace))
             .inputs_in_pool(flag(Lowering::InputsInPool))
             .weights_in_pool(flag(Lowering::WeightsInPool));
-        let mut limits = Limits::default().nodes(self.effort).threads(self.threads as usize);
+        let mut limits = Limits::default().threads(self.threads as usize);
+        if self.effort > 0 {
+            limits = limits.nodes(self.effort);
+        }
         if self.time_limit_us > 0 {
             limits = limits.time(Duration::from_micros(self.time_limit_us));
         }

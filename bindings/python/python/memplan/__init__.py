@@ -1,0 +1,137 @@
+"""memplan plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset for every tensor.
+
+    import memplan
+
+    problem = memplan.Problem([(0, 2, 4096), (1, 3, 8192), (2, 4, 8192)])
+    plan = memplan.plan(problem, alignment=64)
+    plan.pool_size, list(plan.offsets)
+
+Inputs are a `Sequence` of operators or a `Problem` of chunks with known lifetimes; `read` makes one of a file.
+Sizes and offsets are bytes; lifetimes are half-open ranges of steps. Wrong input raises `ValueError`.
+"""
+
+import json as _json
+from dataclasses import dataclass as _dataclass
+from typing import Any as _Any
+
+from . import _native
+from ._native import STRATEGIES, Operator, Output, Plan, Problem, Sequence, __version__, plan, read, verify
+
+__all__ = [
+    "STRATEGIES",
+    "Comparison",
+    "Fit",
+    "Operator",
+    "Output",
+    "Plan",
+    "Problem",
+    "Reordered",
+    "Sequence",
+    "Tensor",
+    "__version__",
+    "compare",
+    "explain",
+    "fit",
+    "plan",
+    "read",
+    "reorder",
+    "verify",
+]
+
+
+@_dataclass(frozen=True)
+class Tensor:
+    """A tensor with its place."""
+
+    name: str
+    size: int
+    """In bytes."""
+    place: str
+    """ "pool", "supplied" (in the memory of an input or a weight) or "nowhere" (it has no bytes)."""
+    offset: int
+    """In bytes, from the start of the pool or of the supplied tensor."""
+    supplied: str | None = None
+    """The supplied tensor in which it lies."""
+
+
+def _tensors(plan: Plan) -> dict[str, Tensor]:
+    """The tensors of a sequence by name; empty for a problem."""
+    return {
+        name: Tensor(name, size, place, offset, supplied)
+        for name, (place, supplied, offset, size) in plan._tensors.items()
+    }
+
+
+Plan.tensors = property(_tensors)
+
+
+@_dataclass(frozen=True)
+class Fit:
+    """The answer to the question if a capacity suffices. It is true if it does."""
+
+    answer: str
+    """ "yes", "no" (proven) or "unknown" (more effort may find a plan that fits)."""
+    plan: Plan
+    """The plan that fits, or one that is too large; its lower bound is above the capacity if none fits."""
+
+    def __bool__(self) -> bool:
+        return self.answer == "yes"
+
+
+def fit(input, capacity, *, progress=None, **options) -> Fit:
+    """Decides if a plan fits into `capacity` bytes, which is often easier than finding the smallest pool."""
+    return Fit(*_native.fit(input, capacity, progress=progress, **options))
+
+
+def explain(input, **options) -> str:
+    """Explains why a plan, or the plan of an input, has its size: the peak, and who is alive there."""
+    return (input if isinstance(input, Plan) else plan(input, **options)).explain()
+
+
+@_dataclass(frozen=True)
+class Comparison:
+    """The pools of all strategies. Print it for a table."""
+
+    figures: dict[str, _Any]
+    """`lower_bound`, `naive_size` and the rest, as the command `memplan compare --json` prints them."""
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def compare(input, *, name="input", progress=None, **options) -> Comparison:
+    """Plans with every strategy that takes a reasonable time."""
+    text, figures = _native.compare(input, name=name, progress=progress, **options)
+    return Comparison(_json.loads(figures), text)
+
+
+@_dataclass(frozen=True)
+class Reordered:
+    """An order of the operators and its plan. Print it for a report."""
+
+    order: list[int]
+    """The places of the operators in the order given, as they are to run."""
+    sequence: Sequence
+    """The operators in that order."""
+    plan: Plan
+    given: Plan
+    """The plan of the order given."""
+    peak: int
+    """The most bytes alive at a step in the order found."""
+    given_peak: int
+    lower_bound: int
+    """No order has fewer bytes alive at its peak."""
+    proven_optimal: bool
+    moved: int
+    """The fewest operators that must be moved."""
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def reorder(sequence, *, progress=None, **options) -> Reordered:
+    """Looks for the order of the operators that needs the least memory. The order given stays unless another has a
+    smaller pool."""
+    return Reordered(**_native.reorder(sequence, progress=progress, **options))

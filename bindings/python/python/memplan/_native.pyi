@@ -1,0 +1,180 @@
+from collections.abc import Callable, Iterable, Sequence as _Sequence
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+from . import Tensor
+
+__version__: str
+STRATEGIES: list[str]
+
+_Place: TypeAlias = str | tuple[str, int]
+_Buffer: TypeAlias = Any
+_Progress: TypeAlias = Callable[[int, int, int], object]
+
+class Output:
+    """An output of an operator: a name and a size in bytes."""
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        *,
+        reads: _Place | None = None,
+        overwrites: _Place | list[_Place] | None = None,
+        updates: _Place | None = None,
+    ) -> None: ...
+
+class Operator:
+    """An operator: the names of the tensors that it reads, and its outputs."""
+    def __init__(
+        self,
+        name: str,
+        inputs: _Sequence[str] = ...,
+        outputs: _Sequence[Output] = ...,
+        *,
+        kind: str = "",
+        workspace: int = 0,
+        after: _Sequence[str] = ...,
+    ) -> None: ...
+
+class Sequence:
+    """Operators in execution order, with the tensors between them."""
+    def __init__(
+        self,
+        operators: _Sequence[Operator],
+        *,
+        inputs: dict[str, int] | None = None,
+        outputs: _Sequence[str] = ...,
+        weights: dict[str, int | None] | None = None,
+    ) -> None: ...
+    @staticmethod
+    def from_json(text: str) -> Sequence: ...
+    def to_json(self) -> str: ...
+    def permuted(self, order: _Sequence[int]) -> Sequence: ...
+    @property
+    def operators(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+
+class Problem:
+    """Memory chunks with known lifetimes, each `(begin, end, size)`."""
+    def __init__(
+        self,
+        chunks: Iterable[tuple[int, int, int]] | _Buffer,
+        overwrites: Iterable[tuple[int, ...]] | None = None,
+        *,
+        alignment: int = 1,
+        padding: int = 0,
+        names: _Sequence[str] | None = None,
+    ) -> None: ...
+    @staticmethod
+    def from_arrays(
+        begin: Iterable[int] | _Buffer,
+        end: Iterable[int] | _Buffer,
+        size: Iterable[int] | _Buffer,
+        overwrites: Iterable[tuple[int, ...]] | None = None,
+        *,
+        alignment: int = 1,
+        padding: int = 0,
+        names: _Sequence[str] | None = None,
+    ) -> Problem: ...
+    @staticmethod
+    def from_json(text: str) -> Problem: ...
+    def to_json(self) -> str: ...
+    @property
+    def lower_bound(self) -> int: ...
+    @property
+    def naive_size(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    def __len__(self) -> int: ...
+
+class Plan:
+    """The size of the pool, and a fixed offset in it for every chunk and tensor."""
+    @staticmethod
+    def from_json(text: str, input: Sequence | Problem) -> Plan: ...
+    def to_json(self) -> str: ...
+    @property
+    def pool_size(self) -> int: ...
+    @property
+    def lower_bound(self) -> int: ...
+    @property
+    def proven_optimal(self) -> bool: ...
+    @property
+    def naive_size(self) -> int: ...
+    @property
+    def alignment(self) -> int: ...
+    @property
+    def padding(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def peak_step(self) -> int: ...
+    @property
+    def strategy(self) -> str | None: ...
+    @property
+    def winner(self) -> str | None: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def order(self) -> list[int]: ...
+    @property
+    def offsets(self) -> memoryview: ...
+    @property
+    def sizes(self) -> memoryview: ...
+    @property
+    def overwritten(self) -> list[int | None]: ...
+    @property
+    def chunk_names(self) -> list[str]: ...
+    @property
+    def tensors(self) -> dict[str, Tensor]: ...
+    def offset(self, name: str) -> int: ...
+    def verify(self, *, execute: bool = False) -> list[str]: ...
+    def explain(self) -> str: ...
+    def map(self, *, width: int = 100, height: int = 24) -> str: ...
+    def svg(self) -> str: ...
+    def save_html(self, path: str | PathLike[str], *, title: str = "memplan") -> None: ...
+    def _repr_html_(self) -> str: ...
+    def __len__(self) -> int: ...
+
+def read(
+    path: str | PathLike[str],
+    *,
+    format: Literal["onnx", "json", "csv"] | None = None,
+    dims: dict[str, int] | None = None,
+    default_dim: int | None = None,
+    shapes: dict[str, list[int | None]] | None = None,
+    inplace: Literal["none", "elementwise", "rows"] | None = None,
+    trust: Literal["inference", "declared"] | None = None,
+) -> Sequence | Problem: ...
+def plan(
+    input: Sequence | Problem,
+    *,
+    strategy: str = "best",
+    alignment: int | None = None,
+    padding: int | None = None,
+    effort: int | None = None,
+    time_limit: float | None = None,
+    threads: int = 1,
+    views: bool = True,
+    inplace: bool = True,
+    inputs_in_pool: bool = False,
+    weights_in_pool: bool = False,
+    progress: _Progress | None = None,
+) -> Plan:
+    """Plans a sequence or a problem.
+
+    `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
+    nodes and `time_limit` the seconds of strategies that search. `progress(best, lower_bound, nodes)` is called some
+    twenty times a second. Ctrl-C ends the search with the best plan so far, whose `interrupted` is then true.
+    """
+
+def verify(
+    input: Sequence | Problem,
+    plan: Plan | Iterable[int] | _Buffer,
+    *,
+    execute: bool = False,
+    alignment: int | None = None,
+    padding: int | None = None,
+    inputs_in_pool: bool = False,
+    weights_in_pool: bool = False,
+) -> list[str]:
+    """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right."""

@@ -1,0 +1,31 @@
+//! Errors of the library as Python exceptions, with the same words.
+
+use std::{
+    fmt::Display,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use pyo3::{
+    PyErr, PyResult,
+    exceptions::{PyRuntimeError, PyValueError},
+};
+
+/// Makes a `ValueError` of an error.
+pub(crate) fn value_error(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Runs a piece of work without the interpreter lock. A panic becomes a `RuntimeError`: a
+/// `PanicException` would pass every `except Exception`.
+pub(crate) fn guarded<T: Send>(
+    py: pyo3::Python<'_>,
+    work: impl Send + FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    // The work changes nothing that outlives it, so nobody sees a broken state.
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().copied();
+        let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let words = words.unwrap_or("no reason given");
+        Err(PyRuntimeError::new_err(format!("memplan failed: {words}; please report it")))
+    })
+}

@@ -1,0 +1,39 @@
+//! memplan for Python: the native half of the package `memplan`. The Python half in the folder
+//! `python` hands out these names, and `_native.pyi` describes them.
+//!
+//! Integers and bytes cross the boundary. The interpreter lock is released while memplan works. No
+//! panic crosses: it becomes a `RuntimeError`.
+
+mod errors;
+mod numbers;
+mod options;
+mod plan;
+mod planning;
+mod problem;
+mod read;
+mod sequence;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::plan::Plan;
+    #[pymodule_export]
+    use super::planning::{compare, fit, plan, reorder, verify};
+    #[pymodule_export]
+    use super::problem::Problem;
+    #[pymodule_export]
+    use super::read::read;
+    #[pymodule_export]
+    use super::sequence::{Operator, Output, Sequence};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let names: Vec<&str> = memplan::Strategy::ALL.iter().map(|s| s.name()).collect();
+        module.add("STRATEGIES", names)
+    }
+}

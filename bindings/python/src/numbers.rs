@@ -1,0 +1,95 @@
+//! Arrays of integers from Python, copied as a whole instead of number by number.
+//!
+//! The buffer protocol is not in the stable interface of Python 3.10, so arrays come and go through
+//! `memoryview`: one call of `tobytes` for a whole array.
+
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyMemoryView},
+};
+
+use crate::errors::value_error;
+
+/// An array of any number of dimensions, in C order.
+pub(crate) struct Numbers {
+    pub(crate) values: Vec<u64>,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// Reads an array of integers, or returns `None` if the object is none.
+pub(crate) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Numbers>> {
+    let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
+    let format: String = view.getattr("format")?.extract()?;
+    let width: usize = view.getattr("itemsize")?.extract()?;
+    let shape: Vec<usize> = view.getattr("shape")?.extract()?;
+    let bytes = view.call_method0("tobytes")?;
+    let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+    // Native byte order, with or without the prefixes that say so.
+    let little = cfg!(target_endian = "little");
+    let letter = format.trim_start_matches(['@', '=', if little { '<' } else { '>' }]);
+    let wrong = || {
+        value_error(format!("{name}: integers are needed, not elements of the format '{format}'"))
+    };
+    let values: Option<Vec<u64>> = match (letter, width) {
+        ("Q" | "L" | "N", 8) => Some(words(bytes, u64::from_ne_bytes)),
+        ("I" | "L", 4) => Some(words(bytes, |word| u32::from_ne_bytes(word).into())),
+        ("q" | "l" | "n", 8) => positive(bytes, i64::from_ne_bytes, name)?,
+        ("i" | "l", 4) => positive(bytes, |word| i32::from_ne_bytes(word).into(), name)?,
+        _ => return Err(wrong()),
+    };
+    Ok(Some(Numbers { values: values.unwrap_or_default(), shape }))
+}
+
+fn words<const WIDTH: usize>(bytes: &[u8], number: impl Fn([u8; WIDTH]) -> u64) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|&word| number(word)).collect()
+}
+
+fn positive<const WIDTH: usize>(
+    bytes: &[u8],
+    number: impl Fn([u8; WIDTH]) -> i64,
+    name: &str,
+) -> PyResult<Option<Vec<u64>>> {
+    let mut values = Vec::with_capacity(bytes.len() / WIDTH);
+    for (at, &word) in bytes.as_chunks().0.iter().enumerate() {
+        let value = number(word);
+        let value = u64::try_from(value).map_err(|_| {
+            value_error(format!("{name}: element {at} is {value}, but must not be negative"))
+        })?;
+        values.push(value);
+    }
+    Ok(Some(values))
+}
+
+/// Gives numbers to Python as a `memoryview` of unsigned 64-bit integers.
+pub(crate) fn view(
+    py: Python<'_>,
+    values: impl Iterator<Item = u64>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let bytes: Vec<u8> = values.flat_map(u64::to_ne_bytes).collect();
+    let view = PyMemoryView::from(&PyBytes::new(py, &bytes))?;
+    view.call_method1("cast", ("Q",))
+}
+
+/// Reads a list of non-negative integers, from an array or any sequence.
+pub(crate) fn list(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> {
+    match array(object, name)? {
+        Some(numbers) if numbers.shape.len() == 1 => Ok(numbers.values),
+        Some(numbers) => {
+            let found = numbers.shape.len();
+            Err(value_error(format!("{name}: one dimension is needed, not {found}")))
+        }
+        None => object
+            .try_iter()?
+            .enumerate()
+            .map(|(at, item)| whole(&item?, || format!("{name}: element {at}")))
+            .collect(),
+    }
+}
+
+/// Reads a non-negative integer.
+pub(crate) fn whole(object: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<u64> {
+    object.extract().map_err(|_| {
+        let found = object.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+        value_error(format!("{} must be an integer from 0 to 2^64 - 1, not {found}", what()))
+    })
+}

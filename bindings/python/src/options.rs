@@ -1,0 +1,181 @@
+//! What a caller chooses of planning, as keyword arguments.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use memplan::{
+    Limits, Observer, OpSequence, Planner, Problem, Progress, Strategy, lower::LoweringOptions,
+};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+
+use crate::{errors::value_error, problem, sequence};
+
+/// An input of planning, shared with its plans.
+#[derive(Clone, FromPyObject)]
+pub(crate) enum Given {
+    Sequence(#[pyo3(from_py_with = sequence_of)] Arc<OpSequence>),
+    Problem(#[pyo3(from_py_with = problem_of)] Arc<Problem>),
+}
+
+fn sequence_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<OpSequence>> {
+    Ok(object.cast::<sequence::Sequence>()?.get().0.clone())
+}
+
+fn problem_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<Problem>> {
+    Ok(object.cast::<problem::Problem>()?.get().0.clone())
+}
+
+impl Given {
+    pub(crate) fn input(&self) -> memplan::InputRef<'_> {
+        match self {
+            Self::Sequence(sequence) => (&**sequence).into(),
+            Self::Problem(problem) => (&**problem).into(),
+        }
+    }
+}
+
+/// The options of planning, by their names in Python.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) strategy: Strategy,
+    pub(crate) alignment: Option<u64>,
+    pub(crate) padding: Option<u64>,
+    pub(crate) lowering: LoweringOptions,
+    pub(crate) effort: Option<u64>,
+    pub(crate) time_limit: Option<Duration>,
+    pub(crate) threads: Option<usize>,
+}
+
+impl Options {
+    pub(crate) fn read(options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut read = Self::default();
+        for (name, value) in options.into_iter().flatten() {
+            let name: String = name.extract()?;
+            if value.is_none() {
+                continue;
+            }
+            let lowering = read.lowering;
+            match name.as_str() {
+                "strategy" => {
+                    let strategy: String = value.extract()?;
+                    read.strategy = strategy.parse().map_err(value_error)?;
+                }
+                "alignment" => read.alignment = Some(whole(&value, &name)?),
+                "padding" => read.padding = Some(whole(&value, &name)?),
+                "effort" => read.effort = Some(whole(&value, &name)?),
+                "threads" => read.threads = usize::try_from(whole(&value, &name)?).ok(),
+                "time_limit" => {
+                    let seconds: f64 = value.extract()?;
+                    let limit = Duration::try_from_secs_f64(seconds);
+                    let words = format!("time_limit is {seconds}, but must be a number of seconds");
+                    read.time_limit = Some(limit.map_err(|_| value_error(words))?);
+                }
+                "views" => read.lowering = lowering.views(value.is_truthy()?),
+                "inplace" => read.lowering = lowering.inplace(value.is_truthy()?),
+                "inputs_in_pool" => read.lowering = lowering.inputs_in_pool(value.is_truthy()?),
+                "weights_in_pool" => read.lowering = lowering.weights_in_pool(value.is_truthy()?),
+                _ => {
+                    let words = format!("memplan has no option '{name}'");
+                    return Err(PyTypeError::new_err(words));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// The limits of a search, from its own default.
+    pub(crate) fn limits(&self, mut limits: Limits) -> Limits {
+        if let Some(effort) = self.effort {
+            limits = limits.nodes(effort);
+        }
+        if let Some(time) = self.time_limit {
+            limits = limits.time(time);
+        }
+        limits.threads(self.threads.unwrap_or(1))
+    }
+
+    pub(crate) fn planner(&self) -> Planner<'static> {
+        let mut planner = Planner::new()
+            .strategy(self.strategy)
+            .lowering(self.lowering)
+            .limits(self.limits(Limits::default()));
+        if let Some(alignment) = self.alignment {
+            planner = planner.alignment(alignment);
+        }
+        if let Some(padding) = self.padding {
+            planner = planner.padding(padding);
+        }
+        planner
+    }
+}
+
+fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    crate::numbers::whole(value, || name.to_owned())
+}
+
+/// The pause between two looks at signals and calls of the progress function.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Watches a search from Python: Ctrl-C ends it with its best result, and so does an exception of the
+/// progress function, which is then raised.
+pub(crate) struct Watch {
+    progress: Option<Py<PyAny>>,
+    cancel: AtomicBool,
+    last: Mutex<Instant>,
+    raised: Mutex<Option<PyErr>>,
+    interrupted: AtomicBool,
+}
+
+impl Watch {
+    pub(crate) fn new(progress: Option<Py<PyAny>>) -> Self {
+        Self {
+            progress,
+            cancel: AtomicBool::new(false),
+            last: Mutex::new(Instant::now()),
+            raised: Mutex::new(None),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// Called by the search, without the interpreter lock.
+    fn look(&self, progress: &Progress) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < PAUSE || self.cancel.load(Ordering::Relaxed) {
+            return;
+        }
+        *last = Instant::now();
+        Python::attach(|py| {
+            if py.check_signals().is_err() {
+                self.interrupted.store(true, Ordering::Relaxed);
+                self.cancel.store(true, Ordering::Relaxed);
+            } else if let Some(call) = &self.progress {
+                let figures = (progress.best, progress.lower_bound, progress.nodes);
+                if let Err(error) = call.call1(py, figures) {
+                    self.cancel.store(true, Ordering::Relaxed);
+                    *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+            }
+        });
+    }
+
+    /// Runs a piece of work with an observer. Returns its result, and whether Ctrl-C ended it early.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Send + FnOnce(Observer<'_>) -> PyResult<T>,
+    ) -> PyResult<(T, bool)> {
+        let look = |progress: &Progress| self.look(progress);
+        let result = crate::errors::guarded(py, || {
+            work(Observer::default().cancel(&self.cancel).progress(&look))
+        })?;
+        match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok((result, self.interrupted.load(Ordering::Relaxed))),
+        }
+    }
+}

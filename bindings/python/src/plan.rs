@@ -1,0 +1,272 @@
+//! The answer.
+
+use std::path::PathBuf;
+
+use memplan::{
+    TensorPlace,
+    import::read_json_plan,
+    report::{self, MapOptions, MapSheet, StepNames, SvgOptions},
+    verify::Verifier,
+};
+use pyo3::{
+    exceptions::{PyKeyError, PyOSError},
+    prelude::*,
+    types::PyDict,
+};
+
+use crate::{
+    errors::{guarded, value_error},
+    numbers::view,
+    options::{Given, Options},
+};
+
+/// The size of the pool, and a fixed offset in it for every chunk and tensor.
+#[pyclass(frozen, module = "memplan")]
+pub(crate) struct Plan {
+    pub(crate) inner: memplan::Plan,
+    given: Given,
+    options: Options,
+    interrupted: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        plan: memplan::Plan,
+        given: Given,
+        options: &Options,
+        interrupted: bool,
+    ) -> Self {
+        Self { inner: plan, given, options: options.clone(), interrupted }
+    }
+
+    fn steps(&self) -> StepNames<'_> {
+        match &self.given {
+            Given::Sequence(sequence) => StepNames(Some(sequence)),
+            Given::Problem(_) => StepNames(None),
+        }
+    }
+
+    fn page(&self, title: &str) -> PyResult<String> {
+        let lowered =
+            self.options.planner().alignment(self.inner.alignment).padding(self.inner.padding);
+        let problem = lowered.lower(self.given.input()).map_err(value_error)?.problem;
+        let plans = std::slice::from_ref(&self.inner);
+        let sheet = MapSheet::new(plans, self.steps(), &problem);
+        report::memory_map_html(title, &[sheet]).map_err(value_error)
+    }
+}
+
+/// The chunks above which a notebook shows a summary without the map.
+const MOST_DRAWN: usize = 10_000;
+
+#[pymethods]
+impl Plan {
+    /// Reads a plan in memplan's JSON, for the input that it is a plan of. It may be wrong: verify it.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str, input: Given) -> PyResult<Self> {
+        let plan = guarded(py, || read_json_plan(text.as_bytes()).map_err(value_error))?;
+        Ok(Self::new(plan, input, &Options::default(), false))
+    }
+
+    /// Returns the plan in memplan's JSON.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || {
+            let mut out = Vec::new();
+            report::write_plan_json(&mut out, &self.inner, None)?;
+            String::from_utf8(out).map_err(value_error)
+        })
+    }
+
+    /// The bytes to reserve.
+    #[getter]
+    fn pool_size(&self) -> u64 {
+        self.inner.pool_size
+    }
+
+    /// Bytes that every plan needs.
+    #[getter]
+    fn lower_bound(&self) -> u64 {
+        self.inner.lower_bound
+    }
+
+    /// True if no smaller pool exists.
+    #[getter]
+    fn proven_optimal(&self) -> bool {
+        self.inner.proven_optimal
+    }
+
+    /// The total in bytes with one buffer per chunk.
+    #[getter]
+    fn naive_size(&self) -> u64 {
+        self.inner.naive_size
+    }
+
+    /// The alignment of the offsets in bytes.
+    #[getter]
+    fn alignment(&self) -> u64 {
+        self.inner.alignment
+    }
+
+    /// Bytes added to every chunk.
+    #[getter]
+    fn padding(&self) -> u64 {
+        self.inner.padding
+    }
+
+    /// The number of steps.
+    #[getter]
+    #[pyo3(name = "steps")]
+    fn step_count(&self) -> u64 {
+        self.inner.steps
+    }
+
+    /// The first step at which the most bytes are alive.
+    #[getter]
+    fn peak_step(&self) -> u64 {
+        self.inner.peak_step
+    }
+
+    /// The strategy, or None if it is not known.
+    #[getter]
+    fn strategy(&self) -> Option<&'static str> {
+        self.inner.strategy.map(memplan::Strategy::name)
+    }
+
+    /// The strategy that won, if several were tried.
+    #[getter]
+    fn winner(&self) -> Option<&'static str> {
+        self.inner.winner.map(memplan::Strategy::name)
+    }
+
+    /// True if Ctrl-C ended the search: this is the best plan that was found until then.
+    #[getter]
+    fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// The steps of the input in the order that this is a plan for; empty if that is the order given.
+    #[getter]
+    fn order(&self) -> Vec<usize> {
+        self.inner.order.clone()
+    }
+
+    /// The offset of every chunk in bytes: a `memoryview` of unsigned 64-bit integers.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, self.inner.chunks.iter().map(|chunk| chunk.offset))
+    }
+
+    /// The size of every chunk in bytes: a `memoryview` of unsigned 64-bit integers.
+    #[getter]
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view(py, self.inner.chunks.iter().map(|chunk| chunk.size))
+    }
+
+    /// The chunk that each one is written over, by its place, or None.
+    #[getter]
+    fn overwritten(&self) -> Vec<Option<usize>> {
+        self.inner.chunks.iter().map(|chunk| chunk.overwrites.map(|link| link.chunk)).collect()
+    }
+
+    /// The names of the chunks.
+    #[getter]
+    fn chunk_names(&self) -> Vec<&str> {
+        self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
+    }
+
+    /// The place of every tensor, by name: `(where, offset, size)`, where `where` is "pool", "nowhere" or the
+    /// name of the supplied tensor that it lies in.
+    #[getter]
+    fn _tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tensors = PyDict::new(py);
+        for tensor in &self.inner.tensors {
+            let (kind, of, offset) = match &tensor.place {
+                TensorPlace::Pool { offset, .. } => ("pool", None, *offset),
+                TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
+                _ => ("nowhere", None, 0),
+            };
+            tensors.set_item(&*tensor.name, (kind, of, offset, tensor.size))?;
+        }
+        Ok(tensors)
+    }
+
+    /// Returns the offset of a tensor in the pool, in bytes.
+    fn offset(&self, name: &str) -> PyResult<u64> {
+        self.inner.offset(name).ok_or_else(|| match self.inner.tensor(name) {
+            Some(_) => PyKeyError::new_err(format!("tensor '{name}' does not lie in the pool")),
+            None => PyKeyError::new_err(format!("the plan has no tensor '{name}'")),
+        })
+    }
+
+    /// Returns all that is wrong with this plan, one sentence each; an empty list if it is right.
+    #[pyo3(signature = (*, execute = false))]
+    fn verify(&self, py: Python<'_>, execute: bool) -> PyResult<Vec<String>> {
+        guarded(py, || {
+            let verifier = Verifier::new().lowering(self.options.lowering).execute(execute);
+            let found = verifier.verify(self.given.input(), &self.inner).map_err(value_error)?;
+            Ok(found.violations.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    /// Explains the size of the pool: the peak, who is alive there, and what stands in the way.
+    fn explain(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || Ok(report::explain(&self.inner, self.steps())))
+    }
+
+    /// Draws the memory map as text.
+    #[pyo3(signature = (*, width = 100, height = 24))]
+    fn map(&self, py: Python<'_>, width: usize, height: usize) -> PyResult<String> {
+        guarded(py, || {
+            let options = MapOptions::default().width(width).height(height);
+            Ok(report::memory_map(&self.inner, self.steps(), options))
+        })
+    }
+
+    /// Draws the memory map as SVG.
+    fn svg(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || {
+            let options = SvgOptions::fitting(&self.inner);
+            Ok(report::memory_map_svg(&self.inner, self.steps(), options))
+        })
+    }
+
+    /// Writes the interactive memory map: one HTML file that needs no network.
+    #[pyo3(signature = (path, *, title = "memplan"))]
+    fn save_html(&self, py: Python<'_>, path: PathBuf, title: &str) -> PyResult<()> {
+        guarded(py, || {
+            let page = self.page(title)?;
+            std::fs::write(&path, page).map_err(|error| {
+                PyOSError::new_err((error.raw_os_error(), error.to_string(), path))
+            })
+        })
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || {
+            let summary = report::summary(&self.inner, self.steps(), "");
+            let escaped = summary.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let map = if self.inner.chunks.len() > MOST_DRAWN {
+                "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
+            } else {
+                let options = SvgOptions::fitting(&self.inner);
+                report::memory_map_svg(&self.inner, self.steps(), options)
+            };
+            Ok(format!("<pre>{escaped}</pre>{map}"))
+        })
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || Ok(report::summary(&self.inner, self.steps(), "")))
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.chunks.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let (pool, bound) = (self.inner.pool_size, self.inner.lower_bound);
+        let proven = if self.inner.proven_optimal { ", proven optimal" } else { "" };
+        let chunks = self.inner.chunks.len();
+        format!("<memplan.Plan: {chunks} chunks in {pool} bytes, lower bound {bound}{proven}>")
+    }
+}

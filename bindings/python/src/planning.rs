@@ -1,0 +1,184 @@
+//! The functions of the package: plan, fit, verify, compare, reorder.
+
+use memplan::{
+    order::default_limits,
+    planner::PlanFit,
+    report,
+    verify::{Verifier, Violation},
+};
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+
+use crate::{
+    errors::{guarded, value_error},
+    numbers::list,
+    options::{Given, Options, Watch},
+    plan::Plan,
+    sequence::Sequence,
+};
+
+/// Plans a sequence or a problem. See the stubs for the options.
+#[pyfunction]
+#[pyo3(signature = (input, *, progress = None, **options))]
+pub(crate) fn plan(
+    py: Python<'_>,
+    input: Given,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Plan> {
+    let options = Options::read(options)?;
+    let (plan, interrupted) = Watch::new(progress).run(py, |observer| {
+        options.planner().observer(observer).plan(input.input()).map_err(value_error)
+    })?;
+    Ok(Plan::new(plan, input, &options, interrupted))
+}
+
+/// Decides whether a plan fits into `capacity` bytes. Returns the answer, "yes", "no" or "unknown", and a plan.
+#[pyfunction]
+#[pyo3(signature = (input, capacity, *, progress = None, **options))]
+pub(crate) fn fit(
+    py: Python<'_>,
+    input: Given,
+    capacity: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<(&'static str, Plan)> {
+    let options = Options::read(options)?;
+    let capacity = crate::numbers::whole(capacity, || "capacity".to_owned())?;
+    let (fit, interrupted) = Watch::new(progress).run(py, |observer| {
+        options.planner().observer(observer).fit(input.input(), capacity).map_err(value_error)
+    })?;
+    let (answer, plan) = match fit {
+        PlanFit::Yes(plan) => ("yes", plan),
+        PlanFit::No(plan) => ("no", plan),
+        PlanFit::Unknown(plan) => ("unknown", plan),
+    };
+    Ok((answer, Plan::new(plan, input, &options, interrupted)))
+}
+
+/// Returns all that is wrong with a plan, one sentence each; an empty list if it is right.
+#[pyfunction]
+#[pyo3(signature = (input, plan, *, execute = false, **options))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    input: Given,
+    plan: &Bound<'_, PyAny>,
+    execute: bool,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<String>> {
+    let options = Options::read(options)?;
+    let plan = match plan.cast::<Plan>() {
+        Ok(plan) => plan.get().inner.clone(),
+        Err(_) => from_offsets(py, &input, plan, &options)?,
+    };
+    guarded(py, || {
+        let mut verifier = Verifier::new().lowering(options.lowering).execute(execute);
+        if let Some(alignment) = options.alignment {
+            verifier = verifier.alignment(alignment);
+        }
+        if let Some(padding) = options.padding {
+            verifier = verifier.padding(padding);
+        }
+        let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
+        if found.len() > 1 && plan.strategy.is_none() {
+            // A pool below its bound follows from the overlaps.
+            found.retain(|violation| !matches!(violation, Violation::BoundAbovePool { .. }));
+        }
+        Ok(found.iter().map(ToString::to_string).collect())
+    })
+}
+
+/// A plan of offsets from elsewhere.
+fn from_offsets(
+    py: Python<'_>,
+    input: &Given,
+    offsets: &Bound<'_, PyAny>,
+    options: &Options,
+) -> PyResult<memplan::Plan> {
+    let Given::Problem(problem) = input else {
+        return Err(PyTypeError::new_err(
+            "offsets alone are a plan of a problem, not of a sequence",
+        ));
+    };
+    let offsets = list(offsets, "offsets")?;
+    guarded(py, || {
+        let mut problem = (**problem).clone();
+        if let Some(alignment) = options.alignment {
+            problem = problem.with_alignment(alignment).map_err(value_error)?;
+        }
+        memplan::Plan::from_offsets(&problem, &offsets).map_err(value_error)
+    })
+}
+
+/// Plans with every strategy. Returns a table for people, and a dictionary with the same figures.
+#[pyfunction]
+#[pyo3(signature = (input, *, name = "input", progress = None, **options))]
+pub(crate) fn compare(
+    py: Python<'_>,
+    input: Given,
+    name: &str,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<(String, String)> {
+    let options = Options::read(options)?;
+    let (compared, _) = Watch::new(progress).run(py, |observer| {
+        let problem = options.planner().lower(input.input()).map_err(value_error)?.problem;
+        let limits = options.limits(memplan::Limits::default());
+        let compared = memplan::planner::compare(&problem, &limits, observer);
+        compared.map_err(value_error)
+    })?;
+    let text = report::comparison(name, &compared);
+    let json = report::comparisons_json(&[(name.to_owned(), compared)]);
+    Ok((text, json.to_string()))
+}
+
+/// A better order, as keyword arguments of the class `Reordered`.
+#[derive(IntoPyObject)]
+pub(crate) struct Found {
+    order: Vec<usize>,
+    sequence: Sequence,
+    plan: Plan,
+    given: Plan,
+    peak: u64,
+    given_peak: u64,
+    lower_bound: u64,
+    proven_optimal: bool,
+    moved: usize,
+    text: String,
+}
+
+/// Looks for the order of the operators that needs the least memory.
+#[pyfunction]
+#[pyo3(signature = (sequence, *, progress = None, **options))]
+pub(crate) fn reorder(
+    py: Python<'_>,
+    sequence: &Sequence,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Found> {
+    let options = Options::read(options)?;
+    let given = sequence.0.clone();
+    let (found, interrupted) = Watch::new(progress).run(py, |observer| {
+        // The effort is that of the search for an order; the plans have their own default.
+        let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
+        let limits = options.limits(default_limits());
+        planner.plan_reordered(&given, limits).map_err(value_error)
+    })?;
+    let text = report::reordering(&found, &given);
+    let better = Sequence::of(found.sequence);
+    let plan = |plan, sequence: &Sequence| {
+        Plan::new(plan, Given::Sequence(sequence.0.clone()), &options, interrupted)
+    };
+    let order = found.reordered;
+    Ok(Found {
+        plan: plan(found.plan, &better),
+        given: plan(found.given, sequence),
+        sequence: better,
+        peak: order.peak,
+        given_peak: order.given_peak,
+        lower_bound: order.lower_bound,
+        proven_optimal: order.is_proven(),
+        moved: order.moved,
+        order: order.order,
+        text,
+    })
+}

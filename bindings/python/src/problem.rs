@@ -1,0 +1,210 @@
+//! Chunks with known lifetimes.
+
+use std::sync::Arc;
+
+use memplan::{
+    Input,
+    problem::{ChunkId, Request},
+};
+use pyo3::prelude::*;
+
+use crate::{
+    errors::{guarded, value_error},
+    numbers::{array, list, whole},
+};
+
+/// Memory chunks with known lifetimes: the input of every planner.
+///
+/// Each chunk is `(begin, end, size)`: the step that writes it, the last step that reads it plus 1, and
+/// its size in bytes. Pass a list of them, or an array of integers of the shape `(n, 3)`; or pass
+/// three arrays to `from_arrays`. Arrays are anything with a buffer, as in numpy.
+///
+/// Each item of `overwrites` is a request `(chunk, overwritten)`, `(chunk, overwritten, offset)` or
+/// `(chunk, overwritten, offset, required)` that a chunk be written over another one, which it reads for the
+/// last time. Of several for one chunk, the first that is possible is honoured.
+#[pyclass(frozen, module = "memplan")]
+pub(crate) struct Problem(pub(crate) Arc<memplan::Problem>);
+
+/// Chunks as three lists of the same length.
+struct Chunks {
+    begin: Vec<u64>,
+    end: Vec<u64>,
+    size: Vec<u64>,
+}
+
+fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
+    let mut lists = Chunks { begin: Vec::new(), end: Vec::new(), size: Vec::new() };
+    if let Some(numbers) = array(chunks, "chunks")? {
+        if !matches!(numbers.shape[..], [_, 3]) && !numbers.values.is_empty() {
+            let words = format!("chunks: the shape must be (n, 3), not {:?}", numbers.shape);
+            return Err(value_error(words));
+        }
+        for &[begin, end, size] in numbers.values.as_chunks().0 {
+            lists.begin.push(begin);
+            lists.end.push(end);
+            lists.size.push(size);
+        }
+        return Ok(lists);
+    }
+    for (at, chunk) in chunks.try_iter()?.enumerate() {
+        let chunk = chunk?;
+        let number = |name: &'static str| move || format!("chunk {at}: {name}");
+        let (begin, end, size): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
+            chunk.extract().map_err(|_| {
+                value_error(format!("chunk {at} must be (begin, end, size), not {}", shown(&chunk)))
+            })?;
+        lists.begin.push(whole(&begin, number("begin"))?);
+        lists.end.push(whole(&end, number("end"))?);
+        lists.size.push(whole(&size, number("size"))?);
+    }
+    Ok(lists)
+}
+
+fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string())
+}
+
+fn requests(overwrites: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
+    let Some(overwrites) = overwrites else { return Ok(Vec::new()) };
+    let mut requests = Vec::new();
+    for (at, request) in overwrites.try_iter()?.enumerate() {
+        let request = request?;
+        let wrong = || {
+            value_error(format!(
+                "overwrite {at} must be (chunk, overwritten, offset, required), not {}",
+                shown(&request)
+            ))
+        };
+        let fields: Vec<Bound<'_, PyAny>> =
+            request.try_iter().map_err(|_| wrong())?.collect::<PyResult<_>>()?;
+        if !(2..=4).contains(&fields.len()) {
+            return Err(wrong());
+        }
+        let chunk = |at: usize| fields[at].extract().map(ChunkId).map_err(|_| wrong());
+        let offset = fields.get(2).map_or(Ok(0), |field| field.extract().map_err(|_| wrong()))?;
+        let required = fields.get(3).map_or(Ok(false), Bound::is_truthy)?;
+        requests.push(Request::new(chunk(0)?, chunk(1)?, offset).required(required));
+    }
+    Ok(requests)
+}
+
+fn build(
+    py: Python<'_>,
+    chunks: Chunks,
+    overwrites: Option<&Bound<'_, PyAny>>,
+    alignment: u64,
+    padding: u64,
+    names: Option<Vec<String>>,
+) -> PyResult<Problem> {
+    let requests = requests(overwrites)?;
+    let Chunks { begin, end, size } = chunks;
+    if begin.len() != end.len() || begin.len() != size.len() {
+        let (begin, end, size) = (begin.len(), end.len(), size.len());
+        let words = format!("begin, end and size have {begin}, {end} and {size} elements");
+        return Err(value_error(words));
+    }
+    if let Some(names) = &names
+        && names.len() != begin.len()
+    {
+        let (names, chunks) = (names.len(), begin.len());
+        return Err(value_error(format!("there are {names} names, but {chunks} chunks")));
+    }
+    if u32::try_from(begin.len()).is_err() {
+        return Err(value_error(memplan::ProblemError::TooManyChunks));
+    }
+    guarded(py, || {
+        let mut problem = memplan::Problem::builder().alignment(alignment).padding(padding);
+        let mut names = names.into_iter().flatten();
+        for ((&begin, &end), &size) in begin.iter().zip(&end).zip(&size) {
+            match names.next() {
+                Some(name) => problem.named_chunk(name, begin..end, size),
+                None => problem.chunk(begin..end, size),
+            };
+        }
+        for request in requests {
+            problem.request(request);
+        }
+        let problem = problem.build().map_err(value_error)?;
+        Ok(Problem(Arc::new(problem)))
+    })
+}
+
+#[pymethods]
+impl Problem {
+    #[new]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = 1, padding = 0, names = None))]
+    fn new(
+        chunks: &Bound<'_, PyAny>,
+        overwrites: Option<&Bound<'_, PyAny>>,
+        alignment: u64,
+        padding: u64,
+        names: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names)
+    }
+
+    /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
+    #[staticmethod]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = 1, padding = 0, names = None))]
+    fn from_arrays(
+        begin: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+        size: &Bound<'_, PyAny>,
+        overwrites: Option<&Bound<'_, PyAny>>,
+        alignment: u64,
+        padding: u64,
+        names: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let chunks = Chunks {
+            begin: list(begin, "begin")?,
+            end: list(end, "end")?,
+            size: list(size, "size")?,
+        };
+        build(begin.py(), chunks, overwrites, alignment, padding, names)
+    }
+
+    /// Reads a problem in memplan's JSON.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        match crate::read::parse(py, text.as_bytes())? {
+            Input::Problem(problem) => Ok(Self(Arc::new(problem))),
+            Input::Sequence(_) => Err(value_error("this is a sequence, not a problem")),
+        }
+    }
+
+    /// Returns the problem in memplan's JSON.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || {
+            let mut out = Vec::new();
+            memplan::report::write_problem_json(&mut out, &self.0)?;
+            String::from_utf8(out).map_err(value_error)
+        })
+    }
+
+    /// The most bytes alive at one step: no pool is smaller.
+    #[getter]
+    fn lower_bound(&self, py: Python<'_>) -> PyResult<u64> {
+        guarded(py, || Ok(self.0.lower_bound().bytes))
+    }
+
+    /// The total in bytes with one buffer per chunk.
+    #[getter]
+    fn naive_size(&self) -> u64 {
+        self.0.naive_size()
+    }
+
+    /// The number of steps.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.0.steps()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let (chunks, steps) = (self.0.len(), self.0.steps());
+        format!("<memplan.Problem: {chunks} chunks, {steps} steps>")
+    }
+}

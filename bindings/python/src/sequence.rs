@@ -1,0 +1,194 @@
+//! Operators in execution order.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use memplan::{Input, OpSequence};
+use pyo3::{prelude::*, types::PyDict};
+
+use crate::errors::{guarded, value_error};
+
+/// An output of an operator: a name and a size in bytes.
+///
+/// `reads` names the input that it is a view of. `overwrites` names one or several inputs that it may be
+/// written over: the first possible one is overwritten. `updates` names the input that it must be
+/// written over, such as a state. Each is a name, or a pair of a name and an offset in bytes.
+#[pyclass(frozen, module = "memplan", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Output(memplan::Output);
+
+/// Some memory of an input.
+#[derive(FromPyObject)]
+enum Place {
+    Start(String),
+    Offset(String, u64),
+}
+
+impl Place {
+    fn parts(self) -> (String, u64) {
+        match self {
+            Self::Start(name) => (name, 0),
+            Self::Offset(name, offset) => (name, offset),
+        }
+    }
+}
+
+/// One place or several.
+#[derive(FromPyObject)]
+enum Places {
+    One(Place),
+    Several(Vec<Place>),
+}
+
+#[pymethods]
+impl Output {
+    #[new]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None))]
+    fn new(
+        name: &str,
+        size: u64,
+        reads: Option<Place>,
+        overwrites: Option<Places>,
+        updates: Option<Place>,
+    ) -> Self {
+        let mut output = memplan::Output::new(name, size);
+        if let Some((input, offset)) = reads.map(Place::parts) {
+            output = output.reads_at(input, offset);
+        }
+        if let Some((input, offset)) = updates.map(Place::parts) {
+            output = output.updates(input, offset);
+        }
+        let overwrites = match overwrites {
+            None => Vec::new(),
+            Some(Places::One(place)) => vec![place],
+            Some(Places::Several(places)) => places,
+        };
+        for (input, offset) in overwrites.into_iter().map(Place::parts) {
+            output = output.overwrites_at(input, offset);
+        }
+        Self(output)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<memplan.{:?}>", self.0)
+    }
+}
+
+/// An operator: the names of the tensors that it reads, and its outputs.
+///
+/// `workspace` is the scratch memory in bytes that it needs while it runs. `after` names operators
+/// that must run before it although it reads nothing of them.
+#[pyclass(frozen, module = "memplan", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Operator(memplan::Operator);
+
+#[pymethods]
+impl Operator {
+    #[new]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = 0, after = Vec::new()))]
+    fn new(
+        name: &str,
+        inputs: Vec<String>,
+        outputs: Vec<Output>,
+        kind: &str,
+        workspace: u64,
+        after: Vec<String>,
+    ) -> Self {
+        let operator = memplan::Operator::new(name).kind(kind).inputs(inputs).workspace(workspace);
+        let operator =
+            outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
+        Self(after.iter().fold(operator, |operator, other| operator.after(other.as_str())))
+    }
+}
+
+/// Operators in execution order, with the tensors between them.
+///
+/// `inputs` maps the names of tensors that are supplied for each run to their sizes in bytes. `outputs` names
+/// the tensors that live to the end. Other tensors that no operator produces are weights; `weights` gives
+/// the sizes of those that may lie in the pool.
+#[pyclass(frozen, module = "memplan")]
+pub(crate) struct Sequence(pub(crate) Arc<OpSequence>);
+
+impl Sequence {
+    pub(crate) fn of(sequence: OpSequence) -> Self {
+        Self(Arc::new(sequence))
+    }
+}
+
+#[pymethods]
+impl Sequence {
+    #[new]
+    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None))]
+    fn new(
+        py: Python<'_>,
+        operators: Vec<Operator>,
+        inputs: Option<Bound<'_, PyDict>>,
+        outputs: Vec<String>,
+        weights: Option<BTreeMap<String, Option<u64>>>,
+    ) -> PyResult<Self> {
+        let inputs = inputs.map_or_else(
+            || Ok(Vec::new()),
+            |inputs| {
+                inputs
+                    .iter()
+                    .map(|(name, size)| Ok((name.extract()?, size.extract()?)))
+                    .collect::<PyResult<Vec<(String, u64)>>>()
+            },
+        )?;
+        guarded(py, || {
+            let mut builder = OpSequence::builder();
+            builder.undeclared_are_weights();
+            for (name, size) in inputs {
+                builder.input(name, size);
+            }
+            for (name, size) in weights.into_iter().flatten() {
+                builder.weight(name, size);
+            }
+            for operator in operators {
+                builder.operator(operator.0);
+            }
+            for output in outputs {
+                builder.output(output);
+            }
+            builder.build().map(Self::of).map_err(value_error)
+        })
+    }
+
+    /// Reads a sequence in memplan's JSON.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        match crate::read::parse(py, text.as_bytes())? {
+            Input::Sequence(sequence) => Ok(Self::of(sequence)),
+            Input::Problem(_) => Err(value_error("this is a problem, not a sequence")),
+        }
+    }
+
+    /// Returns the sequence in memplan's JSON.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || {
+            let mut out = Vec::new();
+            memplan::report::write_sequence_json(&mut out, &self.0)?;
+            String::from_utf8(out).map_err(value_error)
+        })
+    }
+
+    /// Returns the operators in another order: a list of their places in this one.
+    fn permuted(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<Self> {
+        guarded(py, || self.0.permuted(&order).map(Self::of).map_err(value_error))
+    }
+
+    /// The names of the operators, in execution order.
+    #[getter]
+    fn operators(&self) -> Vec<String> {
+        let sequence = &self.0;
+        (0..sequence.operators().len()).map(|step| sequence.operator_name(step)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.operators().len()
+    }
+
+    fn __repr__(&self) -> String {
+        let (operators, tensors) = (self.0.operators().len(), self.0.tensors().len());
+        format!("<memplan.Sequence: {operators} operators, {tensors} tensors>")
+    }
+}

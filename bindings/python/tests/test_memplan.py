@@ -1,0 +1,251 @@
+"""The package covers the library, and passes its errors on with the same words."""
+
+import array
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import memplan
+
+CHUNKS = [(0, 2, 4096), (1, 3, 8192), (2, 4, 8192)]
+PACKAGE = Path(__file__).parents[1]
+
+
+def test_a_sequence_is_planned(sequence):
+    plan = memplan.plan(sequence, alignment=64)
+    assert (plan.pool_size, plan.lower_bound, plan.proven_optimal) == (1_609_664, 1_609_664, True)
+    assert plan.offset("a") == plan.offset("b") == plan.offset("c")
+    assert plan.tensors["y"] == memplan.Tensor("y", 4_000, "pool", plan.offset("y"))
+    assert (plan.strategy, plan.alignment, plan.steps, plan.interrupted) == ("best", 64, 4, False)
+    assert plan.verify(execute=True) == memplan.verify(sequence, plan, alignment=64) == []
+    assert "no plan is smaller" in str(plan) or "lower bound" in str(plan) or "bytes alive" in str(plan)
+
+
+def test_lowering_is_a_choice(sequence):
+    pools = [memplan.plan(sequence, **options).pool_size for options in ({}, {"views": False}, {"views": False, "inplace": False})]
+    assert pools[0] < pools[1] == pools[2]
+    with_inputs = memplan.plan(sequence, inputs_in_pool=True)
+    assert with_inputs.tensors["image"].place == "pool"
+
+
+def test_a_view_of_an_input_lies_in_it():
+    sequence = memplan.Sequence(
+        [memplan.Operator("slice", ["x"], [memplan.Output("v", 16, reads=("x", 48)), memplan.Output("e", 0)])],
+        inputs={"x": 64},
+        outputs=["v"],
+    )
+    plan = memplan.plan(sequence)
+    assert plan.tensors["v"] == memplan.Tensor("v", 16, "supplied", 48, "x")
+    assert plan.tensors["e"].place == "nowhere"
+    with pytest.raises(KeyError, match="does not lie in the pool"):
+        plan.offset("v")
+    with pytest.raises(KeyError, match="no tensor 'w'"):
+        plan.offset("w")
+
+
+@pytest.mark.parametrize("code", ["q", "Q", "i", "I", "l", "L"])
+def test_arrays_are_as_good_as_lists(code):
+    lists = memplan.plan(memplan.Problem(CHUNKS, [(2, 1)]))
+    columns = [array.array(code, column) for column in zip(*CHUNKS)]
+    arrays = memplan.plan(memplan.Problem.from_arrays(*columns, [(2, 1, 0, False)]))
+    assert list(lists.offsets) == list(arrays.offsets)
+    assert arrays.offsets.format == "Q" and arrays.overwritten == [None, None, 1]
+
+
+def test_numpy_arrays():
+    numpy = pytest.importorskip("numpy")
+    for dtype in ("int64", "uint64", "int32", "uint32"):
+        table = numpy.array(CHUNKS, dtype=dtype)
+        assert list(memplan.plan(memplan.Problem(table)).offsets) == list(memplan.plan(memplan.Problem(CHUNKS)).offsets)
+        # Columns of a table are not contiguous.
+        columns = memplan.Problem.from_arrays(table[:, 0], table[:, 1], table[:, 2])
+        assert columns.to_json() == memplan.Problem(CHUNKS).to_json()
+    offsets = numpy.asarray(memplan.plan(memplan.Problem(CHUNKS)).offsets)
+    assert offsets.dtype == numpy.uint64 and offsets.shape == (3,)
+    assert memplan.verify(memplan.Problem(CHUNKS), offsets) == []
+    with pytest.raises(ValueError, match="integers are needed"):
+        memplan.Problem(numpy.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"shape must be \(n, 3\)"):
+        memplan.Problem(numpy.zeros((2, 4), dtype="int64"))
+
+
+def test_a_million_chunks_come_as_arrays():
+    count = 1_000_000
+    begin = array.array("Q", range(count))
+    end = array.array("Q", range(2, count + 2))
+    size = array.array("Q", [64]) * count
+    start = time.monotonic()
+    problem = memplan.Problem.from_arrays(begin, end, size)
+    assert len(problem) == count and problem.lower_bound == 128
+    # Lists of tuples take seconds; this is only to notice a copy per element in Python.
+    assert time.monotonic() - start < 20
+
+
+WRONG = [
+    (lambda: memplan.Problem([(3, 3, 8)]), "empty lifetime"),
+    (lambda: memplan.Problem([(0, 1, -8)]), "chunk 0: size must be an integer from 0"),
+    (lambda: memplan.Problem([(0, 1, 2**64)]), "size must be an integer from 0"),
+    (lambda: memplan.Problem([(0, 1)]), r"chunk 0 must be \(begin, end, size\)"),
+    (lambda: memplan.Problem([(0, 1, 2**63), (0, 1, 2**63)]), "add up to 2"),
+    (lambda: memplan.Problem(CHUNKS, [(2, 9)]), "9"),
+    (lambda: memplan.Problem(CHUNKS, [(2,)]), "overwrite 0 must be"),
+    (lambda: memplan.Problem(CHUNKS, names=["a"]), "1 names, but 3 chunks"),
+    (lambda: memplan.Problem(CHUNKS, alignment=48), "alignment 48 is not a power of two"),
+    (lambda: memplan.Problem.from_arrays([0], [1, 2], [3]), "1, 2 and 1 elements"),
+    (lambda: memplan.Problem.from_arrays(array.array("i", [-1]), [1], [3]), "begin: element 0 is -1"),
+    (lambda: memplan.plan(memplan.Problem(CHUNKS), alignment=48), "alignment 48 is not a power of two"),
+    (lambda: memplan.plan(memplan.Problem(CHUNKS), strategy="bset"), "no strategy is called 'bset'"),
+    (lambda: memplan.plan(memplan.Problem(CHUNKS), time_limit=-1), "time_limit is -1"),
+    (lambda: memplan.plan(memplan.Problem(CHUNKS), effort=-1), "effort must be an integer"),
+    (lambda: memplan.Problem.from_json("{"), "EOF"),
+    (lambda: memplan.Problem.from_json('{"format": "memplan-sequence/1", "operators": [], "outputs": []}'), "a sequence, not a problem"),
+    (lambda: memplan.Sequence([memplan.Operator("a", [], [memplan.Output("x", 1), memplan.Output("x", 1)])]), "'x'"),
+    (lambda: memplan.Sequence([], outputs=["y"]), "'y'"),
+    (lambda: memplan.read("model.pb"), "does not end in .onnx, .json or .csv"),
+    (lambda: memplan.read(__file__, format="onnx"), "test_memplan.py"),
+    (lambda: memplan.read(__file__, format="json", trust="me"), "trust is 'inference' or 'declared'"),
+    (lambda: memplan.verify(memplan.Problem(CHUNKS), [0, 0]), "2 offsets, but the problem has 3 chunks"),
+    (lambda: memplan.verify(memplan.Problem(CHUNKS), [0, 2**64 - 1, 0]), "does not end below"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG)
+def test_wrong_input_is_a_value_error(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_other_errors_are_pythons_own(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        memplan.read(tmp_path / "missing.onnx")
+    with pytest.raises(TypeError, match="no option 'algnment'"):
+        memplan.plan(memplan.Problem(CHUNKS), algnment=64)
+    with pytest.raises(TypeError):
+        memplan.plan("resnet50.onnx")
+
+
+def test_files_are_read(tmp_path, sequence):
+    models = PACKAGE.parents[1] / "tests" / "models"
+    model = memplan.read(models / "encoder.onnx")
+    assert memplan.plan(model).proven_optimal
+    assert memplan.plan(memplan.read(models / "encoder.onnx", inplace="none")).pool_size >= memplan.plan(model).pool_size
+    path = tmp_path / "sequence.json"
+    path.write_text(sequence.to_json())
+    assert memplan.read(path).operators == sequence.operators == ["conv", "relu", "flatten", "gemm"]
+    assert memplan.Sequence.from_json(sequence.to_json()).to_json() == sequence.to_json()
+    plan = memplan.plan(sequence)
+    assert memplan.Plan.from_json(plan.to_json(), sequence).tensors == plan.tensors
+    assert json.loads(plan.to_json())["format"] == "memplan-plan/1"
+
+
+def test_a_wrong_plan_is_found(sequence):
+    problem = memplan.Problem(CHUNKS, names=["a", "b", "c"])
+    assert any("share the bytes" in words for words in memplan.verify(problem, [0, 0, 8192]))
+    plan = json.loads(memplan.plan(sequence).to_json())
+    plan["tensors"][0]["offset"] += 1
+    assert memplan.Plan.from_json(json.dumps(plan), sequence).verify() != []
+
+
+def test_fit(sequence):
+    assert not memplan.fit(sequence, 1_000_000)
+    fits = memplan.fit(sequence, 2_000_000)
+    assert fits and fits.answer == "yes" and fits.plan.pool_size <= 2_000_000
+    assert memplan.fit(sequence, 1_000_000).answer == "no"
+
+
+def test_compare_and_explain(sequence):
+    compared = memplan.compare(sequence, name="net")
+    assert "pushdown" in str(compared) and "net" in json.dumps(compared.figures)
+    assert "step" in memplan.explain(sequence) == memplan.plan(sequence).explain()
+
+
+def test_reorder():
+    operators = [memplan.Operator(f"wide{i}", ["x"], [memplan.Output(f"w{i}", 1000)]) for i in range(4)]
+    operators += [memplan.Operator(f"sum{i}", [f"w{i}"], [memplan.Output(f"s{i}", 10)]) for i in range(4)]
+    operators.append(memplan.Operator("join", [f"s{i}" for i in range(4)], [memplan.Output("y", 10)]))
+    sequence = memplan.Sequence(operators, inputs={"x": 8}, outputs=["y"])
+    found = memplan.reorder(sequence)
+    assert found.plan.pool_size < found.given.pool_size and found.proven_optimal
+    assert found.sequence.operators == sequence.permuted(found.order).operators
+    assert memplan.verify(found.sequence, found.plan) == [] and "smaller" in str(found)
+
+
+def test_a_notebook_shows_the_map(sequence, tmp_path):
+    plan = memplan.plan(sequence)
+    html = plan._repr_html_()
+    assert html.startswith("<pre>") and "<svg" in html and "gemm" in html
+    path = tmp_path / "map.html"
+    plan.save_html(path, title="net")
+    assert "<title>net: memory map</title>" in path.read_text()
+    assert "gemm" in plan.svg() and plan.map(width=60)
+    assert "4 chunks" in repr(plan) or "chunks in" in repr(plan)
+
+
+def test_progress_is_called_and_may_fail(hard):
+    seen = []
+    memplan.plan(hard, strategy="optimal", time_limit=0.5, progress=lambda *figures: seen.append(figures))
+    assert seen and all(best >= bound for best, bound, _ in seen)
+
+    def fail(*_):
+        raise RuntimeError("enough")
+
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="enough"):
+        memplan.plan(hard, strategy="optimal", time_limit=60, progress=fail)
+    assert time.monotonic() - start < 30
+
+
+def test_the_interpreter_lock_is_released(hard):
+    ticks = []
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.01)
+
+    done = threading.Event()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    memplan.plan(hard, strategy="optimal", time_limit=0.5)
+    done.set()
+    thread.join()
+    assert len(ticks) > 5
+
+
+def test_ctrl_c_ends_a_search_with_the_best_so_far(hard):
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    plan = memplan.plan(hard, strategy="optimal", time_limit=60)
+    assert plan.interrupted and not plan.proven_optimal and plan.verify() == []
+
+
+DOCUMENTS = [PACKAGE / "README.md", PACKAGE.parents[1] / "README.md", PACKAGE.parents[1] / "book/src/python.md"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=["package", "project", "book"])
+def test_the_snippets_of_the_documents_run(document):
+    snippets = document.read_text().split("```python\n")[1:]
+    assert snippets
+    for snippet in snippets:
+        subprocess.run([sys.executable, "-c", snippet.split("```")[0]], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_stubs_name_what_there_is():
+    import ast
+
+    stubs = ast.parse((Path(memplan.__file__).parent / "_native.pyi").read_text())
+    for node in stubs.body:
+        if isinstance(node, ast.ClassDef):
+            there = {name for name in dir(getattr(memplan._native, node.name)) if not name.startswith("__")}
+            named = {item.name for item in node.body if isinstance(item, ast.FunctionDef) and not item.name.startswith("__")}
+            assert named == there - {"_tensors"}, node.name
+        elif isinstance(node, ast.FunctionDef):
+            assert callable(getattr(memplan._native, node.name))
+    assert (Path(memplan.__file__).parent / "py.typed").exists()
