@@ -1,4 +1,4 @@
-//! Capacities: does a problem fit into a pool?
+//! Capacities: decides whether a problem fits into a pool.
 
 use super::{
     control::{
@@ -15,21 +15,21 @@ use crate::{Bytes, Limits, Observer, Problem, planner::Layout, problem::ChunkId}
 /// The answer of [`fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It fits, like this.
+    /// It fits, in this layout.
     Yes(Layout),
-    /// It does not fit: that is proven.
+    /// It is proven not to fit.
     No,
     /// The limits did not suffice for an answer.
     Unknown,
 }
 
-/// Searches whether a problem fits into a pool of `capacity` bytes.
+/// Decides by search whether a problem fits into a pool of `capacity` bytes.
 #[must_use]
 pub fn fits(problem: &Problem, capacity: Bytes, limits: &Limits, observer: Observer<'_>) -> Fit {
     fits_monitored(problem, capacity, limits, &mut Monitor::new(limits, observer))
 }
 
-/// As [`fits`], as a part of a larger search.
+/// Answers as [`fits`] does, as a part of a larger search.
 pub(super) fn fits_monitored(
     problem: &Problem,
     capacity: Bytes,
@@ -61,7 +61,7 @@ pub(super) fn fits_monitored(
     }
 }
 
-/// Searches whether some of the roots fit together.
+/// Decides by search whether some of the roots fit together.
 pub(super) fn decide(
     problem: &Problem,
     roots: &[ChunkId],
@@ -74,7 +74,7 @@ pub(super) fn decide(
     if limit < inst.bound() {
         return Fit::No;
     }
-    // As if a packing were known that is one step too large.
+    // Start as if a packing were known that is one step too large.
     let board = Board::new(limit, limit + inst.align);
     let mut stop =
         |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);

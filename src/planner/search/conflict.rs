@@ -1,4 +1,4 @@
-//! Conflicts: which chains do not fit together?
+//! Conflicts: sets of chains that do not fit together.
 
 use super::{
     capacity::{Fit, decide, fits_monitored},
@@ -17,8 +17,8 @@ use crate::{
 pub struct Conflict {
     /// The roots of their chains.
     pub roots: Vec<ChunkId>,
-    /// Whether all others fit once any one root is left out. If not, the limits did not suffice to
-    /// decide on some root, and it stayed.
+    /// True if the others fit once any one root is left out. Otherwise the limits did not suffice to
+    /// decide on some root, which was kept.
     pub irreducible: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn conflict(
     Some(shrink(problem, roots, bound.bytes, capacity, limits, &mut monitor))
 }
 
-/// Of the roots alive at the peak, the fewest that are too large together, smallest first.
+/// The fewest roots alive at the peak that are too large together, smallest first.
 fn peak_clique(
     problem: &Problem,
     mut roots: Vec<ChunkId>,

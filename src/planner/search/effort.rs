@@ -1,4 +1,4 @@
-//! Effort: how the work of a search is counted, and how a search within an effort can end.
+//! Effort: the unit of a search's work, and the ways in which a search within an effort can end.
 
 /// The nodes of the shortest round.
 pub const UNIT: u64 = 1000;

@@ -1,4 +1,4 @@
-//! First packings: bodies in some order, each at its lowest free offset.
+//! Greedy packings: bodies in some order, each at its lowest free offset.
 //!
 //! Large bodies first is best on most networks, large areas or long lives on some; all are tried.
 

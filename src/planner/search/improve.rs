@@ -1,4 +1,4 @@
-//! Better and better packings of a problem: first simulated and greedy ones, then searched ones.
+//! Better packings of a problem: first simulated and greedy ones, then searched ones.
 
 use super::{
     control::{

@@ -10,15 +10,15 @@
 //! | room | idea |
 //! | --- | --- |
 //! | `solution` | what a caller gets |
-//! | `capacity`, `conflict` | does it fit, and if not, which chains do not fit together? |
+//! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of the whole problem or of its crowded core |
 //! | `greedy` | first packings |
-//! | `control` | how the effort is spent: restarts, limits in turn, threads |
+//! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
-//! | `disjunctive` | another search for staircases: which body lies below which |
-//! | `reasoning` | what follows from a partial packing, where to branch, what was refuted |
+//! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
+//! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
-//! | `effort` | how nodes are counted, how a search can end |
+//! | `effort` | the count of nodes, the ends of a search |
 
 mod branching;
 mod capacity;

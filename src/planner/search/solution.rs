@@ -12,7 +12,7 @@ pub struct Solution {
     pub pool_size: Bytes,
     /// No pool is smaller, in bytes; the live bytes, or more where more was proven.
     pub lower_bound: Bytes,
-    /// Whether the pool is proven the smallest.
+    /// True if the pool is proven the smallest.
     pub proven_optimal: bool,
     /// The nodes it took, of all threads.
     pub nodes: u64,

@@ -1,8 +1,8 @@
 //! The search tree: an explicit stack, so that depth costs no call stack.
 //!
-//! Where no body left crosses a boundary of sections, the packing falls apart into independent
-//! components. Each is packed for itself: when one cannot be, the tree goes back to the choice that
-//! made it, past everything that was tried in its siblings.
+//! A boundary of sections that no remaining body crosses divides the packing into independent
+//! components. Each is packed by itself: if one cannot be packed, the tree goes back to the choice
+//! that made it, past everything that was tried in its siblings.
 
 use std::ops::Range;
 

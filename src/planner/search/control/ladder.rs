@@ -1,8 +1,8 @@
 //! The ladder: the smallest limit under which everything fits.
 //!
 //! The lower bound comes first: tight limits are often easier than loose ones, because waste is
-//! refuted at once, and a packing at the bound is its own proof. Limits above it follow, higher and
-//! higher until everything fits, then lower again. Every sweep has twice the rounds of the one
+//! refuted at once, and a packing at the bound is its own proof. Higher limits follow until everything
+//! fits, then lower ones again. Every sweep has twice the rounds of the one
 //! before. A refuted limit raises the bound, and the next step up from it is larger, so that limits
 //! are not refuted byte by byte. Several threads climb ladders of their own, and share what they
 //! find.
@@ -66,7 +66,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     rounds.nodes()
 }
 
-/// Searches whether everything fits under one limit, and writes the answer to the board.
+/// Decides by search whether everything fits under one limit, and writes the answer to the board.
 pub fn ask(
     inst: &Instance,
     limit: u64,

@@ -1,4 +1,4 @@
-//! Control: how the effort is spent, on which limits and by how many threads.
+//! Control: spends the effort on limits in turn, in rounds, by several threads.
 
 pub(super) mod ladder;
 pub(super) mod monitor;

@@ -1,10 +1,10 @@
-//! Restarts: does everything fit under a limit?
+//! Restarts: decides whether everything fits under a limit, in many short rounds.
 //!
 //! The time of one search has a heavy tail: one order of trying finds a packing in a hundred nodes
-//! where another needs a billion. So the search runs in rounds of few nodes, seldom more (Luby's
-//! sequence), each with another order, another branching rule and a little noise. Rounds share
-//! their no-goods and faults; any round that ends is a proof. Where there are staircases, rounds
-//! alternate with the disjunctive search.
+//! where another needs a billion. So the search restarts on Luby's schedule: most rounds have few
+//! nodes, and each has another branching order, another branching rule and a little noise. Rounds
+//! share their no-goods and contradictions; a round that ends is a proof. If there are staircases,
+//! rounds alternate with the disjunctive search.
 
 use crate::planner::search::{
     branching::{
@@ -30,7 +30,7 @@ pub struct Restarts<'a> {
     nogoods: Nogoods,
     /// The other search, if there are staircases.
     pub disjunctive: Option<Disjunctive>,
-    /// Whether it found the last packing.
+    /// True if it found the last packing.
     in_disjunctive: bool,
     round: u64,
     rank: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The disjunctive search: which body lies below which?
+//! The disjunctive search: decides for each pair which body lies below the other.
 //!
 //! A staircase may hang at any height, and the valleys have to try them all. So problems with
 //! staircases are also searched as in job-shop scheduling: a section is a machine, and a body
@@ -236,8 +236,8 @@ impl Disjunctive {
         }
     }
 
-    /// Of the pairs that the lowest offsets do not keep apart, the one with the least freedom, the
-    /// wider part of its gaps first. `None` if all are kept apart.
+    /// The pair with the least freedom that the lowest offsets do not keep apart, the wider part of
+    /// its gaps first. `None` if all are kept apart.
     fn choice(&self) -> Option<Choice> {
         let mut best: Option<Choice> = None;
         let mut least = f64::INFINITY;

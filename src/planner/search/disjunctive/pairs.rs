@@ -1,4 +1,4 @@
-//! Pairs: which differences of their offsets keep two bodies apart.
+//! Pairs: the differences of offsets that keep two bodies apart.
 
 /// More pairs, or meetings of two bodies on a section, are not examined.
 const MANY_PAIRS: usize = 5000;

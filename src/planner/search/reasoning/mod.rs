@@ -1,4 +1,5 @@
-//! Reasoning: what follows from a partial packing without branching, and where to branch.
+//! Reasoning: conclusions from a partial packing without branching, and the choice of where to
+//! branch.
 
 pub(super) mod nogoods;
 pub(super) mod pivot;

@@ -1,4 +1,4 @@
-//! A survey of one valley: what lies inside it, section by section, in one sweep.
+//! A survey of one valley: the bodies inside it, section by section, in one sweep.
 
 use super::{
     staircases::{SectionsExamined, next_height, offset_on_floor},
@@ -32,7 +32,7 @@ pub struct Survey {
     pub clear: u64,
     /// No part left in the valley is thinner.
     thin: u64,
-    /// Whether an item would fit into waste.
+    /// True if an item would fit into waste.
     pub dominated: bool,
     /// Items examined, in all surveys.
     work: u64,
@@ -114,7 +114,7 @@ impl Survey {
         }
     }
 
-    /// Turns the changes at each section into what is there.
+    /// Sums up the changes at each section.
     fn accumulate(&mut self, v: Valley) {
         let cells = &mut self.cells[v.sections()];
         let mut before = cells[0];
@@ -161,8 +161,8 @@ impl Survey {
 
     /// The least rise of the floor of a section of a valley if nothing rests on it.
     ///
-    /// What comes next over the section rests on something: an item rests on a bank, on another
-    /// item of the valley beside this section, or on a staircase.
+    /// The next body over the section rests on something: an item rests on a bank, on another item
+    /// of the valley beside this section, or on a staircase.
     pub fn step_up(&self, sky: &Skyline<'_>, v: Valley, x: usize) -> u64 {
         let right = if x + 1 < v.right { self.cells[x + 1].small_right } else { u64::MAX };
         let up = wasted_by(sky, x, v.bank.min(self.clear));

@@ -1,4 +1,4 @@
-//! Runs, valleys and basins: where bodies can rest.
+//! Runs, valleys and basins: the places where bodies can rest.
 //!
 //! A *run* is a range of neighbouring sections with one floor. It is a *valley* if what bounds it
 //! on either side is higher, a *bank*, or a boundary that no item left crosses. A *basin* is the

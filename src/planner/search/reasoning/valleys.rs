@@ -1,4 +1,4 @@
-//! Valleys: where the next body goes, and what follows without branching.
+//! Valleys: the places of the next body, and the conclusions that need no branching.
 //!
 //! An item that covers a section of a valley either lies wholly inside it, and may rest on its
 //! floor, or crosses a bank, and lies no lower than the lower bank. So, over any section of any
@@ -8,10 +8,10 @@
 //!
 //! Conclusions that need no branching:
 //!
-//! 1. What crosses the banks must fit above the lower of them; otherwise there is no packing.
-//! 2. Where nothing inside the valley is left, the floor rises to the lower bank.
-//! 3. Where one body is left that may rest and any waste is too much, it is placed; where there is
-//!    no such body, there is no packing.
+//! 1. Items that cross the banks must fit above the lower of them; otherwise there is no packing.
+//! 2. If nothing inside the valley is left, the floor rises to the lower bank.
+//! 3. If a single body may rest on the floor and any waste is too much, it is placed; if no body
+//!    may, there is no packing.
 //! 4. No item may fit wholly into waste: the same packing with the item there is as good, and
 //!    lower. Of all packings, the search looks for the one with the least sum of offsets.
 //!
@@ -108,7 +108,7 @@ impl<'a> Valleys<'a> {
         }
     }
 
-    /// Of some sections, the one to branch on, if a body is left there.
+    /// The section to branch on, of some sections with bodies left.
     pub fn pivot(&mut self, sections: Range<usize>) -> Option<Pivot> {
         let mut best: Option<Pivot> = None;
         let mut x = sections.start;
@@ -240,13 +240,13 @@ impl<'a> Valleys<'a> {
         }
     }
 
-    /// Conclusion 1: whether the items over a section that cross the banks fit above the lower one.
+    /// Conclusion 1: returns whether the items over a section that cross the banks fit above the lower one.
     fn crossing_fits(&self, v: Valley, x: usize) -> bool {
         let crossing = self.sky.items_left(x) - self.survey.cells[x].inside;
         crossing <= self.sky.limit().saturating_sub(v.bank)
     }
 
-    /// Conclusion 2: whether nothing can rest on a section's floor, so that it rises.
+    /// Conclusion 2: returns whether nothing can rest on a section's floor, so that it rises.
     fn rises(&self, x: usize, to: u64) -> bool {
         let sky = &self.sky;
         self.survey.cells[x].count == 0
@@ -265,7 +265,7 @@ impl<'a> Valleys<'a> {
         Conclusion::Changed(sections)
     }
 
-    /// Conclusion 3: whether something rests on a section's floor, or waste does. The first section
+    /// Conclusion 3: returns whether a body or waste can rest on a section's floor. The first section
     /// where only one body does is `forced`.
     fn can_continue(&self, v: Valley, x: usize, forced: &mut Option<usize>) -> bool {
         let wastes_too_much = || self.survey.step_up(&self.sky, v, x) > self.sky.slack(x);

@@ -1,7 +1,7 @@
 //! The problem as the search sees it: time cut into sections, and bodies that cover them.
 //!
-//! A section stands for a run of steps. Its set of chunks is contained in no other section's: what
-//! fits there fits in all the steps between, so no others are kept. Sizes are counted in units, a
+//! A section stands for a run of steps. Its set of chunks is contained in no other section's: bodies
+//! that fit in all sections fit in every step, so no other steps are kept. Sizes are counted in units, a
 //! common divisor of everything, so that a step of the search is as long as it can be.
 //!
 //! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`].
@@ -67,7 +67,7 @@ impl Part {
 /// A body that is more than a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Staircase {
-    /// By time; no two share a section.
+    /// In time order; no two share a section.
     pub parts: Vec<Part>,
 }
 

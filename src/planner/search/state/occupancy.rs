@@ -1,4 +1,5 @@
-//! Occupancy: which bytes are taken over which steps, for first packings of 10^5 bodies and more.
+//! Occupancy: the bytes that are taken over each run of steps, for first packings of 10^5 bodies and
+//! more.
 //!
 //! A range tree over time; its places are the runs of steps between two begins. A segment lies on
 //! the fewest nodes that make up its life; each node keeps the bytes of those segments, and the
@@ -98,7 +99,7 @@ impl Occupancy {
         around.retain(|(_, runs)| !runs.is_empty());
         let mut base: Bytes = 0;
         let mut work = 0;
-        // Turn by turn each lifts the base over its next runs, until none has anything against it.
+        // Each segment in turn lifts the base over the next runs that it meets, until none meets any.
         let (mut turn, mut content) = (0, 0);
         while content < around.len() {
             let (segment, runs) = &mut around[turn];
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(taken.work, 0);
     }
 
-    /// However many bodies they come from, bytes without holes are one run.
+    /// Bytes without holes are one run, however many bodies they come from.
     #[test]
     fn runs_that_touch_are_one() {
         let mut runs = Runs::default();
