@@ -1,8 +1,6 @@
 //! The planners of TFLite answer as the originals do, to the last id and offset.
 
-mod common;
-
-use common::{golden, index, indices, number, numbers};
+use crate::common::{golden, index, indices, number, numbers};
 use memplan::planner::tflite::{
     Objects, ReallocationGraph, Record, RecordSize, Records, cpu_arena, equality,
     greedy_by_breadth, greedy_by_size, greedy_in_order, micro, min_cost_flow, naive,

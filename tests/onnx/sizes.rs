@@ -1,8 +1,6 @@
 //! Sizes that an ONNX model leaves to the run, and shapes that it declares.
 
-#[path = "common/onnx_text.rs"]
-mod onnx_text;
-
+use crate::onnx_text::{OPSET, describe, graph, model, with_body};
 use memplan::{
     OpSequence, Planner,
     import::{
@@ -11,7 +9,6 @@ use memplan::{
     },
     sequence::SizeBasis,
 };
-use onnx_text::{OPSET, describe, graph, model, with_body};
 use rstest::rstest;
 use rten_onnx::onnx::GraphProto;
 
@@ -326,7 +323,7 @@ fn a_loop_that_may_stop_early_collects_at_most_so_many() {
 /// those.
 #[test]
 fn a_detection_model_is_planned_at_once() {
-    let bytes = include_bytes!("fixtures/detection.onnx");
+    let bytes = include_bytes!("../fixtures/detection.onnx");
     let sequence = read(bytes, &ImportOptions::default()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
         sizes(&sequence),

@@ -1,9 +1,7 @@
 //! Files in and out: everything written is read back unchanged; unsupported content is rejected
 //! with its line.
 
-mod common;
-
-use common::random::{Wild, random_problem};
+use crate::common::random::{Wild, random_problem};
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input, read_plan},

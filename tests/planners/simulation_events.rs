@@ -1,12 +1,12 @@
 //! The events of the simulation are complete: replaying them gives sound queues, and their front
 //! spaces give the planner's own offsets.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::problems::layout;
-use common::random::{Wild, random_problem};
+use crate::{
+    common::problems::layout,
+    common::random::{Wild, random_problem},
+};
 use memplan::{
     Problem, Strategy,
     planner::pushdown::{Action, Block, Event, Holder, Queues, events},

@@ -1,12 +1,10 @@
 //! Every strategy's layout is correct, on random problems and on real ones.
 
-mod common;
-
-use arbitrary::{Arbitrary, Unstructured};
-use common::{
+use crate::common::{
     problems::{from_csv, layout, wrong},
     shared_path,
 };
+use arbitrary::{Arbitrary, Unstructured};
 use memplan::{OpSequence, Operator, Output, Planner, Problem, Strategy, problem::ChunkId};
 use rstest::rstest;
 

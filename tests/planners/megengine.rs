@@ -1,8 +1,6 @@
 //! `MegEngine`'s three allocators answer as the originals do, to the last offset.
 
-mod common;
-
-use common::{golden, number, numbers, problems::layout};
+use crate::common::{golden, number, numbers, problems::layout};
 use memplan::{Planner, Problem, Strategy, problem::ChunkId};
 use rstest::rstest;
 use serde_json::Value;

@@ -1,11 +1,9 @@
 //! Replays the corpus of the fuzzers.
 
-mod common;
-
 use std::{fs, path::PathBuf};
 
+use crate::common::properties;
 use arbitrary::Unstructured;
-use common::properties;
 use memplan::import::Format;
 use rstest::rstest;
 

@@ -1,8 +1,6 @@
 //! The lower bound is a true bound: no valid plan is ever smaller.
 
-mod common;
-
-use common::random::{Wild, random_problem};
+use crate::common::random::{Wild, random_problem};
 use memplan::{
     Problem,
     problem::{ChunkId, Segment},

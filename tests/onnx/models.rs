@@ -1,7 +1,5 @@
 //! Real models: sizes and bounds are those that others computed from the same graphs.
 
-mod common;
-
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
     import::{ImportOptions, InPlace, Kernels, Trust, onnx::read},
@@ -17,7 +15,7 @@ fn model(name: &str) -> Option<OpSequence> {
 
 /// Reads a model for kernels with this in-place profile.
 fn model_for(name: &str, profile: InPlace) -> Option<OpSequence> {
-    let path = common::shared_path(&format!("data/models/{name}.onnx"))?;
+    let path = crate::common::shared_path(&format!("data/models/{name}.onnx"))?;
     let bytes = std::fs::read(path).unwrap();
     let options = ImportOptions::default().kernels(Kernels::new(profile));
     Some(read(&bytes, &options).unwrap_or_else(|error| panic!("{name}: {error}")))
@@ -45,7 +43,7 @@ fn declared_shapes_are_those_inferred(
     name: &str,
 ) {
     let Some(declared) = model(name) else { return };
-    let path = common::shared_path(&format!("data/models/{name}.onnx")).unwrap();
+    let path = crate::common::shared_path(&format!("data/models/{name}.onnx")).unwrap();
     let mut model = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
     let graph = model.graph.as_mut().unwrap();
     assert!(!graph.value_info.is_empty());
@@ -60,7 +58,7 @@ fn declared_shapes_are_those_inferred(
 /// Shapes that were recorded for another batch size are rejected, or replaced by the given size.
 #[test]
 fn a_batch_size_given_reaches_every_tensor() {
-    let Some(path) = common::shared_path("data/models/resnet50_b1.onnx") else { return };
+    let Some(path) = crate::common::shared_path("data/models/resnet50_b1.onnx") else { return };
     let mut graph = ModelProto::parse_buf(&std::fs::read(path).unwrap()).unwrap();
     let input = &mut graph.graph.as_mut().unwrap().input[0];
     let shape = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().shape.as_mut();

@@ -2,13 +2,13 @@
 //! with the options of the caller, its pool lies in the workspace of the operator, and the checkers
 //! take it apart.
 
-mod common;
-#[path = "common/onnx_text.rs"]
-mod onnx_text;
-
-use common::{
-    properties::{all_options, is_impossible},
-    random::random_sequence,
+use crate::{
+    common::{
+        properties::{all_options, is_impossible},
+        random::random_sequence,
+    },
+    onnx_text,
+    onnx_text::with_body,
 };
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy,
@@ -18,7 +18,6 @@ use memplan::{
     report::{write_plan_json, write_sequence_json},
     verify::{execute, verify},
 };
-use onnx_text::with_body;
 use rstest::rstest;
 
 /// `next` is written over `t`, and is handed on as the next `state`.

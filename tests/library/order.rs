@@ -1,9 +1,8 @@
 //! A better order has the same operators and the peak that it states.
 
-mod common;
-
 use std::collections::HashMap;
 
+use crate::common::random::{bytes_of, random_sequence};
 use arbitrary::Unstructured;
 use memplan::{
     Bytes, OpSequence, Operator, Output, Planner, Strategy,
@@ -12,8 +11,6 @@ use memplan::{
     planner::search::Limits,
     verify::verify,
 };
-
-use common::random::{bytes_of, random_sequence};
 
 /// Random sequences that can be lowered.
 fn sequences(count: u64, operators: usize) -> impl Iterator<Item = (u64, OpSequence)> {
@@ -207,18 +204,18 @@ fn a_cancelled_search_keeps_what_it_has() {
 /// Real and generated graphs with the best peaks known.
 #[test]
 fn every_known_graph_needs_what_its_plan_says() {
-    let Some(index) = common::shared("data/order/INDEX.json") else {
+    let Some(index) = crate::common::shared("data/order/INDEX.json") else {
         eprintln!("skipped: ../shared/data/order is not there");
         return;
     };
     let index: serde_json::Value = serde_json::from_str(&index).unwrap();
     for (name, row) in index.as_object().unwrap() {
-        let text = common::shared(&format!("data/order/{name}.json")).unwrap();
+        let text = crate::common::shared(&format!("data/order/{name}.json")).unwrap();
         let sequence: OpSequence = serde_json::from_str(&text).unwrap();
         let options = ReorderOptions::default().limits(Limits::default().nodes(60_000));
         let found = reorder(&sequence, &options).unwrap();
         check(&sequence, &found, 1, name);
-        let number = |key: &str| common::number(&row[key]);
+        let number = |key: &str| crate::common::number(&row[key]);
         assert_eq!(found.given_peak, number("given"), "{name}");
         assert!(found.lower_bound <= number("best"), "{name}: a bound above a known order");
         assert!(found.peak >= number("lower"), "{name}: an order below a known bound");

@@ -1,13 +1,12 @@
 //! A model in another order is the same model: its nodes, byte for byte, each after what it reads.
 
-mod common;
-#[path = "common/onnx_text.rs"]
-mod onnx_text;
-#[path = "common/wire.rs"]
-mod wire;
-
 use std::collections::{BTreeMap, HashSet};
 
+use crate::{
+    common::random::bytes_of,
+    onnx_text::{OPSET, graph, model, with_body},
+    wire::field,
+};
 use arbitrary::Unstructured;
 use memplan::{
     OpSequence, Planner, export,
@@ -19,10 +18,6 @@ use memplan::{
 };
 use rstest::rstest;
 use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto};
-
-use common::random::bytes_of;
-use onnx_text::{OPSET, graph, model, with_body};
-use wire::field;
 
 fn read(bytes: &[u8]) -> Survey {
     read_with_nodes(bytes, &ImportOptions::default().default_dim(1)).unwrap()
@@ -290,7 +285,9 @@ fn a_graph_in_several_pieces_is_refused() {
 #[test]
 fn real_models_can_be_reordered() {
     for name in ["light_inception_v1_noshapes", "light_squeezenet_noshapes", "gpt2_b1_s128"] {
-        let Some(path) = common::shared_path(&format!("data/models/{name}.onnx")) else { return };
+        let Some(path) = crate::common::shared_path(&format!("data/models/{name}.onnx")) else {
+            return;
+        };
         let model = std::fs::read(path).unwrap();
         let sequence = read(&model).sequence;
         let order = random_order(&sequence, &mut Unstructured::new(&bytes_of(1)));

@@ -1,10 +1,8 @@
 //! Pictures show the whole plan, and nothing that a name injects.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::random::{Wild, random_problem};
+use crate::common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     lower::{LoweringOptions, lower},

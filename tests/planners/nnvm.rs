@@ -1,8 +1,6 @@
 //! `PlanMemory` on small graphs.
 
-mod common;
-
-use common::{graphs::wrong_read, problems::layout};
+use crate::common::{graphs::wrong_read, problems::layout};
 use memplan::{
     Planner, Problem, Strategy,
     planner::nnvm::{

@@ -6,11 +6,9 @@
 
 #![cfg(feature = "files")]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{
+use crate::common::{
     mutants::{FIELDS, mutate},
     oracle::{is_right_for_problem, is_right_for_sequence},
     properties::all_options,

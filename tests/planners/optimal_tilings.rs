@@ -1,14 +1,11 @@
 //! Perfect packings made by cutting a rectangle: the optimum is known, and the optimal planner
 //! finds it.
 
-#[path = "common/tilings.rs"]
-mod tilings;
-
+use crate::tilings::{POOL, Tile, declare, declare_stepped, guillotine, pinwheel};
 use memplan::{
     Problem,
     planner::search::{Fit, Limits, Observer, fits, optimize},
 };
-use tilings::{POOL, Tile, declare, declare_stepped, guillotine, pinwheel};
 
 fn is_solved(tiles: &[Tile], nodes: u64) {
     let mut problem = Problem::builder();

@@ -1,12 +1,11 @@
 //! The promises of the ONNX importer, on graphs of a few operators each.
 
-#[path = "common/onnx_text.rs"]
-mod onnx_text;
-#[path = "common/wire.rs"]
-mod wire;
-
 use std::fmt::Write as _;
 
+use crate::{
+    onnx_text::{OPSET, describe, graph, model, with_body},
+    wire::field,
+};
 use memplan::{
     OpSequence, Planner,
     import::{
@@ -15,10 +14,8 @@ use memplan::{
     },
     sequence::{Dependency, Origin},
 };
-use onnx_text::{OPSET, describe, graph, model, with_body};
 use rstest::rstest;
 use rten_onnx::onnx::{GraphProto, TypeProto};
-use wire::field;
 
 fn import(text: &str) -> Result<OpSequence, OnnxError> {
     read(&model(graph(text), OPSET), &ImportOptions::default())

@@ -2,11 +2,9 @@
 
 #![allow(clippy::cast_precision_loss, reason = "the table shows three digits")]
 
-mod common;
-
 use std::{fs, path::PathBuf};
 
-use common::shared_path;
+use crate::common::shared_path;
 use memplan::{
     Input, Planner, Strategy,
     import::{Format, ImportOptions, read_input},

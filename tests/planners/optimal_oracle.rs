@@ -1,10 +1,7 @@
 //! On small problems the optimal planner equals a slow, simple search that is obviously right,
 //! and everything that it claims to have proven is true.
 
-#[path = "common/chains.rs"]
-mod chains;
-
-use chains::{Numbers, random_chains, random_chains_of};
+use crate::chains::{Numbers, random_chains, random_chains_of};
 use memplan::{
     Problem,
     planner::search::{self, Fit, Limits, Observer, conflict, fits, optimize},

@@ -1,8 +1,6 @@
 //! Properties of lowering and planning on random inputs.
 
-mod common;
-
-use common::properties;
+use crate::common::properties;
 
 #[test]
 fn random_sequences_run_as_planned_by_all_with_all_options() {

@@ -1,10 +1,8 @@
 //! Plans run on a shadow of the memory: this checks planners and lowering from the operators and
 //! the offsets alone.
 
-mod common;
-
+use crate::common::{properties::all_options, random::random_sequence};
 use arbitrary::{Result, Unstructured};
-use common::{properties::all_options, random::random_sequence};
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, Strategy, TensorPlace,
     lower::LoweringOptions,
@@ -67,7 +65,7 @@ fn verify_finds_whatever_goes_wrong_when_a_disturbed_plan_runs() {
 #[test]
 fn every_model_runs_as_planned_by_all_with_all_options() {
     use memplan::import::{ImportOptions, onnx::read};
-    let Some(folder) = common::shared_path("data/models") else { return };
+    let Some(folder) = crate::common::shared_path("data/models") else { return };
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
     for file in files {

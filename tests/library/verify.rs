@@ -1,8 +1,6 @@
 //! Every way in which a plan can be wrong is found and named, and nothing else is.
 
-mod common;
-
-use common::random::{Wild, random_problem};
+use crate::common::random::{Wild, random_problem};
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, PlannedTensor, Planner, Problem, Strategy,
     TensorPlace,

@@ -1,10 +1,5 @@
 //! The optimal planner keeps to its limits, reports its progress, and answers the same each time.
 
-#[path = "common/hard.rs"]
-mod hard;
-#[path = "common/tilings.rs"]
-mod tilings;
-
 use std::{
     sync::{
         Mutex,
@@ -13,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use crate::{hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
     planner::{

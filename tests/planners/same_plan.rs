@@ -1,14 +1,10 @@
 //! The same input gives the same plan, on every machine and in every build: the digests of plans of
 //! all models and problems, by every strategy, stand in a table. `SNAPSHOTS=overwrite cargo test
-//! --release --test same_plan` writes it anew.
-
-mod common;
-#[path = "common/hard.rs"]
-mod hard;
+//! --release --test planners same_plan` writes it anew.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
-use common::shared_path;
+use crate::{common::shared_path, hard};
 use memplan::{
     Input, Plan, PlanError, Planner, Strategy, TensorPlace,
     import::{Format, ImportOptions, InPlace, Kernels, read_input},
@@ -93,7 +89,7 @@ fn plan(input: &Input, strategy: Strategy) -> Result<Plan, PlanError> {
 
 #[test]
 fn every_plan_is_the_one_in_the_table() {
-    let table = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/same_plan.txt");
+    let table = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/planners/same_plan.txt");
     let mut digests = BTreeMap::new();
     for (name, input) in inputs() {
         let chunks = plan(&input, Strategy::Naive).unwrap().chunks.len();

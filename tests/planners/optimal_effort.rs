@@ -1,23 +1,19 @@
 //! A table pins the pool, lower bound and nodes that a given effort reaches on problems of many kinds,
 //! so that no change that makes the search slower, or a pool larger, goes unnoticed.
-//! `SNAPSHOTS=overwrite cargo test --test optimal_effort` rewrites it; then look at the rows that
+//! `SNAPSHOTS=overwrite cargo test --test planners optimal_effort` rewrites it; then look at the rows that
 //! became worse.
-
-#[path = "common/chains.rs"]
-mod chains;
-#[path = "common/hard.rs"]
-mod hard;
-#[path = "common/tilings.rs"]
-mod tilings;
 
 use std::{fmt::Write, fs, ops::Range, path::Path};
 
-use chains::{Numbers, random_chains};
+use crate::{
+    chains::{Numbers, random_chains},
+    hard, tilings,
+    tilings::{Tile, guillotine, pinwheel},
+};
 use memplan::{
     Bytes, Problem,
     planner::search::{Fit, Limits, Observer, conflict, fits, optimize},
 };
-use tilings::{Tile, guillotine, pinwheel};
 
 /// A problem of plain chunks.
 fn plain(chunks: impl IntoIterator<Item = (u64, u64, Bytes)>) -> Problem {
@@ -167,7 +163,7 @@ impl Sum {
 
 #[test]
 fn every_effort_leads_as_far_as_the_table_says() {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/optimal_effort.txt");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planners/optimal_effort.txt");
     let mut lines = String::new();
     for (kind, nodes, problems) in problems() {
         for nodes in [0, nodes / 10, nodes] {

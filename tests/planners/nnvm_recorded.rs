@@ -1,8 +1,6 @@
 //! `PlanMemory` answers as the original does, to the last storage.
 
-mod common;
-
-use common::{golden, graphs::wrong_read, index, indices, number, numbers};
+use crate::common::{golden, graphs::wrong_read, index, indices, number, numbers};
 use memplan::planner::nnvm::{
     Graph, InPlace, Node, NodeEntry, NodeKind, PlanOptions, Tensor, plan,
 };

@@ -1,0 +1,19 @@
+//! Sequences, problems and plans: what is read, lowered, checked and drawn.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod execution;
+mod files;
+mod fuzz_corpus;
+mod lower_bound;
+mod lowering;
+mod order;
+mod pictures;
+mod placement;
+mod properties;
+mod report_words;
+mod sequence_checks;
+mod sequence_order;
+mod verify;
+mod verify_mutants;

@@ -1,0 +1,15 @@
+//! The importer of ONNX models.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/onnx_text.rs"]
+mod onnx_text;
+#[path = "../common/wire.rs"]
+mod wire;
+
+mod bodies;
+mod models;
+mod operators;
+mod orders;
+mod rules;
+mod sizes;

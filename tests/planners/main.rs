@@ -1,0 +1,27 @@
+//! The planners and the search.
+
+#[path = "../common/chains.rs"]
+mod chains;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/hard.rs"]
+mod hard;
+#[path = "../common/tilings.rs"]
+mod tilings;
+
+mod are_right;
+mod every_plan_is_right;
+mod free_list;
+mod megengine;
+mod nnvm;
+mod nnvm_recorded;
+mod optimal_effort;
+mod optimal_limits;
+mod optimal_oracle;
+mod optimal_tilings;
+mod planner;
+mod same_plan;
+mod simulation_events;
+mod spec_examples;
+mod tflite;
+mod tflite_recorded;
