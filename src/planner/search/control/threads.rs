@@ -109,8 +109,13 @@ impl Board {
 /// Called with the nodes so far and what stands on the board; returns true to stop.
 pub type Stop<'a> = dyn FnMut(u64, Standing) -> bool + 'a;
 
-/// Runs a search on several threads; returns the nodes of the first, which alone calls `stop`. No
-/// more threads run than there are cores for this process: more would only slow each other down.
+/// The nodes of the first thread before others begin. A shorter search ends sooner alone: threads
+/// cost time to start, and share the machine's memory.
+const ALONE: u64 = 10_000;
+
+/// Runs a search on several threads; returns the nodes of the first, which alone calls `stop`. The
+/// others begin when it turns out to be long. No more threads run than there are cores for this
+/// process: more would only slow each other down.
 pub fn together(
     threads: usize,
     board: &Board,
@@ -120,20 +125,27 @@ pub fn together(
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads > 1 { threads.min(cores()) } else { 1 };
     thread::scope(|scope| {
-        for number in (1u64..).take(threads - 1) {
-            let search = &search;
-            let other = move || {
-                let mut before = 0;
-                search(number, &mut |nodes, _| {
-                    board.help(nodes - before);
-                    before = nodes;
-                    false
-                });
-            };
-            // If the system refuses a thread, there is one less.
-            let _ = thread::Builder::new().spawn_scoped(scope, other);
-        }
-        let nodes = search(0, stop);
+        let mut begun = false;
+        let mut stop_or_begin = |nodes, standing| {
+            if !begun && nodes >= ALONE {
+                begun = true;
+                for number in (1u64..).take(threads - 1) {
+                    let search = &search;
+                    let other = move || {
+                        let mut before = 0;
+                        search(number, &mut |nodes, _| {
+                            board.help(nodes - before);
+                            before = nodes;
+                            false
+                        });
+                    };
+                    // If the system refuses a thread, there is one less.
+                    let _ = thread::Builder::new().spawn_scoped(scope, other);
+                }
+            }
+            stop(nodes, standing)
+        };
+        let nodes = search(0, &mut stop_or_begin);
         board.end();
         nodes
     })
@@ -169,13 +181,24 @@ mod tests {
             let nodes = together(asked, &board, &mut stop, |number, stop| {
                 searches.fetch_add(1, Ordering::Relaxed);
                 let standing = Standing { bound: 0, best: 9 };
-                assert!(!stop(5, standing) && !stop(7 + number, standing));
-                7 + number
+                assert!(!stop(5, standing) && !stop(ALONE + number, standing));
+                ALONE + number
             });
             let run = run as u64;
-            assert_eq!((nodes, searches.into_inner(), asked_to_stop), (7, run, 2));
-            assert_eq!(board.helped(), (1..run).map(|number| 7 + number).sum::<u64>());
+            assert_eq!((nodes, searches.into_inner(), asked_to_stop), (ALONE, run, 2));
+            assert_eq!(board.helped(), (1..run).map(|number| ALONE + number).sum::<u64>());
             assert!(board.is_over());
         }
+    }
+
+    #[test]
+    fn a_short_search_has_one_thread() {
+        let (board, searches) = (Board::new(0, 9), AtomicU64::new(0));
+        let nodes = together(2, &board, &mut |_, _| false, |_, stop| {
+            searches.fetch_add(1, Ordering::Relaxed);
+            assert!(!stop(ALONE - 1, board.standing()));
+            ALONE - 1
+        });
+        assert_eq!((nodes, searches.into_inner(), board.helped()), (ALONE - 1, 1, 0));
     }
 }
