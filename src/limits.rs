@@ -51,6 +51,11 @@ impl Limits {
         self
     }
 
+    /// Returns whether neither an effort nor a time is set.
+    pub(crate) const fn is_default(&self) -> bool {
+        self.stretches && self.time.is_none()
+    }
+
     /// The effort for a problem whose best pool exceeds its lower bound so far, and whose nodes
     /// count as so many.
     pub(crate) fn stretched(mut self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {

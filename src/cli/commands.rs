@@ -313,6 +313,7 @@ fn explain_capacity(
     capacity: Bytes,
 ) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
+    let start = Instant::now();
     let fit = fit(input, path, &args.reading, &args.planning, capacity)?;
     let mut out = io::stdout().lock();
     let plan = match fit {
@@ -330,7 +331,8 @@ fn explain_capacity(
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
-    let limits = args.planning.searching.limits();
+    let mut limits = args.planning.searching.limits();
+    limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
     let found = searching(Some(capacity), |observer| {
         search::conflict(&problem, capacity, &limits, observer)
     });

@@ -4,13 +4,14 @@
 //! order, keep the first of the smallest pools, and stop when one meets the lower bound, since no
 //! pool can be smaller. If none meets it, the search for the optimum starts from the best one.
 //!
-//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. The three that walk over conflicts
-//! are left out where that is more than a tenth of a second of work: for each chain they do as much
-//! as for a hundred conflicting pairs, and the pairs are counted beforehand, so that the choice does
-//! not depend on a clock. The free list is left out beyond 100 000 chains, where it may take many
-//! seconds. Beyond 200 000 chains, the search ends with its first packings, and if more than a
-//! hundred others are alive with a chain, there is none. With a time limit, no candidate begins that
-//! would exceed it if it took as long as the slowest before.
+//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. Of more than 1000 chains, the
+//! crowded steps of the first candidate's plan are packed anew at once, which often meets the bound
+//! of a long run. The three that walk over conflicts are left out where that is more than a fiftieth
+//! of a second of work each: for each chain they do as much as for a hundred conflicting pairs, and
+//! the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
+//! counts its work, and gives up after a tenth of a second or two. Beyond 200 000 chains there is a
+//! search only if an effort or a time is given. With a time limit, no candidate begins that would
+//! exceed it if it took as long as the slowest before.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -44,12 +45,12 @@ pub const CANDIDATES: &[Strategy] = &[
 
 /// The number of conflicting pairs above which no candidate walks over them. A chain counts as
 /// [`PAIRS_PER_CHAIN`].
-const MOST_CONFLICTS: u64 = 10_000_000;
+const MOST_CONFLICTS: u64 = 2_000_000;
 
 /// What is done once for each chain takes as long as so many pairs.
 const PAIRS_PER_CHAIN: u64 = 100;
 
-/// The number of chains above which a problem is not searched, only packed.
+/// The number of chains above which the default effort does not reach for a search.
 const MOST_SEARCHED: usize = 200_000;
 
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
@@ -72,15 +73,18 @@ pub fn layout(
     let is_canceled = || observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
-    let left_out = |strategy| {
-        dense && walks(strategy) || strategy == Strategy::FreeList && !free_list::is_quick(problem)
-    };
+    let left_out = |strategy| dense && walks(strategy);
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
         let before = remaining();
         if best.is_some() && (is_canceled() || before.is_some_and(|time| time <= slowest)) {
             break;
         }
-        let Some(layout) = plain::layout(strategy, problem) else { continue };
+        let mut stop = || is_canceled() || remaining().is_some_and(|time| time.is_zero());
+        let layout = match strategy {
+            Strategy::FreeList => free_list::quick_layout(problem, &mut stop),
+            strategy => plain::layout(strategy, problem),
+        };
+        let Some(layout) = layout else { continue };
         let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));
         slowest = slowest.max(took.unwrap_or_default());
         let pool = layout.pool_size(problem);
@@ -91,29 +95,37 @@ pub fn layout(
                 progress(&Progress { lower_bound: bound, best: pool, nodes: 0 });
             }
         }
-        if pool <= bound {
+        if pool > bound && strategy == Strategy::Pushdown && search::is_mended(problem) {
+            let Some((pool, cheap)) = &mut best else { continue };
+            let mut limits = *limits;
+            limits.time = remaining();
+            let found = search::mended(problem, cheap, &limits, observer);
+            debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "mended");
+            if found.pool_size < *pool {
+                *pool = found.pool_size;
+                *cheap = Layout { winner: Some(Strategy::Optimal), ..found.layout };
+            }
+        }
+        if best.as_ref().is_some_and(|&(smallest, _)| smallest <= bound) {
             break;
         }
     }
     let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
+    let is_searched = is_searched(problem, limits);
     let mut limits = *limits;
     limits.time = remaining();
-    if !is_searched(problem) {
-        limits = limits.nodes(0);
-    }
-    let is_packed = is_searched(problem) || pairs <= PAIRS_PER_CHAIN * chains;
-    if pool <= bound || !is_packed || limits.time == Some(Duration::ZERO) || is_canceled() {
+    if pool <= bound || !is_searched || limits.time == Some(Duration::ZERO) || is_canceled() {
         return Ok(cheap);
     }
-    let found = search::optimize(problem, Some(&cheap), &limits, observer);
+    let found = search::continue_from(problem, &cheap, &limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
 }
 
-/// Returns whether a problem is small enough to be searched.
-pub(super) fn is_searched(problem: &Problem) -> bool {
-    problem.roots().nth(MOST_SEARCHED).is_none()
+/// Returns whether a problem is small enough to be searched within these limits.
+fn is_searched(problem: &Problem, limits: &Limits) -> bool {
+    !limits.is_default() || problem.roots().nth(MOST_SEARCHED).is_none()
 }
 
 /// Returns whether a candidate compares every pair of conflicting chains.

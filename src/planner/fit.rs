@@ -1,12 +1,14 @@
 //! Decides whether a plan fits a capacity, which is often much easier than finding the smallest
 //! pool.
 
+use std::time::Instant;
+
 use tracing::info;
 
 use crate::{
     Bytes, InputRef, Plan, Problem,
     planner::{
-        Layout, PlanError, Planner, Strategy, best,
+        Layout, PlanError, Planner, Strategy,
         search::{self, Fit},
     },
 };
@@ -62,10 +64,7 @@ impl Planner<'_> {
         problem: &Problem,
         capacity: Bytes,
     ) -> Result<(Answer, Layout), PlanError> {
-        let searches = match self.strategy {
-            Strategy::Best => best::is_searched(problem),
-            strategy => strategy.searches(),
-        };
+        let start = Instant::now();
         let limits = self.limits.nodes(0);
         let mut layout = self.strategy.layout(problem, &limits, self.observer)?;
         let lower_bound = problem.lower_bound().bytes;
@@ -73,7 +72,11 @@ impl Planner<'_> {
         if layout.pool_size(problem) > capacity {
             let fit = match () {
                 () if lower_bound > capacity => Fit::No,
-                () if searches => search::fits(problem, capacity, &self.limits, self.observer),
+                () if self.strategy.searches() => {
+                    let mut limits = self.limits;
+                    limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
+                    search::fits(problem, capacity, &limits, self.observer)
+                }
                 () => Fit::Unknown,
             };
             match fit {

@@ -25,10 +25,18 @@ use crate::{
 /// Places records; the total is the final end of the pool.
 #[must_use]
 pub fn offsets(records: &Records) -> Offsets {
+    place(records, u64::MAX, &mut || false).unwrap_or_default()
+}
+
+/// Places records. `None` if that takes more work than `most`, or if `stop` returns true.
+fn place(records: &Records, most: u64, stop: &mut dyn FnMut() -> bool) -> Option<Offsets> {
     let mut pool = Pool::default();
     let mut in_use = InUse::default();
     let order = records.by_first_use();
     for (at, &index) in order.iter().enumerate() {
+        if pool.work > most || at % PAUSE == PAUSE - 1 && stop() {
+            return None;
+        }
         let record = &records[index];
         while let Some(ended) = in_use.ended_before(record.first) {
             pool.release(Block { offset: pool.laid[ended], size: records[order[ended]].size });
@@ -40,7 +48,7 @@ pub fn offsets(records: &Records) -> Offsets {
     for (&index, offset) in order.iter().zip(pool.laid) {
         answer.offsets[index] = offset;
     }
-    answer
+    Some(answer)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +72,8 @@ struct Pool {
     laid: Vec<Bytes>,
     /// The end of the pool: all higher offsets are unused.
     end: Bytes,
+    /// Blocks and chunks looked at.
+    work: u64,
 }
 
 impl Pool {
@@ -87,6 +97,7 @@ impl Pool {
 
     /// Places the next chunk.
     fn alloc(&mut self, size: Bytes) {
+        self.work += self.available.len() as u64;
         let fitting = (0..).zip(&self.available).filter(|(_, block)| block.size >= size);
         let smallest = fitting.min_by_key(|(_, block)| block.size).map(|(at, _)| at);
         let largest = || {
@@ -113,6 +124,7 @@ impl Pool {
 
     /// Moves up everything that lies at or above an offset.
     fn lift(&mut self, from: Bytes, by: Bytes) {
+        self.work += (self.laid.len() + self.available.len()) as u64;
         for offset in &mut self.laid {
             *offset += if *offset >= from { by } else { 0 };
         }
@@ -123,9 +135,17 @@ impl Pool {
     }
 }
 
-/// Returns whether a problem has few enough chains to plan within about a second.
-pub(super) fn is_quick(problem: &Problem) -> bool {
-    problem.roots().nth(100_000).is_none()
+/// The blocks and chunks to look at in a tenth of a second or two.
+const MOST_WORK: u64 = 300_000_000;
+
+/// The chunks between two questions whether to stop.
+const PAUSE: usize = 256;
+
+/// Plans a problem as [`layout`] does. `None` if that takes more than a tenth of a second or two of
+/// work, as with 10^4 chains of which a third is alive at once, or if `stop` returns true.
+pub(super) fn quick_layout(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
+    let boxes = Boxes::of(problem);
+    Some(boxes.layout(problem, &place(&boxes.records, MOST_WORK, stop)?.offsets))
 }
 
 /// Plans a problem with every chain as a box.
@@ -133,4 +153,28 @@ pub(super) fn is_quick(problem: &Problem) -> bool {
 pub fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);
     boxes.layout(problem, &offsets(&boxes.records).offsets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_plan_is_the_same_one_or_none() {
+        let mut problem = Problem::builder();
+        for step in 0..3 * PAUSE as u64 {
+            problem.chunk(step..step + 1 + step % 7, 1 + step * 7919 % 4096);
+        }
+        let problem = problem.build().unwrap();
+        assert_eq!(quick_layout(&problem, &mut || false), Some(layout(&problem)));
+        let mut asked = 0;
+        let mut stop = || {
+            asked += 1;
+            asked == 2
+        };
+        assert_eq!(quick_layout(&problem, &mut stop), None);
+        assert_eq!(asked, 2);
+        let records = Boxes::of(&problem).records;
+        assert_eq!(place(&records, 1000, &mut || false), None);
+    }
 }

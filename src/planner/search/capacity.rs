@@ -39,7 +39,7 @@ pub(super) fn fits_monitored(
     if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let mut solution = improve::simulate(problem);
+    let mut solution = improve::simulate(problem, monitor);
     let roots: Vec<_> = problem.roots().collect();
     if solution.pool_size > capacity {
         let mut greedy = Greedy::new(problem);
@@ -57,8 +57,31 @@ pub(super) fn fits_monitored(
     } else if roots.len() > LARGE {
         Fit::Unknown
     } else {
-        decide(problem, &roots, capacity, limits, monitor)
+        let weight = improve::node_weight(roots.len());
+        let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
+        let decision = decide(problem, &roots, capacity, &limits, monitor);
+        match decision.bases {
+            Some(offsets) => {
+                let mut bases = vec![0; problem.len()];
+                for (root, base) in offsets {
+                    bases[root.index()] = base;
+                }
+                Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
+            }
+            None if decision.refuted => Fit::No,
+            None => Fit::Unknown,
+        }
     }
+}
+
+/// The answer of [`decide`].
+pub(super) struct Decision {
+    /// The offsets of the roots, if they fit.
+    pub(super) bases: Option<Vec<(ChunkId, Bytes)>>,
+    /// It is proven that they do not fit.
+    pub(super) refuted: bool,
+    /// The nodes of the first thread.
+    pub(super) nodes: u64,
 }
 
 /// Decides by search whether some of the roots fit together.
@@ -68,11 +91,11 @@ pub(super) fn decide(
     capacity: Bytes,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
-) -> Fit {
+) -> Decision {
     let inst = Instance::new(problem, roots);
     let limit = capacity / inst.unit / inst.align * inst.align;
     if limit < inst.bound() {
-        return Fit::No;
+        return Decision { bases: None, refuted: true, nodes: 0 };
     }
     // Start as if a packing were known that is one step too large.
     let board = Board::new(limit, limit + inst.align);
@@ -82,13 +105,10 @@ pub(super) fn decide(
         ladder::ask(&inst, limit, thread, limits.nodes, &board, stop)
     });
     monitor.add(nodes + board.helped());
-    if board.standing().bound > limit {
-        return Fit::No;
-    }
-    let Some(offsets) = board.into_offsets() else { return Fit::Unknown };
-    let mut bases = vec![0; problem.len()];
-    for (root, offset) in inst.roots.iter().zip(offsets) {
-        bases[root.index()] = offset * inst.unit;
-    }
-    Fit::Yes(Layout::from_roots(problem, |root| bases[root.index()]))
+    let refuted = board.standing().bound > limit;
+    let bases = board.into_offsets().map(|offsets| {
+        let bases = offsets.iter().map(|offset| offset * inst.unit);
+        inst.roots.iter().copied().zip(bases).collect()
+    });
+    Decision { bases: bases.filter(|_| !refuted), refuted, nodes }
 }

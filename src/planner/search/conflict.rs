@@ -1,7 +1,7 @@
 //! Conflicts: sets of chains that do not fit together.
 
 use super::{
-    capacity::{Fit, decide, fits_monitored},
+    capacity::{Decision, Fit, decide, fits_monitored},
     control::monitor::Monitor,
     greedy::Greedy,
     improve::{CROWDS, LARGE, thousandths},
@@ -88,7 +88,7 @@ fn refuted_core(
 ) -> Vec<ChunkId> {
     let greedy = Greedy::new(problem);
     let mut cores = CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd))).into_iter();
-    let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor) == Fit::No);
+    let refuted = cores.find(|core| decide(problem, core, capacity, limits, monitor).refuted);
     let mut roots = refuted.unwrap_or(roots);
     roots.sort_by_key(|&root| problem.padded_size(root));
     roots
@@ -111,10 +111,12 @@ fn shrink(
             let end = (at + run).min(roots.len());
             let rest: Vec<ChunkId> = [&roots[..at], &roots[end..]].concat();
             let fits_as_stack = stack(problem, &rest) <= capacity;
-            match (!fits_as_stack).then(|| decide(problem, &rest, capacity, limits, monitor)) {
-                Some(Fit::No) => roots = rest,
-                answer => {
-                    irreducible &= answer != Some(Fit::Unknown);
+            let decision =
+                (!fits_as_stack).then(|| decide(problem, &rest, capacity, limits, monitor));
+            match decision {
+                Some(Decision { refuted: true, .. }) => roots = rest,
+                decision => {
+                    irreducible &= decision.is_none_or(|decision| decision.bases.is_some());
                     at = end;
                 }
             }

@@ -40,12 +40,15 @@ const KEYS: [Key; 7] = [
     |b| (b.life(), b.crowd.into(), b.size.into()),
 ];
 
+/// The keys of the orders in which to complete a packing of some bodies.
+pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
+
 /// Of more bodies than this, only the first orders are tried at first.
 const MANY: usize = 5000;
 
 /// First packings look at this many runs of taken bytes together, some seconds of work; what
 /// exceeds it is given up. Networks stay far below, random lives of 10^5 chunks do not.
-pub(super) const MOST_WORK: u64 = 300_000_000;
+pub(super) const MOST_WORK: u64 = 100_000_000;
 
 /// Placing a body costs as much as looking at this many runs, even where nothing is taken.
 const WORK_PER_BODY: u64 = 64;
@@ -68,10 +71,15 @@ impl Body {
 
 impl<'a> Greedy<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
-        let crowds = Crowds::new(problem);
-        let bodies: Vec<Body> = problem
-            .roots()
-            .map(|root| {
+        let roots: Vec<ChunkId> = problem.roots().collect();
+        Self::of(problem, &roots, &Crowds::new(problem))
+    }
+
+    /// Some of the bodies of a problem.
+    pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], crowds: &Crowds) -> Self {
+        let bodies: Vec<Body> = roots
+            .iter()
+            .map(|&root| {
                 let around = problem.bounding_box(root);
                 Body {
                     root,
@@ -110,7 +118,27 @@ impl<'a> Greedy<'a> {
     /// Packs all bodies in an order. `None` if the work of all packings exceeds `most`, or if
     /// `stop` returns true.
     pub(super) fn pack(&mut self, key: Key, most: u64, stop: &mut Stop<'_>) -> Option<Layout> {
-        self.place(&self.order(key), None, most, stop)
+        let bases = self.place(&self.order(key), &[], most, stop)?;
+        Some(self.layout(&bases))
+    }
+
+    /// Keeps some offsets, given by body, and places the others around them in an order; returns the
+    /// offsets by body. `None` as for [`pack`](Self::pack).
+    pub(super) fn pack_around(
+        &mut self,
+        key: Key,
+        kept: &[Option<Bytes>],
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Vec<Bytes>> {
+        self.place(&self.order(key), kept, most, stop)
+    }
+
+    /// The highest aligned end of the first bodies, with these offsets.
+    pub(super) fn top(&self, bases: &[Bytes]) -> Bytes {
+        let bodies = self.bodies.iter().zip(bases);
+        let tops = bodies.map(|(body, base)| self.problem.align_up(base + body.size));
+        tops.max().unwrap_or(0)
     }
 
     /// The roots of all bodies that live in a step where at least so much is alive.
@@ -126,16 +154,17 @@ impl<'a> Greedy<'a> {
         enough: Bytes,
         stop: &mut Stop<'_>,
     ) -> Vec<Layout> {
-        let mut bases = vec![None; self.problem.len()];
+        let mut by_root = vec![None; self.problem.len()];
         for &(root, base) in kept {
-            bases[root.index()] = Some(base);
+            by_root[root.index()] = Some(base);
         }
+        let around: Vec<Option<Bytes>> =
+            self.bodies.iter().map(|body| by_root[body.root.index()]).collect();
         let mut packings = Vec::new();
-        for key in [KEYS[1], KEYS[3]] {
+        for key in COMPLETING {
             let most = self.work.saturating_add(MOST_WORK);
-            let Some(packing) = self.place(&self.order(key), Some(&bases), most, stop) else {
-                break;
-            };
+            let Some(bases) = self.pack_around(key, &around, most, stop) else { break };
+            let packing = self.layout(&bases);
             let pool = packing.pool_size(self.problem);
             packings.push(packing);
             // With nothing to place, another order changes nothing.
@@ -152,7 +181,16 @@ impl<'a> Greedy<'a> {
     pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
         order.sort_by_key(|&b| offset(self.bodies[b].root));
-        self.place(&order, None, u64::MAX, &mut || false)
+        let bases = self.place(&order, &[], u64::MAX, &mut || false)?;
+        Some(self.layout(&bases))
+    }
+
+    fn layout(&self, bases: &[Bytes]) -> Layout {
+        let mut by_root = vec![0; self.problem.len()];
+        for (body, &base) in self.bodies.iter().zip(bases) {
+            by_root[body.root.index()] = base;
+        }
+        Layout::from_roots(self.problem, |root| by_root[root.index()])
     }
 
     fn order(&self, key: Key) -> Vec<usize> {
@@ -161,37 +199,37 @@ impl<'a> Greedy<'a> {
         order
     }
 
-    /// Places each body at its lowest free offset, or, before all others, where it is kept. `None`
-    /// if that takes more work than there is, or if `stop` returns true.
+    /// Places each body at its lowest free offset, or, before all others, where it is kept; returns
+    /// the offsets by body. `None` if that takes more work than there is, or if `stop` returns true.
     fn place(
         &mut self,
         order: &[usize],
-        kept: Option<&[Option<Bytes>]>,
+        kept: &[Option<Bytes>],
         most: u64,
         stop: &mut Stop<'_>,
-    ) -> Option<Layout> {
-        let mut bases = vec![0; self.problem.len()];
-        let kept = |b: usize| kept.and_then(|kept| kept[self.bodies[b].root.index()]);
+    ) -> Option<Vec<Bytes>> {
+        let mut bases = vec![0; self.bodies.len()];
+        let kept = |b: usize| kept.get(b).copied().flatten();
         let first = order.iter().filter(|&&b| kept(b).is_some());
         let then = order.iter().filter(|&&b| kept(b).is_none());
         let before = self.work;
         self.occupancy.clear();
         for (&b, placed) in first.chain(then).zip(1u64..) {
-            let Body { root, segments, .. } = &self.bodies[b];
+            let segments = &self.bodies[b].segments;
             let base = kept(b).unwrap_or_else(|| self.occupancy.lowest(segments, self.problem));
-            bases[root.index()] = base;
+            bases[b] = base;
             self.occupancy.take(segments, base);
             self.work = before + self.occupancy.work + placed * WORK_PER_BODY;
             if self.work > most || placed.is_multiple_of(PAUSE) && stop() {
                 return None;
             }
         }
-        Some(Layout::from_roots(self.problem, |root| bases[root.index()]))
+        Some(bases)
     }
 }
 
 /// The most live bytes in any range of steps.
-struct Crowds {
+pub(super) struct Crowds {
     /// The steps at which the number of live bytes changes.
     steps: Vec<Step>,
     /// The live bytes from each of them on.
@@ -199,7 +237,7 @@ struct Crowds {
 }
 
 impl Crowds {
-    fn new(problem: &Problem) -> Self {
+    pub(super) fn new(problem: &Problem) -> Self {
         let (mut steps, mut live) = (Vec::new(), Vec::new());
         problem.sweep_live_bytes(|at| {
             steps.push(at.step);

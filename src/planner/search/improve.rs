@@ -51,10 +51,14 @@ const GRAINS: Bytes = 1 << 12;
 const FEW: usize = 150;
 
 /// The better packing of two planners that simulate; on some large graphs no greedy one is better.
-pub fn simulate(problem: &Problem) -> Solution {
+pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
     let mut solution = Solution::of(problem, pushdown::layout(problem));
-    if solution.pool_size > solution.lower_bound && free_list::is_quick(problem) {
-        solution.improve(problem, free_list::layout(problem));
+    let Solution { lower_bound, pool_size, .. } = solution;
+    if pool_size > lower_bound {
+        let mut stop = || monitor.stop(0, lower_bound, pool_size);
+        if let Some(layout) = free_list::quick_layout(problem, &mut stop) {
+            solution.improve(problem, layout);
+        }
     }
     solution
 }
@@ -93,7 +97,7 @@ pub fn search(
         search_cores(problem, greedy, solution, &limits, monitor);
         return;
     }
-    let weight = 1 + roots.len() as u64 / CHAINS_PER_NODE;
+    let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).nodes;
     let rounded = climb_rounded(problem, &roots, greedy, solution, nodes / 2, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
@@ -152,7 +156,7 @@ fn search_more_cores(
         while at < open.len() && left > 0 {
             let core = open[at];
             let chains = core.len() as u64;
-            let weight = 1 + chains / CHAINS_PER_NODE;
+            let weight = node_weight(core.len());
             let limits = limits.nodes(share.min(left) / weight);
             let before = greedy.work();
             let climb = climb_and_complete(problem, core, greedy, solution, &limits, monitor);
@@ -170,6 +174,11 @@ fn search_more_cores(
         }
         share = share.saturating_mul(4);
     }
+}
+
+/// The nodes that one counts for among so many chains.
+pub fn node_weight(chains: usize) -> u64 {
+    1 + chains as u64 / CHAINS_PER_NODE
 }
 
 /// A part of some bytes, rounded down.

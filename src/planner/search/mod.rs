@@ -13,6 +13,7 @@
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of the whole problem or of its crowded core |
 //! | `greedy` | first packings |
+//! | `mend` | crowded steps packed anew while all else stays |
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
@@ -28,6 +29,7 @@ mod disjunctive;
 mod effort;
 mod greedy;
 mod improve;
+mod mend;
 mod reasoning;
 #[cfg(test)]
 mod samples;
@@ -76,17 +78,69 @@ pub fn optimize(
     let mut monitor = Monitor::new(limits, observer);
     let mut solution = match incumbent {
         Some(incumbent) => Solution::of(problem, incumbent.clone()),
-        None => improve::simulate(problem),
+        None => improve::simulate(problem, &mut monitor),
     };
-    if solution.pool_size > solution.lower_bound {
-        let mut greedy = Greedy::new(problem);
-        let enough = solution.lower_bound;
-        let orders = greedy.orders();
-        improve::pack(problem, &mut greedy, orders, &mut solution, enough, &mut monitor);
-        if solution.pool_size > enough && !monitor.stopped() && limits.nodes > 0 {
-            improve::search(problem, &mut greedy, &mut solution, limits, &mut monitor);
+    mend_if_large(problem, &mut solution, limits, &mut monitor);
+    search(problem, &mut solution, limits, &mut monitor);
+    solution
+}
+
+/// Mends a layout of a large problem; [`continue_from`] searches on.
+pub(super) fn mended(
+    problem: &Problem,
+    layout: &Layout,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Solution {
+    let mut solution = Solution::of(problem, layout.clone());
+    mend_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
+    solution
+}
+
+/// Searches on from a layout that is mended if it should be, as [`optimize`] does.
+pub(super) fn continue_from(
+    problem: &Problem,
+    layout: &Layout,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Solution {
+    let mut solution = Solution::of(problem, layout.clone());
+    search(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
+    solution
+}
+
+/// Problems of no more chains are not mended: searching them whole is cheap.
+const FEW: usize = 1000;
+
+/// Returns whether a problem is large enough for mending to pay.
+pub(super) fn is_mended(problem: &Problem) -> bool {
+    problem.roots().nth(FEW).is_some()
+}
+
+fn mend_if_large(
+    problem: &Problem,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) {
+    if solution.pool_size > solution.lower_bound && is_mended(problem) {
+        let stopped = monitor.stop(0, solution.lower_bound, solution.pool_size);
+        if !stopped {
+            mend::mend(problem, solution, limits, monitor);
         }
     }
     solution.proven_optimal = solution.lower_bound == solution.pool_size;
-    solution
+}
+
+fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
+    if solution.pool_size > solution.lower_bound && !monitor.stopped() {
+        let mut greedy = Greedy::new(problem);
+        let enough = solution.lower_bound;
+        let orders = greedy.orders();
+        improve::pack(problem, &mut greedy, orders, solution, enough, monitor);
+        if solution.pool_size > enough && !monitor.stopped() && limits.nodes > 0 {
+            improve::search(problem, &mut greedy, solution, limits, monitor);
+        }
+    }
+    solution.proven_optimal = solution.lower_bound == solution.pool_size;
 }
