@@ -31,6 +31,7 @@
 //! | `serde` | `Serialize` and `Deserialize`, in the file formats, for sequences, problems and plans |
 //! | `files` | readers and writers for memplan's JSON and MiniMalloc's CSV, reports in JSON and HTML; includes `serde` |
 //! | `onnx` | the reader for ONNX models, and the writer of their nodes in another order |
+//! | `tflite` | the reader for TensorFlow Lite models, and the writer of plans into them |
 //!
 //! **Costs.** [`Strategy::Pushdown`] takes O(n log n) time and O(n) memory for n chunks: about
 //! 10 µs for a network of a hundred chunks, a second for a million. [`Strategy::Best`], the default,
@@ -40,11 +41,11 @@
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
 //! 2^32 - 1 chunks, whose sizes plus one alignment add up to less than 2^64 bytes.
 
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tflite"))]
 pub mod export;
 #[cfg(feature = "serde")]
 mod file;
-#[cfg(any(feature = "files", feature = "onnx"))]
+#[cfg(any(feature = "files", feature = "onnx", feature = "tflite"))]
 pub mod import;
 mod input;
 mod limits;

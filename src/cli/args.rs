@@ -66,8 +66,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of the command line")]
 pub(crate) struct PlanArgs {
-    /// An ONNX model, an operator sequence or problem in JSON, a problem in MiniMalloc's CSV, or `-`
-    /// for standard input; without it, a built-in network.
+    /// An ONNX or TensorFlow Lite model, an operator sequence or problem in JSON, a problem in
+    /// MiniMalloc's CSV, or `-` for standard input; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
@@ -77,9 +77,17 @@ pub(crate) struct PlanArgs {
     /// order. --effort and --time-limit then say how far to look for it as well.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) reorder: bool,
-    /// Write the plan to a file, .json or .csv.
+    /// Write the plan to a file, .json or .csv, or, for a TensorFlow Lite model, .tflite: the model
+    /// with the plan in its metadata, unless the runtime would take no less memory with it.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
+    /// With -o PLAN.tflite, replace a plan that the model has already.
+    #[arg(long, requires = "output")]
+    pub(crate) replace: bool,
+    /// Write the plan of a TensorFlow Lite model as C++ source, for the runtime's planner that takes
+    /// all offsets from a struct.
+    #[arg(long, value_name = "FILE", conflicts_with = "reorder")]
+    pub(crate) c_struct: Option<PathBuf>,
     /// Plan within a pool of this size, such as 1048576 or 1MiB. Best and optimal search for a plan
     /// that fits or a proof that none does. If no plan fits, nothing is written and the exit code is
     /// 1.
@@ -100,7 +108,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct VerifyArgs {
     /// The input that the plan is for.
     pub(crate) input: PathBuf,
-    /// The plan, .json or .csv.
+    /// The plan, .json or .csv, or a TensorFlow Lite model with a plan in its metadata.
     pub(crate) plan: PathBuf,
     /// Also run the operators on a shadow of the pool, and follow every byte; needs operators and a
     /// plan with tensors.
@@ -185,7 +193,8 @@ impl ShowArgs {
     }
 
     pub(crate) fn planner(&self, strategy: Strategy, input: &Input) -> Planner<'static> {
-        let planner = self.placing.planner(input).strategy(strategy);
+        let path = self.input.as_deref();
+        let planner = self.placing.planner(&self.reading, input, path).strategy(strategy);
         planner.lowering(self.reading.lowering()).limits(self.searching.limits())
     }
 }
@@ -214,7 +223,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReorderArgs {
-    /// An ONNX model, an operator sequence in JSON, or `-` for standard input.
+    /// A model, an operator sequence in JSON, or `-` for standard input.
     pub(crate) input: PathBuf,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
@@ -239,7 +248,7 @@ impl ReorderArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct OpsArgs {
-    /// An ONNX model or an operator sequence; without it, a built-in network.
+    /// A model or an operator sequence; without it, a built-in network.
     pub(crate) input: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: InputArgs,

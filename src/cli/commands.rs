@@ -26,7 +26,7 @@ use crate::{
         VerifyArgs,
     },
     files::{self, wrong},
-    is_quiet, note,
+    is_quiet, micro, note,
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -53,16 +53,24 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let output = match args.output.as_deref() {
-        Some(path) => Some((path, files::plan_to_write(path, args.input.as_deref())?)),
+        Some(path) => {
+            let read = args.input.as_deref();
+            Some((path, files::plan_to_write(path, read, &args.reading)?))
+        }
         None => None,
     };
-    if let Some((path, Format::Csv)) = output.filter(|_| args.reorder) {
-        return Err(wrong(
-            Some(path),
-            "CSV cannot state the order that --reorder finds; take .json",
-        ));
+    if let Some((path, Format::Csv | Format::Tflite)) = output.filter(|_| args.reorder) {
+        let words = "only .json can state the order that --reorder finds; take .json";
+        return Err(wrong(Some(path), words));
     }
-    let input = input(args.input.as_deref(), &args.reading)?;
+    micro::check(args)?;
+    let (input, model) = match args.input.as_deref() {
+        Some(path) if files::is_tflite(path, &args.reading) => {
+            let model = files::read_tflite(path, &args.reading)?;
+            (Input::Sequence(model.survey.sequence.clone()), Some(model))
+        }
+        path => (input(path, &args.reading)?, None),
+    };
     let start = Instant::now();
     let path = args.input.as_deref();
     let (reading, planning) = (&args.reading, &args.planning);
@@ -75,7 +83,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         }
         (Some(found), _) => found.plan.clone(),
         (None, None) => {
-            make_plan(&input, path, planning.strategy, &planning.planner(reading, &input))?
+            make_plan(&input, path, planning.strategy, &planning.planner(reading, &input, path))?
         }
         (None, Some(capacity)) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
@@ -90,11 +98,24 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         },
     };
     let took = start.elapsed();
+    let arena = match &model {
+        Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
+        _ => None,
+    };
     let labels = match &input {
         Input::Problem(problem) => Some(problem.labels()),
         Input::Sequence(_) => None,
     };
+    let mut verdict = Verdict::Good;
+    if let (Some(path), Some(arena)) = (&args.c_struct, &arena) {
+        arena.write_c_struct(path)?;
+    }
     match output {
+        Some((path, Format::Tflite)) => {
+            if let Some(arena) = &arena {
+                verdict = arena.write(path)?;
+            }
+        }
         Some((path, Format::Csv)) => {
             files::write(path, |out| report::write_plan_csv(out, &plan, labels))?;
         }
@@ -118,6 +139,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         if let (Some(found), Input::Sequence(given)) = (&found, &input) {
             write!(out, "\n{}", report::reordering(found, given))?;
         }
+        if let Some(arena) = &arena {
+            write!(out, "\n{}", arena.report())?;
+        }
         if let Some(capacity) = args.capacity {
             writeln!(out, "fits the capacity of {}", Size(capacity))?;
         }
@@ -126,7 +150,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         }
     }
     out.flush()?;
-    Ok(Verdict::Good)
+    Ok(verdict)
 }
 
 /// Looks for a better order, and plans it.
@@ -136,7 +160,7 @@ fn look_for_order(
     reading: &InputArgs,
     planning: &StrategyArgs,
 ) -> Result<ReorderedPlan, Failure> {
-    let planner = planning.planner(reading, input);
+    let planner = planning.planner(reading, input, path);
     reorder::look(input, path, &planner, planning.searching.order_limits())
 }
 
@@ -178,6 +202,9 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
+    if files::is_tflite(&args.input, &args.reading) && files::is_named_tflite(&args.plan) {
+        return micro::verify(args);
+    }
     let mut input = files::read_input(&args.input, &args.reading)?;
     let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
     if !plan.order.is_empty() {
@@ -260,7 +287,8 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     if !args.reorder || matches!(input, Input::Problem(_)) {
         return Ok(comparison);
     }
-    let planner = args.placing.planner(&input).lowering(args.reading.lowering()).limits(limits);
+    let planner = args.placing.planner(&args.reading, &input, Some(path));
+    let planner = planner.lowering(args.reading.lowering()).limits(limits);
     let start = Instant::now();
     let found = reorder::look(&input, Some(path), &planner, args.searching.order_limits())?;
     Ok(comparison.with_reordered(&found, start.elapsed()))
@@ -283,7 +311,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
             (found.plan, Input::Sequence(found.sequence))
         }
         _ => {
-            let planner = args.planning.planner(&args.reading, &given);
+            let planner = args.planning.planner(&args.reading, &given, path);
             (make_plan(&given, path, args.planning.strategy, &planner)?, given)
         }
     };
@@ -353,7 +381,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
     let lowers = args.lower || format == Format::Csv;
     // The requests of a model are made when it is read.
     let read_already =
-        args.reading.inplace_switch().filter(|_| files::is_onnx(&args.input, &args.reading));
+        args.reading.inplace_switch().filter(|_| files::is_model(&args.input, &args.reading));
     let switch = args.reading.lowering_switch().filter(|switch| Some(*switch) != read_already);
     let is_sequence = matches!(input, Input::Sequence(_));
     let switch = switch.or(args.placing.switch().filter(|_| is_sequence));
@@ -481,7 +509,7 @@ pub(crate) fn placed(
     reading: &InputArgs,
     placing: &PlacingArgs,
 ) -> Result<Problem, Failure> {
-    let planner = placing.planner(input).lowering(reading.lowering());
+    let planner = placing.planner(reading, input, Some(path)).lowering(reading.lowering());
     let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
     Ok(lowered.problem)
 }
@@ -521,7 +549,7 @@ fn fit(
     planning: &StrategyArgs,
     capacity: Bytes,
 ) -> Result<PlanFit, Failure> {
-    let planner = planning.planner(reading, input);
+    let planner = planning.planner(reading, input, path);
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let searches = planning.strategy.searches();
     let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };

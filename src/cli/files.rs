@@ -11,6 +11,7 @@ use memplan::{
     import::{
         self, Format, ImportError, ImportOptions, Kernels,
         onnx::{OnnxError, Survey},
+        tflite::{self, KernelLibrary, ScratchSizes, TfliteOptions},
     },
     report::{Size, printable},
 };
@@ -39,13 +40,31 @@ fn about(path: &Path, error: impl std::fmt::Display) -> Failure {
 
 fn format(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     given.or_else(|| Format::of_name(&path.display().to_string())).ok_or_else(|| {
-        about(path, "the name does not end in .onnx, .json or .csv; give the format with --format")
+        about(
+            path,
+            "the name does not end in .onnx, .tflite, .json or .csv; give the format with --format",
+        )
     })
 }
 
 /// Returns whether an input is an ONNX model, by its name or `--format`.
 pub(crate) fn is_onnx(path: &Path, args: &InputArgs) -> bool {
     format(path, args.format.map(Format::from)).is_ok_and(|format| format == Format::Onnx)
+}
+
+/// Returns whether an input is a TensorFlow Lite model, by its name or `--format`.
+pub(crate) fn is_tflite(path: &Path, args: &InputArgs) -> bool {
+    format(path, args.format.map(Format::from)).is_ok_and(|format| format == Format::Tflite)
+}
+
+/// Returns whether a file is a TensorFlow Lite model by its name.
+pub(crate) fn is_named_tflite(path: &Path) -> bool {
+    Format::of_name(&path.display().to_string()) == Some(Format::Tflite)
+}
+
+/// Returns whether an input is a model of another tool.
+pub(crate) fn is_model(path: &Path, args: &InputArgs) -> bool {
+    is_onnx(path, args) || is_tflite(path, args)
 }
 
 /// Returns the format of a plan from its file name.
@@ -61,6 +80,10 @@ pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failu
     output(path, [read], "convert writes a file, .json or .csv")?;
     match Format::of_name(&path.display().to_string()) {
         Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
+        Some(Format::Tflite) => Err(about(
+            path,
+            "convert writes .json and .csv; plan -o OUT.tflite writes a model with its plan",
+        )),
         Some(format) => Ok(format),
         None => Err(about(path, "the output must be .json or .csv")),
     }
@@ -98,9 +121,20 @@ fn is_same_file(output: &Path, read: &Path) -> bool {
 
 /// Returns the format of a plan to be written. The name is checked first, so that no search is
 /// wasted.
-pub(crate) fn plan_to_write(path: &Path, read: Option<&Path>) -> Result<Format, Failure> {
+pub(crate) fn plan_to_write(
+    path: &Path,
+    read: Option<&Path>,
+    args: &InputArgs,
+) -> Result<Format, Failure> {
+    let is_model = read.is_some_and(|read| is_tflite(read, args));
     output(path, read, "omit -o, and print the plan with --json or --csv")?;
-    let format = plan_format(path)?;
+    let format = match Format::of_name(&path.display().to_string()) {
+        Some(Format::Tflite) if is_model => Format::Tflite,
+        Some(Format::Tflite) => {
+            return Err(about(path, "only the plan of a .tflite model is written into one"));
+        }
+        _ => plan_format(path)?,
+    };
     check_writable(path)?;
     Ok(format)
 }
@@ -117,6 +151,10 @@ pub(crate) fn order_to_write(
         (Some(format @ (Format::Onnx | Format::Json)), true) => format,
         (Some(Format::Json), false) => Format::Json,
         (_, true) => return Err(about(path, "a model in another order is .onnx, or .json")),
+        (Some(Format::Tflite), false) if is_tflite(read, args) => {
+            let words = "memplan does not write .tflite in another order; write the order as .json";
+            return Err(about(path, words));
+        }
         (_, false) => return Err(about(path, "operators that were not ONNX are written as .json")),
     };
     check_writable(path)?;
@@ -124,7 +162,7 @@ pub(crate) fn order_to_write(
 }
 
 /// Checks what can be checked before a file is written.
-fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let failed = cannot_write(path);
     if path.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
@@ -138,7 +176,7 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Failure {
 }
 
 /// Reads a file of at most `limit` bytes, so that reading an endless device ends.
-fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| about(path, error);
     let (source, size): (Box<dyn Read>, Bytes) = if is_standard(path) {
         (Box::new(io::stdin().lock()), 0)
@@ -167,6 +205,7 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
         let words = format!("{option} is for ONNX models, but this is not one; omit it");
         return Err(about(path, words));
     }
+    check_switches(path, format, args)?;
     let options = options(path, args)?;
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
         .map_err(unreadable(path))?;
@@ -174,11 +213,61 @@ pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure
         (Input::Problem(_), Some(switch), _) => {
             Err(about(path, format!("{switch} needs operators, but this is a problem; omit it")))
         }
-        (Input::Sequence(_), _, Some(switch)) if format != Format::Onnx => {
+        (Input::Sequence(_), _, Some(switch))
+            if !matches!(format, Format::Onnx | Format::Tflite) =>
+        {
             Err(about(path, declared_already(switch)))
         }
         _ => Ok(input),
     }
+}
+
+/// Checks switches that are for models of one format only.
+fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), Failure> {
+    if format == Format::Tflite && args.has_inputs() {
+        let words =
+            "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it";
+        return Err(about(path, words));
+    }
+    if format == Format::Onnx && args.scratch.is_some() {
+        let words = "--scratch is for TensorFlow Lite models, but this is not one; omit it";
+        return Err(about(path, words));
+    }
+    Ok(())
+}
+
+/// Reads a model that is in memory; `path` names it in errors.
+pub(crate) fn survey_tflite(
+    bytes: &[u8],
+    path: &Path,
+    args: &InputArgs,
+) -> Result<tflite::Survey, Failure> {
+    tflite::survey(bytes, &tflite_options(path, args)?).map_err(|error| about(path, error))
+}
+
+/// A TensorFlow Lite model, as it is in its file and as it was read.
+pub(crate) struct TfliteModel {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) survey: tflite::Survey,
+}
+
+/// Reads a TensorFlow Lite model with what the runtime places in its arena.
+pub(crate) fn read_tflite(path: &Path, args: &InputArgs) -> Result<TfliteModel, Failure> {
+    if let Some(option) = args.sizes.given() {
+        let words = format!("{option} is for ONNX models, but this is not one; omit it");
+        return Err(about(path, words));
+    }
+    check_switches(path, Format::Tflite, args)?;
+    let bytes = read(path, args.max_input)?;
+    let survey = survey_tflite(&bytes, path, args)?;
+    Ok(TfliteModel { bytes, survey })
+}
+
+/// Returns the kernels that run a TensorFlow Lite model.
+pub(crate) fn kernel_library(args: &InputArgs) -> Result<KernelLibrary, Failure> {
+    let Some(name) = &args.kernels else { return Ok(KernelLibrary::default()) };
+    let name = name.display().to_string();
+    name.parse().map_err(|error| Failure::Input(format!("--kernels: {error}")))
 }
 
 /// Reads an ONNX model with the reasons why its operators do not request more.
@@ -208,7 +297,18 @@ pub(crate) fn read_with_nodes(
 /// Returns the options for reading a model.
 fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
+    if is_tflite(path, args) {
+        return tflite_options(path, args);
+    }
     Ok(options.kernels(kernels(args)?))
+}
+
+/// Returns the options for reading a TensorFlow Lite model.
+fn tflite_options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
+    let options = args.sizes.options().map_err(|error| about(path, error))?;
+    let micro = TfliteOptions::default().kernels(kernel_library(args)?).scratch(scratch(args)?);
+    let profile = Kernels::new(args.profile().unwrap_or_default());
+    Ok(options.kernels(profile).tflite(micro))
 }
 
 /// Converts an import error to a failure, in several lines if necessary.
@@ -224,7 +324,7 @@ fn unreadable(path: &Path) -> impl Fn(ImportError) -> Failure {
 /// Explains why a profile of kernels has no effect on operators that declare what they overwrite.
 pub(crate) fn declared_already(switch: &str) -> String {
     format!(
-        "{switch} is for ONNX models; these operators declare what they may overwrite: omit it, or use --inplace none"
+        "{switch} is for models; these operators declare what they may overwrite: omit it, or use --inplace none"
     )
 }
 
@@ -235,6 +335,14 @@ fn kernels(args: &InputArgs) -> Result<Kernels, Failure> {
     let text =
         String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
     kernels.read(&text).map_err(|error| about(path, error))
+}
+
+/// Returns the scratch memory that a given file states.
+fn scratch(args: &InputArgs) -> Result<ScratchSizes, Failure> {
+    let Some(path) = &args.scratch else { return Ok(ScratchSizes::default()) };
+    let text =
+        String::from_utf8(read(path, args.max_input)?).map_err(|error| about(path, error))?;
+    ScratchSizes::read(&text).map_err(|error| about(path, error))
 }
 
 /// Returns the failure that an input, if it is a file, cannot be used.

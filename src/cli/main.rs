@@ -7,6 +7,7 @@ mod commands;
 mod files;
 mod interrupt;
 mod manual;
+mod micro;
 mod ops;
 mod progress;
 mod reorder;

@@ -17,6 +17,10 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
                 files::survey(path, &args.reading)?;
             (Input::Sequence(sequence), not_in_place, unknown)
         }
+        Some(path) if files::is_tflite(path, &args.reading) => {
+            let survey = files::read_tflite(path, &args.reading)?.survey;
+            (Input::Sequence(survey.sequence), survey.not_in_place, BTreeSet::default())
+        }
         _ => (commands::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),
     };
     let name = path.map_or_else(|| commands::BUILT_IN.to_owned(), files::name);

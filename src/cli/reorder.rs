@@ -42,7 +42,8 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     let Source { sequence, model } = read(args)?;
     let start = Instant::now();
     let input = Input::Sequence(sequence);
-    let planner = args.placing.planner(&input).lowering(args.reading.lowering());
+    let planner = args.placing.planner(&args.reading, &input, Some(path));
+    let planner = planner.lowering(args.reading.lowering());
     let mut found = look(&input, Some(path), &planner, args.limits())?;
     let Input::Sequence(sequence) = &input else { return Err(no_operators(Some(path))) };
     // The nodes of a file may not allow the order, and then another one is planned.

@@ -10,6 +10,10 @@ use crate::{args::InputArgs, files};
 /// Describes the rules for an input, such as `in place: rows, inputs in the pool`.
 pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> String {
     let mut rules = match input {
+        Input::Sequence(_) if path.is_some_and(|path| files::is_tflite(path, args)) => {
+            let kernels = files::kernel_library(args).unwrap_or_default();
+            format!("in place: {}, {kernels} kernels", args.profile().unwrap_or_default())
+        }
         Input::Sequence(_) if path.is_some_and(|path| files::is_onnx(path, args)) => {
             let kernels = args.kernels.as_deref();
             let kernels = kernels.map(|path| format!(" but for {}", files::short_name(path)));

@@ -111,6 +111,13 @@ pub enum ImportError {
     #[cfg(feature = "onnx")]
     #[error(transparent)]
     Onnx(#[from] super::onnx::OnnxError),
+    /// The TensorFlow Lite model cannot be read.
+    #[cfg(feature = "tflite")]
+    #[error(transparent)]
+    Tflite(#[from] super::tflite::TfliteError),
+    /// This build has no reader for TensorFlow Lite models.
+    #[error("this build of memplan cannot read .tflite; build it with feature \"tflite\"")]
+    NoTflite,
     /// This build has no reader for ONNX.
     #[error("this build of memplan cannot read ONNX; build it with feature \"onnx\"")]
     NoOnnx,

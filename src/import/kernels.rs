@@ -90,7 +90,7 @@ impl Kernels {
     }
 
     /// The profile of an operator, if it is listed.
-    #[cfg(feature = "onnx")]
+    #[cfg(any(feature = "onnx", feature = "tflite"))]
     pub(crate) fn named(&self, operator: &str) -> Option<InPlace> {
         self.operators.get(operator).copied()
     }

@@ -11,6 +11,8 @@ mod json;
 mod kernels;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(feature = "tflite")]
+pub mod tflite;
 
 #[cfg(feature = "files")]
 pub use error::ImportError;
@@ -28,6 +30,8 @@ use crate::{Input, Problem};
 pub enum Format {
     /// An ONNX model.
     Onnx,
+    /// A TensorFlow Lite model, as TensorFlow Lite Micro plans it.
+    Tflite,
     /// memplan's own JSON: an operator sequence, a problem or a plan.
     Json,
     /// MiniMalloc's CSV: a problem or a plan.
@@ -41,6 +45,7 @@ impl Format {
         let (_, ending) = name.rsplit_once('.')?;
         match ending.to_ascii_lowercase().as_str() {
             "onnx" => Some(Self::Onnx),
+            "tflite" => Some(Self::Tflite),
             "json" => Some(Self::Json),
             "csv" => Some(Self::Csv),
             _ => None,
@@ -63,8 +68,11 @@ pub struct ImportOptions {
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
-    /// The in-place abilities of the kernels that will run an ONNX model.
+    /// The in-place abilities of the kernels that will run a model.
     pub kernels: Kernels,
+    /// The options for TensorFlow Lite models.
+    #[cfg(feature = "tflite")]
+    pub tflite: tflite::TfliteOptions,
 }
 
 /// The shape to use where two differ.
@@ -85,7 +93,15 @@ impl ImportOptions {
         self
     }
 
-    /// Sets the abilities of the kernels that will run an ONNX model.
+    /// Sets the options for TensorFlow Lite models.
+    #[cfg(feature = "tflite")]
+    #[must_use]
+    pub fn tflite(mut self, options: tflite::TfliteOptions) -> Self {
+        self.tflite = options;
+        self
+    }
+
+    /// Sets the abilities of the kernels that will run a model.
     #[must_use]
     pub fn kernels(mut self, kernels: Kernels) -> Self {
         self.kernels = kernels;
@@ -133,6 +149,10 @@ pub fn read_input(
             let _ = options;
             Err(ImportError::NoOnnx)
         }
+        #[cfg(feature = "tflite")]
+        Format::Tflite => Ok(Input::Sequence(tflite::read(bytes, options)?)),
+        #[cfg(not(feature = "tflite"))]
+        Format::Tflite => Err(ImportError::NoTflite),
         Format::Json => json::read_input(bytes),
         Format::Csv => csv::read_problem(bytes).map(Input::Problem),
     }
@@ -153,7 +173,7 @@ pub fn read_plan(
     match format {
         Format::Json => read_json_plan(bytes),
         Format::Csv => csv::read_plan(bytes, problem),
-        Format::Onnx => Err(ImportError::NotAPlan),
+        Format::Onnx | Format::Tflite => Err(ImportError::NotAPlan),
     }
 }
 

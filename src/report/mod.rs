@@ -1,5 +1,7 @@
 //! Plans as output for people and other programs: text, memory maps, JSON, CSV.
 
+#[cfg(feature = "tflite")]
+mod arena;
 mod compare;
 mod conflict;
 mod count;
@@ -27,6 +29,8 @@ mod svg;
 mod trace;
 mod verification;
 
+#[cfg(feature = "tflite")]
+pub use arena::{Heads, arena};
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
 pub use compare::{comparison, comparisons, seconds};

@@ -11,6 +11,10 @@ fn onnx(bytes: &[u8]) {
     properties::bytes_are_read_or_refused(bytes, Format::Onnx);
 }
 
+fn tflite(bytes: &[u8]) {
+    properties::bytes_are_read_or_refused(bytes, Format::Tflite);
+}
+
 fn json(bytes: &[u8]) {
     properties::bytes_are_read_or_refused(bytes, Format::Json);
 }
@@ -29,6 +33,7 @@ fn problem(bytes: &[u8]) {
 
 #[rstest]
 #[case("onnx", onnx)]
+#[case("tflite", tflite)]
 #[case("json", json)]
 #[case("csv", csv)]
 #[case("sequence", sequence)]

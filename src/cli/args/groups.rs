@@ -1,17 +1,23 @@
 //! Arguments that several commands share: the input, the planner and its limits.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use memplan::{
     Input, Limits, Planner, Strategy,
-    import::{ImportOptions, InPlace, Trust},
+    import::{ImportOptions, InPlace, Trust, tflite},
     lower::LoweringOptions,
     order,
 };
 
-use crate::args::values::{
-    Dimensions, FormatName, capacity, dimensions, duration, profiles, shape, strategies,
+use crate::{
+    args::values::{
+        Dimensions, FormatName, capacity, dimensions, duration, profiles, shape, strategies,
+    },
+    files,
 };
 
 /// The input, and how it is lowered.
@@ -35,10 +41,15 @@ pub(crate) struct InputArgs {
     /// Outputs that the runtime's kernels can write over an input [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
     inplace: Option<InPlace>,
-    /// File with the profiles of single operators of an ONNX model, one per line, such as
-    /// `Softmax none`.
-    #[arg(long, value_name = "FILE")]
+    /// For an ONNX model, a file with the profiles of single operators, one per line, such as
+    /// `Softmax none`; for a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,
+    /// cmsis-nn-dsp or cmsis-nn-mve [default: reference].
+    #[arg(long, value_name = "FILE|NAME")]
     pub(crate) kernels: Option<PathBuf>,
+    /// For a TensorFlow Lite model, a file with the scratch memory of operators whose kernels
+    /// memplan does not know, one per line, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scratch: Option<PathBuf>,
     /// Same as --inplace none: write no output over an input unless it is required.
     #[arg(long)]
     no_inplace: bool,
@@ -65,13 +76,19 @@ impl InputArgs {
         }
     }
 
-    /// Returns a given switch that sets how the kernels of an ONNX model's operators work.
+    /// Returns a given switch that sets how the kernels of a model's operators work.
     pub(crate) fn kernel_switch(&self) -> Option<&'static str> {
         match self.profile() {
             _ if self.kernels.is_some() => Some("--kernels"),
+            _ if self.scratch.is_some() => Some("--scratch"),
             None | Some(InPlace::None) => None,
             Some(_) => Some("--inplace"),
         }
+    }
+
+    /// Puts the model's inputs into the pool.
+    pub(crate) fn has_inputs(&self) -> bool {
+        self.inputs
     }
 
     /// The given profile.
@@ -84,7 +101,7 @@ impl InputArgs {
             .views(!self.no_views)
             // Kernels in a file may do what the profile rules out.
             .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
-            .inputs_in_pool(self.inputs)
+            .inputs_in_pool(self.has_inputs())
             .weights_in_pool(self.weights)
     }
 }
@@ -160,9 +177,14 @@ pub(crate) struct StrategyArgs {
 }
 
 impl StrategyArgs {
-    pub(crate) fn planner(&self, reading: &InputArgs, input: &Input) -> Planner<'static> {
+    pub(crate) fn planner(
+        &self,
+        reading: &InputArgs,
+        input: &Input,
+        path: Option<&Path>,
+    ) -> Planner<'static> {
         self.placing
-            .planner(input)
+            .planner(reading, input, path)
             .strategy(self.strategy)
             .lowering(reading.lowering())
             .limits(self.searching.limits())
@@ -223,7 +245,8 @@ impl OrderArgs {
 /// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, a problem's own].
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for a TensorFlow
+    /// Lite model, a problem's own].
     #[arg(long, value_name = "BYTES")]
     alignment: Option<u64>,
     /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
@@ -241,9 +264,17 @@ impl PlacingArgs {
         self.alignment.map(|_| "--alignment").or(padding)
     }
 
-    /// Creates a planner with these constraints. A problem states its own alignment; a model has none.
-    pub(crate) fn planner(&self, input: &Input) -> Planner<'static> {
+    /// Creates a planner with these constraints for an input read from a file. A problem states its
+    /// own alignment; a model has none.
+    pub(crate) fn planner(
+        &self,
+        reading: &InputArgs,
+        input: &Input,
+        path: Option<&Path>,
+    ) -> Planner<'static> {
+        let is_tflite = path.is_some_and(|path| files::is_tflite(path, reading));
         let default = match input {
+            Input::Sequence(_) if is_tflite => Some(tflite::ALIGNMENT),
             Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
             Input::Problem(_) => None,
         };

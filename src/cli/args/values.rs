@@ -15,6 +15,7 @@ pub(super) type Dimensions = Vec<(String, u64)>;
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FormatName {
     Onnx,
+    Tflite,
     Json,
     Csv,
 }
@@ -23,6 +24,7 @@ impl From<FormatName> for Format {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Onnx => Self::Onnx,
+            FormatName::Tflite => Self::Tflite,
             FormatName::Json => Self::Json,
             FormatName::Csv => Self::Csv,
         }

@@ -2,6 +2,8 @@
 //! error, errors that name file, place and remedy, and files that are complete or absent.
 
 mod command;
+#[path = "../../../tests/common/flatbuffer.rs"]
+mod flatbuffer;
 #[path = "../../../tests/common/hard.rs"]
 mod hard;
 #[path = "cli/orders.rs"]
@@ -12,6 +14,8 @@ mod outputs;
 mod shared;
 #[path = "cli/tables.rs"]
 mod tables;
+#[path = "cli/tflite.rs"]
+mod tflite;
 
 use std::{
     fmt::Write,
@@ -47,7 +51,7 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::no_such_strategy(&["plan", "--strategy", "best-guess"], "invalid value 'best-guess' for '--strategy <NAME>'")]
 #[case::no_such_file(&["plan", "nowhere.json"], "memplan: nowhere.json: No such file or directory")]
 #[case::a_folder(&["plan", "src", "--format", "json"], "memplan: src: Is a directory")]
-#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .json or .csv; give the format with --format")]
+#[case::no_format(&["plan", "Cargo.toml"], "memplan: Cargo.toml: the name does not end in .onnx, .tflite, .json or .csv; give the format with --format")]
 #[case::not_json(&["plan", "Cargo.toml", "--format", "json"], "memplan: Cargo.toml: expected value at line 1 column 2")]
 #[case::not_csv(&["plan", "Cargo.toml", "--format", "csv"], "memplan: Cargo.toml: line 1: unknown column '[package]'")]
 #[case::alignment(&["plan", EXAMPLE, "--alignment", "3"], "memplan: book/src/figures/example.json: alignment 3 is not a power of two")]
@@ -96,9 +100,9 @@ fn without_words_a_built_in_network_is_planned_and_drawn() {
 #[case::converted_to_dash(&["convert", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; convert writes a file, .json or .csv")]
 #[case::map_to_dash(&["show", EXAMPLE, "-o", "-"], "memplan: -o must name a file, not -; omit -o to print the map")]
 #[case::dimension_twice(&["plan", "Cargo.toml", "--format", "onnx", "--dim", "batch=4", "--dim", "batch=8"], "memplan: Cargo.toml: --dim batch=N is given twice; give it once")]
-#[case::profile_in_operators(&["plan", EXAMPLE, "--inplace", "rows"], "memplan: book/src/figures/example.json: --inplace is for ONNX models; these operators declare what they may overwrite: omit it, or use --inplace none")]
-#[case::profile_of_nothing(&["plan", "--inplace", "elementwise"], "memplan: --inplace is for ONNX models")]
-#[case::kernels_in_operators(&["plan", EXAMPLE, "--kernels", "book/src/figures/onnxruntime.kernels"], "example.json: --kernels is for ONNX models")]
+#[case::profile_in_operators(&["plan", EXAMPLE, "--inplace", "rows"], "memplan: book/src/figures/example.json: --inplace is for models; these operators declare what they may overwrite: omit it, or use --inplace none")]
+#[case::profile_of_nothing(&["plan", "--inplace", "elementwise"], "memplan: --inplace is for models")]
+#[case::kernels_in_operators(&["plan", EXAMPLE, "--kernels", "book/src/figures/onnxruntime.kernels"], "example.json: --kernels is for models")]
 #[case::profile_in_a_problem(&["plan", EIGHT, "--inplace", "none"], "eight.json: --inplace needs operators")]
 #[case::unknown_profile(&["plan", EXAMPLE, "--inplace", "columns"], "[possible values: none, elementwise, rows]")]
 #[case::kernels_that_are_none(&["plan", ENCODER, "--kernels", "README.md"], "memplan: README.md: line 3: ")]

@@ -9,7 +9,8 @@
 //!
 //! **Source.** TensorFlow Lite for Microcontrollers, `GreedyMemoryPlanner` (2019). Of equal sizes
 //! the last added comes first. The original does not detect conflicting offline offsets; here they
-//! are an error. The original's alignment is 16; a problem is planned with its own.
+//! are an error, except in [`replay`]. The original's alignment is 16; a problem is planned with its
+//! own.
 
 use std::cmp::Reverse;
 
@@ -49,7 +50,28 @@ pub fn offsets_around(
         return Err(RecordError::Count { records: records.len(), entries: offline.len() });
     }
     let records = records.rounded_up(alignment)?;
+    check_fits(&records, offline)?;
     check_offline(&records, offline)?;
+    Ok(place(&records, offline))
+}
+
+/// Places records as the original does: offline offsets are taken as they are, even where they make
+/// records overlap that are alive at the same time.
+///
+/// # Errors
+///
+/// If `offline` does not have an entry per record, the alignment is 0, or the aligned sizes, or an
+/// offline offset and a size, do not add up in 64 bits.
+pub fn replay(
+    records: &Records,
+    offline: &[Option<Bytes>],
+    alignment: Bytes,
+) -> Result<Offsets, RecordError> {
+    if offline.len() != records.len() {
+        return Err(RecordError::Count { records: records.len(), entries: offline.len() });
+    }
+    let records = records.rounded_up(alignment)?;
+    check_fits(&records, offline)?;
     Ok(place(&records, offline))
 }
 
@@ -82,20 +104,27 @@ fn first_fit(placed: &mut Placed, record: &Record) -> Bytes {
     top
 }
 
-/// Checks that no two offline records share steps and bytes and that the others fit on top of them.
-fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), RecordError> {
-    let mut fixed: Vec<(Bytes, Bytes, usize)> = Vec::new();
+/// Checks that offline records end, and that the others fit on top of them.
+fn check_fits(records: &Records, offline: &[Option<Bytes>]) -> Result<(), RecordError> {
     let mut top: Bytes = 0;
     for (index, (record, offset)) in records.iter().zip(offline).enumerate() {
         let Some(offset) = *offset else { continue };
         let overflow = RecordError::SizeOverflow { record: index };
-        let end = offset.checked_add(record.size).ok_or(overflow)?;
-        fixed.push((offset, end, index));
-        top = top.max(end);
+        top = top.max(offset.checked_add(record.size).ok_or(overflow)?);
     }
     let sum: Bytes = records.iter().map(|record| record.size).sum();
-    if top.checked_add(sum).is_none() {
-        return Err(RecordError::SizeOverflow { record: records.len() - 1 });
+    match top.checked_add(sum) {
+        Some(_) => Ok(()),
+        None => Err(RecordError::SizeOverflow { record: records.len() - 1 }),
+    }
+}
+
+/// Checks that no two offline records share steps and bytes.
+fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), RecordError> {
+    let mut fixed: Vec<(Bytes, Bytes, usize)> = Vec::new();
+    for (index, (record, offset)) in records.iter().zip(offline).enumerate() {
+        let Some(offset) = *offset else { continue };
+        fixed.push((offset, offset.saturating_add(record.size), index));
     }
     fixed.sort_unstable();
     for (at, &(_, end, a)) in fixed.iter().enumerate() {

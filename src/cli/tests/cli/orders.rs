@@ -102,7 +102,7 @@ fn an_order_may_not_be_found_within_the_effort() {
 #[case::no_operators(&["reorder", "book/src/figures/tiling.csv"], "tiling.csv: this is a problem, whose steps are given; only operators can be reordered")]
 #[case::open_sizes(&["reorder", HEADS], "batch")]
 #[case::plan_of_a_problem(&["plan", "book/src/figures/tiling.csv", "--reorder"], "only operators can be reordered")]
-#[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: CSV cannot state the order that --reorder finds; take .json")]
+#[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: only .json can state the order that --reorder finds; take .json")]
 #[case::trace(&["show", BRANCHES, "--reorder", "-o", "x.json"], "both orders are drawn as .svg, .html or .txt")]
 fn what_cannot_be_reordered_is_refused(#[case] args: &[&str], #[case] words: &str) {
     let run = memplan(args);

@@ -1,0 +1,189 @@
+//! TensorFlow Lite Micro: the arena that a model needs, models with a plan in their metadata.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use memplan::{
+    Plan,
+    export::tflite::{Head, OfflinePlan, c_struct},
+    import::tflite::Survey,
+    report::{self, Size, count},
+};
+
+use crate::{
+    Failure, Verdict,
+    args::{PlanArgs, VerifyArgs},
+    files::{self, TfliteModel, wrong},
+    say,
+};
+
+/// What the runtime takes for a model, with a plan and without.
+pub(crate) struct Prediction<'a> {
+    model: &'a TfliteModel,
+    plan: &'a Plan,
+    args: &'a PlanArgs,
+    path: &'a Path,
+    offline: OfflinePlan,
+    /// What the runtime makes of the plan.
+    planned: Head,
+    /// What it makes of the model as it is.
+    own: Head,
+    /// The model has a plan already.
+    is_planned: bool,
+}
+
+/// Checks options that only models for the runtime have.
+pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
+    let is_model = |path: &Path| files::is_tflite(path, &args.reading);
+    if !args.input.as_deref().is_some_and(is_model) {
+        let given = [(args.c_struct.is_some(), "--c-struct"), (args.replace, "--replace")];
+        if let Some((_, option)) = given.into_iter().find(|(given, _)| *given) {
+            let words =
+                format!("{option} is for TensorFlow Lite models, but this is not one; omit it");
+            return Err(wrong(args.input.as_deref(), words));
+        }
+    }
+    if let Some(path) = &args.c_struct {
+        files::output(path, args.input.as_deref(), "--c-struct writes a file")?;
+        files::check_writable(path)?;
+    }
+    Ok(())
+}
+
+impl<'a> Prediction<'a> {
+    pub(crate) fn of(
+        model: &'a TfliteModel,
+        plan: &'a Plan,
+        args: &'a PlanArgs,
+    ) -> Result<Self, Failure> {
+        let path = args.input.as_deref().unwrap_or(Path::new(""));
+        let arena = &model.survey.arena;
+        let simulated =
+            |plan: &OfflinePlan| plan.simulate(arena).map_err(|error| wrong(Some(path), error));
+        let offline = OfflinePlan::of_plan(arena, plan);
+        let present = match OfflinePlan::of_model(&model.bytes) {
+            Err(_) if args.replace => None,
+            present => present.map_err(|error| wrong(Some(path), error))?,
+        };
+        let is_planned = present.is_some();
+        let present = present.unwrap_or_else(|| OfflinePlan::online(arena));
+        let (planned, own) = (simulated(&offline)?, simulated(&present)?);
+        Ok(Self { model, plan, args, path, offline, planned, own, is_planned })
+    }
+
+    fn is_smaller(&self) -> bool {
+        self.planned.size < self.own.size
+    }
+
+    /// The report below the summary of the plan.
+    pub(crate) fn report(&self) -> String {
+        let kernels = files::kernel_library(&self.args.reading).unwrap_or_default();
+        let heads = report::Heads {
+            own: self.own.size,
+            is_planned_already: self.is_planned,
+            planned: self.planned.size,
+        };
+        report::arena(&self.model.survey.arena, heads, kernels)
+    }
+
+    /// Writes the model with the plan in its metadata, if the runtime then takes less memory. What is
+    /// written is read anew first: it must be the same model, and its plan must work.
+    pub(crate) fn write(&self, path: &Path) -> Result<Verdict, Failure> {
+        let Self { model, own, planned, .. } = self;
+        if !self.is_smaller() {
+            say(&format!(
+                "{}: nothing is written: with this plan, the runtime would take a head of {}, and without it {}",
+                path.display(),
+                Size(planned.size),
+                Size(own.size)
+            ));
+            return Ok(Verdict::Bad);
+        }
+        let arena = &model.survey.arena;
+        let bytes = self
+            .offline
+            .write(&model.bytes, arena, self.args.replace)
+            .map_err(|error| wrong(Some(self.path), error))?;
+        let written = files::survey_tflite(&bytes, self.path, &self.args.reading)?;
+        let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(path), error))?;
+        let is_right = written == model.survey
+            && offline.as_ref() == Some(&self.offline)
+            && planned.violations(&written).is_empty();
+        if !is_right {
+            let words = "with its plan, the model reads as another one or would run wrongly; nothing is written, and this is a mistake of memplan's";
+            return Err(wrong(Some(self.path), words));
+        }
+        files::write(path, |out| out.write_all(&bytes))?;
+        Ok(Verdict::Good)
+    }
+
+    /// Writes all offsets, those of scratch buffers as well, as C++ source.
+    pub(crate) fn write_c_struct(&self, path: &Path) -> Result<(), Failure> {
+        let stem = self.path.file_stem().map(|stem| stem.display().to_string());
+        let stem = format!("memplan_{}", stem.unwrap_or_default());
+        match c_struct(&stem, &self.model.survey.arena, self.plan) {
+            Some(text) => files::write(path, |out| out.write_all(text.as_bytes())),
+            None => Err(wrong(Some(self.path), "the plan lacks a buffer of the runtime's")),
+        }
+    }
+}
+
+/// Verifies the plan in the metadata of a model against the model that it was made for.
+pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
+    let TfliteModel { survey, .. } = files::read_tflite(&args.input, &args.reading)?;
+    let bytes = files::read(&args.plan, args.reading.max_input)?;
+    let planned = files::survey_tflite(&bytes, &args.plan, &args.reading)?;
+    let mut problems = Vec::new();
+    if planned != survey {
+        problems.push("the two models differ in their operators or tensors".to_owned());
+    }
+    let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(&args.plan), error))?;
+    let Some(offline) = offline else {
+        return Err(wrong(Some(&args.plan), "the model has no offline plan in its metadata"));
+    };
+    let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(&args.plan), error))?;
+    problems.extend(misplaced(&planned, &offline));
+    problems.extend(head.violations(&planned).iter().map(ToString::to_string));
+    let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena);
+    let own = own.map_err(|error| wrong(Some(&args.input), error))?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for problem in &problems {
+        writeln!(out, "{}", report::printable(problem))?;
+    }
+    if problems.is_empty() {
+        let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
+        writeln!(
+            out,
+            "right: {} at fixed offsets; the runtime takes a head of {}, and without the plan {}",
+            count(tensors as u64, "tensor"),
+            Size(head.size),
+            Size(own.size)
+        )?;
+    } else {
+        writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;
+    }
+    out.flush()?;
+    Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad })
+}
+
+/// Offsets that no kernel should get, or that belong to tensors outside the head.
+fn misplaced(planned: &Survey, offline: &OfflinePlan) -> Vec<String> {
+    let mut in_head = vec![false; offline.offsets.len()];
+    for tensor in planned.arena.buffers.iter().filter_map(|buffer| buffer.tensor) {
+        in_head[tensor] = true;
+    }
+    let offsets = offline.offsets.iter().zip(&in_head).enumerate();
+    offsets
+        .filter_map(|(tensor, (&offset, &in_head))| match offset? {
+            offset if !offset.is_multiple_of(memplan::import::tflite::ALIGNMENT) => {
+                Some(format!("tensor {tensor} lies at {offset}, which is no multiple of 16"))
+            }
+            offset if !in_head && planned.arena.variables > 0 => Some(format!(
+                "tensor {tensor} lies outside the head, but has the offset {offset}; a variable there may be overwritten"
+            )),
+            _ => None,
+        })
+        .collect()
+}

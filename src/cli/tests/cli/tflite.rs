@@ -1,0 +1,188 @@
+//! TensorFlow Lite models: the head of the arena, models with a plan, and what is refused.
+
+use std::fs;
+
+use rstest::rstest;
+use tempfile::TempDir;
+
+use crate::{
+    command::{Run, memplan},
+    flatbuffer::{Subgraph, chain, code, model},
+    shared::shared_path,
+};
+
+/// A folder with a model in it.
+struct Folder {
+    folder: TempDir,
+    model: String,
+}
+
+impl Folder {
+    fn of(subgraphs: &[Subgraph]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let model_path = folder.path().join("chain.tflite");
+        fs::write(&model_path, model(subgraphs)).unwrap();
+        Self { model: model_path.display().to_string(), folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn with(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+#[test]
+fn every_command_takes_a_model() {
+    let folder = Folder::of(&[chain()]);
+    let out = |args: &[&str]| {
+        let Run { code, out, err } = memplan(&[args, &[&folder.model]].concat());
+        assert_eq!((code, &*err), (0, ""), "{args:?}");
+        out
+    };
+    assert!(out(&["plan"]).contains("in place: rows, reference kernels"));
+    assert!(out(&["compare"]).contains("tflite-micro"));
+    assert!(out(&["show"]).contains("softmax") || out(&["show"]).contains("512"));
+    assert!(out(&["explain"]).contains("CONV_2D 0"));
+    assert!(out(&["ops"]).contains("its kernel reads an input for several outputs"));
+    assert!(out(&["plan", "--kernels", "cmsis-nn"]).contains("cmsis-nn kernels"));
+    let json = folder.path("chain.json");
+    assert_eq!(memplan(&["convert", &folder.model, "-o", &json]).code, 0);
+    let converted = memplan(&["plan", &json, "--alignment", "16"]);
+    assert!(converted.out.contains("512 B"), "{}", converted.out);
+}
+
+#[test]
+fn the_head_is_predicted_and_a_smaller_one_written() {
+    let folder = Folder::of(&[chain()]);
+    let planned = folder.path("planned.tflite");
+    let Run { code, out, .. } = memplan(&["plan", &folder.model, "-o", &planned]);
+    assert_eq!(code, 0);
+    let expected = "
+TensorFlow Lite Micro, reference kernels
+  head by its own planner    768 B
+  head with this plan        512 B, 33.3 % less; -o OUT.tflite writes it
+  The head holds tensors and 0 scratch buffers of the kernels.";
+    assert!(out.contains(expected), "{out}");
+    let verified = memplan(&["verify", &folder.model, &planned]);
+    let right = "right: 6 tensors at fixed offsets; the runtime takes a head of 512 B, and without the plan 768 B\n";
+    assert_eq!((verified.code, &*verified.out), (0, right));
+    // The same plan is wrong for kernels that cannot work in place.
+    let strict = memplan(&["verify", &folder.model, &planned, "--no-inplace"]);
+    assert_eq!(strict.code, 1);
+    assert!(strict.out.contains("wrong: "), "{}", strict.out);
+    // A plan that is there is kept unless it may be replaced, and replaced only by a smaller one.
+    let again = memplan(&["plan", &planned, "--no-inplace"]);
+    assert!(again.out.contains("head with the file's plan  512 B"), "{}", again.out);
+    let again = memplan(&["plan", &planned, "-o", &folder.path("b.tflite"), "--replace"]);
+    assert_eq!(again.code, 1);
+    assert!(again.err.contains("nothing is written: with this plan, the runtime would take"));
+    assert!(!folder.folder.path().join("b.tflite").exists());
+}
+
+#[test]
+fn nothing_is_written_where_nothing_is_gained() {
+    // A convolution alone needs its input and its output.
+    let mut main = chain();
+    main.tensors.truncate(3);
+    main.operators.truncate(1);
+    let folder = Folder::of(&[Subgraph { outputs: vec![2], ..main }]);
+    let planned = folder.path("planned.tflite");
+    let Run { code, err, .. } = memplan(&["plan", &folder.model, "-o", &planned]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("nothing is written"), "{err}");
+    assert!(!folder.folder.path().join("planned.tflite").exists());
+}
+
+#[test]
+fn a_plan_is_written_as_a_struct() {
+    let folder = Folder::of(&[chain()]);
+    let source = folder.path("plan.cc");
+    assert_eq!(memplan(&["plan", &folder.model, "--c-struct", &source]).code, 0);
+    let text = fs::read_to_string(source).unwrap();
+    assert!(text.contains("} memplan_chain_offsets = {"), "{text}");
+}
+
+#[test]
+fn scratch_memory_is_stated_in_a_file() {
+    let folder = Folder::of(&[chain()]);
+    let scratch = folder.with("scratch.txt", "CONV_2D 4096 # measured\n");
+    let out = memplan(&["plan", &folder.model, "--scratch", &scratch]).out;
+    assert!(out.contains("head by its own planner    4.50 KiB (4 608 B)"), "{out}");
+    assert!(out.contains("1 scratch buffer of the kernels"), "{out}");
+}
+
+#[test]
+fn unknown_scratch_memory_is_reported() {
+    let mut main = chain();
+    main.operators[1].0 = code::CUSTOM;
+    let folder = Folder::of(&[main]);
+    let out = memplan(&["plan", &folder.model]).out;
+    assert!(out.contains("Scratch memory not known"), "{out}");
+    assert!(out.contains("(TheirOperator)"), "{out}");
+}
+
+#[rstest]
+#[case(&["--inputs"], "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it")]
+#[case(&["--dim", "n=1"], "--dim is for ONNX models, but this is not one; omit it")]
+#[case(&["--kernels", "esp-nn"], "--kernels: 'esp-nn' is not one of reference, cmsis-nn, cmsis-nn-dsp, cmsis-nn-mve")]
+#[case(&["--reorder", "-o", "x.tflite"], "only .json can state the order that --reorder finds; take .json")]
+fn options_that_do_not_fit_are_refused(#[case] options: &[&str], #[case] message: &str) {
+    let folder = Folder::of(&[chain()]);
+    let Run { code, err, .. } = memplan(&[&["plan", &folder.model], options].concat());
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains(message), "{err}");
+}
+
+#[test]
+fn models_of_the_runtime_only_take_its_options() {
+    let folder = Folder::of(&[chain()]);
+    let example = "book/src/figures/example.json";
+    let refused = |args: &[&str], message: &str| {
+        let Run { code, err, .. } = memplan(args);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains(message), "{err}");
+    };
+    let planned = folder.path("planned.tflite");
+    refused(
+        &["plan", example, "-o", &planned],
+        "only the plan of a .tflite model is written into one",
+    );
+    refused(&["plan", example, "--c-struct", &planned], "--c-struct is for TensorFlow Lite models");
+    refused(
+        &["verify", &folder.model, &folder.model],
+        "the model has no offline plan in its metadata",
+    );
+    let cut = folder.with("cut.tflite", &model(&[chain()])[..200]);
+    refused(&["plan", &cut], "cut.tflite: byte ");
+    let other = folder.with("other.tflite", "no model at all");
+    refused(&["plan", &other], "other.tflite: this is not a TensorFlow Lite model");
+}
+
+/// Every recorded model is written with its plan, and what is written is right.
+#[test]
+fn shared_models_are_planned_and_verified() {
+    let Some(folder) = shared_path("data/tflite/models") else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let planned = temporary.path().join("planned.tflite").display().to_string();
+    let mut written = 0;
+    for model in
+        ["vww_mobilenet_v1_025_i8", "densenet_tiny_32_i8", "transformer_tiny_i8", "kws_ds_cnn_i8"]
+    {
+        let model = folder.join(model).with_extension("tflite").display().to_string();
+        let Run { code, .. } = memplan(&["plan", &model, "-o", &planned]);
+        if code == 0 {
+            written += 1;
+            let verified = memplan(&["verify", &model, &planned]);
+            assert_eq!(verified.code, 0, "{model}: {}", verified.out);
+            let bytes = fs::read(&planned).unwrap();
+            assert!(bytes.ends_with(&fs::read(&model).unwrap()), "{model}");
+        }
+    }
+    // Of the last one, the runtime's own plan is as small.
+    assert_eq!(written, 3);
+}

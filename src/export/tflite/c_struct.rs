@@ -1,0 +1,58 @@
+//! An offline plan as C source, for the runtime's planner that takes offsets from a struct.
+
+use std::fmt::Write;
+
+use crate::{Plan, TensorPlace, import::tflite::Arena};
+
+/// Writes the offsets of all buffers of the head as C++ source: a `tflite::BufferPlan` for
+/// `tflite::NonPersistentMemoryPlannerShim`. The buffers stand in the order in which the runtime adds
+/// them, scratch buffers last. `name` names the plan; characters that C does not allow are replaced.
+///
+/// Returns `None` if the plan lacks a buffer.
+#[must_use]
+pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
+    let offsets: std::collections::HashMap<&str, u64> = plan
+        .tensors
+        .iter()
+        .map(|tensor| match tensor.place {
+            TensorPlace::Pool { offset, .. } => (&*tensor.name, offset),
+            _ => (&*tensor.name, 0),
+        })
+        .collect();
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let upper = name.to_ascii_uppercase();
+    let (count, head) = (arena.buffers.len(), plan.pool_size);
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "// A plan of memplan's for tflite::NonPersistentMemoryPlannerShim.\n\
+         // The planner reports a head of 0 bytes: the arena must have {upper}_HEAD_BYTES more.\n\
+         #include <stdint.h>\n\
+         #include \"tensorflow/lite/micro/memory_planner/memory_plan_struct.h\"\n\n\
+         #define {upper}_HEAD_BYTES {head}\n\n\
+         static const struct {{\n  int32_t buffer_count;\n  int32_t offsets[{}];\n}} {name}_offsets = {{\n  {count},\n  {{\n",
+        count.max(1)
+    );
+    for buffer in &arena.buffers {
+        let offset = offsets.get(&*buffer.name)?;
+        let kind = if buffer.tensor.is_some() { "" } else { ", scratch" };
+        // A name may hold anything, and must not end the comment.
+        let label: String = buffer
+            .name
+            .chars()
+            .map(|c| if c.is_ascii_graphic() && c != '\\' { c } else { ' ' })
+            .collect();
+        let _ = writeln!(text, "    {offset},  // {label}, {} bytes{kind}", buffer.size);
+    }
+    if count == 0 {
+        text.push_str("    0,\n");
+    }
+    let _ = write!(
+        text,
+        "  }},\n}};\n\n\
+         static const tflite::BufferPlan* const {name}_plan =\n    \
+         reinterpret_cast<const tflite::BufferPlan*>(&{name}_offsets);\n"
+    );
+    Some(text)
+}

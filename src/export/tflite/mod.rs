@@ -1,0 +1,99 @@
+//! Offline plans for TensorFlow Lite Micro.
+//!
+//! The runtime reads an offset for every tensor from the metadata of a model, puts those tensors
+//! there, and places the others, scratch buffers among them, around them. [`OfflinePlan`] holds such
+//! offsets; [`OfflinePlan::simulate`] says what the runtime makes of them.
+
+mod c_struct;
+mod check;
+mod write;
+
+pub use c_struct::c_struct;
+
+use std::collections::HashMap;
+
+use crate::{
+    Bytes, Plan, TensorPlace,
+    import::tflite::{ALIGNMENT, Arena, ArenaBuffer},
+    planner::tflite::{Record, RecordError, Records, micro},
+};
+
+/// The name of the metadata entry that holds an offline plan.
+pub const ENTRY: &str = "OfflineMemoryAllocation";
+
+/// The offset of each tensor of all subgraphs from the start of the arena, in bytes; `None` for a
+/// tensor that the runtime places, or that does not lie in the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfflinePlan {
+    /// The offsets, subgraph by subgraph.
+    pub offsets: Vec<Option<Bytes>>,
+}
+
+/// What the runtime makes of an offline plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// The size of the head in bytes: what the runtime reports as the head of its arena.
+    pub size: Bytes,
+    /// The offset of each buffer of the [`Arena`], in bytes.
+    pub offsets: Vec<Bytes>,
+}
+
+impl OfflinePlan {
+    /// Offsets for each tensor of all subgraphs.
+    #[must_use]
+    pub const fn new(offsets: Vec<Option<Bytes>>) -> Self {
+        Self { offsets }
+    }
+
+    /// No offsets at all: the runtime places everything.
+    #[must_use]
+    pub fn online(arena: &Arena) -> Self {
+        Self { offsets: vec![None; arena.tensors] }
+    }
+
+    /// The offsets that a plan of the model's sequence gives its tensors. Those of scratch buffers
+    /// cannot be stated.
+    #[must_use]
+    pub fn of_plan(arena: &Arena, plan: &Plan) -> Self {
+        let mut offline = Self::online(arena);
+        let offsets: HashMap<&str, Bytes> = plan
+            .tensors
+            .iter()
+            .filter_map(|tensor| match tensor.place {
+                TensorPlace::Pool { offset, .. } => Some((&*tensor.name, offset)),
+                _ => None,
+            })
+            .collect();
+        for buffer in &arena.buffers {
+            if let Some(tensor) = buffer.tensor {
+                offline.offsets[tensor] = offsets.get(&*buffer.name).copied();
+            }
+        }
+        offline
+    }
+
+    /// Places all buffers as the runtime does: first the tensors that have an offset, unchecked, then
+    /// the others around them.
+    ///
+    /// # Errors
+    ///
+    /// If there is not an entry for each tensor, or sizes and offsets do not add up in 64 bits.
+    pub fn simulate(&self, arena: &Arena) -> Result<Head, RecordError> {
+        if self.offsets.len() != arena.tensors {
+            let (records, entries) = (arena.tensors, self.offsets.len());
+            return Err(RecordError::Count { records, entries });
+        }
+        let record = |buffer: &ArenaBuffer| Record {
+            size: buffer.size,
+            first: buffer.first,
+            last: buffer.last,
+        };
+        let records = Records::new(arena.buffers.iter().map(record).collect())?;
+        let offline: Vec<Option<Bytes>> =
+            arena.buffers.iter().map(|buffer| self.offsets[buffer.tensor?]).collect();
+        let placed = micro::replay(&records, &offline, ALIGNMENT)?;
+        Ok(Head { size: placed.total, offsets: placed.offsets })
+    }
+}

@@ -1,0 +1,276 @@
+//! What TensorFlow Lite Micro places in the head of its arena, as its own planner sees it.
+
+use std::collections::HashSet;
+
+use crate::{
+    Bytes, Step,
+    import::tflite::{
+        TfliteError, TfliteOptions,
+        model::{Model, OperatorAt, tensor_place, wrong},
+        ops::{self, Op},
+        walk::Event,
+    },
+};
+
+/// The buffers that TensorFlow Lite Micro places in the head of its arena, in the order in which its
+/// planner gets them: the tensors of all subgraphs, then scratch buffers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arena {
+    /// The buffers.
+    pub buffers: Vec<ArenaBuffer>,
+    /// The number of tensors of all subgraphs, constants included: the length of an offline plan.
+    pub tensors: usize,
+    /// The number of subgraphs.
+    pub subgraphs: usize,
+    /// The bytes of the variables, which lie in the tail and not in the head.
+    pub variables: Bytes,
+    /// The operators whose scratch memory is not known, with their kinds. It counts as none.
+    pub unknown_scratch: Vec<String>,
+}
+
+/// A buffer in the head of the arena.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArenaBuffer {
+    /// The name of the tensor or scratch buffer in the operator sequence.
+    pub name: Box<str>,
+    /// Its place among the tensors of all subgraphs; `None` for scratch memory.
+    pub tensor: Option<usize>,
+    /// Its size in bytes; 0 for a scratch buffer that a kernel requests but does not need.
+    pub size: Bytes,
+    /// The first step of its life. Step 0 belongs to tensors that nobody uses; the inputs of the model
+    /// are there from step 1.
+    pub first: Step,
+    /// The last step of its life.
+    pub last: Step,
+    /// The operator that uses it as scratch memory.
+    pub(super) operator: Option<OperatorAt>,
+}
+
+/// The steps from the first use to the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    first: Option<Step>,
+    last: Step,
+}
+
+impl Life {
+    fn begin(&mut self, step: Step) {
+        self.first.get_or_insert(step);
+        self.last = self.last.max(step);
+    }
+
+    fn reach(&mut self, step: Step) {
+        self.last = self.last.max(step);
+    }
+}
+
+/// The scratch buffers of every operator in bytes, by subgraph and place.
+pub(super) struct Scratch {
+    sizes: Vec<Vec<Vec<Bytes>>>,
+    unknown: Vec<String>,
+}
+
+impl Scratch {
+    pub(super) fn of(model: &Model, options: &TfliteOptions) -> Result<Self, TfliteError> {
+        check_stated(model, options)?;
+        let mut unknown = Vec::new();
+        let mut sizes = Vec::new();
+        for (subgraph, of) in model.subgraphs.iter().enumerate() {
+            let mut here = Vec::with_capacity(of.operators.len());
+            for operator in 0..of.operators.len() {
+                let at = OperatorAt { subgraph, operator };
+                let op = Op::new(model, at);
+                let kind = model.kind(op.operator);
+                let stated = options.scratch.of(kind, subgraph, operator);
+                here.push(match (stated, ops::find(&op)) {
+                    (Some(stated), _) => stated.iter().copied().filter(|&size| size > 0).collect(),
+                    (None, Some(row)) => {
+                        row.scratch_of(&op, options.kernels, options.pointer_size)?
+                    }
+                    (None, None) => {
+                        if model.is_custom(op.operator) {
+                            unknown.push(format!("{} ({kind})", at.written()));
+                        }
+                        Vec::new()
+                    }
+                });
+            }
+            sizes.push(here);
+        }
+        Ok(Self { sizes, unknown })
+    }
+
+    pub(super) fn at(&self, at: OperatorAt) -> &[Bytes] {
+        &self.sizes[at.subgraph][at.operator]
+    }
+}
+
+/// Every operator that a file of scratch sizes names must exist.
+fn check_stated(model: &Model, options: &TfliteOptions) -> Result<(), TfliteError> {
+    for (subgraph, operator) in options.scratch.places() {
+        let of = model.subgraphs.get(subgraph).map_or(0, |subgraph| subgraph.operators.len());
+        if operator >= of {
+            let place = format!("subgraph {subgraph}, operator {operator}");
+            let reason = "sizes of scratch memory are given for it, but it does not exist";
+            return Err(wrong(place, reason));
+        }
+    }
+    let kinds: HashSet<&str> = model
+        .subgraphs
+        .iter()
+        .flat_map(|subgraph| &subgraph.operators)
+        .map(|operator| model.kind(operator))
+        .collect();
+    match options.scratch.kinds().find(|kind| !kinds.contains(kind)) {
+        Some(kind) => {
+            let reason =
+                "sizes of scratch memory are given for it, but no operator is of this kind";
+            Err(wrong(format!("kind '{kind}'"), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The names of all tensors and scratch buffers, each used once.
+pub(super) struct Names {
+    used: HashSet<Box<str>>,
+    tensors: Vec<Box<str>>,
+}
+
+impl Names {
+    pub(super) fn of(model: &Model) -> Self {
+        let mut names = Self { used: HashSet::new(), tensors: Vec::new() };
+        for (subgraph, at, tensor) in model.tensors() {
+            let own = match (subgraph, &*tensor.name) {
+                (0, "") => format!("tensor {at}"),
+                (0, name) => name.to_owned(),
+                (_, "") => format!("{subgraph}: tensor {at}"),
+                (_, name) => format!("{subgraph}: {name}"),
+            };
+            let name = names.unique(own, at);
+            names.tensors.push(name);
+        }
+        names
+    }
+
+    /// A name that is not used yet: this one, or followed by a number.
+    fn unique(&mut self, mut name: String, number: usize) -> Box<str> {
+        while self.used.contains(&*name) {
+            name = format!("{name} #{number}");
+        }
+        let name: Box<str> = name.into();
+        self.used.insert(name.clone());
+        name
+    }
+
+    /// The name of a tensor, by its place among those of all subgraphs.
+    pub(super) fn tensor(&self, tensor: usize) -> &str {
+        &self.tensors[tensor]
+    }
+
+    fn scratch(&mut self, operator: &str, index: usize) -> Box<str> {
+        self.unique(format!("{operator} scratch {index}"), index)
+    }
+}
+
+impl Arena {
+    pub(super) fn of(
+        model: &Model,
+        events: &[Event],
+        scratch: &Scratch,
+        names: &mut Names,
+    ) -> Result<Self, TfliteError> {
+        let (lives, spans) = lives(model, events);
+        let mut buffers = Vec::new();
+        for ((index, (subgraph, at, tensor)), life) in model.tensors().enumerate().zip(&lives) {
+            if !tensor.is_planned() {
+                continue;
+            }
+            let size = tensor.bytes.ok_or_else(|| TfliteError::Unsupported {
+                place: tensor_place(subgraph, at, &tensor.name),
+                what: format!("its elements, {}, have no size in bytes", tensor.element.name()),
+                remedy: "memplan plans tensors of numbers; remove strings and resources from the model",
+            })?;
+            let Life { first, last } = *life;
+            let name = names.tensor(index).into();
+            let first = first.unwrap_or(0);
+            let tensor = Some(index);
+            buffers.push(ArenaBuffer { name, tensor, size, first, last, operator: None });
+        }
+        for (subgraph, of) in model.subgraphs.iter().enumerate() {
+            for (operator, kind) in of.operators.iter().map(|of| model.kind(of)).enumerate() {
+                let at = OperatorAt { subgraph, operator };
+                let Life { first, last } = spans[subgraph][operator];
+                let Some(first) = first else { continue };
+                for (index, &size) in scratch.at(at).iter().enumerate() {
+                    let name = names.scratch(&step_name(kind, at), index);
+                    let operator = Some(at);
+                    buffers.push(ArenaBuffer { name, tensor: None, size, first, last, operator });
+                }
+            }
+        }
+        let variables = model.tensors().filter(|(.., tensor)| tensor.is_variable);
+        let variables = variables.map(|(.., tensor)| tensor.bytes.unwrap_or(0));
+        Ok(Self {
+            buffers,
+            tensors: model.tensor_count(),
+            subgraphs: model.subgraphs.len(),
+            variables: variables.fold(0, Bytes::saturating_add),
+            unknown_scratch: scratch.unknown.clone(),
+        })
+    }
+}
+
+/// The name of an operator's step.
+pub(super) fn step_name(kind: &str, at: OperatorAt) -> String {
+    format!("{kind} {}", at.written())
+}
+
+/// The lives of all tensors, and the steps of all operators by subgraph and place.
+fn lives(model: &Model, events: &[Event]) -> (Vec<Life>, Vec<Vec<Life>>) {
+    let mut tensors = vec![Life::default(); model.tensor_count()];
+    let mut spans: Vec<Vec<Life>> = model
+        .subgraphs
+        .iter()
+        .map(|subgraph| vec![Life::default(); subgraph.operators.len()])
+        .collect();
+    let mut step: Step = 0;
+    for event in events {
+        match *event {
+            Event::Enter(call) => {
+                step += 1;
+                let subgraph = &model.subgraphs[call.subgraph];
+                for &input in &subgraph.inputs {
+                    tensors[subgraph.first_tensor + input].begin(step);
+                }
+            }
+            Event::Operator(at) => {
+                step += 1;
+                spans[at.subgraph][at.operator].begin(step);
+                let first = model.subgraphs[at.subgraph].first_tensor;
+                for &output in &model.operator(at).outputs {
+                    tensors[first + output].begin(step);
+                }
+                for &input in model.operator(at).inputs.iter().flatten() {
+                    tensors[first + input].reach(step);
+                }
+            }
+            Event::Leave(call) => {
+                let subgraph = &model.subgraphs[call.subgraph];
+                for &output in &subgraph.outputs {
+                    tensors[subgraph.first_tensor + output].begin(step);
+                }
+                let Some(at) = call.caller.filter(|_| call.is_last) else { continue };
+                spans[at.subgraph][at.operator].reach(step);
+                let first = model.subgraphs[at.subgraph].first_tensor;
+                let operator = model.operator(at);
+                for &tensor in operator.inputs.iter().flatten().chain(&operator.outputs) {
+                    tensors[first + tensor].reach(step);
+                }
+            }
+        }
+    }
+    (tensors, spans)
+}

@@ -1,0 +1,290 @@
+//! From a model to an operator sequence.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::{
+    OpSequence, Operator, Output,
+    import::{
+        InPlace, Kernels, NotInPlace,
+        tflite::{
+            KernelLibrary, TfliteError,
+            arena::{Arena, ArenaBuffer, Names, step_name},
+            model::{Model, OperatorAt, tensor_place, wrong},
+            ops::{self, Memory, Op},
+            walk::{Call, Event},
+        },
+    },
+    sequence::SequenceBuilder,
+};
+
+/// What the sequence does not say of outputs: why they are not written over an input.
+pub(super) type Reasons = BTreeMap<Box<str>, NotInPlace>;
+
+pub(super) struct Emitter<'m, 'a> {
+    pub(super) model: &'m Model<'a>,
+    pub(super) names: &'m Names,
+    pub(super) library: KernelLibrary,
+    pub(super) kernels: &'m Kernels,
+    pub(super) builder: SequenceBuilder,
+    pub(super) reasons: Reasons,
+    /// Tensors that are defined, by their place among those of all subgraphs.
+    pub(super) defined: Vec<bool>,
+    pub(super) steps: Steps,
+}
+
+/// The steps so far, as far as others must run after them.
+#[derive(Default)]
+pub(super) struct Steps {
+    count: usize,
+    /// The step that makes the inputs of the model.
+    inputs: usize,
+    /// The last step of an operator with a state.
+    last_with_state: Option<usize>,
+    /// Subgraphs are called, so that all steps keep their order.
+    are_fixed: bool,
+}
+
+/// Whether operators of a kind depend on what ran before, besides those that read variables.
+fn has_state(kind: &str) -> bool {
+    matches!(kind, "ASSIGN_VARIABLE" | "CALL_ONCE" | "MULTINOMIAL" | "READ_VARIABLE" | "VAR_HANDLE")
+        || kind.starts_with("RANDOM_")
+}
+
+impl Emitter<'_, '_> {
+    pub(super) fn emit(
+        mut self,
+        arena: &Arena,
+        events: &[Event],
+    ) -> Result<(OpSequence, Reasons), TfliteError> {
+        // Nobody uses them, but they take room, each in a step of its own.
+        for buffer in arena.buffers.iter().filter(|buffer| buffer.first == 0) {
+            if let Some(tensor) = buffer.tensor {
+                self.defined[tensor] = true;
+            }
+            let output = Output::new(buffer.name.clone(), buffer.size);
+            self.add(Operator::new("unused").kind("UNUSED").output(output));
+        }
+        self.steps.inputs = self.steps.count;
+        self.steps.are_fixed = self.model.subgraphs.len() > 1;
+        let mut scratch: BTreeMap<OperatorAt, Vec<&ArenaBuffer>> = BTreeMap::new();
+        for buffer in &arena.buffers {
+            if let Some(at) = buffer.operator {
+                scratch.entry(at).or_default().push(buffer);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for event in events {
+            match *event {
+                Event::Enter(call) => self.enter(call),
+                Event::Operator(at) => {
+                    let scratch = scratch.get(&at).map_or(&[][..], Vec::as_slice);
+                    self.operator(at, seen.insert(at), scratch)?;
+                }
+                Event::Leave(call) => self.leave(call),
+            }
+        }
+        let main = &self.model.subgraphs[0];
+        let mut outputs = HashSet::new();
+        for &output in main.outputs.iter().filter(|&&output| outputs.insert(output)) {
+            let place = tensor_place(0, output, &main.tensors[output].name);
+            if main.tensors[output].is_planned() {
+                if !self.defined[output] {
+                    return Err(wrong(place, "it is an output, but no operator makes it"));
+                }
+                self.builder.output(self.names.tensor(output));
+            }
+        }
+        Ok((self.builder.build()?, self.reasons))
+    }
+
+    fn add(&mut self, mut operator: Operator) {
+        if self.steps.are_fixed && self.steps.count > self.steps.inputs {
+            operator = operator.after(self.steps.count - 1);
+        }
+        self.builder.operator(operator);
+        self.steps.count += 1;
+    }
+
+    /// The step in which a subgraph gets its inputs.
+    fn enter(&mut self, call: Call) {
+        let subgraph = &self.model.subgraphs[call.subgraph];
+        let mut operator = match call.caller {
+            None => Operator::new("inputs").kind("INPUTS"),
+            Some(at) => {
+                let kind = self.model.kind(self.model.operator(at));
+                let name = format!("{} calls subgraph {}", step_name(kind, at), call.subgraph);
+                Operator::new(name).kind("CALL")
+            }
+        };
+        let mut inputs = HashSet::new();
+        for &input in subgraph.inputs.iter().filter(|&&input| inputs.insert(input)) {
+            let tensor = &subgraph.tensors[input];
+            let (true, Some(bytes)) = (tensor.is_planned(), tensor.bytes) else { continue };
+            let index = subgraph.first_tensor + input;
+            let name = self.names.tensor(index);
+            if std::mem::replace(&mut self.defined[index], true) {
+                operator = operator.inputs([name]);
+            } else {
+                operator = operator.output(Output::new(name, bytes));
+            }
+        }
+        self.add(operator);
+    }
+
+    /// A step that keeps what must be whole when a subgraph ends. All that lives in it lives in the
+    /// step before as well, so it changes no plan.
+    fn leave(&mut self, call: Call) {
+        let Some(at) = call.caller else { return };
+        let kept = |subgraph: usize, tensor: usize| {
+            let of = &self.model.subgraphs[subgraph];
+            let index = of.first_tensor + tensor;
+            (of.tensors[tensor].is_planned() && self.defined[index])
+                .then(|| self.names.tensor(index))
+        };
+        let ends = self.model.subgraphs[call.subgraph].outputs.iter();
+        let ends = ends.filter_map(|&output| kept(call.subgraph, output));
+        let caller = self.model.operator(at);
+        let callers = caller.inputs.iter().flatten().chain(&caller.outputs);
+        let callers = callers.filter(|_| call.is_last).filter_map(|&t| kept(at.subgraph, t));
+        let name = format!("subgraph {} returns", call.subgraph);
+        let mut seen = HashSet::new();
+        let inputs: Vec<&str> = ends.chain(callers).filter(|&name| seen.insert(name)).collect();
+        self.add(Operator::new(name).kind("RETURN").inputs(inputs));
+    }
+
+    /// The step of an operator; it makes its outputs when it runs for the first time.
+    fn operator(
+        &mut self,
+        at: OperatorAt,
+        is_first: bool,
+        scratch: &[&ArenaBuffer],
+    ) -> Result<(), TfliteError> {
+        let op = Op::new(self.model, at);
+        let first_tensor = self.model.subgraphs[at.subgraph].first_tensor;
+        let place = || self.model.operator_place(at);
+        let kind = self.model.kind(op.operator);
+        let mut operator = Operator::new(step_name(kind, at)).kind(kind);
+        let mut seen = HashSet::new();
+        for &input in op.operator.inputs.iter().flatten().filter(|&&input| seen.insert(input)) {
+            let (tensor, index) = (op.tensor(input), first_tensor + input);
+            let name = self.names.tensor(index);
+            if tensor.bytes == Some(0) && !tensor.is_constant && !tensor.is_variable {
+                continue;
+            }
+            if !tensor.is_planned() {
+                if !std::mem::replace(&mut self.defined[index], true) {
+                    self.builder.weight(name, tensor.bytes);
+                }
+            } else if !self.defined[index] {
+                return Err(wrong(
+                    place(),
+                    format!("it reads '{name}', which nobody has made yet"),
+                ));
+            }
+            operator = operator.inputs([name]);
+        }
+        let mut made = HashSet::new();
+        for (index, &output) in op.operator.outputs.iter().enumerate() {
+            let tensor = op.tensor(output);
+            let (true, Some(bytes)) = (tensor.is_planned(), tensor.bytes) else { continue };
+            let flat = first_tensor + output;
+            let name = self.names.tensor(flat);
+            if !is_first {
+                operator = operator.inputs([name]);
+            } else if !made.insert(output) || std::mem::replace(&mut self.defined[flat], true) {
+                return Err(wrong(place(), format!("'{name}' is made twice, or is an input")));
+            } else {
+                let output = Output::new(name, bytes);
+                operator = operator.output(self.with_memory(&op, index, output)?);
+            }
+        }
+        for buffer in scratch {
+            operator = if is_first {
+                operator.output(Output::new(buffer.name.clone(), buffer.size))
+            } else {
+                operator.inputs([buffer.name.clone()])
+            };
+        }
+        if !self.steps.are_fixed {
+            operator = operator.after(self.steps.inputs);
+            let reads_state = op.operator.inputs.iter().flatten();
+            if has_state(kind) || reads_state.into_iter().any(|&t| op.tensor(t).is_variable) {
+                let last = self.steps.last_with_state.replace(self.steps.count);
+                operator = last.into_iter().fold(operator, Operator::after);
+            }
+        }
+        self.add(operator);
+        Ok(())
+    }
+
+    /// Says of an output which input it may share memory with.
+    fn with_memory(
+        &mut self,
+        op: &Op,
+        index: usize,
+        output: Output,
+    ) -> Result<Output, TfliteError> {
+        let first_tensor = self.model.subgraphs[op.at.subgraph].first_tensor;
+        let Some(tensor) = op.output(index) else { return Ok(output) };
+        let name = |input: usize| self.names.tensor(first_tensor + input);
+        let planned = |at: usize| {
+            let input = op.operator.inputs.get(at).copied().flatten()?;
+            let of = op.tensor(input);
+            of.is_planned().then_some((input, of))
+        };
+        let why = match ops::find(op).map(|row| &row.memory) {
+            None => NotInPlace::Unknown,
+            Some(Memory::New(why)) => NotInPlace::Kernel(why),
+            Some(Memory::View(rule)) => {
+                let place = if tensor.element.bits().is_some_and(|bits| bits >= 8) {
+                    rule(op, index)?
+                } else {
+                    None
+                };
+                let fits = place.and_then(|place| {
+                    let (input, of) = planned(place.input)?;
+                    let end = place.offset.checked_add(tensor.bytes?)?;
+                    (end <= of.bytes?).then_some((input, place.offset))
+                });
+                if let Some((input, offset)) = fits {
+                    return Ok(output.reads_at(name(input), offset));
+                }
+                NotInPlace::Kernel(
+                    "its bytes do not lie together in the input, or not at a multiple of 16",
+                )
+            }
+            Some(&Memory::Over { kernel, inputs }) => {
+                let kind = self.model.kind(op.operator);
+                let profile = self.kernels.named(kind).unwrap_or(self.kernels.profile());
+                if self.library == KernelLibrary::CmsisNnMve {
+                    NotInPlace::Kernel("nobody has tried kernels for MVE in place")
+                } else if ops::writes_early(op)? {
+                    NotInPlace::Kernel("an exclusive sum is written before its element is read")
+                } else if profile < kernel {
+                    match self.kernels.named(kind) {
+                        Some(InPlace::None) => NotInPlace::Named,
+                        _ => NotInPlace::Profile(kernel),
+                    }
+                } else {
+                    let fits =
+                        (0..inputs.min(usize::from(index == 0) * inputs)).filter_map(planned);
+                    let fits: Vec<usize> = fits
+                        .filter(|(_, of)| {
+                            of.elements() == tensor.elements() && tensor.bytes <= of.bytes
+                        })
+                        .map(|(input, _)| input)
+                        .collect();
+                    if !fits.is_empty() {
+                        return Ok(fits
+                            .into_iter()
+                            .fold(output, |output, input| output.overwrites(name(input))));
+                    }
+                    NotInPlace::Shape
+                }
+            }
+        };
+        self.reasons
+            .insert(self.names.tensor(first_tensor + op.operator.outputs[index]).into(), why);
+        Ok(output)
+    }
+}

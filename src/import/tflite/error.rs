@@ -1,0 +1,46 @@
+//! Errors in TensorFlow Lite models.
+
+use crate::SequenceError;
+
+/// A TensorFlow Lite model that cannot be read, planned or written. The caller adds the file's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TfliteError {
+    /// The file does not begin like a TensorFlow Lite model.
+    #[error("this is not a TensorFlow Lite model: bytes 4 to 7 are not 'TFL3'")]
+    NotTflite,
+    /// A reference leads out of the file, or something does not end inside it.
+    #[error(
+        "byte {at}: {what} is damaged or leads out of the file; the file is cut short or not a TensorFlow Lite model"
+    )]
+    Damaged {
+        /// The place in the file.
+        at: usize,
+        /// What is there.
+        what: &'static str,
+    },
+    /// So many references lead to the same bytes that the model is many times as large as the file.
+    #[error("the file refers to the same bytes so often that it describes far more than it holds")]
+    TooMuch,
+    /// Something in the model makes no sense.
+    #[error("{place}: {reason}")]
+    Wrong {
+        /// The subgraph with its tensor or operator.
+        place: String,
+        /// The reason.
+        reason: String,
+    },
+    /// Something that memplan, or the runtime, does not support.
+    #[error("{place}: {what}; {remedy}")]
+    Unsupported {
+        /// The subgraph with its tensor or operator.
+        place: String,
+        /// What is not supported.
+        what: String,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// The operators form no sequence.
+    #[error(transparent)]
+    Sequence(#[from] SequenceError),
+}

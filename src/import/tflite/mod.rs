@@ -1,0 +1,112 @@
+//! TensorFlow Lite models, as TensorFlow Lite Micro plans them: graph, shapes and types; of the
+//! weights only whether they are there.
+//!
+//! [`read`] makes an [`OpSequence`] of a model in these passes:
+//!
+//! 1. `flat`, `model`: the tables of the file, each reference checked, become subgraphs, tensors and
+//!    operators;
+//! 2. `walk`: the order in which the runtime's planner sees operators and called subgraphs;
+//! 3. `ops`: which outputs are views of an input or may be written over one, and the scratch memory
+//!    of each operator;
+//! 4. `arena`: the buffers of the head, with their lives as the runtime counts them;
+//! 5. `emit`: the sequence. Its first operator makes the inputs of the model, because the runtime
+//!    keeps them in the head as well; operators of called subgraphs follow their caller; scratch
+//!    buffers are outputs that nobody reads. Constants and variables lie outside.
+//!
+//! Offsets must be multiples of [`ALIGNMENT`]: plan with
+//! [`Planner::alignment`](crate::Planner::alignment).
+//!
+//! ```
+//! use memplan::import::{ImportOptions, tflite::{TfliteError, read}};
+//!
+//! let error = read(b"not a model", &ImportOptions::default()).unwrap_err();
+//! assert_eq!(error, TfliteError::NotTflite);
+//! ```
+
+mod arena;
+mod element;
+mod emit;
+mod error;
+pub(crate) mod flat;
+pub(crate) mod model;
+mod names;
+mod ops;
+mod options;
+mod walk;
+
+pub use arena::{Arena, ArenaBuffer};
+pub use error::TfliteError;
+pub use options::{KernelLibrary, ScratchError, ScratchSizes, TfliteOptions};
+
+use std::collections::BTreeMap;
+
+use tracing::debug;
+
+use crate::{
+    Bytes, OpSequence,
+    import::{ImportOptions, NotInPlace},
+};
+use {
+    arena::{Names, Scratch},
+    flat::File,
+    model::Model,
+};
+
+/// The alignment of all tensors in the arena, in bytes.
+pub const ALIGNMENT: Bytes = 16;
+
+/// A model as a sequence, with what the sequence does not say.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Survey {
+    /// The operators.
+    pub sequence: OpSequence,
+    /// The outputs that are no views and ask for no input to be written over, by name, with the
+    /// reason.
+    pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    /// What the runtime's own planner places.
+    pub arena: Arena,
+}
+
+/// Reads a TensorFlow Lite model.
+///
+/// # Errors
+///
+/// If the bytes are no such model, or the size of a tensor in bytes cannot be known, or the graph
+/// makes no sense as a sequence.
+pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, TfliteError> {
+    survey(bytes, options).map(|survey| survey.sequence)
+}
+
+/// Reads a TensorFlow Lite model, with what the runtime places in its arena.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteError> {
+    let file = File::new(bytes)?;
+    let model = Model::read(&file)?;
+    let events = walk::events(&model)?;
+    let scratch = Scratch::of(&model, &options.tflite)?;
+    let mut names = Names::of(&model);
+    let arena = Arena::of(&model, &events, &scratch, &mut names)?;
+    let emitter = emit::Emitter {
+        model: &model,
+        names: &names,
+        library: options.tflite.kernels,
+        kernels: &options.kernels,
+        builder: OpSequence::builder(),
+        reasons: BTreeMap::new(),
+        defined: vec![false; arena.tensors],
+        steps: emit::Steps::default(),
+    };
+    let (sequence, not_in_place) = emitter.emit(&arena, &events)?;
+    debug!(
+        target: "memplan::import",
+        subgraphs = arena.subgraphs,
+        operators = sequence.operators().len(),
+        buffers = arena.buffers.len(),
+        "read a TensorFlow Lite model",
+    );
+    Ok(Survey { sequence, not_in_place, arena })
+}

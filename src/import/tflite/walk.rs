@@ -1,0 +1,103 @@
+//! The order in which TensorFlow Lite Micro plans a model: subgraph 0 from its start, and the
+//! subgraphs that an operator calls where it calls them.
+
+use crate::import::tflite::{
+    TfliteError,
+    model::{Model, OperatorAt, wrong},
+};
+
+/// An event of the walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A subgraph is entered and gets its inputs. It takes a step.
+    Enter(Call),
+    /// An operator runs. It takes a step.
+    Operator(OperatorAt),
+    /// A subgraph ends, and its caller takes its outputs. It takes no step of the planner's.
+    Leave(Call),
+}
+
+/// A call of a subgraph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) subgraph: usize,
+    /// The operator that calls it; `None` for subgraph 0.
+    pub(crate) caller: Option<OperatorAt>,
+    /// The caller ends with it.
+    pub(crate) is_last: bool,
+}
+
+/// Calls nested deeper than this are refused, as are subgraphs that call themselves.
+const DEPTH: usize = 64;
+
+/// A walk that meets more operators and operands than this is refused: a few subgraphs that call each
+/// other twice make it endless.
+const WORK: usize = 1 << 20;
+
+/// All events, in order.
+///
+/// # Errors
+///
+/// If a subgraph that is called does not exist, calls are nested too deep, or there are too many.
+pub(crate) fn events(model: &Model) -> Result<Vec<Event>, TfliteError> {
+    let mut walk = Walk { model, events: Vec::new(), work: 0 };
+    walk.enter(Call { subgraph: 0, caller: None, is_last: true }, 0)?;
+    Ok(walk.events)
+}
+
+struct Walk<'m, 'a> {
+    model: &'m Model<'a>,
+    events: Vec<Event>,
+    work: usize,
+}
+
+impl Walk<'_, '_> {
+    fn enter(&mut self, call: Call, depth: usize) -> Result<(), TfliteError> {
+        let place = || format!("subgraph {}", call.subgraph);
+        if depth > DEPTH {
+            let reason = format!("it calls itself, or calls are nested more than {DEPTH} deep");
+            return Err(wrong(place(), reason));
+        }
+        let subgraph = &self.model.subgraphs[call.subgraph];
+        self.work += subgraph.inputs.len() + subgraph.outputs.len();
+        self.events.push(Event::Enter(call));
+        for (operator, of) in subgraph.operators.iter().enumerate() {
+            let at = OperatorAt { subgraph: call.subgraph, operator };
+            self.events.push(Event::Operator(at));
+            let called = called(self.model, at)?;
+            self.work += 1 + (1 + called.len()) * (of.inputs.len() + of.outputs.len());
+            if self.work > WORK {
+                let reason = "subgraphs are called so often that the walk over them does not end";
+                return Err(wrong(place(), reason));
+            }
+            for (index, &subgraph) in called.iter().enumerate() {
+                let is_last = index + 1 == called.len();
+                self.enter(Call { subgraph, caller: Some(at), is_last }, depth + 1)?;
+            }
+        }
+        self.events.push(Event::Leave(call));
+        Ok(())
+    }
+}
+
+/// The subgraphs that an operator calls, in order.
+fn called(model: &Model, at: OperatorAt) -> Result<Vec<usize>, TfliteError> {
+    let operator = model.operator(at);
+    let slots = match model.kind(operator) {
+        _ if model.is_custom(operator) => 0,
+        "IF" | "WHILE" => 2,
+        "CALL_ONCE" => 1,
+        _ => 0,
+    };
+    let called = (0..slots).map(|slot| {
+        let number = operator.option(slot, 0)?;
+        let known = usize::try_from(number).ok().filter(|&index| index < model.subgraphs.len());
+        known.ok_or_else(|| {
+            wrong(
+                model.operator_place(at),
+                format!("it calls subgraph {number}, which does not exist"),
+            )
+        })
+    });
+    called.collect()
+}

@@ -1,0 +1,60 @@
+//! What TensorFlow Lite Micro takes for a model, in words.
+
+use std::fmt::Write;
+
+use crate::{
+    Bytes,
+    import::tflite::{Arena, KernelLibrary},
+    report::{Size, count, fit::hanging},
+};
+
+/// The sizes of the head of the arena in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "callers name both")]
+pub struct Heads {
+    /// Without the plan.
+    pub own: Bytes,
+    /// Without the plan, the runtime takes one that is in the model already; otherwise its own planner
+    /// places everything.
+    pub is_planned_already: bool,
+    /// With the plan in the metadata of the model, as the runtime would place the rest.
+    pub planned: Bytes,
+}
+
+/// Says how large the head of the arena is, by the runtime's own planner and with a plan, and what is
+/// not in these figures.
+#[must_use]
+#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
+pub fn arena(arena: &Arena, heads: Heads, kernels: KernelLibrary) -> String {
+    let Heads { own, planned, is_planned_already } = heads;
+    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
+    let gain = match own.checked_sub(planned) {
+        None => format!("{} more; do not use it", Size(planned - own)),
+        Some(0) => "no less".to_owned(),
+        Some(less) => {
+            format!("{:.1} % less; -o OUT.tflite writes it", less as f64 * 100.0 / own as f64)
+        }
+    };
+    let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n");
+    let label = if is_planned_already { "with the file's plan" } else { "by its own planner  " };
+    let _ = writeln!(text, "  head {label}  {}", Size(own));
+    let _ = writeln!(text, "  head with this plan        {}, {gain}", Size(planned));
+    let (buffers, variables) = (scratch.count() as u64, arena.variables);
+    let variables = match variables {
+        0 => String::new(),
+        bytes => format!(", and variables of {}", Size(bytes)),
+    };
+    let words = format!(
+        "The head holds tensors and {} of the kernels. The arena must also hold the tail, which is not in these figures: the runtime's structures, tables of the kernels{variables}.",
+        count(buffers, "scratch buffer")
+    );
+    text.push_str(&hanging("  ", &words, 2));
+    if !arena.unknown_scratch.is_empty() {
+        let words = format!(
+            "Scratch memory not known, and counted as none; state it with --scratch: {}.",
+            arena.unknown_scratch.join(", ")
+        );
+        text.push_str(&hanging("  ", &words, 2));
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! Recorded answers of TensorFlow Lite Micro: the reader sees each model as the runtime does, and its
+//! head is predicted to the byte.
+
+mod common;
+
+use std::{fs, path::PathBuf};
+
+use memplan::{
+    Planner, Strategy,
+    export::tflite::OfflinePlan,
+    import::{
+        ImportOptions,
+        tflite::{ALIGNMENT, Survey, TfliteOptions, survey},
+    },
+    lower::LoweringOptions,
+    verify::{Verifier, execute},
+};
+use serde_json::Value;
+
+use common::{number, shared_path};
+
+/// A model with its recorded answer.
+struct Case {
+    name: String,
+    survey: Survey,
+    answer: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let Some(folder) = shared_path("data/tflite/answers") else { return Vec::new() };
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    let case = |file: PathBuf| {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let answer = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let model = file.parent().unwrap().with_file_name("models").join(format!("{name}.tflite"));
+        // They were recorded on a machine of 64 bits.
+        let options = ImportOptions::default().tflite(TfliteOptions::default().pointer_size(8));
+        let survey = survey(&fs::read(model).unwrap(), &options).unwrap();
+        Case { name, survey, answer }
+    };
+    files.into_iter().map(case).collect()
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    value.as_array().unwrap().iter().map(number).collect()
+}
+
+#[test]
+fn tensors_scratch_and_lives_are_the_runtimes() {
+    for Case { name, survey, answer } in cases() {
+        let subgraphs = answer["subgraphs"].as_array().unwrap();
+        let arena = &survey.arena;
+        assert_eq!(arena.subgraphs, subgraphs.len(), "{name}");
+        assert_eq!(arena.variables, number(&answer["tflm_reference_64bit"]["variables"]), "{name}");
+        assert_eq!(arena.buffers.len() as u64, number(&answer["planned_chunks"]), "{name}");
+        let mut expected = Vec::new();
+        let tensors = subgraphs.iter().flat_map(|of| of["tensors"].as_array().unwrap());
+        for (index, tensor) in tensors.enumerate() {
+            let bytes = number(&tensor["bytes"]);
+            let is_left_out = ["constant", "variable"].iter().any(|key| tensor[key] == true);
+            if !is_left_out && bytes > 0 {
+                // Here, step 0 belongs to tensors that nobody uses.
+                let step = |key: &str| tensor[key].as_u64().map_or(0, |step| step + 1);
+                expected.push((Some(index), bytes, step("first"), step("last")));
+            }
+        }
+        let is_scratch = |at: usize| arena.buffers[at].tensor.is_none();
+        let found: Vec<_> = arena
+            .buffers
+            .iter()
+            .filter(|buffer| buffer.tensor.is_some())
+            .map(|buffer| (buffer.tensor, buffer.size, buffer.first, buffer.last))
+            .collect();
+        assert_eq!(found, expected, "{name}");
+        let scratch: Vec<u64> = subgraphs
+            .iter()
+            .flat_map(|of| of["operators"].as_array().unwrap())
+            .flat_map(|operator| numbers(&operator["reference_scratch_64bit"]))
+            .collect();
+        let found: Vec<u64> = (0..arena.buffers.len())
+            .filter(|&at| is_scratch(at))
+            .map(|at| arena.buffers[at].size)
+            .collect();
+        assert_eq!(found, scratch, "{name}");
+    }
+}
+
+#[test]
+fn the_head_is_predicted_to_the_byte() {
+    for Case { name, survey, answer } in cases() {
+        let head = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
+        assert_eq!(head.size, number(&answer["tflm_reference_64bit"]["head"]), "{name}");
+    }
+}
+
+/// The pools of the strict plan, with views alone, and with overwrites.
+#[test]
+fn plans_are_as_small_as_the_recorded_bounds() {
+    for Case { name, survey, answer } in cases() {
+        for (key, views, inplace) in
+            [("strict", false, false), ("views", true, false), ("inplace", true, true)]
+        {
+            let options = LoweringOptions::default().views(views).inplace(inplace);
+            let planner = Planner::new().alignment(ALIGNMENT).lowering(options);
+            let plan = planner.strategy(Strategy::Best).plan(&survey.sequence).unwrap();
+            let verified =
+                Verifier::new().lowering(options).execute(true).verify(&survey.sequence, &plan);
+            assert_eq!(verified.unwrap().violations, [], "{name} {key}");
+            assert_eq!(execute(&survey.sequence, &plan), [], "{name} {key}");
+            assert!(plan.proven_optimal, "{name} {key}");
+            // The recorder left out models of several subgraphs.
+            if !answer[key].is_null() {
+                assert_eq!(plan.pool_size, number(&answer[key]["pool"]), "{name} {key}");
+            }
+            let offline = OfflinePlan::of_plan(&survey.arena, &plan);
+            let head = offline.simulate(&survey.arena).unwrap();
+            assert!(head.size <= plan.pool_size, "{name} {key}: {} {}", head.size, plan.pool_size);
+        }
+    }
+}
