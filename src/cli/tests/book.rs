@@ -88,6 +88,14 @@ fn the_first_model_is_planned_as_the_tool_does() {
     compare_figure("first.verify.txt", &memplan(&["verify", model, plan]).out);
 }
 
+/// The model with a plan is smaller in memory.
+#[test]
+fn the_small_model_is_planned_as_the_tool_does() {
+    let printed = memplan(&["plan", "tests/models/mobilenet_v3_se_64_i8.tflite"]).out;
+    let (_, summary) = printed.split_once('\n').unwrap();
+    compare_figure("micro.plan.txt", summary);
+}
+
 /// Two of the models are not the project's own.
 #[test]
 fn the_table_of_planners_is_what_the_tool_prints() {

@@ -1,8 +1,5 @@
 //! Offline plans in TensorFlow Lite models: written, read back, simulated, checked.
 
-#[path = "common/flatbuffer.rs"]
-mod flatbuffer;
-
 use memplan::{
     Planner,
     export::tflite::{ENTRY, OfflinePlan, c_struct},
@@ -13,7 +10,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-use flatbuffer::{Field, Subgraph, Tensor, chain, code, file, model, model_fields};
+use crate::flatbuffer::{Field, Subgraph, Tensor, chain, code, file, model, model_fields, tensor};
 
 fn surveyed(bytes: &[u8]) -> Survey {
     survey(bytes, &ImportOptions::default()).unwrap()
@@ -116,7 +113,7 @@ fn what_would_run_wrongly_is_not_written() {
         let survey = surveyed(&bytes);
         planned(&survey).write(&bytes, &survey.arena, true).unwrap_err().to_string()
     };
-    let state = Tensor { is_variable: true, ..flatbuffer::tensor("state", 9, &[4]) };
+    let state = Tensor { is_variable: true, ..tensor("state", 9, &[4]) };
     let called = Subgraph { tensors: vec![state], ..Subgraph::default() };
     let error = refused(&[chain(), called]);
     assert!(

@@ -1,8 +1,6 @@
 //! Recorded answers of TensorFlow Lite Micro: the reader sees each model as the runtime does, and its
 //! head is predicted to the byte.
 
-mod common;
-
 use std::{fs, path::PathBuf};
 
 use memplan::{
@@ -17,7 +15,7 @@ use memplan::{
 };
 use serde_json::Value;
 
-use common::{number, shared_path};
+use crate::shared::shared_path;
 
 /// A model with its recorded answer.
 struct Case {
@@ -41,6 +39,10 @@ fn cases() -> Vec<Case> {
         Case { name, survey, answer }
     };
     files.into_iter().map(case).collect()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
 }
 
 fn numbers(value: &Value) -> Vec<u64> {

@@ -1,8 +1,5 @@
 //! The reader of TensorFlow Lite models, on small models made here.
 
-#[path = "common/flatbuffer.rs"]
-mod flatbuffer;
-
 use memplan::{
     OpSequence, Planner,
     import::{
@@ -17,7 +14,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-use flatbuffer::{
+use crate::flatbuffer::{
     FLOAT32, Field, INT8, STRING, Subgraph, Tensor, chain, code, constant, convolution, file,
     model, model_fields, tensor,
 };
