@@ -27,7 +27,7 @@ pub(crate) fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Reads a model or a file: ONNX (`.onnx`), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`).
+/// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`).
 /// Weights are not opened. Returns a `Sequence` or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
@@ -52,7 +52,10 @@ pub(crate) fn read(
         None => name.clone(),
     };
     let format = Format::of_name(&extension).ok_or_else(|| {
-        about("the name does not end in .onnx, .json or .csv; pass format=\"onnx\"".to_owned())
+        about(
+            "the name does not end in .onnx, .tflite, .json or .csv; pass format=\"onnx\""
+                .to_owned(),
+        )
     })?;
     let mut options = ImportOptions::default().dims(dims.unwrap_or_default());
     if let Some(size) = default_dim {

@@ -138,7 +138,7 @@ class Plan:
 def read(
     path: str | PathLike[str],
     *,
-    format: Literal["onnx", "json", "csv"] | None = None,
+    format: Literal["onnx", "tflite", "json", "csv"] | None = None,
     dims: dict[str, int] | None = None,
     default_dim: int | None = None,
     shapes: dict[str, list[int | None]] | None = None,

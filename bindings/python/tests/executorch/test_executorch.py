@@ -1,0 +1,419 @@
+"""memplan in ExecuTorch: smaller arenas, accepted by its verifier, with equal bits in its runtime."""
+
+import copy
+import logging
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch and ExecuTorch are in an environment of their own: see install")
+pytest.importorskip("executorch.exir", reason="ExecuTorch is in an environment of its own: see install")
+
+from executorch.exir import ExecutorchBackendConfig, to_edge  # noqa: E402
+from executorch.exir.memory_planning import (  # noqa: E402
+    MemoryPlanningAlgorithmSuite,
+    Verifier,
+    collect_specs_from_nodes,
+    greedy,
+    naive,
+)
+from executorch.exir.passes import MemoryPlanningPass as GreedyPass  # noqa: E402
+from executorch.exir.tensor import TensorSpec  # noqa: E402
+from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer as load  # noqa: E402
+from torch import nn  # noqa: E402
+
+from memplan.executorch import MemoryPlanningPass, algorithm, memplan, portable_kernels, read_kernels  # noqa: E402
+
+
+def edge(model, *inputs, **options):
+    return to_edge(torch.export.export(model.eval(), inputs, **options))
+
+
+def planned(program, memory_pass):
+    """The program with a plan of this pass; the edge program stays as it is."""
+    return copy.deepcopy(program).to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory_pass))
+
+
+def arenas(program):
+    return program.exported_program().graph_module.meta["non_const_buffer_sizes"]
+
+
+def accepted(program, **flags):
+    exported = program.exported_program()
+    flags = {"alloc_graph_input": True, "alloc_graph_output": True, "alloc_mutable_buffers": True} | flags
+    Verifier(exported.graph_module, **flags, graph_signature=exported.graph_signature).verify_storage_reuse()
+
+
+def equal(ours, theirs):
+    return len(ours) == len(theirs) and all(torch.equal(a, b) for a, b in zip(ours, theirs))
+
+
+class Net(nn.Module):
+    """A module of a function."""
+
+    def __init__(self, function, **parts):
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, *inputs):
+        return self.function(self, *inputs)
+
+
+def residual(net, x):
+    for _ in range(3):
+        x = torch.relu(net.norm(net.conv(x)) + x)
+    return x
+
+
+def attention(net, x):
+    q, k, v = net.qkv(net.norm(x)).chunk(3, dim=-1)
+    weights = torch.softmax(q @ k.transpose(-1, -2) / 4, dim=-1)
+    return x + net.out(weights @ v)
+
+
+def unet(net, x):
+    down = torch.relu(net.first(x))
+    low = torch.relu(net.conv(nn.functional.avg_pool2d(down, 2)))
+    up = nn.functional.interpolate(low, scale_factor=2)
+    return net.last(torch.cat([down, up], dim=1))
+
+
+def chain(_, x):
+    for function in (torch.exp, torch.sigmoid, torch.tanh, torch.neg, torch.abs):
+        x = function(x)
+    return x
+
+
+def copies(_, x):
+    y = (x * 2).clone().unsqueeze(0)
+    head, tail = y[:, :1], y[:, 1:]
+    return head.squeeze(0) + 1, tail.clone().permute(1, 0, 2) * 3, y.sum()
+
+
+def image(*shape):
+    return torch.linspace(-2, 2, int(torch.Size(shape).numel())).reshape(shape)
+
+
+MODELS = {
+    "residual": lambda: (Net(residual, conv=nn.Conv2d(8, 8, 3, padding=1), norm=nn.BatchNorm2d(8)), image(1, 8, 12, 12)),
+    "attention": lambda: (
+        Net(attention, qkv=nn.Linear(16, 48), norm=nn.LayerNorm(16), out=nn.Linear(16, 16)),
+        image(1, 9, 16),
+    ),
+    "unet": lambda: (
+        Net(unet, first=nn.Conv2d(3, 8, 1), conv=nn.Conv2d(8, 8, 3, padding=1), last=nn.Conv2d(16, 4, 1)),
+        image(1, 3, 8, 8),
+    ),
+    "chain": lambda: (Net(chain), image(16, 16)),
+    "copies": lambda: (Net(copies), image(4, 32)),
+}
+
+
+@pytest.mark.parametrize("settings", [{}, {"remove_copies": False}, {"inplace": False, "remove_copies": False}], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_smaller_or_equal_with_equal_bits(name, settings):
+    torch.manual_seed(0)
+    model, x = MODELS[name]()
+    program = edge(model, x)
+    theirs = planned(program, GreedyPass())
+    memory_pass = MemoryPlanningPass(report=None, **settings)
+    ours = planned(program, memory_pass)
+    (report,) = memory_pass.reports
+    assert [0, report.bytes] == arenas(ours) and [0, report.greedy] == arenas(theirs)
+    assert report.bytes <= report.greedy and report.proven_optimal
+    accepted(ours)
+    outputs = load(ours.buffer).forward((x,))
+    assert equal(outputs, load(theirs.buffer).forward((x,)))
+    expected = model(x)
+    for output, wanted in zip(outputs, expected if isinstance(expected, tuple) else (expected,)):
+        assert torch.allclose(output, wanted, atol=1e-5)
+
+
+def test_requests_are_honoured_and_reported():
+    # With raw node numbers, an output never begins in its argument's last step, and nothing would be in place.
+    memory_pass = MemoryPlanningPass(report=None)
+    ours = planned(edge(*MODELS["chain"]()), memory_pass)
+    (report,) = memory_pass.reports
+    assert arenas(ours) == [0, 1024] and report.greedy == 2048
+    assert (report.in_place, report.requests) == (5, 5)
+    assert str(report) == "arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place"
+
+
+def test_copies_are_removed():
+    memory_pass = MemoryPlanningPass(report=None)
+    program = edge(*MODELS["copies"]())
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    calls = lambda p: sum(n.op == "call_function" for n in p.exported_program().graph.nodes)  # noqa: E731
+    assert memory_pass.reports[0].removed == calls(theirs) - calls(ours) >= 3
+
+
+def test_a_report_is_printed(capsys):
+    planned(edge(*MODELS["chain"]()), MemoryPlanningPass())
+    assert capsys.readouterr().err.endswith("memplan: arena 1 024 B = the lower bound, proven; greedy 2 048 B (-50.0 %); 5 in place\n")
+
+
+def test_the_root_logger_at_debug_accepts_the_plan():
+    # ExecuTorch then verifies every plan, while the pass runs.
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        planned(edge(*MODELS["residual"]()), MemoryPlanningPass(report=None))
+    finally:
+        logger.setLevel(level)
+
+
+def test_members_of_a_suite():
+    program = edge(*MODELS["residual"]())
+    calls = []
+
+    def counted(name, **options):
+        inner = algorithm(name=name, **options)
+
+        def member(*arguments):
+            calls.append(name)
+            return inner(*arguments)
+
+        member.__name__ = name
+        return member
+
+    suite = MemoryPlanningAlgorithmSuite([greedy, memplan, counted("memplan_naive", strategy="naive"), counted("memplan_small", effort=1)])
+    ours = planned(program, GreedyPass(memory_planning_algo=suite))
+    assert arenas(ours)[1] <= arenas(planned(program, GreedyPass()))[1]
+    assert calls == ["memplan_naive", "memplan_small"]
+    accepted(ours)
+    assert algorithm(name="a").__name__ == "a" and memplan.__name__ == "memplan"
+
+
+def test_a_member_changes_nothing():
+    # What an algorithm of a suite sets on specs, the next one sees. `naive` writes into the list of reserved sizes.
+    seen = {}
+
+    def spy(alignment, specs, graph_module, *rest):
+        graph_module.input_mem_buffer_sizes = [0, 48]
+        before = [(spec.mem_id, spec.mem_offset, spec.mem_obj_id, spec.storage_base) for spec in specs]
+        result = algorithm(kernels=portable_kernels())(alignment, specs, graph_module, *rest)
+        assert before == [(spec.mem_id, spec.mem_offset, spec.mem_obj_id, spec.storage_base) for spec in specs]
+        assert graph_module.input_mem_buffer_sizes == [0, 48]
+        seen["lowest"] = min(place.mem_offset for place in result.spec_dict.values())
+        graph_module.input_mem_buffer_sizes = []
+        return result
+
+    planned(edge(*MODELS["residual"]()), GreedyPass(memory_planning_algo=MemoryPlanningAlgorithmSuite([spy, naive])))
+    assert seen["lowest"] == 48
+
+
+@pytest.mark.parametrize("alignment", [1, 16, 64, 128])
+def test_alignments(alignment):
+    program = edge(*MODELS["attention"]())
+    memory_pass = MemoryPlanningPass(alignment=alignment, report=None)
+    ours = planned(program, memory_pass)
+    assert arenas(ours)[1] <= arenas(planned(program, GreedyPass(alignment=alignment)))[1]
+    specs = list(collect_specs_from_nodes(ours.exported_program().graph.nodes, ours.exported_program().graph_signature, do_assertion=False))
+    assert specs and all(spec.mem_offset % alignment == 0 for spec in specs)
+
+
+def test_an_alignment_that_is_no_power_of_two_is_refused():
+    with pytest.raises(Exception, match="alignment 48 is not a power of two"):
+        planned(edge(*MODELS["chain"]()), MemoryPlanningPass(alignment=48, report=None))
+
+
+def test_graph_inputs_and_outputs_outside_the_arena():
+    model, x = MODELS["residual"]()
+    program, flags = edge(model, x), {"alloc_graph_input": False, "alloc_graph_output": False}
+    ours, theirs = planned(program, MemoryPlanningPass(report=None, **flags)), planned(program, GreedyPass(**flags))
+    assert arenas(ours)[1] <= arenas(theirs)[1]
+    accepted(ours, **flags)
+    assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(8, 4))
+
+    def forward(self, position, row):
+        self.cache.index_put_((position,), row)
+        return torch.relu(self.cache.clone() + 1) * 2
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_caches_keep_their_state(share):
+    rows = [torch.full((1, 4), float(value)) for value in (1, -2, 3)]
+    program = edge(Cache(), torch.tensor([0]), rows[0])
+    flags = {"share_mutable_buffers": share}
+    ours, theirs = planned(program, MemoryPlanningPass(report=None, **flags)), planned(program, GreedyPass(**flags))
+    assert len(arenas(ours)) == len(arenas(theirs)) == (3 if share else 2) and sum(arenas(ours)) <= sum(arenas(theirs))
+    mine, others = load(ours.buffer), load(theirs.buffer)
+    for at, row in enumerate(rows):
+        inputs = (torch.tensor([at]), row)
+        assert equal(mine.forward(inputs), others.forward(inputs))
+
+
+def test_both_branches_of_a_condition():
+    def forward(_, x):
+        left = lambda x: torch.relu(torch.exp(x) + 1)  # noqa: E731
+        right = lambda x: torch.neg(torch.tanh(x) * x).clone()  # noqa: E731
+        return torch.cond(x.sum() > 0, left, right, [x * 2]) + x
+
+    x = image(8, 16) + 0.5
+    program = edge(Net(forward), x)
+    ours, theirs = planned(program, MemoryPlanningPass(report=None)), planned(program, GreedyPass())
+    assert arenas(ours)[1] <= arenas(theirs)[1]
+    for inputs in (x, -x):
+        assert equal(load(ours.buffer).forward((inputs,)), load(theirs.buffer).forward((inputs,)))
+
+
+def test_sizes_that_only_the_run_knows():
+    def forward(_, x, y):
+        # Two sizes with the same largest value are not equal.
+        return torch.relu(x * 2) + 1, torch.sigmoid(y * 3), torch.cat([x, y]) * 2
+
+    rows, others = torch.export.Dim("rows", min=2, max=100), torch.export.Dim("others", min=2, max=100)
+    program = edge(Net(forward), image(7, 9), image(5, 9), dynamic_shapes={"inputs": ({0: rows}, {0: others})})
+    memory_pass = MemoryPlanningPass(report=None)
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    assert arenas(ours)[1] <= arenas(theirs)[1] and memory_pass.reports[0].in_place >= 2
+    for a, b in ((2, 3), (33, 64), (100, 100)):
+        inputs = (image(a, 9), image(b, 9))
+        assert equal(load(ours.buffer).forward(inputs), load(theirs.buffer).forward(inputs))
+
+
+def test_several_methods():
+    methods = {
+        name: torch.export.export(model.eval(), (x,))
+        for name, (model, x) in (("forward", MODELS["residual"]()), ("encode", MODELS["chain"]()))
+    }
+    memory_pass = MemoryPlanningPass(report=None)
+    program = to_edge(methods).to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory_pass))
+    assert len(memory_pass.reports) == 2
+    loaded, x = load(program.buffer), image(16, 16)
+    assert torch.allclose(loaded.run_method("encode", (x,))[0], chain(None, x))
+
+
+def test_specs_that_ask_for_an_arena_get_it():
+    class Pinned(MemoryPlanningPass):
+        def run(self, graph_module, graph_signature=None):
+            for node in graph_module.graph.nodes:
+                if "tanh" in str(node.target) or "neg" in str(node.target):
+                    node.meta["spec"].mem_id = 3
+            return super().run(graph_module, graph_signature)
+
+    x = image(16, 16)
+    ours = planned(edge(Net(chain), x), Pinned(report=None))
+    sizes = arenas(ours)
+    assert len(sizes) == 4 and sizes[2] == 0 and sizes[1] == 1024 == sizes[3]
+    accepted(ours)
+
+
+def test_small_graphs():
+    for forward in (lambda _, x: x, lambda _, x: (x, x), lambda _, x: x[:0] + 1, lambda _, x: (torch.relu(x), None)):
+        program = edge(Net(forward), image(4, 4))
+        ours = planned(program, MemoryPlanningPass(report=None))
+        assert sum(arenas(ours)) <= sum(arenas(planned(program, GreedyPass())))
+        load(ours.buffer).forward((image(4, 4),))
+
+
+def test_no_spec_at_all():
+    memory_pass = MemoryPlanningPass(report=None)
+    assert memory_pass.memory_planning_algo(16, [], torch.fx.GraphModule({}, torch.fx.Graph()), None, 0) == [0, 0]
+
+
+def test_a_part_of_another_tensor_lies_in_it():
+    graph = torch.fx.Graph()
+    nodes = [graph.placeholder(name) for name in "abc"]
+    graph.output(tuple(nodes))
+    whole, part, other = (TensorSpec(torch.float32, torch.Size([size])) for size in (64, 16, 8))
+    part.storage_base, part.storage_base_offset = whole, 32
+    for spec, node in zip((whole, part, other), nodes):
+        spec.lifetime, node.meta["spec"] = [0, 3], spec
+    result = memplan(16, [whole, part, other], torch.fx.GraphModule({}, graph), None, 64)
+    places = [result.spec_dict[spec].mem_offset for spec in (whole, part, other)]
+    assert places[1] == places[0] + 32 and result.bufsizes == [0, 256 + 32 + 64]
+
+
+UNARY = {
+    "clamp": lambda x: torch.clamp(x, -1, 1),
+    "elu": nn.functional.elu,
+    "gelu": nn.functional.gelu,
+    "hardtanh": nn.functional.hardtanh,
+    "leaky_relu": nn.functional.leaky_relu,
+    "_softmax": lambda x: torch.softmax(x, dim=-1),
+    "bitwise_not": torch.bitwise_not,
+    "logical_not": torch.logical_not,
+    "masked_fill": lambda x: torch.masked_fill(x, torch.tensor([True]), 3.0),
+    "native_layer_norm": lambda x: torch.layer_norm(x, [x.shape[-1]]),
+    "_native_batch_norm_legit_no_training": lambda x: torch.batch_norm(
+        x[None], None, None, torch.full((1,), 0.5), torch.full((1,), 2.0), False, 0, 1e-5, False
+    ),
+}
+BOOLS = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "logical_and", "logical_or", "logical_xor", "logical_not"} | {
+    "eq", "ge", "gt", "le", "lt", "ne"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [line.split("::")[1] for line in portable_kernels()])
+def test_every_kernel_of_the_table_in_place(name):
+    def forward(_, *inputs):
+        results = []
+        for x in inputs:
+            a = torch.logical_not(x > 0) if name in BOOLS else x * 1.5
+            if name == "_native_batch_norm_legit_no_training":
+                a = a[None, None] * 1.5
+                results.append(torch.batch_norm(a, None, None, torch.full((1,), 0.5), torch.full((1,), 2.0), False, 0, 1e-5, False))
+            elif name in UNARY:
+                results.append(UNARY[name](a))
+            elif name == "where":
+                results += [torch.where(x > 0, a, x), torch.where(x > 0, x, x * 2.5)]
+            elif len(portable_kernels()[f"aten::{name}"]) == 2:
+                function = getattr(torch, name)
+                b = (x[:1] if x.numel() > 1 else x) > 1 if name in BOOLS else (x[:1] if x.numel() > 1 else x).abs() + 1
+                results += [function(a, b), function(b, torch.logical_not(x > 1) if name in BOOLS else x.abs() * 2.5 + 1)]
+            else:
+                results.append(getattr(torch, name)(a))
+        return tuple(results)
+
+    inputs = tuple(torch.linspace(0.01, 0.6, size) * (1 if name in {"log", "log2", "log10", "log1p", "logit", "sqrt", "rsqrt", "acosh"} else -1) for size in (1, 7, 8, 9, 4097))
+    program = edge(Net(forward), *inputs)
+    memory_pass = MemoryPlanningPass(report=None, remove_copies=False, kernels={f"aten::{name}": portable_kernels()[f"aten::{name}"]})
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    if not any(f"{name}." in str(node.target) for node in theirs.exported_program().graph.nodes):
+        pytest.skip(f"export makes other operators of {name}")
+    assert memory_pass.reports[0].in_place >= 4, "nothing lies in place"
+    mine, others = load(ours.buffer).forward(inputs), load(theirs.buffer).forward(inputs)
+    assert all(torch.equal(a.nan_to_num(7) if a.is_floating_point() else a, b.nan_to_num(7) if b.is_floating_point() else b) for a, b in zip(mine, others))
+
+
+@pytest.mark.parametrize("text", ["aten::relu", "aten::relu x", "aten::relu 0\naten::relu 0"])
+def test_a_wrong_table_is_refused(text):
+    with pytest.raises(ValueError, match="line"):
+        read_kernels(text)
+
+
+def test_a_table_may_be_the_users_own():
+    assert read_kernels("# none\nkernels mine: 1\nmine::act 0 2\n") == {"mine::act": (0, 2)}
+    memory_pass = MemoryPlanningPass(kernels={}, report=None)
+    planned(edge(*MODELS["chain"]()), memory_pass)
+    assert memory_pass.reports[0].in_place == 0
+
+
+def test_xnnpack_keeps_its_padding():
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    model, x = MODELS["residual"]()
+    program = to_edge_transform_and_lower(torch.export.export(model.eval(), (x,)), partitioner=[XnnpackPartitioner()])
+    ours, theirs = planned(program, MemoryPlanningPass(report=None)), planned(program, GreedyPass())
+    assert arenas(ours)[1] <= arenas(theirs)[1] and arenas(ours)[1] % 16 == 0
+    assert arenas(ours)[1] >= 2 * x.numel() * 4 + 64
+    assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
+
+
+def test_the_first_lines_of_the_chapter_run():
+    book = Path(__file__).parents[4] / "book" / "src" / "executorch.md"
+    (snippet,) = (part.split("```")[0] for part in book.read_text().split("```python executorch\n")[1:])
+    names = {}
+    exec(snippet, names)
+    assert sum(arenas(names["program"])) > 0
