@@ -16,7 +16,7 @@ use crate::{
     Failure, Verdict,
     args::{PlanArgs, VerifyArgs},
     files::{self, TfliteModel, wrong},
-    say,
+    note, say,
 };
 
 /// What the runtime takes for a model, with a plan and without.
@@ -70,7 +70,12 @@ impl<'a> Prediction<'a> {
         let is_planned = present.is_some();
         let present = present.unwrap_or_else(|| OfflinePlan::online(arena));
         let (planned, own) = (simulated(&offline)?, simulated(&present)?);
-        Ok(Self { model, plan, args, path, offline, planned, own, is_planned })
+        let prediction = Self { model, plan, args, path, offline, planned, own, is_planned };
+        if args.json || args.csv {
+            // The plan has no room for it.
+            note(&prediction.line());
+        }
+        Ok(prediction)
     }
 
     fn is_smaller(&self) -> bool {
@@ -80,12 +85,19 @@ impl<'a> Prediction<'a> {
     /// The report below the summary of the plan.
     pub(crate) fn report(&self) -> String {
         let kernels = files::kernel_library(&self.args.reading).unwrap_or_default();
-        let heads = report::Heads {
-            own: self.own.size,
-            is_planned_already: self.is_planned,
-            planned: self.planned.size,
-        };
+        let heads = report::Heads::new(self.own.size, self.planned.size);
+        let heads = heads.planned_already(self.is_planned);
         report::arena(&self.model.survey.arena, heads, kernels)
+    }
+
+    /// The same in one line.
+    fn line(&self) -> String {
+        let without = if self.is_planned { "with the file's plan" } else { "by its own planner" };
+        format!(
+            "head of TensorFlow Lite Micro's arena: {} {without}, {} with this plan",
+            Size(self.own.size),
+            Size(self.planned.size)
+        )
     }
 
     /// Writes the model with the plan in its metadata, if the runtime then takes less memory. What is

@@ -58,7 +58,7 @@ impl FromStr for InPlace {
     }
 }
 
-/// The reason why an output of an ONNX operator may not be written over an input.
+/// The reason why an output of a model's operator may not be written over an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotInPlace {

@@ -10,7 +10,7 @@ use crate::{
 
 /// The sizes of the head of the arena in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "callers name both")]
+#[non_exhaustive]
 pub struct Heads {
     /// Without the plan.
     pub own: Bytes,
@@ -19,6 +19,21 @@ pub struct Heads {
     pub is_planned_already: bool,
     /// With the plan in the metadata of the model, as the runtime would place the rest.
     pub planned: Bytes,
+}
+
+impl Heads {
+    /// The heads without a plan and with it, in bytes.
+    #[must_use]
+    pub const fn new(own: Bytes, planned: Bytes) -> Self {
+        Self { own, is_planned_already: false, planned }
+    }
+
+    /// Sets whether the model has a plan already, which the first head then comes from.
+    #[must_use]
+    pub const fn planned_already(mut self, is_planned_already: bool) -> Self {
+        self.is_planned_already = is_planned_already;
+        self
+    }
 }
 
 /// Says how large the head of the arena is, by the runtime's own planner and with a plan, and what is

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use memplan::{
     Input,
-    import::{Format, ImportOptions, Kernels, Trust, read_input},
+    import::{Format, ImportOptions, Kernels, Trust, read_input, tflite::TfliteOptions},
 };
 use pyo3::{IntoPyObjectExt, exceptions::PyOSError, prelude::*};
 
@@ -27,14 +27,16 @@ pub(crate) fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`).
-/// Weights are not opened. Returns a `Sequence` or a `Problem`.
+/// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`, to be planned with an alignment of
+/// 16), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`). Weights are not opened. Returns a `Sequence`
+/// or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
 /// of tensors by name, with `None` for open sizes. `inplace` says how the kernels work that will run an
-/// ONNX model: "none", "elementwise" or "rows". `trust`, "inference" or "declared", chooses where the two differ.
+/// model: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide its
+/// scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or "declared", chooses where the two differ.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None))]
+#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None))]
 pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
@@ -44,6 +46,7 @@ pub(crate) fn read(
     shapes: Option<BTreeMap<String, Vec<Option<u64>>>>,
     inplace: Option<&str>,
     trust: Option<&str>,
+    kernels: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));
@@ -66,6 +69,9 @@ pub(crate) fn read(
     }
     if let Some(profile) = inplace {
         options = options.kernels(Kernels::new(profile.parse().map_err(about)?));
+    }
+    if let Some(kernels) = kernels {
+        options = options.tflite(TfliteOptions::default().kernels(kernels.parse().map_err(about)?));
     }
     match trust {
         None => {}

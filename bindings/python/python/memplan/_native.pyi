@@ -144,6 +144,7 @@ def read(
     shapes: dict[str, list[int | None]] | None = None,
     inplace: Literal["none", "elementwise", "rows"] | None = None,
     trust: Literal["inference", "declared"] | None = None,
+    kernels: Literal["reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"] | None = None,
 ) -> Sequence | Problem: ...
 def plan(
     input: Sequence | Problem,
