@@ -1,0 +1,241 @@
+"""Plans of PyTorch graphs: exported programs and FX graphs, and a runner that executes one inside its arena.
+
+    from memplan.torch import Planned, from_exported_program
+
+    exported = torch.export.export(model, inputs)
+    plan = memplan.plan(from_exported_program(exported), alignment=64)
+
+Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
+that, not from a list of operators. Weights and graph inputs stay outside the pool.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+
+import torch
+from torch import fx
+
+from . import Operator, Output, Plan, Sequence
+
+__all__ = ["Planned", "from_exported_program", "from_graph"]
+
+
+def from_exported_program(program, *, inplace: bool = False) -> Sequence:
+    """Returns the operators of a `torch.export.ExportedProgram`. Parameters, buffers and constants are weights.
+
+    `inplace` requests that element-wise operators, softmax and inference's batch norm be written over an argument: only for
+    a runtime that calls kernels with an output of its own, as eager PyTorch does not.
+    """
+    signature = program.graph_signature
+    weights = [
+        *signature.inputs_to_parameters,
+        *signature.inputs_to_buffers,
+        *getattr(signature, "inputs_to_lifted_tensor_constants", {}),
+    ]
+    return from_graph(program.graph_module, weights=weights, inplace=inplace)
+
+
+def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), inplace: bool = False) -> Sequence:
+    """Returns the operators of an FX graph whose nodes have fake tensors in `meta["val"]`, such as those that `make_fx`
+    and AOTAutograd make. `weights` names placeholders that are the same in every run."""
+    return _Reader(graph_module, frozenset(weights), inplace).sequence()
+
+
+def tensors_of(node: fx.Node) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a node returns, with their names in the plan. A tuple may hold None."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor):
+        return [(node.name, value)]
+    if isinstance(value, (list, tuple)):
+        return [(f"{node.name}.{at}", item) for at, item in enumerate(value) if isinstance(item, torch.Tensor)]
+    return []
+
+
+def _name(node: fx.Node) -> str:
+    """The name of the tensor that an argument stands for."""
+    if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
+        return f"{_name(node.args[0])}.{node.args[1]}"
+    return node.name
+
+
+def _whole(value, node: fx.Node) -> int:
+    """A size as an integer: a symbol's largest value."""
+    if isinstance(value, int):
+        return value
+    symbol = value.node
+    upper = symbol.shape_env.bound_sympy(symbol.expr).upper
+    if not upper.is_Integer:
+        raise ValueError(f"{node.name}: {symbol.expr} has no upper bound; give its dimension a max")
+    return int(upper)
+
+
+def _span(tensor: torch.Tensor, node: fx.Node) -> int:
+    """The bytes from a tensor's first element to the end of its last. An expanded tensor has more elements than that."""
+    sizes = [_whole(size, node) for size in tensor.shape]
+    if 0 in sizes:
+        return 0
+    strides = [_whole(stride, node) for stride in tensor.stride()]
+    return (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * tensor.element_size()
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    # The fake tensors stay alive in the graph, so no address is used twice.
+    return tensor.untyped_storage()._cdata
+
+
+def _reads_before_it_writes(node: fx.Node) -> bool:
+    """Whether an operator's kernel reads an element, or a row, before it writes the one at its place."""
+    if torch.Tag.pointwise in getattr(node.target, "tags", ()):
+        return True
+    name = getattr(getattr(node.target, "_schema", None), "name", "")
+    if name == "aten::batch_norm":
+        return not node.args[5]  # In training, it reads everything first, and again.
+    return name in ("aten::_softmax", "aten::softmax", "aten::_native_batch_norm_legit_no_training")
+
+
+class _Reader:
+    def __init__(self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool):
+        self.graph = graph_module.graph
+        self.weight_names, self.inplace = weights, inplace
+        self.owners: dict[int, str] = {}
+        """The tensor that a storage was made for."""
+        self.inputs: dict[str, int] = {}
+        self.weights: dict[str, int | None] = {}
+        self.operators: list[Operator] = []
+        self.outputs: list[str] = []
+        self.touched: dict[int, list[str]] = {}
+        """The operators that use a storage since it was written last, that one included."""
+        self.writers: dict[int, str] = {}
+        """The operator that wrote a storage last."""
+
+    def sequence(self) -> Sequence:
+        for node in self.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                self.supplied(node)
+            elif node.op == "output":
+                self.outputs = [_name(n) for n in node.all_input_nodes if tensors_of(n) or n.target is operator.getitem]
+            elif node.target is not operator.getitem:
+                self.operator(node)
+        produced = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in tensors_of(n)}
+        outputs = list(dict.fromkeys(name for name in self.outputs if name in produced))
+        return Sequence(self.operators, inputs=self.inputs, outputs=outputs, weights=self.weights)
+
+    def supplied(self, node: fx.Node) -> None:
+        for name, tensor in tensors_of(node):
+            self.owners.setdefault(_storage(tensor), name)
+            size = _whole(tensor.untyped_storage().nbytes(), node)
+            if node.op == "placeholder" and node.name not in self.weight_names:
+                self.inputs[name] = size
+            else:
+                self.weights[name] = size
+
+    def operator(self, node: fx.Node) -> None:
+        arguments = [n for n in node.all_input_nodes if tensors_of(n) or n.target is operator.getitem]
+        read = [_name(argument) for argument in arguments]
+        values = [argument.meta["val"] for argument in arguments if isinstance(argument.meta.get("val"), torch.Tensor)]
+        used = {_storage(value) for value in values}
+        written = {_storage(value) for value in self.written(node)}
+        made: set[int] = set()
+        outputs = []
+        for name, tensor in tensors_of(node):
+            storage = _storage(tensor)
+            used.add(storage)
+            owner = self.owners.get(storage)
+            if owner is None or storage in made:
+                # Not the elements: padding and gaps between rows have bytes as well.
+                size = _whole(tensor.untyped_storage().nbytes(), node) if owner is None else _span(tensor, node)
+                outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
+                self.owners.setdefault(storage, name)
+                made.add(storage)
+            else:
+                # A view, or an argument that was written in place: both are the bytes of the owner.
+                offset = _whole(tensor.storage_offset(), node) * tensor.element_size()
+                outputs.append(Output(name, _span(tensor, node), reads=(owner, offset)))
+                read.append(owner)
+        # Whoever writes in place runs after all that read the old bytes, and before all that read the new ones.
+        after: list[str] = []
+        for storage in sorted(used - made, key=lambda key: self.owners.get(key, "")):
+            users = self.touched.setdefault(storage, [])
+            if storage in written:
+                after += users
+                self.touched[storage] = [node.name]
+                self.writers[storage] = node.name
+            else:
+                if storage in self.writers:
+                    after.append(self.writers[storage])
+                users.append(node.name)
+        self.operators.append(
+            Operator(
+                node.name, list(dict.fromkeys(read)), outputs, kind=str(node.target),
+                after=[other for other in dict.fromkeys(after) if other != node.name],
+            )
+        )  # fmt: skip
+
+    def written(self, node: fx.Node) -> list[torch.Tensor]:
+        """The arguments that a node writes, by its schema."""
+        schema = getattr(node.target, "_schema", None)
+        written = []
+        for place, argument in enumerate(getattr(schema, "arguments", ())):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                value = node.kwargs.get(argument.name, node.args[place] if place < len(node.args) else None)
+                values = value if isinstance(value, (list, tuple)) else [value]
+                written += [v.meta["val"] for v in values if isinstance(v, fx.Node) and isinstance(v.meta.get("val"), torch.Tensor)]
+        return written
+
+    def overwritable(self, node: fx.Node, tensor: torch.Tensor, size: int) -> list[str]:
+        """The arguments that an operator may be written over: equal in type, sizes and strides, and whole."""
+        if not self.inplace or not _reads_before_it_writes(node):
+            return []
+        same = lambda value: (  # noqa: E731
+            value.dtype == tensor.dtype
+            and value.shape == tensor.shape
+            and value.stride() == tensor.stride()
+            and _whole(value.untyped_storage().nbytes(), node) == size
+        )
+        values = [(n, n.meta.get("val")) for n in node.all_input_nodes]
+        return [_name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]
+
+
+class Planned(fx.Interpreter):
+    """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
+
+    It is slow, because eager operators make their own results, which are then copied; but it shows that a plan is
+    right: the outputs are equal, bit for bit, to those of the graph run as usual. Offsets need an alignment of 16.
+    """
+
+    def __init__(self, graph_module: fx.GraphModule, plan: Plan):
+        super().__init__(graph_module)
+        self.tensors = plan.tensors
+        # Bytes that nobody wrote are noticed.
+        self.arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
+
+    def run_node(self, n: fx.Node):
+        if n.target is torch.ops.aten.as_strided.default and n.name in self.tensors:
+            # Its offset counts from the start of the storage, which is now the arena.
+            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
+            tensor = self.tensors[n.name]
+            if tensor.place == "pool":
+                return self.at(tensor.offset, source.dtype, size, stride)
+        result = super().run_node(n)
+        if n.op in ("placeholder", "get_attr", "output") or n.target is operator.getitem:
+            return result
+        if isinstance(result, (list, tuple)):
+            return type(result)(self.placed(f"{n.name}.{at}", item) for at, item in enumerate(result))
+        return self.placed(n.name, result)
+
+    def placed(self, name: str, result):
+        tensor = self.tensors.get(name)
+        if not isinstance(result, torch.Tensor) or tensor is None or tensor.place != "pool":
+            return result
+        if result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr():
+            return result
+        place = self.at(tensor.offset, result.dtype, result.shape, result.stride())
+        place.copy_(result)
+        return place
+
+    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
+        """A tensor in the arena."""
+        place = torch.empty(0, dtype=dtype)
+        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)

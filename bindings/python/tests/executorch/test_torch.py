@@ -1,0 +1,119 @@
+"""Plans of PyTorch graphs, run in one arena with equal bits."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
+
+from torch import nn  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+import memplan  # noqa: E402
+from memplan.torch import Planned, from_exported_program, from_graph  # noqa: E402
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.act = nn.ReLU(inplace=True)
+        self.out = nn.Linear(8, 12)
+
+    def forward(self, x):
+        x = self.act(self.norm(self.conv(x)))
+        x = x + torch.sigmoid(x).mul_(2)
+        a, b = x.flatten(2).transpose(1, 2).split(4, dim=-1)
+        y = self.out(torch.cat([a, b.expand_as(b)], dim=-1))
+        q, k, v = y.chunk(3, dim=-1)
+        return torch.softmax(q @ k.mT, dim=-1) @ v, torch.as_strided(y, (2, 3), (5, 1), 7), y.detach()
+
+
+def run_planned(graph_module, sequence, inputs, **options):
+    plan = memplan.plan(sequence, alignment=64, **options)
+    assert memplan.verify(sequence, plan, execute=True) == []
+    wanted = torch.fx.Interpreter(graph_module).run(*[x.clone() for x in inputs])
+    found = Planned(graph_module, plan).run(*[x.clone() for x in inputs])
+    for a, b in zip(torch.utils._pytree.tree_leaves(found), torch.utils._pytree.tree_leaves(wanted)):
+        assert a is b is None or torch.equal(a, b)
+    return plan
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("core", [False, True])
+def test_an_exported_program_runs_in_its_arena(core, inplace):
+    torch.manual_seed(0)
+    model, x = Net().eval(), torch.randn(2, 3, 6, 6)
+    program = torch.export.export(model, (x,))
+    if core:
+        program = program.run_decompositions()
+    sequence = from_exported_program(program, inplace=inplace)
+    state = {**dict(model.named_parameters()), **dict(model.named_buffers()), **program.constants}
+    signature = program.graph_signature
+    kinds = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
+    names = [n.name for n in program.graph.nodes if n.op == "placeholder"]
+    inputs = [state[kinds[name]].detach() if name in kinds else x for name in names]
+    plan = run_planned(program.graph_module, sequence, inputs)
+    assert plan.proven_optimal and plan.pool_size < plan.naive_size
+
+
+def training_step():
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 4)), torch.randn(4, 32)
+    names = [name for name, _ in model.named_parameters()]
+
+    def step(x, *parameters):
+        y = torch.func.functional_call(model, dict(zip(names, parameters)), (x,))
+        loss = (y * y).mean()
+        gradients = torch.autograd.grad(loss, parameters)
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.detach().copy_(parameter.detach() - 0.1 * gradient)
+        return loss
+
+    parameters = [parameter.detach().clone().requires_grad_() for parameter in model.parameters()]
+    return make_fx(step, tracing_mode="fake")(x, *parameters), [x, *[p.detach() for p in parameters]]
+
+
+def test_a_training_step_runs_in_its_arena():
+    graph_module, inputs = training_step()
+    names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
+    sequence = from_graph(graph_module, weights=names[1:])
+    given = [x.clone() for x in inputs]
+    plan = memplan.plan(sequence, alignment=64)
+    assert memplan.verify(sequence, plan, execute=True) == []
+    mine, theirs = [x.clone() for x in inputs], given
+    loss = Planned(graph_module, plan).run(*mine)
+    assert torch.equal(loss, torch.fx.Interpreter(graph_module).run(*theirs))
+    # The updated parameters are equal as well, and they did change.
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs)) and not torch.equal(mine[1], inputs[1])
+
+
+def test_updates_of_parameters_move_to_where_they_free_memory():
+    graph_module, _ = training_step()
+    names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
+    found = memplan.reorder(from_graph(graph_module, weights=names[1:]))
+    assert found.plan.pool_size < found.given.pool_size
+    # In the new order, the graph computes the same.
+    nodes = {n.name: n for n in graph_module.graph.nodes}
+    assert set(found.sequence.operators) <= set(nodes)
+
+
+def test_symbols_need_an_upper_bound():
+    class Double(nn.Module):
+        def forward(self, x):
+            return torch.relu(x * 2)
+
+    export = lambda dim: torch.export.export(Double(), (torch.ones(4, 8),), dynamic_shapes=({0: dim},))  # noqa: E731
+    bounded = memplan.plan(from_exported_program(export(torch.export.Dim("rows", max=100))))
+    assert bounded.pool_size == 2 * 100 * 8 * 4
+    with pytest.raises(ValueError, match="no upper bound"):
+        from_exported_program(export(torch.export.Dim("rows")))
+
+
+def test_the_first_lines_of_the_chapter_run():
+    book = Path(__file__).parents[4] / "book" / "src" / "pytorch.md"
+    (snippet,) = (part.split("```")[0] for part in book.read_text().split("```python pytorch\n")[1:])
+    names = {}
+    exec(snippet, names)
+    assert names["plan"].proven_optimal
