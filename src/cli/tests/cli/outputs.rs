@@ -153,7 +153,7 @@ fn no_temporary_file_stays(#[values("-INT", "-TERM", "-HUP")] signal: &str) {
 #[test]
 fn a_hang_up_is_ignored_under_nohup() {
     let folder = tempfile::tempdir().unwrap();
-    let input = crate::hard_csv(folder.path());
+    let input = crate::searches::hard_csv(folder.path());
     let child = std::process::Command::new("nohup")
         .arg(env!("CARGO_BIN_EXE_memplan"))
         .args(["plan", "--strategy", "optimal", "--time-limit", "2s"])

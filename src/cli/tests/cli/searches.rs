@@ -1,0 +1,163 @@
+//! Searches: capacities, limits, and interruptions.
+
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use rstest::rstest;
+
+use crate::{
+    EXAMPLE, PINWHEEL,
+    command::{memplan, memplan_with},
+    hard,
+};
+
+/// There are three answers: yes with a plan, no with a proof, and unknown. Without a plan that
+/// fits, nothing is written.
+#[rstest]
+#[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
+#[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
+#[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
+    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in place: as declared\n")]
+#[case::no_by_search(&["--capacity", "15359"], 1,
+    "does not fit: capacity 15.0 KiB (15 359 B), but every plan needs at least 15.0 KiB (15 360 B) (proven) under these rules: in place: as declared\n")]
+#[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
+    "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the bytes alive, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
+fn a_capacity_is_a_question_with_three_answers(
+    #[case] words: &[&str],
+    #[case] code: i32,
+    #[case] answer: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let run = memplan(&[&["plan", EXAMPLE, "-o", plan.to_str().unwrap()], words].concat());
+    assert_eq!(run.code, code);
+    if code == 0 {
+        assert!(run.out.ends_with(answer), "{}", run.out);
+        assert_eq!(memplan(&["verify", EXAMPLE, plan.to_str().unwrap()]).code, 0);
+    } else {
+        assert_eq!((run.out.as_str(), run.err), ("", format!("memplan: {answer}")));
+        assert!(!plan.exists());
+    }
+}
+
+/// A tiling of 2^20 bytes by pinwheels, which no first packing finds.
+/// A search that ends after one node cannot decide.
+#[test]
+fn a_capacity_may_take_more_effort_than_there_is() {
+    let fits = |effort| {
+        let words = ["plan", "-", "--format", "csv", "--strategy", "optimal"];
+        let args = [&words[..], &["--capacity", "1MiB", "--effort", effort]].concat();
+        memplan_with(&args, None, PINWHEEL)
+    };
+    let run = fits("1");
+    assert_eq!((run.code, &run.err[..18]), (1, "memplan: unknown: "));
+    assert!(run.err.ends_with("; --effort and --time-limit extend the search\n"));
+    assert_eq!(fits("50000").code, 0);
+}
+
+/// A bound that the search raised is not called the bytes alive.
+#[test]
+fn what_is_proven_and_what_is_alive_are_told_apart() {
+    let run = memplan(&["explain", EXAMPLE]);
+    for text in [
+        "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
+        "\nproven bound    15.0 KiB (15 360 B)   no pool is smaller",
+        "The most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
+        "1.00 KiB (1 024 B) of the pool (6.7 %) are free even in step 5 (concat).\n",
+        "No plan is smaller under these rules (proven).\n",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_explained() {
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "15359"]);
+    assert_eq!((run.code, run.err.as_str()), (1, ""));
+    for text in [
+        "It does not fit into 15.0 KiB (15 359 B): these 3 chunks alone do not.",
+        "  6.00 KiB  b, steps 1 to 5, with what is written over it",
+        "  17.0 KiB  together",
+        "At most 14.0 KiB (14 336 B) of them are alive at once, in step 5 (concat); yet\nin",
+        "without any one of\nthem, the others fit.",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "14335"]);
+    assert_eq!(run.code, 1);
+    let text =
+        "In step 5 (concat) 14.0 KiB (14 336 B) of them are alive, 1 B more than the\ncapacity.";
+    assert!(run.out.contains(text), "{}", run.out);
+    let run = memplan(&["explain", EXAMPLE, "--capacity", "15360"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let text = "It fits: a pool of 15.0 KiB (15 360 B) suffices; the capacity is 15.0 KiB (15 360 B).\n\
+        The pool is 1.071 x the bytes alive, 14.0 KiB (14 336 B).\n";
+    assert_eq!(run.out, text);
+}
+
+/// A problem that no default effort solves.
+pub fn hard_csv(folder: &Path) -> PathBuf {
+    let mut text = String::from("id,lower,upper,size\n");
+    for (id, (begin, end, size)) in hard::flat().into_iter().enumerate() {
+        writeln!(text, "{id},{begin},{end},{size}").unwrap();
+    }
+    let path = folder.join("hard.csv");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[rstest]
+#[case::effort(&["--effort", "100"])]
+#[case::time(&["--time-limit", "1ms"])]
+fn a_search_that_proves_nothing_says_so(#[case] limit: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let input = hard_csv(folder.path());
+    for strategy in ["optimal", "best"] {
+        let args = ["plan", input.to_str().unwrap(), "--strategy", strategy];
+        let run = memplan(&[&args, limit].concat());
+        let words = " x the bytes alive; not proven the";
+        assert!(run.code == 0 && run.out.contains(words), "{run:?}");
+    }
+}
+
+/// The first Ctrl-C ends the search, not the process; so do a kill and the end of a terminal.
+#[cfg(unix)]
+#[rstest]
+#[case::plan(&["plan"], "-INT")]
+#[case::show(&["show", "--threads", "2"], "-TERM")]
+#[case::explain(&["explain", "--threads", "2"], "-HUP")]
+fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case] signal: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, plan) = (hard_csv(folder.path()), folder.path().join("plan.json"));
+    let (input, plan) = (input.to_str().unwrap(), plan.to_str().unwrap());
+    let mut args = [command, &[input, "--strategy", "optimal", "--time-limit", "600s"]].concat();
+    if command == ["plan"] {
+        args.extend(["-o", plan]);
+    }
+    // Under `nohup` the test itself would pass on that a hang-up is to be ignored.
+    let mut child = std::process::Command::new("env");
+    if cfg!(target_os = "linux") {
+        child.arg("--default-signal=HUP");
+    }
+    child.arg(env!("CARGO_BIN_EXE_memplan"));
+    child.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let pid = child.id().to_string();
+    std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!output.stdout.is_empty());
+    let words = String::from_utf8(output.stderr).unwrap();
+    let interrupted =
+        "memplan: interrupted: this is the best plan so far; it is not proven the smallest\n";
+    assert!(words.starts_with(interrupted), "{words}");
+    if command == ["plan"] {
+        assert_eq!(memplan(&["verify", input, plan]).code, 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,178 @@
+//! `verify`, and plan files that state more than is counted.
+
+use std::fs;
+
+use rstest::rstest;
+
+use crate::{EXAMPLE, command::memplan};
+
+#[test]
+fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for format in ["json", "csv"] {
+        let plan = path(&format!("plan.{format}"));
+        assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
+        let run = memplan(&["verify", EXAMPLE, &plan]);
+        assert_eq!((run.code, &run.out[..6]), (0, "right:"), "{run:?}");
+        let end = "chunks, 6 tensors\npool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
+            bytes alive     14.0 KiB (14 336 B)   the most at one step\n";
+        let end =
+            if format == "csv" { end.replace("6 tensors", "0 tensors") } else { end.to_owned() };
+        assert!(run.out.ends_with(&end), "{}", run.out);
+        let text = fs::read_to_string(&plan).unwrap().replace("11264", "11263");
+        fs::write(&plan, text).unwrap();
+        let run = memplan(&["verify", EXAMPLE, &plan]);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.out.contains("share the bytes"), "{}", run.out);
+    }
+    // Nothing is left beside the two plans.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// The live bytes are counted again; a larger bound that a search has proven cannot be.
+#[test]
+fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "optimal", "-o", &plan]).code, 0);
+    let run = memplan(&["verify", EXAMPLE, &plan]);
+    let expected = "right: 5 chunks, 6 tensors\n\
+        pool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
+        bytes alive     14.0 KiB (14 336 B)   the most at one step\n\
+        claimed bound   15.0 KiB (15 360 B)   by the plan file, not checked\n";
+    assert_eq!((run.code, run.out.as_str()), (0, expected));
+}
+
+#[test]
+fn supplied_tensors_that_should_lie_in_the_pool_are_missed_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
+    let run = memplan(&["verify", EXAMPLE, &plan, "--inputs"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let message = "must lie in the pool, but the plan leaves it outside\n";
+    assert!(run.out.contains(message), "{}", run.out);
+}
+
+/// Only proven pools are called proven, and chunks keep their names.
+#[test]
+fn a_csv_plan_is_explained_with_the_figures_of_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("plan.csv").display().to_string();
+    assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "naive", "-o", &csv]).code, 0);
+    let run = memplan(&["explain", EXAMPLE, &csv]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    for text in [
+        "1.500 x the bytes alive\n",
+        "14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
+        "; strategy unknown\n",
+        "  8.00 KiB  e, step 5\n",
+    ] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
+    }
+    assert!(!run.out.contains("proven"), "{}", run.out);
+}
+
+/// A plan in JSON must list the tensors; one in CSV has no place for them.
+#[test]
+fn a_json_plan_without_tensors_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json").display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    plan["tensors"] = serde_json::json!([]);
+    fs::write(&path, plan.to_string()).unwrap();
+    let run = memplan(&["verify", EXAMPLE, &path]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.out.contains("'e' is missing from the plan\n"), "{}", run.out);
+}
+
+/// A plan without a chunk that it refers to is wrong, not unreadable, and can be shown.
+#[test]
+fn a_json_plan_without_a_chunk_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let run = memplan(&["plan", EXAMPLE, "--json", "--strategy", "pushdown"]);
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let chunks = plan["chunks"].as_array_mut().unwrap();
+    chunks.remove(0);
+    let lost = chunks.pop().unwrap();
+    assert_eq!(lost["name"], "e");
+    plan["pool_size"] = serde_json::json!(1);
+    fs::write(path("plan.json"), plan.to_string()).unwrap();
+    for args in [&["verify"][..], &["verify", "--execute"]] {
+        let run = memplan(&[args, &[EXAMPLE, &path("plan.json")]].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        for user in ["a", "e"] {
+            let text = format!("'{user}' refers to a chunk that the plan does not list\n");
+            assert_eq!(run.out.matches(&text).count(), 1, "{}", run.out);
+        }
+        assert!(run.out.contains("the pool size is"), "{}", run.out);
+    }
+    assert_eq!(memplan(&["explain", EXAMPLE, &path("plan.json")]).code, 0);
+    for map in ["map.txt", "map.svg", "map.html", "map.json"] {
+        assert_eq!(memplan(&["show", EXAMPLE, &path("plan.json"), "-o", &path(map)]).code, 0);
+    }
+}
+
+/// The alignment and padding of the input, or those of the command line, must hold.
+#[rstest]
+#[case::as_the_input_asks(&[], &[], 0, "right: ")]
+#[case::larger(&["--alignment", "128"], &[], 0, "right: ")]
+#[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "right: ")]
+#[case::smaller(&["--alignment", "1"], &[], 1, "the required alignment is 64, but the plan says 1\n")]
+#[case::no_padding(&["--padding", "0"], &[], 1, "the required padding is 8, but the plan says 0\n")]
+#[case::larger_by_request(&[], &["--padding", "9"], 1, "the required padding is 9, but the plan says 8\n")]
+fn a_plan_keeps_to_what_is_asked(
+    #[case] planning: &[&str],
+    #[case] verifying: &[&str],
+    #[case] code: i32,
+    #[case] answer: &str,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (input, plan) = (path("input.json"), path("plan.json"));
+    let text = r#"{"format": "memplan-problem/1", "alignment": 64, "padding": 8,
+        "chunks": [{"id": 0, "begin": 0, "end": 2, "size": 100}, {"id": 1, "begin": 1, "end": 3, "size": 8}]}"#;
+    fs::write(&input, text).unwrap();
+    assert_eq!(memplan(&[&["plan", &input, "-o", &plan], planning].concat()).code, 0);
+    let run = memplan(&[&["verify", &input, &plan], verifying].concat());
+    assert_eq!((run.code, run.err.as_str()), (code, ""));
+    assert!(run.out.starts_with(answer), "{}", run.out);
+}
+
+/// A plan file may state any bound. What is counted is said to be counted, all else to be a claim.
+#[test]
+fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (plan, forged) = (path("plan.json"), path("forged.json"));
+    assert_eq!(memplan(&["plan", EXAMPLE, "-q", "-o", &plan]).code, 0);
+    let text = fs::read_to_string(&plan).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (alive, proven) = (14_336, 15_360);
+    assert_eq!(value["lower_bound"], proven);
+    for (bound, claimed) in [(proven, "15.0 KiB (15 360 B)"), (1, "1 B")] {
+        value["lower_bound"] = bound.into();
+        value["proven_optimal"] = true.into();
+        fs::write(&forged, value.to_string()).unwrap();
+        let run = memplan(&["explain", EXAMPLE, &forged]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        let claim = run.out.lines().find(|line| line.starts_with("claimed bound")).unwrap();
+        assert!(claim.contains(claimed), "{}", run.out);
+        assert!(claim.ends_with("   by the plan file, not checked"), "{}", run.out);
+        assert!(!run.out.contains("proven") && !run.out.contains("no plan is smaller"));
+        let run = memplan(&["explain", EXAMPLE, &forged, "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(
+            (&found["proven_bound"], &found["claimed_bound"]),
+            (&alive.into(), &bound.into())
+        );
+        assert_eq!(found["proven_optimal"], false);
+    }
+    value["lower_bound"] = alive.into();
+    fs::write(&forged, value.to_string()).unwrap();
+    let run = memplan(&["explain", EXAMPLE, &forged]);
+    assert!(!run.out.contains("claim") && !run.out.contains("proven bound"), "{}", run.out);
+}
