@@ -9,6 +9,7 @@ mod interrupt;
 mod manual;
 mod micro;
 mod ops;
+mod planning;
 mod progress;
 mod reorder;
 mod rules;

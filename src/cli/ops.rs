@@ -7,7 +7,7 @@ use std::{
 
 use memplan::{Input, Planner, import::onnx::Survey, report};
 
-use crate::{Failure, Verdict, args::OpsArgs, commands, files, rules::rules};
+use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules};
 
 pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     let path = args.input.as_deref();
@@ -21,9 +21,9 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
             let survey = files::read_tflite(path, &args.reading)?.survey;
             (Input::Sequence(survey.sequence), survey.not_in_place, BTreeSet::default())
         }
-        _ => (commands::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),
+        _ => (planning::input(path, &args.reading)?, BTreeMap::default(), BTreeSet::default()),
     };
-    let name = path.map_or_else(|| commands::BUILT_IN.to_owned(), files::name);
+    let name = path.map_or_else(|| planning::BUILT_IN.to_owned(), files::name);
     let Input::Sequence(sequence) = &input else {
         let problem = format!("{name}: this is a problem, which has no operators");
         return Err(Failure::Input(problem));

@@ -13,8 +13,9 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::ShowArgs,
-    commands::{BUILT_IN, input, lowered, make_plan, placed, read_plan, step_names},
-    files, reorder,
+    files,
+    planning::{BUILT_IN, input, lowered, make_plan, placed, read_plan, step_names},
+    reorder,
     terminal::map_options,
 };
 

@@ -1,0 +1,151 @@
+//! From the words of the command line to inputs, problems and plans.
+
+use std::path::Path;
+
+use memplan::{
+    Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
+    lower::LoweringOptions,
+    networks,
+    planner::{PlanFit, search::Observer},
+    report::StepNames,
+};
+
+use crate::{
+    Failure,
+    args::{InputArgs, PlacingArgs, StrategyArgs, VerifyArgs},
+    files::{self, wrong},
+    note,
+    progress::{is_interrupted, searching},
+};
+
+pub(crate) const BUILT_IN: &str = "MobileNetV2, batch 1, built in";
+
+pub(crate) fn built_in(batch: u64) -> Result<OpSequence, Failure> {
+    networks::mobilenet_v2(batch).map_err(|error| wrong(None, error))
+}
+
+/// Reads the given input, or creates the built-in network.
+pub(crate) fn input(path: Option<&Path>, args: &InputArgs) -> Result<Input, Failure> {
+    match path {
+        Some(path) => files::read_input(path, args),
+        None if args.sizes.given().is_some() => Err(wrong(
+            None,
+            format!(
+                "{} is for ONNX models, and without an input the built-in network is planned; omit it",
+                args.sizes.given().unwrap_or_default()
+            ),
+        )),
+        None if args.format.is_some() => Err(wrong(None, "--format needs an input; omit it")),
+        None => match args.kernel_switch() {
+            Some(switch) => Err(wrong(None, files::declared_already(switch))),
+            None => Ok(Input::Sequence(built_in(1)?)),
+        },
+    }
+}
+
+pub(crate) fn step_names(input: &Input) -> StepNames<'_> {
+    StepNames(InputRef::from(input).sequence())
+}
+
+/// The operators of an input in the order that a plan is for.
+///
+/// # Errors
+///
+/// If they cannot run in that order.
+pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
+    match input {
+        _ if plan.order.is_empty() => Ok(input),
+        Input::Sequence(sequence) => match sequence.permuted(&plan.order) {
+            Ok(permuted) => Ok(Input::Sequence(permuted)),
+            Err(error) => Err(error.to_string()),
+        },
+        Input::Problem(_) => Err("the input is a problem, which knows no operators".to_owned()),
+    }
+}
+
+/// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
+/// counted; a bound that the file states beyond that becomes a claim.
+pub(crate) fn read_plan(
+    plan: &Path,
+    input: Input,
+    path: &Path,
+    reading: &InputArgs,
+) -> Result<(Plan, Input), Failure> {
+    let read = files::read_plan(plan, reading, || lowered(&input, path, reading.lowering()))?;
+    let input = in_order(input, &read).map_err(|why| {
+        wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
+    })?;
+    let problem = lowered(&input, path, reading.lowering())?;
+    let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
+    Ok((counted, input))
+}
+
+/// Lowers an input to its chunks, under no alignment. Bodies are planned as for a model.
+pub(crate) fn lowered(
+    input: &Input,
+    path: &Path,
+    options: LoweringOptions,
+) -> Result<Problem, Failure> {
+    let failed = |error: PlanError| wrong(Some(path), error);
+    if InputRef::from(input).sequence().is_some_and(OpSequence::has_bodies) {
+        let planner = Planner::new().alignment(PlacingArgs::MODEL_ALIGNMENT).lowering(options);
+        let problem = planner.lower(input).map_err(failed)?.problem;
+        return problem.with_alignment(1).map_err(|error| failed(error.into()));
+    }
+    let lowered = InputRef::from(input).lower(options);
+    lowered.map(|lowered| lowered.problem).map_err(|error| failed(error.into()))
+}
+
+/// Returns the problem of an input with the alignment and padding that are planned.
+pub(crate) fn placed(
+    input: &Input,
+    path: &Path,
+    reading: &InputArgs,
+    placing: &PlacingArgs,
+) -> Result<Problem, Failure> {
+    let planner = placing.planner(reading, input, Some(path)).lowering(reading.lowering());
+    let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
+    Ok(lowered.problem)
+}
+
+/// Returns the problem of an input with the alignment and padding that `verify` requires. A plan
+/// for a model may have any, unless they are given.
+pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
+    let problem = lowered(input, &args.input, args.reading.lowering())?;
+    let alignment = args.alignment.unwrap_or(problem.alignment());
+    let padding = args.padding.unwrap_or(problem.padding());
+    let placed = problem.with_alignment(alignment);
+    let placed = placed.and_then(|placed| placed.with_padding(padding));
+    placed.map_err(|error| wrong(Some(&args.input), error))
+}
+
+/// Makes a plan; after Ctrl-C, it is the best that the search found.
+pub(crate) fn make_plan(
+    input: &Input,
+    path: Option<&Path>,
+    strategy: Strategy,
+    planner: &Planner<'_>,
+) -> Result<Plan, Failure> {
+    let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
+    let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
+    let plan = plan.map_err(|error| wrong(path, error))?;
+    if is_interrupted() && !plan.proven_optimal {
+        note("interrupted: this is the best plan so far; it is not proven the smallest");
+    }
+    Ok(plan)
+}
+
+/// Searches for a plan that fits.
+pub(crate) fn fit(
+    input: &Input,
+    path: Option<&Path>,
+    reading: &InputArgs,
+    planning: &StrategyArgs,
+    capacity: Bytes,
+) -> Result<PlanFit, Failure> {
+    let planner = planning.planner(reading, input, path);
+    let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
+    let searches = planning.strategy.searches();
+    let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };
+    fit.map_err(|error| wrong(path, error))
+}
