@@ -8,7 +8,7 @@ use memplan::{
     export::tflite::OfflinePlan,
     import::{
         ImportOptions,
-        tflite::{ALIGNMENT, Survey, TfliteOptions, survey},
+        tflite::{ALIGNMENT, KernelLibrary, Survey, TfliteOptions, survey},
     },
     lower::LoweringOptions,
     verify::{Verifier, execute},
@@ -94,6 +94,22 @@ fn the_head_is_predicted_to_the_byte() {
     for Case { name, survey, answer } in cases() {
         let head = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
         assert_eq!(head.size, number(&answer["tflm_reference_64bit"]["head"]), "{name}");
+    }
+}
+
+/// Measured in a build with CMSIS-NN in plain C.
+#[test]
+fn the_head_is_predicted_for_other_kernels() {
+    for (name, head) in [
+        ("ic_resnet8_i8", 49_728),
+        ("mobilenet_v2_035_96_i8", 138_240),
+        ("unet_transpose_48_i8", 73_728),
+    ] {
+        let Some(path) = shared_path(&format!("data/tflite/models/{name}.tflite")) else { return };
+        let options = TfliteOptions::default().kernels(KernelLibrary::CmsisNn);
+        let options = ImportOptions::default().tflite(options);
+        let arena = survey(&fs::read(path).unwrap(), &options).unwrap().arena;
+        assert_eq!(OfflinePlan::online(&arena).simulate(&arena).unwrap().size, head, "{name}");
     }
 }
 

@@ -57,7 +57,7 @@ fn a_model_becomes_a_sequence() {
     ];
     assert_eq!(lives, expected);
     assert_eq!((arena.tensors, arena.subgraphs, arena.variables), (7, 1, 0));
-    assert_eq!(not_in_place.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(not_in_place.keys().map(|name| &**name).collect::<Vec<_>>(), ["a", "x"]);
     let plan = Planner::new().alignment(ALIGNMENT).plan(&sequence).unwrap();
     assert_eq!((plan.pool_size, plan.proven_optimal), (512, true));
     assert_eq!(execute(&sequence, &plan), []);

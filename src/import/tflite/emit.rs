@@ -44,6 +44,9 @@ pub(super) struct Steps {
     are_fixed: bool,
 }
 
+const INPUT: &str = "it is an input, which is written before the operators run";
+const SCRATCH: &str = "it is scratch memory of the kernel";
+
 /// Whether operators of a kind depend on what ran before, besides those that read variables.
 fn has_state(kind: &str) -> bool {
     matches!(kind, "ASSIGN_VARIABLE" | "CALL_ONCE" | "MULTINOMIAL" | "READ_VARIABLE" | "VAR_HANDLE")
@@ -126,6 +129,7 @@ impl Emitter<'_, '_> {
                 operator = operator.inputs([name]);
             } else {
                 operator = operator.output(Output::new(name, bytes));
+                self.reasons.insert(name.into(), NotInPlace::Kernel(INPUT));
             }
         }
         self.add(operator);
@@ -200,6 +204,7 @@ impl Emitter<'_, '_> {
         }
         for buffer in scratch {
             operator = if is_first {
+                self.reasons.insert(buffer.name.clone(), NotInPlace::Kernel(SCRATCH));
                 operator.output(Output::new(buffer.name.clone(), buffer.size))
             } else {
                 operator.inputs([buffer.name.clone()])
