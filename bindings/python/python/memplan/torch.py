@@ -19,7 +19,7 @@ from torch import fx
 
 from . import Operator, Output, Plan, Sequence
 
-__all__ = ["Planned", "from_exported_program", "from_graph"]
+__all__ = ["Planned", "from_exported_program", "from_graph", "in_order"]
 
 
 def from_exported_program(program, *, inplace: bool = False) -> Sequence:
@@ -41,6 +41,23 @@ def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), i
     """Returns the operators of an FX graph whose nodes have fake tensors in `meta["val"]`, such as those that `make_fx`
     and AOTAutograd make. `weights` names placeholders that are the same in every run."""
     return _Reader(graph_module, frozenset(weights), inplace).sequence()
+
+
+def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule:
+    """Returns the graph with its operators in the order of a sequence that was made of it and then reordered."""
+    nodes = {node.name: node for node in graph_module.graph.nodes}
+    supplied = [node for node in nodes.values() if node.op in ("placeholder", "get_attr")]
+    order = [*supplied]
+    for name in sequence.operators:
+        parts = [user for user in nodes[name].users if user.target is operator.getitem]
+        order += [nodes[name], *parts]
+    order += [node for node in nodes.values() if node.op == "output"]
+    graph, copies = fx.Graph(), {}
+    for node in order:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        # The plan knows the tensors by the names of the nodes.
+        copies[node].name = node.name
+    return fx.GraphModule(graph_module, graph)
 
 
 def tensors_of(node: fx.Node) -> list[tuple[str, torch.Tensor]]:

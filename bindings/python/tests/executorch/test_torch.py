@@ -10,7 +10,7 @@ from torch import nn  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.torch import Planned, from_exported_program, from_graph  # noqa: E402
+from memplan.torch import Planned, from_exported_program, from_graph, in_order  # noqa: E402
 
 
 class Net(nn.Module):
@@ -89,14 +89,18 @@ def test_a_training_step_runs_in_its_arena():
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs)) and not torch.equal(mine[1], inputs[1])
 
 
-def test_updates_of_parameters_move_to_where_they_free_memory():
-    graph_module, _ = training_step()
+@pytest.mark.parametrize("inplace", [False, True])
+def test_updates_of_parameters_move_to_where_they_free_memory(inplace):
+    graph_module, inputs = training_step()
     names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
-    found = memplan.reorder(from_graph(graph_module, weights=names[1:]))
-    assert found.plan.pool_size < found.given.pool_size
-    # In the new order, the graph computes the same.
-    nodes = {n.name: n for n in graph_module.graph.nodes}
-    assert set(found.sequence.operators) <= set(nodes)
+    sequence = from_graph(graph_module, weights=names[1:], inplace=inplace)
+    plan = memplan.plan(sequence, alignment=64)
+    found = memplan.reorder(sequence, alignment=64)
+    assert found.plan.pool_size < plan.pool_size and found.plan.verify(execute=True) == []
+    mine, theirs = [x.clone() for x in inputs], [x.clone() for x in inputs]
+    loss = Planned(in_order(graph_module, found.sequence), found.plan).run(*mine)
+    assert torch.equal(loss, torch.fx.Interpreter(graph_module).run(*theirs))
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs)) and not torch.equal(mine[1], inputs[1])
 
 
 def test_symbols_need_an_upper_bound():
