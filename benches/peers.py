@@ -1,0 +1,93 @@
+"""Runs memplan and its peers on the same problems; `peers` installs them and calls this."""
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+from importlib import metadata
+
+# Each peer runs in a process of its own: `python peers.py --solve NAME TIME FILE` prints its pool.
+PEERS = ["SuperMalloc", "portfolio", "MiniMalloc"]
+
+
+def read(path):
+    """The buffers of a problem, as identifier, size, first step and step after the last."""
+    with open(path, newline="") as file:
+        return [tuple(int(row[key]) for key in ("id", "size", "lower", "upper")) for row in csv.DictReader(file)]
+
+
+def solve(name, seconds, path):
+    """Plans a problem with a peer; returns its pool in bytes and whether it is proven the smallest."""
+    from omnimalloc import allocators
+    from omnimalloc.primitives import Allocation
+
+    buffers = tuple(Allocation(id=id, size=size, start=start, end=end) for id, size, start, end in read(path))
+    if name == "SuperMalloc":
+        # Its strength depends on the threads: with fewer than six it proves none of the hard problems.
+        found = allocators.SupermallocAllocator(timeout=seconds, num_threads=6).solve(buffers)
+        return found.peak, found.proved_optimal
+    peer = allocators.OmniAllocator() if name == "portfolio" else allocators.MinimallocAllocator(timeout=seconds)
+    return max(buffer.offset + buffer.size for buffer in peer.allocate(buffers)), False
+
+
+def run(command, seconds):
+    """Runs a command; returns what it printed as JSON and its CPU seconds, or None if it failed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        # Where a peer cannot be interrupted, it gets some more time.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20 * seconds + 60, check=False)
+        answer = json.loads(done.stdout) if done.returncode == 0 else None
+    except subprocess.TimeoutExpired:
+        answer = None
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return None if answer is None else (answer, cpu)
+
+
+def cell(found, bound):
+    """A cell of the table: the pool by the lower bound, or that it is proven; CPU seconds."""
+    if found is None:
+        return "-"
+    (pool, proven), cpu = found
+    return f"{'proven' if proven or pool == bound else f'{pool / bound:.4f}'}, {cpu:.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="peers")
+    parser.add_argument("memplan", help=argparse.SUPPRESS)
+    parser.add_argument("problems", nargs="+", metavar="PROBLEM.csv")
+    parser.add_argument("--time", type=float, default=3.0, help="seconds for each search [default: 3]")
+    args = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    version = subprocess.run([args.memplan, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"{datetime.date.today()}: {version}, omnimalloc {metadata.version('omnimalloc')}; one core.")
+    print("Each cell: pool by lower bound, or that it is proven the smallest; CPU seconds with the start of the process.\n")
+    columns = ["problem", "memplan, default effort", f"memplan, {args.time:g} s"]
+    columns += [name if name == "portfolio" else f"{name}, {args.time:g} s" for name in PEERS]
+    print(f"| {' | '.join(columns)} |")
+    print("| --- |" + " ---: |" * (len(columns) - 1))
+    for problem in args.problems:
+        def memplan(*options):
+            found = run([args.memplan, "plan", problem, "--json", *options], args.time)
+            return found and ((found[0]["pool_size"], found[0]["proven_optimal"]), found[1], found[0]["lower_bound"])
+
+        ours = [memplan(), memplan("--time-limit", f"{round(args.time * 1000)}ms")]
+        bound = max((found[2] for found in ours if found), default=1)
+        cells = [cell(found and found[:2], bound) for found in ours]
+        for peer in PEERS:
+            command = [sys.executable, __file__, "--solve", peer, str(args.time), problem]
+            cells.append(cell(run(command, args.time), bound))
+        print(f"| {pathlib.Path(problem).stem} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--solve"]:
+        print(json.dumps(solve(sys.argv[2], float(sys.argv[3]), sys.argv[4])))
+    else:
+        main()
