@@ -47,6 +47,9 @@ const FINE: Bytes = 1 << 14;
 /// The rounded sizes of such a problem: the bound is so many grains.
 const GRAINS: Bytes = 1 << 12;
 
+/// The most nodes for rounded sizes, so that a search without end reaches the exact ones.
+const MOST_ROUNDED: u64 = 500_000;
+
 /// Fewer chains need no rounding.
 const FEW: usize = 150;
 
@@ -99,7 +102,8 @@ pub fn search(
     }
     let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).nodes;
-    let rounded = climb_rounded(problem, &roots, greedy, solution, nodes / 2, monitor);
+    let rounded =
+        climb_rounded(problem, &roots, greedy, solution, (nodes / 2).min(MOST_ROUNDED), monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
