@@ -46,6 +46,26 @@ impl Plan {
         }
     }
 
+    /// The rules under which no plan is smaller, for the summary.
+    fn rules(&self) -> String {
+        let options = self.options.lowering;
+        let mut rules = match &self.given {
+            Given::Problem(_) => "chunks and links as given".to_owned(),
+            Given::Sequence(_) if options.inplace => "in place: as declared".to_owned(),
+            Given::Sequence(_) => "in place: none".to_owned(),
+        };
+        for (applies, rule) in [
+            (!options.views, ", no views"),
+            (options.inputs_in_pool, ", inputs in the pool"),
+            (options.weights_in_pool, ", weights in the pool"),
+        ] {
+            if applies {
+                rules.push_str(rule);
+            }
+        }
+        rules
+    }
+
     fn page(&self, title: &str) -> PyResult<String> {
         let lowered =
             self.options.planner().alignment(self.inner.alignment).padding(self.inner.padding);
@@ -243,7 +263,7 @@ impl Plan {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         guarded(py, || {
-            let summary = report::summary(&self.inner, self.steps(), "");
+            let summary = report::summary(&self.inner, self.steps(), &self.rules());
             let escaped = summary.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             let map = if self.inner.chunks.len() > MOST_DRAWN {
                 "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
@@ -256,7 +276,7 @@ impl Plan {
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || Ok(report::summary(&self.inner, self.steps(), "")))
+        guarded(py, || Ok(report::summary(&self.inner, self.steps(), &self.rules())))
     }
 
     fn __len__(&self) -> usize {
