@@ -1,7 +1,8 @@
 //! Networks that run in one pool give the bits that the runtime gives in its own memory.
 
 use memplan::{
-    Plan, Planner, Strategy, TensorPlace,
+    OpSequence, Plan, Planner, Strategy, TensorPlace, export,
+    import::{ImportOptions, onnx::read_with_nodes},
     lower::LoweringOptions,
     verify::{Violation, execute},
 };
@@ -132,6 +133,47 @@ fn a_real_network_gives_the_same_bits_in_one_pool(#[case] name: &str) {
             "{name}, {strategy}, {options:?}"
         );
     }
+}
+
+/// Returns an order that is as unlike the given one as possible: of the operators that can run, it
+/// always takes the last.
+fn contrary_order(sequence: &OpSequence) -> Vec<usize> {
+    let predecessors = sequence.predecessors();
+    let mut waits: Vec<usize> = predecessors.iter().map(Vec::len).collect();
+    let mut left: Vec<usize> = (0..waits.len()).rev().collect();
+    let mut order = Vec::new();
+    while let Some(at) = left.iter().position(|&step| waits[step] == 0) {
+        let step = left.remove(at);
+        order.push(step);
+        for (other, before) in predecessors.iter().enumerate() {
+            waits[other] -= usize::from(before.contains(&step));
+        }
+    }
+    order
+}
+
+/// The nodes of the file are put in another order. The weights keep theirs, so both files get the
+/// same ones.
+#[rstest]
+#[case::small("")]
+#[case::inception("inception_v3_b1")]
+#[case::gpt2("gpt2_b1_s128")]
+fn a_network_with_its_nodes_in_another_order_gives_the_same_bits(#[case] name: &str) {
+    let onnx = if name.is_empty() { Some(small_network()) } else { model(name) };
+    let Some(onnx) = onnx else { return eprintln!("skipped: {name} is not there") };
+    let network = Network::load(&onnx);
+    let inputs = network.inputs(2);
+    let expected = expected(&network, &inputs);
+    let survey = read_with_nodes(&onnx, &ImportOptions::default()).unwrap();
+    let order = contrary_order(&survey.sequence);
+    assert!(!order.is_sorted(), "{name} has one order only");
+    let nodes = survey.nodes.order(&order);
+    let reordered = Network::load(&export::onnx::permuted(&onnx, &nodes).unwrap());
+    let own = reordered.outputs(&reordered.run(&inputs));
+    assert!(own == expected, "{name}: run by the runtime");
+    let plan = plan(&reordered, Strategy::Best, options(true, true));
+    let in_pool = run_in_pool(&reordered, &plan, &inputs);
+    assert!(in_pool == expected, "{name}: in one pool, in this order");
 }
 
 /// Every chunk is moved onto every other one. Where the shadow of the memory objects to nothing, the
