@@ -166,13 +166,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
-        writeln!(
-            out,
-            "right: {} at fixed offsets; the runtime takes a head of {}, and without the plan {}",
-            count(tensors as u64, "tensor"),
-            Size(head.size),
-            Size(own.size)
-        )?;
+        writeln!(out, "right: {} at fixed offsets", count(tensors as u64, "tensor"))?;
+        write!(out, "{}", report::heads(report::Heads::new(own.size, head.size)))?;
     } else {
         writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;
     }

@@ -1,7 +1,5 @@
 //! What TensorFlow Lite Micro takes for a model, in words.
 
-use std::fmt::Write;
-
 use crate::{
     Bytes,
     import::tflite::{Arena, KernelLibrary},
@@ -36,24 +34,31 @@ impl Heads {
     }
 }
 
-/// Says how large the head of the arena is, by the runtime's own planner and with a plan, and what is
-/// not in these figures.
+/// Lists both heads, with the gain in percent.
 #[must_use]
 #[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
-pub fn arena(arena: &Arena, heads: Heads, kernels: KernelLibrary) -> String {
+pub fn heads(heads: Heads) -> String {
     let Heads { own, planned, is_planned_already } = heads;
-    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let gain = match own.checked_sub(planned) {
         None => format!("{} more; do not use it", Size(planned - own)),
         Some(0) => "no less".to_owned(),
-        Some(less) => {
-            format!("{:.1} % less; -o OUT.tflite writes it", less as f64 * 100.0 / own as f64)
-        }
+        Some(less) => format!("{:.1} % less", less as f64 * 100.0 / own as f64),
     };
-    let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n");
     let label = if is_planned_already { "with the file's plan" } else { "by its own planner  " };
-    let _ = writeln!(text, "  head {label}  {}", Size(own));
-    let _ = writeln!(text, "  head with this plan        {}, {gain}", Size(planned));
+    let planned =
+        hanging("  head with this plan        ", &format!("{}, {gain}", Size(planned)), 29);
+    format!("  head {label}  {}\n{planned}", Size(own))
+}
+
+/// Says how large the head of the arena is, by the runtime's own planner and with a plan, and what is
+/// not in these figures.
+#[must_use]
+pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
+    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
+    let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n{}", heads(sizes));
+    if sizes.planned < sizes.own {
+        text.push_str("  -o OUT.tflite writes the model with this plan.\n");
+    }
     let (buffers, variables) = (scratch.count() as u64, arena.variables);
     let variables = match variables {
         0 => String::new(),

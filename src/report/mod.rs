@@ -30,7 +30,7 @@ mod trace;
 mod verification;
 
 #[cfg(feature = "tflite")]
-pub use arena::{Heads, arena};
+pub use arena::{Heads, arena, heads};
 #[cfg(feature = "files")]
 pub use compare::comparisons_json;
 pub use compare::{comparison, comparisons, seconds};

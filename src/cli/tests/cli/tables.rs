@@ -51,6 +51,7 @@ fn assert_commands_are_narrow(path: &str) {
 #[case(EIGHT)]
 #[case("book/src/figures/overwrite.json")]
 #[case("book/src/figures/crowd.csv")]
+#[case("tests/models/mobilenet_v3_se_64_i8.tflite")]
 fn every_table_fits_eighty_columns(#[case] path: &str) {
     assert_commands_are_narrow(path);
 }

@@ -69,11 +69,13 @@ fn the_head_is_predicted_and_a_smaller_one_written() {
     let expected = "
 TensorFlow Lite Micro, reference kernels
   head by its own planner    768 B
-  head with this plan        512 B, 33.3 % less; -o OUT.tflite writes it
+  head with this plan        512 B, 33.3 % less
+  -o OUT.tflite writes the model with this plan.
   The head holds tensors and 0 scratch buffers of the kernels.";
     assert!(out.contains(expected), "{out}");
     let verified = memplan(&["verify", &folder.model, &planned]);
-    let right = "right: 6 tensors at fixed offsets; the runtime takes a head of 512 B, and without the plan 768 B\n";
+    let right = "right: 6 tensors at fixed offsets\n  head by its own planner    768 B\n  \
+        head with this plan        512 B, 33.3 % less\n";
     assert_eq!((verified.code, &*verified.out), (0, right));
     // The same plan is wrong for kernels that cannot work in place.
     let strict = memplan(&["verify", &folder.model, &planned, "--no-inplace"]);
