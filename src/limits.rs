@@ -12,7 +12,7 @@ pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
     /// nodes are proportional to time: about 10^6 per second.
     pub nodes: u64,
-    /// Whether [`nodes`](Self::nodes) has its default, which grows with the gap.
+    /// True if [`nodes`](Self::nodes) has its default, which grows with the gap.
     stretches: bool,
     /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,

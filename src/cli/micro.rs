@@ -19,16 +19,16 @@ use crate::{
     note, say,
 };
 
-/// What the runtime takes for a model, with a plan and without.
+/// The arena of the runtime for a model, with a plan and without.
 pub(crate) struct Prediction<'a> {
     model: &'a TfliteModel,
     plan: &'a Plan,
     args: &'a PlanArgs,
     path: &'a Path,
     offline: OfflinePlan,
-    /// What the runtime makes of the plan.
+    /// The arena with the plan.
     planned: Head,
-    /// What it makes of the model as it is.
+    /// The arena of the model as it is.
     own: Head,
     /// The model has a plan already.
     is_planned: bool,

@@ -47,7 +47,7 @@ pub const CANDIDATES: &[Strategy] = &[
 /// [`PAIRS_PER_CHAIN`].
 const MOST_CONFLICTS: u64 = 2_000_000;
 
-/// What is done once for each chain takes as long as so many pairs.
+/// The work that is done once for each chain takes as long as this many pairs.
 const PAIRS_PER_CHAIN: u64 = 100;
 
 /// The number of chains above which the default effort does not reach for a search.

@@ -1,4 +1,4 @@
-//! What TensorFlow Lite Micro takes for a model, in words.
+//! The arena of TensorFlow Lite Micro for a model, in words.
 
 use crate::{
     Bytes,

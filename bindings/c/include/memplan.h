@@ -209,7 +209,7 @@ typedef struct memplan_problem memplan_problem;
 typedef struct memplan_sequence memplan_sequence;
 
 /*
- What a caller chooses. Fill it with `memplan_options_init` first, then change fields.
+ The options of planning. Fill them with `memplan_options_init` first, then change fields.
  */
 typedef struct {
     /*

@@ -1,4 +1,4 @@
-//! How a function fails: a status, and a message for people.
+//! Failures: a status, and a message for people.
 
 use std::{
     any::Any,

@@ -1,4 +1,4 @@
-//! What a caller chooses of planning.
+//! The options of planning.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ pub enum Lowering {
     WeightsInPool = 8,
 }
 
-/// What a caller chooses. Fill it with `memplan_options_init` first, then change fields.
+/// The options of planning. Fill them with `memplan_options_init` first, then change fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Options {

@@ -1,4 +1,4 @@
-//! What a caller chooses of planning, as keyword arguments.
+//! The options of planning, as keyword arguments.
 
 use std::{
     sync::{

@@ -30,7 +30,7 @@ pub struct OfflinePlan {
     pub offsets: Vec<Option<Bytes>>,
 }
 
-/// What the runtime makes of an offline plan.
+/// The places that the runtime gives to everything in its arena, with an offline plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {

@@ -1,4 +1,4 @@
-//! What TensorFlow Lite Micro places in the head of its arena, as its own planner sees it.
+//! The buffers in the head of TensorFlow Lite Micro's arena, as its own planner sees them.
 
 use std::collections::HashSet;
 

@@ -17,7 +17,7 @@ use crate::{
     sequence::SequenceBuilder,
 };
 
-/// What the sequence does not say of outputs: why they are not written over an input.
+/// The reasons why outputs are not written over an input, by name.
 pub(super) type Reasons = BTreeMap<Box<str>, NotInPlace>;
 
 pub(super) struct Emitter<'m, 'a> {
@@ -47,7 +47,7 @@ pub(super) struct Steps {
 const INPUT: &str = "it is an input, which is written before the operators run";
 const SCRATCH: &str = "it is scratch memory of the kernel";
 
-/// Whether operators of a kind depend on what ran before, besides those that read variables.
+/// Returns whether operators of a kind depend on earlier operators, besides those that read variables.
 fn has_state(kind: &str) -> bool {
     matches!(kind, "ASSIGN_VARIABLE" | "CALL_ONCE" | "MULTINOMIAL" | "READ_VARIABLE" | "VAR_HANDLE")
         || kind.starts_with("RANDOM_")

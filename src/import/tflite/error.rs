@@ -16,7 +16,7 @@ pub enum TfliteError {
     Damaged {
         /// The place in the file.
         at: usize,
-        /// What is there.
+        /// The thing found there.
         what: &'static str,
     },
     /// So many references lead to the same bytes that the model is many times as large as the file.
@@ -35,7 +35,7 @@ pub enum TfliteError {
     Unsupported {
         /// The subgraph with its tensor or operator.
         place: String,
-        /// What is not supported.
+        /// The thing that is not supported.
         what: String,
         /// The remedy.
         remedy: &'static str,

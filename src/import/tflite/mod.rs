@@ -64,7 +64,7 @@ pub struct Survey {
     /// The outputs that are no views and ask for no input to be written over, by name, with the
     /// reason.
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
-    /// What the runtime's own planner places.
+    /// The buffers that the runtime's own planner places.
     pub arena: Arena,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller says of the kernels that will run a model.
+//! The caller's options: the kernels that will run a model.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 

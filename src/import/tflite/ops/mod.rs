@@ -1,4 +1,4 @@
-//! What is known of operators, one row each: views, in-place outputs, scratch memory.
+//! The facts about operators, one row each: views, in-place outputs, scratch memory.
 
 pub(crate) mod scratch;
 mod table;

@@ -17,7 +17,7 @@ pub(crate) type Sizes = Vec<Bytes>;
 /// The rule of an operator.
 pub(super) type Rule = fn(&Op, Target) -> Result<Sizes, TfliteError>;
 
-/// Where the operator runs.
+/// The target that an operator runs on.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) kernels: KernelLibrary,
@@ -57,7 +57,7 @@ impl Dims {
     }
 }
 
-/// How a kernel moves over an image, in one direction.
+/// The steps of a kernel over an image, in one direction.
 #[derive(Clone, Copy)]
 struct Stride {
     step: u64,
@@ -380,7 +380,7 @@ fn option(op: &Op, slot: usize) -> Result<u64, TfliteError> {
     u64::try_from(number).map_err(|_| malformed(op, &format!("a stride is {number}")))
 }
 
-/// How a window moves down and right: the slots of the steps, then of the dilations.
+/// The moves of a window down and right, from the slots of the steps and of the dilations.
 fn windows(op: &Op, [steps, dilations]: [[usize; 2]; 2]) -> Result<[Stride; 2], TfliteError> {
     let (image, kernel) = (image(op, input(op, 0)?)?, image(op, input(op, 1)?)?);
     let output = self::image(op, output(op)?)?;

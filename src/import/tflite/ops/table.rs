@@ -13,7 +13,7 @@ use crate::import::{
     },
 };
 
-/// What is known of an operator.
+/// The facts about an operator.
 pub(crate) struct Row {
     /// Its name in the schema, or in the file for one that is not built in.
     pub(crate) kind: &'static str,
@@ -21,15 +21,15 @@ pub(crate) struct Row {
     scratch: scratch::Rule,
 }
 
-/// Where the outputs of an operator may lie.
+/// The memory that the outputs of an operator may have.
 pub(crate) enum Memory {
     /// In memory of their own, for this reason.
     New(&'static str),
-    /// Where an input lies.
+    /// The memory of an input.
     View(views::Rule),
     /// The first output over one of the first inputs, as many as stated, that it matches.
     Over {
-        /// What the kernel must be able to do.
+        /// The ability that the kernel needs.
         kernel: InPlace,
         inputs: usize,
     },
