@@ -10,10 +10,9 @@ use crate::Bytes;
 #[non_exhaustive]
 pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
-    /// nodes are proportional to time: about 10^6 per second.
-    pub nodes: u64,
-    /// True if [`nodes`](Self::nodes) has its default, which grows with the gap.
-    stretches: bool,
+    /// nodes are proportional to time: about 10^6 per second. `None` for an effort that follows the
+    /// gap, or without end if there is a time limit.
+    pub nodes: Option<u64>,
     /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,
     /// The threads that search at once: at least one, and at most one per core. Each has all the
@@ -23,12 +22,15 @@ pub struct Limits {
     pub threads: usize,
 }
 
+/// The default effort without a gap.
+const NODES: u64 = 50_000;
+
 impl Default for Limits {
     /// Allows 50 000 nodes (some hundredths of a second) and as many again for each percent by which
     /// the first packings exceed the lower bound, up to a million. Large problems, where a node takes
     /// longer, get fewer, but never less than 50 000. No time limit; one thread.
     fn default() -> Self {
-        Self { nodes: 50_000, stretches: true, time: None, threads: 1 }
+        Self { nodes: None, time: None, threads: 1 }
     }
 }
 
@@ -36,35 +38,40 @@ impl Limits {
     /// Spends this much effort, in search nodes.
     #[must_use]
     pub const fn nodes(mut self, nodes: u64) -> Self {
-        self.nodes = nodes;
-        self.stretches = false;
+        self.nodes = Some(nodes);
         self
     }
 
     /// Ends after this time. If no effort is set, the time is the only limit.
     #[must_use]
     pub const fn time(mut self, time: Duration) -> Self {
-        if self.stretches {
-            self = self.nodes(u64::MAX);
-        }
         self.time = Some(time);
         self
     }
 
     /// Returns whether neither an effort nor a time is set.
     pub(crate) const fn is_default(&self) -> bool {
-        self.stretches && self.time.is_none()
+        self.nodes.is_none() && self.time.is_none()
+    }
+
+    /// The effort in search nodes, before it follows a gap.
+    pub(crate) const fn effort(&self) -> u64 {
+        match self.nodes {
+            Some(nodes) => nodes,
+            None if self.time.is_some() => u64::MAX,
+            None => NODES,
+        }
     }
 
     /// The effort for a problem whose best pool exceeds its lower bound so far, and whose nodes
     /// count as so many.
-    pub(crate) fn stretched(mut self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
-        if self.stretches {
-            let percent = u128::from(best - lower_bound) * 100 / u128::from(lower_bound.max(1));
-            let times = u64::try_from(percent).unwrap_or(u64::MAX).saturating_add(1).min(20);
-            self = self.nodes(self.nodes.max(self.nodes.saturating_mul(times) / weight));
+    pub(crate) fn stretched(self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
+        if !self.is_default() {
+            return self;
         }
-        self
+        let percent = u128::from(best - lower_bound) * 100 / u128::from(lower_bound.max(1));
+        let times = u64::try_from(percent).unwrap_or(u64::MAX).saturating_add(1).min(20);
+        self.nodes(NODES.max(NODES * times / weight))
     }
 
     /// Searches with this many threads.
@@ -131,7 +138,7 @@ mod tests {
     /// less where a node counts for several, but never less than without a gap.
     #[test]
     fn the_default_effort_follows_the_gap_and_the_size() {
-        let stretched = |best, weight| Limits::default().stretched(1000, best, weight).nodes;
+        let stretched = |best, weight| Limits::default().stretched(1000, best, weight).effort();
         for (best, weight, nodes) in [
             (1000, 1, 50_000),
             (1009, 1, 50_000),
@@ -143,7 +150,7 @@ mod tests {
         ] {
             assert_eq!(stretched(best, weight), nodes, "pool {best}, weight {weight}");
         }
-        assert_eq!(Limits::default().stretched(0, 0, 1).nodes, 50_000);
+        assert_eq!(Limits::default().stretched(0, 0, 1).effort(), 50_000);
     }
 
     #[test]
@@ -155,7 +162,7 @@ mod tests {
             (Limits::default().time(time).nodes(7), 7),
             (Limits::default().time(time), u64::MAX),
         ] {
-            assert_eq!(limits.stretched(1, 1000, 1).nodes, nodes);
+            assert_eq!(limits.stretched(1, 1000, 1).effort(), nodes);
         }
     }
 }

@@ -1,41 +1,25 @@
-//! Describes the rules of a plan: which outputs could be written over inputs, and what lies in the
-//! pool.
+//! Describes the rules of a plan, from the words of the command line.
 
 use std::path::Path;
 
-use memplan::{Input, import::InPlace};
+use memplan::{Input, report};
 
 use crate::{args::InputArgs, files};
 
 /// Describes the rules for an input, such as `in place: rows, inputs in the pool`.
 pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> String {
-    let mut rules = match input {
-        Input::Sequence(_) if path.is_some_and(|path| files::is_tflite(path, args)) => {
-            let kernels = files::kernel_library(args).unwrap_or_default();
-            format!("in place: {}, {kernels} kernels", args.profile().unwrap_or_default())
+    let profile = || args.profile().unwrap_or_default();
+    let kernels = match path {
+        Some(path) if files::is_tflite(path, args) => {
+            let library = files::kernel_library(args).unwrap_or_default();
+            Some(format!("{}, {library} kernels", profile()))
         }
-        Input::Sequence(_) if path.is_some_and(|path| files::is_onnx(path, args)) => {
-            let kernels = args.kernels.as_deref();
-            let kernels = kernels.map(|path| format!(" but for {}", files::short_name(path)));
-            format!(
-                "in place: {}{}",
-                args.profile().unwrap_or_default(),
-                kernels.unwrap_or_default()
-            )
+        Some(path) if files::is_onnx(path, args) => {
+            let but = args.kernels.as_deref().map(files::short_name);
+            let but = but.map_or_else(String::new, |file| format!(" but for {file}"));
+            Some(format!("{}{but}", profile()))
         }
-        Input::Sequence(_) if args.profile() == Some(InPlace::None) => "in place: none".to_owned(),
-        Input::Sequence(_) => "in place: as declared".to_owned(),
-        Input::Problem(_) => "chunks and links as given".to_owned(),
+        _ => None,
     };
-    let options = args.lowering();
-    for (applies, rule) in [
-        (!options.views, ", no views"),
-        (options.inputs_in_pool, ", inputs in the pool"),
-        (options.weights_in_pool, ", weights in the pool"),
-    ] {
-        if applies {
-            rules.push_str(rule);
-        }
-    }
-    rules
+    report::rules(input.into(), kernels.as_deref(), args.lowering())
 }

@@ -25,7 +25,7 @@ impl<'a> Effort<'a> {
     pub(super) fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         Self {
             looks: 0,
-            most: limits.nodes.saturating_mul(LOOKS),
+            most: limits.effort().saturating_mul(LOOKS),
             until: limits.time.and_then(|time| Instant::now().checked_add(time)),
             observer,
             report_at: 0,

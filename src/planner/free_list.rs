@@ -135,14 +135,14 @@ impl Pool {
     }
 }
 
-/// The blocks and chunks to look at in a tenth of a second or two.
+/// The blocks and chunks to look at in one or two tenths of a second.
 const MOST_WORK: u64 = 300_000_000;
 
 /// The chunks between two questions whether to stop.
 const PAUSE: usize = 256;
 
-/// Plans a problem as [`layout`] does. `None` if that takes more than a tenth of a second or two of
-/// work, as with 10^4 chains of which a third is alive at once, or if `stop` returns true.
+/// Plans a problem as [`layout`] does. `None` if that takes more than one or two tenths of a
+/// second of work, as with 10^4 chains of which a third is alive at once, or if `stop` returns true.
 pub(super) fn quick_layout(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
     let boxes = Boxes::of(problem);
     Some(boxes.layout(problem, &place(&boxes.records, MOST_WORK, stop)?.offsets))

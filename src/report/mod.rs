@@ -22,6 +22,7 @@ mod operators;
 mod printable;
 mod profile;
 mod reordering;
+mod rules;
 mod size;
 mod summary;
 mod svg;
@@ -55,6 +56,7 @@ pub use printable::printable;
 pub use reordering::reordering;
 #[cfg(feature = "files")]
 pub use reordering::reordering_json;
+pub use rules::rules;
 pub use size::Size;
 pub use summary::{bound_name, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};

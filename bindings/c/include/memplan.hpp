@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// What went wrong, with the library's words.
+// A failure, with the library's message.
 class Error : public std::runtime_error {
 public:
     Error(memplan_status status, const std::string &words)

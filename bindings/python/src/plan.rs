@@ -48,22 +48,7 @@ impl Plan {
 
     /// The rules under which no plan is smaller, for the summary.
     fn rules(&self) -> String {
-        let options = self.options.lowering;
-        let mut rules = match &self.given {
-            Given::Problem(_) => "chunks and links as given".to_owned(),
-            Given::Sequence(_) if options.inplace => "in place: as declared".to_owned(),
-            Given::Sequence(_) => "in place: none".to_owned(),
-        };
-        for (applies, rule) in [
-            (!options.views, ", no views"),
-            (options.inputs_in_pool, ", inputs in the pool"),
-            (options.weights_in_pool, ", weights in the pool"),
-        ] {
-            if applies {
-                rules.push_str(rule);
-            }
-        }
-        rules
+        report::rules(self.given.input(), None, self.options.lowering)
     }
 
     fn page(&self, title: &str) -> PyResult<String> {

@@ -236,8 +236,11 @@ pub(crate) struct OrderArgs {
 impl OrderArgs {
     /// With a time alone, the time is the limit.
     pub(crate) fn limits(&self) -> Limits {
-        let unlimited = self.time_limit.map_or(order::default_limits().nodes, |_| u64::MAX);
-        let limits = Limits::default().nodes(self.effort.unwrap_or(unlimited));
+        let limits = match (self.effort, self.time_limit) {
+            (None, None) => order::default_limits(),
+            (None, Some(_)) => Limits::default(),
+            (Some(nodes), _) => Limits::default().nodes(nodes),
+        };
         self.time_limit.map_or(limits, |time| limits.time(time))
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn decide(
     let mut stop =
         |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::ask(&inst, limit, thread, limits.nodes, &board, stop)
+        ladder::ask(&inst, limit, thread, limits.effort(), &board, stop)
     });
     monitor.add(nodes + board.helped());
     let refuted = board.standing().bound > limit;

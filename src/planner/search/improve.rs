@@ -101,13 +101,13 @@ pub fn search(
         return;
     }
     let weight = node_weight(roots.len());
-    let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).nodes;
+    let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
     let rounded =
         climb_rounded(problem, &roots, greedy, solution, (nodes / 2).min(MOST_ROUNDED), monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
-        let limits = limits.nodes(limits.nodes.saturating_sub(rounded));
+        let limits = limits.nodes(limits.effort().saturating_sub(rounded));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
 }
@@ -123,7 +123,7 @@ fn search_cores(
 ) {
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = solution.lower_bound;
-    let mut left = limits.nodes.min(FIRST_SHARE);
+    let mut left = limits.effort().min(FIRST_SHARE);
     for crowd in CROWDS {
         let core = greedy.crowded(thousandths(live, crowd));
         let limits = limits.nodes(left / 3 * 2);
@@ -133,7 +133,7 @@ fn search_cores(
             return;
         }
     }
-    let limits = limits.nodes(limits.nodes.saturating_sub(FIRST_SHARE));
+    let limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
     let bound = solution.lower_bound;
     let orders = greedy.more_orders();
     pack(problem, greedy, orders, solution, bound, monitor);
@@ -154,7 +154,7 @@ fn search_more_cores(
     // Of equal cores, one is enough; what is packed at the bound stays so.
     let mut open: Vec<_> = cores.iter().collect();
     open.dedup_by_key(|core| core.len());
-    let (mut left, mut share) = (limits.nodes, SHARE);
+    let (mut left, mut share) = (limits.effort(), SHARE);
     while left > 0 && !open.is_empty() {
         let mut at = 0;
         while at < open.len() && left > 0 {
@@ -309,7 +309,7 @@ fn climb(
         monitor.stop(nodes + board.helped(), bound * inst.unit, best_of_all(best))
     };
     let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::climb(&inst, thread, limits.nodes, &board, stop)
+        ladder::climb(&inst, thread, limits.effort(), &board, stop)
     });
     solution.nodes = monitor.add(nodes + board.helped());
     let Standing { bound, best } = board.standing();

@@ -93,7 +93,7 @@ pub(super) fn mend(
         pool: solution.pool_size,
         work: 0,
     };
-    let mut nodes = limits.nodes;
+    let mut nodes = limits.effort();
     for rings in 1..=MOST_RINGS {
         let Some(parts) = mending.parts(rings) else { break };
         for part in &parts {

@@ -138,7 +138,7 @@ fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: 
         let enough = solution.lower_bound;
         let orders = greedy.orders();
         improve::pack(problem, &mut greedy, orders, solution, enough, monitor);
-        if solution.pool_size > enough && !monitor.stopped() && limits.nodes > 0 {
+        if solution.pool_size > enough && !monitor.stopped() && limits.effort() > 0 {
             improve::search(problem, &mut greedy, solution, limits, monitor);
         }
     }

@@ -46,11 +46,7 @@ pub fn offsets_around(
     offline: &[Option<Bytes>],
     alignment: Bytes,
 ) -> Result<Offsets, RecordError> {
-    if offline.len() != records.len() {
-        return Err(RecordError::Count { records: records.len(), entries: offline.len() });
-    }
-    let records = records.rounded_up(alignment)?;
-    check_fits(&records, offline)?;
+    let records = fitting(records, offline, alignment)?;
     check_offline(&records, offline)?;
     Ok(place(&records, offline))
 }
@@ -67,12 +63,22 @@ pub fn replay(
     offline: &[Option<Bytes>],
     alignment: Bytes,
 ) -> Result<Offsets, RecordError> {
+    let records = fitting(records, offline, alignment)?;
+    Ok(place(&records, offline))
+}
+
+/// Rounds the sizes up, and checks that offsets and sizes add up in 64 bits.
+fn fitting(
+    records: &Records,
+    offline: &[Option<Bytes>],
+    alignment: Bytes,
+) -> Result<Records, RecordError> {
     if offline.len() != records.len() {
         return Err(RecordError::Count { records: records.len(), entries: offline.len() });
     }
     let records = records.rounded_up(alignment)?;
     check_fits(&records, offline)?;
-    Ok(place(&records, offline))
+    Ok(records)
 }
 
 fn place(records: &Records, offline: &[Option<Bytes>]) -> Offsets {
