@@ -1,0 +1,157 @@
+//! Folders, pipes, full disks, links and interruptions where a file is read or written.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use rstest::rstest;
+
+use crate::{
+    EXAMPLE, assert_refused,
+    command::{memplan, project},
+    file, lines,
+};
+
+#[test]
+fn a_folder_is_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    fs::create_dir(&path).unwrap();
+    let path = path.display().to_string();
+    assert_refused(&memplan(&["plan", &path]), &path, "Is a directory");
+    assert_refused(&memplan(&["verify", &path, EXAMPLE]), &path, "Is a directory");
+    assert_refused(&memplan(&["verify", EXAMPLE, &path]), &path, "a plan is .json or .csv");
+    let run = memplan(&["plan", EXAMPLE, "-o", &folder.path().display().to_string()]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+}
+
+/// `memplan ... | head -c 1`, with much more output pending.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let (_folder, path) = file("many.csv", lines(20_000));
+    for kind in ["--json", "--csv"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_memplan"))
+            .args(["plan", &path, "--strategy", "naive", kind])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[rstest]
+#[case::plan(&["plan", EXAMPLE])]
+#[case::json(&["plan", EXAMPLE, "--json"])]
+#[case::csv(&["plan", EXAMPLE, "--csv"])]
+#[case::built_in(&[])]
+#[case::show(&["show", EXAMPLE])]
+#[case::explain(&["explain", EXAMPLE])]
+#[case::verify(&["verify", "book/src/figures/overwrite.json", "book/src/figures/wrong.plan.json"])]
+fn a_full_disk_is_told(#[case] args: &[&str]) {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));
+    command.args(args).current_dir(project()).stdout(full());
+    let output = command.output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(words, "memplan: cannot write the result: No space left on device (os error 28)\n");
+    assert_eq!(output.status.code(), Some(2));
+    // That error cannot be printed now either.
+    assert_eq!(command.stderr(full()).status().unwrap().code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_for_files_and_for_words() {
+    let run = memplan(&["plan", EXAMPLE, "-o", "/dev/full", "--json"]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
+    assert_eq!(run.err, "memplan: /dev/full: a plan is .json or .csv\n");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("full.json");
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let path = path.display().to_string();
+    for args in [["plan", EXAMPLE, "-o", path.as_str()], ["convert", EXAMPLE, "-o", path.as_str()]]
+    {
+        assert_refused(&memplan(&args), &path, "cannot write: No space left on device");
+    }
+    // A message that cannot be printed does not change the exit code.
+    for (args, code) in [(["plan", "nowhere.json"], 2), (["plan", EXAMPLE], 0)] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memplan"));
+        command.args(args).current_dir(project()).env("RUST_LOG", "memplan=debug");
+        assert_eq!(command.stdout(Stdio::null()).stderr(full).status().unwrap().code(), Some(code));
+    }
+}
+
+/// Before anything is searched.
+#[test]
+fn a_plan_is_not_written_over_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    fs::create_dir(&path).unwrap();
+    let path = path.display().to_string();
+    let args = ["plan", "nowhere.json", "--time-limit", "60s", "-o", &path];
+    assert_refused(&memplan(&args), &path, "cannot write: is a directory");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_as_long_as_names_may_be_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("{}.json", "n".repeat(250)));
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &path.display().to_string()]).code, 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_behind_a_link_is_written_and_keeps_who_may_read_it() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let (folder, plan) = file("plan.json", "the old plan");
+    fs::set_permissions(&plan, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = folder.path().join("link.json");
+    symlink("plan.json", &link).unwrap();
+    assert_eq!(memplan(&["plan", EXAMPLE, "-o", &link.display().to_string()]).code, 0);
+    assert!(link.is_symlink());
+    assert!(fs::read_to_string(&plan).unwrap().contains("pool_size"));
+    assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// Ctrl-C at any moment leaves the old file, or the new one, whole, and nothing beside it.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_write_leaves_a_whole_file() {
+    let (folder, input) = file("many.csv", lines(30_000));
+    let plan: PathBuf = folder.path().join("plan.json");
+    let old = "the old plan\n";
+    let is_whole = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        text == old || serde_json::from_str::<serde_json::Value>(&text).is_ok()
+    };
+    let mut interrupted = 0;
+    for millis in [1, 20, 60, 100, 140, 180, 220, 260, 320, 400] {
+        fs::write(&plan, old).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_memplan"))
+            .args(["plan", &input, "--strategy", "naive", "-o"])
+            .arg(&plan)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        interrupted += usize::from(!child.wait().unwrap().success());
+        assert!(is_whole(&plan), "after {millis} ms");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "after {millis} ms");
+    }
+    assert!(interrupted > 0);
+}
