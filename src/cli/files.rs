@@ -77,7 +77,7 @@ pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
 
 /// Returns the format that `convert` writes, from the file name.
 pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failure> {
-    output(path, [read], "convert writes a file, .json or .csv")?;
+    output("-o", path, [read], "convert writes a file, .json or .csv")?;
     match Format::of_name(&path.display().to_string()) {
         Some(Format::Onnx) => Err(about(path, "memplan writes .json and .csv, not ONNX")),
         Some(Format::Tflite) => Err(about(
@@ -91,17 +91,18 @@ pub(crate) fn converted_format(path: &Path, read: &Path) -> Result<Format, Failu
 
 /// Checks an output path before any work is done: it must be a file and none of the inputs.
 pub(crate) fn output<'a>(
+    option: &str,
     path: &Path,
     read: impl IntoIterator<Item = &'a Path>,
     remedy: &str,
 ) -> Result<(), Failure> {
     if is_standard(path) {
-        return Err(Failure::Input(format!("-o must name a file, not -; {remedy}")));
+        return Err(Failure::Input(format!("{option} must name a file, not -; {remedy}")));
     }
     for read in read {
         if is_same_file(path, read) {
             let read = if path == read { "" } else { &format!(", {}", name(read)) };
-            let words = format!("-o names a file that is read{read}; choose another name");
+            let words = format!("{option} names a file that is read{read}; choose another name");
             return Err(about(path, words));
         }
     }
@@ -127,7 +128,7 @@ pub(crate) fn plan_to_write(
     args: &InputArgs,
 ) -> Result<Format, Failure> {
     let is_model = read.is_some_and(|read| is_tflite(read, args));
-    output(path, read, "omit -o, and print the plan with --json or --csv")?;
+    output("-o", path, read, "omit -o, and print the plan with --json or --csv")?;
     let format = match Format::of_name(&path.display().to_string()) {
         Some(Format::Tflite) if is_model => Format::Tflite,
         Some(Format::Tflite) => {
@@ -145,7 +146,7 @@ pub(crate) fn order_to_write(
     read: &Path,
     args: &InputArgs,
 ) -> Result<Format, Failure> {
-    output(path, [read], "omit -o, and print the order with --json")?;
+    output("-o", path, [read], "omit -o, and print the order with --json")?;
     let format = Format::of_name(&path.display().to_string());
     let format = match (format, is_onnx(read, args)) {
         (Some(format @ (Format::Onnx | Format::Json)), true) => format,
@@ -236,19 +237,18 @@ fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), F
     Ok(())
 }
 
-/// Reads a model that is in memory; `path` names it in errors.
-pub(crate) fn survey_tflite(
-    bytes: &[u8],
-    path: &Path,
-    args: &InputArgs,
-) -> Result<tflite::Survey, Failure> {
-    tflite::survey(bytes, &tflite_options(path, args)?).map_err(|error| about(path, error))
-}
-
 /// A TensorFlow Lite model, as it is in its file and as it was read.
 pub(crate) struct TfliteModel {
     pub(crate) bytes: Vec<u8>,
     pub(crate) survey: tflite::Survey,
+    options: ImportOptions,
+}
+
+impl TfliteModel {
+    /// Reads another model that is in memory, for the same kernels; `path` names it in errors.
+    pub(crate) fn survey(&self, bytes: &[u8], path: &Path) -> Result<tflite::Survey, Failure> {
+        tflite::survey(bytes, &self.options).map_err(|error| about(path, error))
+    }
 }
 
 /// Reads a TensorFlow Lite model with what the runtime places in its arena.
@@ -259,8 +259,9 @@ pub(crate) fn read_tflite(path: &Path, args: &InputArgs) -> Result<TfliteModel, 
     }
     check_switches(path, Format::Tflite, args)?;
     let bytes = read(path, args.max_input)?;
-    let survey = survey_tflite(&bytes, path, args)?;
-    Ok(TfliteModel { bytes, survey })
+    let options = tflite_options(path, args)?;
+    let survey = tflite::survey(&bytes, &options).map_err(|error| about(path, error))?;
+    Ok(TfliteModel { bytes, survey, options })
 }
 
 /// Returns the kernels that run a TensorFlow Lite model.

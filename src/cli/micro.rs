@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use memplan::{
@@ -10,6 +10,7 @@ use memplan::{
     export::tflite::{Head, OfflinePlan, c_struct},
     import::tflite::Survey,
     report::{self, Size, count},
+    verify,
 };
 
 use crate::{
@@ -46,7 +47,8 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
         }
     }
     if let Some(path) = &args.c_struct {
-        files::output(path, args.input.as_deref(), "--c-struct writes a file")?;
+        let read = [&args.input, &args.reading.scratch, &args.output].into_iter().flatten();
+        files::output("--c-struct", path, read.map(PathBuf::as_path), "it writes a file")?;
         files::check_writable(path)?;
     }
     Ok(())
@@ -87,7 +89,13 @@ impl<'a> Prediction<'a> {
         let kernels = files::kernel_library(&self.args.reading).unwrap_or_default();
         let heads = report::Heads::new(self.own.size, self.planned.size);
         let heads = heads.planned_already(self.is_planned);
-        report::arena(&self.model.survey.arena, heads, kernels)
+        let mut text = report::arena(&self.model.survey.arena, heads, kernels);
+        let is_writable = OfflinePlan::check_model(&self.model.bytes).is_ok();
+        let is_free = !self.is_planned || self.args.replace;
+        if self.is_smaller() && self.args.output.is_none() && is_writable && is_free {
+            text.push_str("  -o OUT.tflite writes the model with this plan.\n");
+        }
+        text
     }
 
     /// The same in one line.
@@ -118,7 +126,7 @@ impl<'a> Prediction<'a> {
             .offline
             .write(&model.bytes, arena, self.args.replace)
             .map_err(|error| wrong(Some(self.path), error))?;
-        let written = files::survey_tflite(&bytes, self.path, &self.args.reading)?;
+        let written = model.survey(&bytes, self.path)?;
         let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(path), error))?;
         let is_right = written == model.survey
             && offline.as_ref() == Some(&self.offline)
@@ -133,22 +141,43 @@ impl<'a> Prediction<'a> {
 
     /// Writes all offsets, those of scratch buffers as well, as C++ source.
     pub(crate) fn write_c_struct(&self, path: &Path) -> Result<(), Failure> {
+        let Survey { sequence, arena, .. } = &self.model.survey;
+        if let Some(violation) = verify::execute(sequence, self.plan).first() {
+            let words = format!("the plan would run wrongly, and is not written: {violation}");
+            return Err(wrong(Some(self.path), words));
+        }
         let stem = self.path.file_stem().map(|stem| stem.display().to_string());
         let stem = format!("memplan_{}", stem.unwrap_or_default());
-        match c_struct(&stem, &self.model.survey.arena, self.plan) {
+        match c_struct(&stem, arena, self.plan) {
             Some(text) => files::write(path, |out| out.write_all(text.as_bytes())),
-            None => Err(wrong(Some(self.path), "the plan lacks a buffer of the runtime's")),
+            None => Err(wrong(
+                Some(self.path),
+                "--c-struct needs offsets at multiples of 16 below 2 GiB; omit --alignment",
+            )),
         }
     }
 }
 
 /// Verifies the plan in the metadata of a model against the model that it was made for.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
-    let TfliteModel { survey, .. } = files::read_tflite(&args.input, &args.reading)?;
+    let ignored = [
+        (args.alignment.is_some(), "--alignment"),
+        (args.padding.is_some(), "--padding"),
+        (!args.reading.lowering().views, "--no-views"),
+    ];
+    if let Some((_, option)) = ignored.into_iter().find(|(given, _)| *given) {
+        let words = format!("{option} has no effect on the plan in a model; omit it");
+        return Err(wrong(Some(&args.plan), words));
+    }
+    let model = files::read_tflite(&args.input, &args.reading)?;
+    let survey = &model.survey;
     let bytes = files::read(&args.plan, args.reading.max_input)?;
-    let planned = files::survey_tflite(&bytes, &args.plan, &args.reading)?;
+    let planned = model.survey(&bytes, &args.plan)?;
     let mut problems = Vec::new();
-    if planned != survey {
+    if let Err(error) = OfflinePlan::check_model(&bytes) {
+        problems.push(error.to_string());
+    }
+    if planned != *survey {
         problems.push("the two models differ in their operators or tensors".to_owned());
     }
     let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(&args.plan), error))?;

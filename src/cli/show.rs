@@ -54,7 +54,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         Some(path) => {
             let read =
                 args.input.as_deref().into_iter().chain(args.plan.iter().map(PathBuf::as_path));
-            files::output(path, read, "omit -o to print the map")?;
+            files::output("-o", path, read, "omit -o to print the map")?;
             Form::of(path)?
         }
         None => Form::Text,

@@ -2,7 +2,7 @@
 
 use crate::{Bytes, Plan, PlannedChunk, PlannedLink, Problem};
 
-/// Offsets that make no plan of a problem, right or wrong.
+/// An error in offsets from elsewhere: they do not fit the problem at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffsetsError {

@@ -56,9 +56,6 @@ pub fn heads(heads: Heads) -> String {
 pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n{}", heads(sizes));
-    if sizes.planned < sizes.own {
-        text.push_str("  -o OUT.tflite writes the model with this plan.\n");
-    }
     let (buffers, variables) = (scratch.count() as u64, arena.variables);
     let variables = match variables {
         0 => String::new(),

@@ -29,6 +29,7 @@ fn cases() -> Vec<Case> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
+    assert!(files.len() >= 21, "{} recorded answers", files.len());
     let case = |file: PathBuf| {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         let answer = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
@@ -128,8 +129,8 @@ fn plans_are_as_small_as_the_recorded_bounds() {
             assert_eq!(verified.unwrap().violations, [], "{name} {key}");
             assert_eq!(execute(&survey.sequence, &plan), [], "{name} {key}");
             assert!(plan.proven_optimal, "{name} {key}");
-            // The recorder left out models of several subgraphs.
-            if !answer[key].is_null() {
+            // The recorder left out the rest of models of several subgraphs.
+            if key == "strict" || survey.arena.subgraphs == 1 {
                 assert_eq!(plan.pool_size, number(&answer[key]["pool"]), "{name} {key}");
             }
             let offline = OfflinePlan::of_plan(&survey.arena, &plan);

@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::{Plan, TensorPlace, import::tflite::Arena};
+use crate::{
+    Plan, TensorPlace,
+    import::tflite::{ALIGNMENT, Arena},
+};
 
 /// Writes the offsets of all buffers of the head as C++ source: a `tflite::BufferPlan` for
 /// `tflite::NonPersistentMemoryPlannerShim`. The buffers stand in the order in which the runtime adds
-/// them, scratch buffers last. `name` names the plan; characters that C does not allow are replaced.
+/// them, scratch buffers last. `name` names the plan; what C does not allow in a name is replaced.
 ///
-/// Returns `None` if the plan lacks a buffer.
+/// Returns `None` if the plan lacks a buffer, or if an offset is no multiple of 16 or takes more than
+/// 31 bits.
 #[must_use]
 pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
     let offsets: std::collections::HashMap<&str, u64> = plan
@@ -19,14 +23,17 @@ pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
             _ => (&*tensor.name, 0),
         })
         .collect();
-    let name: String =
+    let mut name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.insert_str(0, "plan_");
+    }
     let upper = name.to_ascii_uppercase();
     let (count, head) = (arena.buffers.len(), plan.pool_size);
     let mut text = String::new();
     let _ = write!(
         text,
-        "// A plan of memplan's for tflite::NonPersistentMemoryPlannerShim.\n\
+        "// A plan by memplan for tflite::NonPersistentMemoryPlannerShim.\n\
          // The planner reports a head of 0 bytes: the arena must have {upper}_HEAD_BYTES more.\n\
          #include <stdint.h>\n\
          #include \"tensorflow/lite/micro/memory_planner/memory_plan_struct.h\"\n\n\
@@ -35,7 +42,10 @@ pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
         count.max(1)
     );
     for buffer in &arena.buffers {
-        let offset = offsets.get(&*buffer.name)?;
+        let offset = i32::try_from(*offsets.get(&*buffer.name)?).ok()?;
+        if u64::from(offset.cast_unsigned()) % ALIGNMENT != 0 {
+            return None;
+        }
         let kind = if buffer.tensor.is_some() { "" } else { ", scratch" };
         // A name may hold anything, and must not end the comment.
         let label: String = buffer

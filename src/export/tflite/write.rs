@@ -68,8 +68,9 @@ impl OfflinePlan {
     ///
     /// # Errors
     ///
-    /// If the model cannot be read, or has a plan that may not be replaced; if Vela has compiled it, or
-    /// a called subgraph has variables; or if an offset is no multiple of 16, or too large.
+    /// If the model cannot be read, or has a plan that may not be replaced; if Vela has compiled it, a
+    /// called subgraph has variables, or it has no buffers; or if an offset is no multiple of 16, or too
+    /// large.
     pub fn write(
         &self,
         model: &[u8],
@@ -78,10 +79,12 @@ impl OfflinePlan {
     ) -> Result<Vec<u8>, TfliteError> {
         let file = File::new(model)?;
         let tables = Model::read(&file)?;
-        check(&tables)?;
-        let present = Self::of_model(model).ok().flatten();
-        let has_offsets = present.is_some_and(|plan| plan.offsets.iter().any(Option::is_some));
-        if has_offsets && !replace {
+        check_run(&tables)?;
+        check_copy(&tables)?;
+        let has_offsets = |plan: Self| plan.offsets.iter().any(Option::is_some);
+        // A plan that cannot be read may mean something to others.
+        let is_planned = Self::of_model(model).map_or(true, |plan| plan.is_some_and(has_offsets));
+        if is_planned && !replace {
             return Err(TfliteError::Unsupported {
                 place: place(),
                 what: "the model has an offline plan already".to_owned(),
@@ -94,6 +97,15 @@ impl OfflinePlan {
             None => prepended(&file, &tables, &data)?,
         };
         Ok(bytes)
+    }
+
+    /// Checks that an offline plan of a model can go well in the run.
+    ///
+    /// # Errors
+    ///
+    /// If the model cannot be read, Vela has compiled it, or a called subgraph has variables.
+    pub fn check_model(model: &[u8]) -> Result<(), TfliteError> {
+        check_run(&Model::read(&File::new(model)?)?)
     }
 
     /// The data of the metadata entry.
@@ -135,11 +147,12 @@ fn place() -> String {
     format!("metadata entry '{ENTRY}'")
 }
 
+fn refused(place: String, what: &str, remedy: &'static str) -> Result<(), TfliteError> {
+    Err(TfliteError::Unsupported { place, what: what.to_owned(), remedy })
+}
+
 /// Refuses models for which an offline plan would go wrong in the run.
-fn check(tables: &Model) -> Result<(), TfliteError> {
-    let refused = |place: String, what: &str, remedy: &'static str| {
-        Err(TfliteError::Unsupported { place, what: what.to_owned(), remedy })
-    };
+fn check_run(tables: &Model) -> Result<(), TfliteError> {
     for (subgraph, of) in tables.subgraphs.iter().enumerate() {
         for (index, operator) in of.operators.iter().enumerate() {
             if tables.is_custom(operator) && tables.kind(operator) == "ethos-u" {
@@ -158,6 +171,16 @@ fn check(tables: &Model) -> Result<(), TfliteError> {
                 "move the variable into subgraph 0, or run without a plan",
             );
         }
+    }
+    Ok(())
+}
+
+/// Refuses models that cannot be copied behind a new root.
+fn check_copy(tables: &Model) -> Result<(), TfliteError> {
+    if tables.buffers.is_empty() {
+        let what = "it has no buffers, so that a plan would become the data of its tensors";
+        let remedy = "write it with a converter that adds the empty buffer 0";
+        return refused("the model".to_owned(), what, remedy);
     }
     if tables.root.slots() > KNOWN_SLOTS {
         let what = "its table has fields that memplan does not know, and cannot copy";

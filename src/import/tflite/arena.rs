@@ -90,7 +90,7 @@ impl Scratch {
                         row.scratch_of(&op, options.kernels, options.pointer_size)?
                     }
                     (None, None) => {
-                        if model.is_custom(op.operator) {
+                        if model.is_custom(op.operator) || kind.starts_with("BUILTIN_") {
                             unknown.push(format!("{} ({kind})", at.written()));
                         }
                         Vec::new()
@@ -203,7 +203,14 @@ impl Arena {
             for (operator, kind) in of.operators.iter().map(|of| model.kind(of)).enumerate() {
                 let at = OperatorAt { subgraph, operator };
                 let Life { first, last } = spans[subgraph][operator];
-                let Some(first) = first else { continue };
+                let Some(first) = first else {
+                    if scratch.at(at).is_empty() {
+                        continue;
+                    }
+                    // The runtime then reserves it for a time that it never sets.
+                    let reason = "it needs scratch memory, but no operator calls its subgraph";
+                    return Err(wrong(model.operator_place(at), reason));
+                };
                 for (index, &size) in scratch.at(at).iter().enumerate() {
                     let name = names.scratch(&step_name(kind, at), index);
                     let operator = Some(at);

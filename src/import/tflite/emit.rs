@@ -271,8 +271,7 @@ impl Emitter<'_, '_> {
                         _ => NotInPlace::Profile(kernel),
                     }
                 } else {
-                    let fits =
-                        (0..inputs.min(usize::from(index == 0) * inputs)).filter_map(planned);
+                    let fits = (0..if index == 0 { inputs } else { 0 }).filter_map(planned);
                     let fits: Vec<usize> = fits
                         .filter(|(_, of)| {
                             of.elements() == tensor.elements() && tensor.bytes <= of.bytes

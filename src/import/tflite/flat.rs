@@ -73,7 +73,12 @@ impl<'a> File<'a> {
         target.ok_or(TfliteError::Damaged { at, what })
     }
 
-    fn spend(&self, bytes: usize) -> Result<(), TfliteError> {
+    /// Counts bytes of memory that the file asks for.
+    ///
+    /// # Errors
+    ///
+    /// If that is far more than it holds.
+    pub(crate) fn spend(&self, bytes: usize) -> Result<(), TfliteError> {
         let left = self.budget.get().checked_sub(bytes).ok_or(TfliteError::TooMuch)?;
         self.budget.set(left);
         Ok(())

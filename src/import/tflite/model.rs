@@ -140,7 +140,7 @@ impl<'a> Model<'a> {
             Self { root, bytes: file.bytes(), codes, subgraphs: Vec::new(), buffers, metadata };
         let mut first_tensor = 0;
         for (at, table) in root.tables(slot::SUBGRAPHS, "a subgraph")?.iter().enumerate() {
-            let subgraph = model.subgraph(at, table, first_tensor)?;
+            let subgraph = model.subgraph(file, at, table, first_tensor)?;
             first_tensor += subgraph.tensors.len();
             model.subgraphs.push(subgraph);
         }
@@ -152,6 +152,7 @@ impl<'a> Model<'a> {
 
     fn subgraph(
         &self,
+        file: &File,
         at: usize,
         table: &Table<'a>,
         first_tensor: usize,
@@ -179,6 +180,8 @@ impl<'a> Model<'a> {
             if code >= self.codes.len() {
                 return Err(wrong(place(), format!("there is no operator code {code}")));
             }
+            // Every operator gets a copy.
+            file.spend(kind.len())?;
             let input = |index| match index {
                 -1 => Ok(None),
                 index => known(&place, index).map(Some),

@@ -30,9 +30,9 @@ pub(crate) struct Call {
 /// Calls nested deeper than this are refused, as are subgraphs that call themselves.
 const DEPTH: usize = 64;
 
-/// A walk that meets more operators and operands than this is refused: a few subgraphs that call each
+/// A walk that meets more operators and operands in calls is refused: a few subgraphs that call each
 /// other twice make it endless.
-const WORK: usize = 1 << 20;
+const WORK: usize = 1 << 16;
 
 /// All events, in order.
 ///
@@ -52,6 +52,11 @@ struct Walk<'m, 'a> {
 }
 
 impl Walk<'_, '_> {
+    /// Counts work in calls. Subgraph 0 is walked over once.
+    fn count(&mut self, depth: usize, work: usize) {
+        self.work += if depth > 0 { work } else { 0 };
+    }
+
     fn enter(&mut self, call: Call, depth: usize) -> Result<(), TfliteError> {
         let place = || format!("subgraph {}", call.subgraph);
         if depth > DEPTH {
@@ -59,13 +64,15 @@ impl Walk<'_, '_> {
             return Err(wrong(place(), reason));
         }
         let subgraph = &self.model.subgraphs[call.subgraph];
-        self.work += subgraph.inputs.len() + subgraph.outputs.len();
+        self.count(depth, subgraph.inputs.len() + subgraph.outputs.len());
         self.events.push(Event::Enter(call));
         for (operator, of) in subgraph.operators.iter().enumerate() {
             let at = OperatorAt { subgraph: call.subgraph, operator };
             self.events.push(Event::Operator(at));
             let called = called(self.model, at)?;
-            self.work += 1 + (1 + called.len()) * (of.inputs.len() + of.outputs.len());
+            let operands = of.inputs.len() + of.outputs.len();
+            let kind = self.model.kind(of).len();
+            self.count(depth, 1 + kind / 16 + (1 + called.len()) * operands);
             if self.work > WORK {
                 let reason = "subgraphs are called so often that the walk over them does not end";
                 return Err(wrong(place(), reason));

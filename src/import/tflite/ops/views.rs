@@ -4,7 +4,7 @@
 
 use crate::{
     Bytes,
-    import::tflite::{TfliteError, model::Tensor, ops::Op},
+    import::tflite::{ALIGNMENT, TfliteError, model::Tensor, ops::Op},
 };
 
 /// A place in an input.
@@ -18,9 +18,6 @@ pub(crate) struct Place {
 
 /// The rule of an operator: where an output, by its place in the list, may lie.
 pub(crate) type Rule = fn(&Op, usize) -> Result<Option<Place>, TfliteError>;
-
-/// TensorFlow Lite Micro aligns every tensor to this many bytes.
-const ALIGNMENT: Bytes = 16;
 
 pub(super) fn whole(_: &Op, output: usize) -> Result<Option<Place>, TfliteError> {
     Ok((output == 0).then_some(Place { input: 0, offset: 0 }))
@@ -51,8 +48,8 @@ fn part(op: &Op, input: usize, axis: Option<&[i64]>, output: usize) -> Option<Pl
     if before.iter().any(|&size| size != 1) {
         return None;
     }
-    let sizes = (0..output).map(|index| op.output(index)?.bytes);
-    let offset = sizes.sum::<Option<Bytes>>()?;
+    let offset =
+        (0..output).try_fold(0, |sum: Bytes, index| sum.checked_add(op.output(index)?.bytes?))?;
     aligned(Place { input, offset })
 }
 
