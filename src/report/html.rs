@@ -21,10 +21,11 @@ use crate::{
 
 const STYLE: &str = include_str!("html/style.css");
 const BODY: &str = include_str!("html/body.html");
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("html/model.js"),
     include_str!("html/colours.js"),
     include_str!("html/map.js"),
+    include_str!("html/layer.js"),
     include_str!("html/panel.js"),
     include_str!("html/table.js"),
     include_str!("html/export.js"),

@@ -96,7 +96,8 @@ function showAll() {
   redraw();
 }
 
-function redraw() {
+function redraw(moving = false) {
+  if (!moving) layer.stale = true;
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => {
@@ -104,7 +105,7 @@ function redraw() {
     const start = performance.now();
     const pen = canvas.getContext("2d");
     ink.pattern ??= hatch(pen);
-    draw(pen, ink.pattern);
+    drawFrame(pen, ink.pattern);
     const [{ x, y, w, h, sheet }] = panes;
     Object.assign(canvas.dataset, {
       frame: (performance.now() - start).toFixed(2),
@@ -119,10 +120,7 @@ function redraw() {
 
 // Draws all panes with a pen, that of the canvas or one that writes SVG.
 function draw(pen, free) {
-  layOut();
-  pen.globalAlpha = 1;
-  pen.fillStyle = ink.page;
-  pen.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+  clean(pen);
   for (const pane of panes) {
     pen.save();
     pen.beginPath();
@@ -135,6 +133,13 @@ function draw(pen, free) {
     drawTimeline(pen, pane);
     drawAxes(pen, pane);
   }
+}
+
+function clean(pen) {
+  layOut();
+  pen.globalAlpha = 1;
+  pen.fillStyle = ink.page;
+  pen.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
 }
 
 function drawGround(pen, pane, free) {
@@ -158,26 +163,36 @@ function drawChunks(pen, pane) {
   const { sheet, plan } = pane, { numbers } = colouring(sheet);
   const lit = pane.lit(), differs = moved();
   const shown = (at) => (lit === null || lit.has(at)) && (differs === null || differs(at));
-  // The chunks of the peak are drawn last, over others that are too thin to see.
-  const plain = Array.from({ length: HUES }, () => []), peak = Array.from({ length: HUES }, () => []);
+  const ratio = devicePixelRatio, snap = (x) => Math.round(x * ratio) / ratio;
+  // What makes the peak and what is lit is drawn last, over others that are too thin to see. Where a pixel is
+  // wider than a step, only these have a width of their own; of the others, it shows those alive at its middle.
+  const plain = Array.from({ length: HUES }, () => []), marked = Array.from({ length: HUES }, () => []);
   for (const at of sheet.around(view.s0, view.s1)) {
     if (sheet.ends[at] < view.s0 || sheet.high(plan, at) < view.a0 || sheet.low(plan, at) > view.a1) continue;
-    (sheet.peakChunks.has(at) ? peak : plain)[numbers[at]].push(at);
+    const mark = sheet.peakChunks.has(at) || (lit !== null && lit.has(at)), box = pane.box(at);
+    if (box.w < 3 && !mark) {
+      const end = snap(box.x + box.w);
+      box.x = snap(box.x);
+      box.w = end - box.x;
+      if (box.w <= 0) continue;
+    }
+    (mark ? marked : plain)[numbers[at]].push(box);
   }
   const large = [];
-  for (const buckets of [plain, peak]) {
+  for (const buckets of [plain, marked]) {
     buckets.forEach((bucket, number) => {
       pen.fillStyle = ink[`c${number}`];
-      for (const at of bucket) {
-        const box = pane.box(at);
-        pen.globalAlpha = shown(at) ? 1 : 0.35;
+      for (const box of bucket) {
+        pen.globalAlpha = shown(box.at) ? 1 : 0.35;
         const gap = box.w > 3 && box.h > 3 ? 0.5 : 0;
         pen.fillRect(box.x + gap, box.y + gap, Math.max(0.5, box.w - 2 * gap), Math.max(0.5, box.h - 2 * gap));
-        if ((box.w > 5 && box.h > 5) || isChosen(pane, at)) large.push(box);
+        if ((box.w > 5 && box.h > 5) || isChosen(pane, box.at)) large.push(box);
       }
     });
   }
   pen.globalAlpha = 1;
+  pen.font = FONT;
+  pen.textAlign = "left";
   for (const box of large) drawDetails(pen, pane, box);
 }
 
@@ -189,14 +204,15 @@ function drawDetails(pen, pane, { at, x, y, w, h }) {
   if (sheet.linkOf[at]) {
     pen.setLineDash([3, 2]);
     line(pen, x, y, x, y + h);
+    pen.setLineDash([]);
   }
-  pen.setLineDash([1, 2]);
   for (const seen of sheet.viewsOf[at]) {
+    pen.setLineDash([1, 2]);
     const left = pane.px(seen.begin), top = pane.py(sheet.low(plan, at) + seen.offset + seen.size);
     const height = pane.py(sheet.low(plan, at) + seen.offset) - top;
     if (x + w - left > 6 && height > 6) pen.strokeRect(left + 2.5, top + 2.5, x + w - left - 5, height - 5);
+    pen.setLineDash([]);
   }
-  pen.setLineDash([]);
   if (isChosen(pane, at)) {
     pen.lineWidth = 2.5;
     pen.strokeRect(x + 1, y + 1, Math.max(1, w - 2), Math.max(1, h - 2));
@@ -208,8 +224,6 @@ function drawDetails(pen, pane, { at, x, y, w, h }) {
   const letters = Math.floor(room / 6.2);
   if (letters < 7 || height < 14) return;
   const name = sheet.names[at];
-  pen.font = FONT;
-  pen.textAlign = "left";
   pen.fillText(name.length <= letters ? name : `…${name.slice(name.length - letters + 1)}`, left + 5, top + 12);
   if (height > 30) pen.fillText(short(sheet.sizes[at]), left + 5, top + 26);
 }
@@ -358,7 +372,7 @@ function stepNear(pane, x) {
 }
 
 // The view never leaves the map: no steps before the first, no addresses below 0.
-function bound() {
+function bound(moving = false) {
   const clamp = (low, high, most, least) => {
     const span = Math.min(Math.max(high - low, least), most);
     const from = Math.min(Math.max(low, 0), most - span);
@@ -366,7 +380,7 @@ function bound() {
   };
   [view.s0, view.s1] = clamp(view.s0, view.s1, allSteps(), Math.min(0.5, allSteps()));
   [view.a0, view.a1] = clamp(view.a0, view.a1, topAddress(), Math.min(16, topAddress()));
-  redraw();
+  redraw(moving);
 }
 
 function zoom(pane, x, y, factor, time, addresses) {
@@ -380,7 +394,7 @@ function zoom(pane, x, y, factor, time, addresses) {
     view.a0 = address - (address - view.a0) * factor;
     view.a1 = address + (view.a1 - address) * factor;
   }
-  bound();
+  bound(true);
 }
 
 function pan(steps, addresses) {
@@ -390,7 +404,7 @@ function pan(steps, addresses) {
   view.s1 += across;
   view.a0 += up;
   view.a1 += up;
-  bound();
+  bound(true);
 }
 
 // Shows a chunk with its surroundings.
