@@ -63,7 +63,7 @@ struct Options : memplan_options {
 // The answer. It may be moved, and any thread may read it.
 class Plan {
 public:
-    // Takes over a plan of the C interface. `count` is the number of chunks, or of tensors.
+    // Takes over a plan of the C interface. `chunks`, `tensors` and `operators` are their numbers.
     Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators)
         : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators) {}
 
