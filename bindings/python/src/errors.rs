@@ -2,17 +2,28 @@
 
 use std::{
     fmt::Display,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
 };
 
 use pyo3::{
     PyErr, PyResult,
-    exceptions::{PyRuntimeError, PyValueError},
+    exceptions::{PyOSError, PyRuntimeError, PyValueError},
 };
 
 /// Makes a `ValueError` of an error.
 pub(crate) fn value_error(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Makes an `OSError` of an error about a file, such as a `FileNotFoundError`.
+pub(crate) fn file_error(error: &io::Error, path: PathBuf) -> PyErr {
+    let (number, words) = (error.raw_os_error(), error.to_string());
+    // Python states the number itself.
+    let suffix = number.map(|number| format!(" (os error {number})")).unwrap_or_default();
+    let words = words.strip_suffix(&suffix).unwrap_or(&words).to_owned();
+    PyOSError::new_err((number, words, path.into_os_string()))
 }
 
 /// Runs a piece of work without the interpreter lock. A panic becomes a `RuntimeError`: a

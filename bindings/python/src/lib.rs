@@ -5,6 +5,7 @@
 //! panic crosses: it becomes a `RuntimeError`.
 
 mod errors;
+mod json;
 mod numbers;
 mod options;
 mod plan;

@@ -89,7 +89,32 @@ pub(crate) fn list(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> 
 /// Reads a non-negative integer.
 pub(crate) fn whole(object: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<u64> {
     object.extract().map_err(|_| {
-        let found = object.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
-        value_error(format!("{} must be an integer from 0 to 2^64 - 1, not {found}", what()))
+        let (what, found) = (what(), shown(object));
+        value_error(format!("{what} must be an integer from 0 to 2^64 - 1, not {found}"))
     })
+}
+
+/// An object as Python would print it.
+pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string())
+}
+
+/// A non-negative integer as an argument. Any other one is a `ValueError`, where Python's own conversion
+/// raises an `OverflowError`.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole(pub(crate) u64);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(&object, || "the number".to_owned()).map(Self)
+    }
+}
+
+impl Whole {
+    /// As a place or a length in memory, where a larger one means the same as the largest.
+    pub(crate) fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
 }

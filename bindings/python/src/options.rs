@@ -10,8 +10,13 @@ use std::{
 
 use memplan::{
     Limits, Observer, OpSequence, Planner, Problem, Progress, Strategy, lower::LoweringOptions,
+    verify::Verifier,
 };
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyKeyboardInterrupt, PyTypeError},
+    prelude::*,
+    types::PyDict,
+};
 
 use crate::{errors::value_error, problem, sequence};
 
@@ -39,6 +44,20 @@ impl Given {
     }
 }
 
+/// The names of the options in Python.
+const NAMES: [&str; 10] = [
+    "strategy",
+    "alignment",
+    "padding",
+    "effort",
+    "threads",
+    "time_limit",
+    "views",
+    "inplace",
+    "inputs_in_pool",
+    "weights_in_pool",
+];
+
 /// The options of planning, by their names in Python.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
@@ -53,10 +72,23 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn read(options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::read_for("", &[], options)
+    }
+
+    /// Reads the options of a function that has no use for those called `unused`.
+    pub(crate) fn read_for(
+        function: &str,
+        unused: &[&str],
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let mut read = Self::default();
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
-            if value.is_none() {
+            if unused.contains(&&*name) {
+                let words = format!("memplan.{function} has no use for the option '{name}'");
+                return Err(PyTypeError::new_err(words));
+            }
+            if value.is_none() && NAMES.contains(&&*name) {
                 continue;
             }
             let lowering = read.lowering;
@@ -99,6 +131,18 @@ impl Options {
         limits.threads(self.threads.unwrap_or(1))
     }
 
+    /// A verifier that asks for what the options ask for.
+    pub(crate) fn verifier(&self) -> Verifier {
+        let mut verifier = Verifier::new().lowering(self.lowering);
+        if let Some(alignment) = self.alignment {
+            verifier = verifier.alignment(alignment);
+        }
+        if let Some(padding) = self.padding {
+            verifier = verifier.padding(padding);
+        }
+        verifier
+    }
+
     pub(crate) fn planner(&self) -> Planner<'static> {
         let mut planner = Planner::new()
             .strategy(self.strategy)
@@ -121,8 +165,8 @@ fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 /// The pause between two looks at signals and calls of the progress function.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Watches a search from Python: Ctrl-C ends it with its best result, and so does an exception of the
-/// progress function, which is then raised.
+/// Watches a search from Python. Ctrl-C ends it with its best result. Any other exception of the progress
+/// function or of a signal handler ends it as well, and is then raised.
 pub(crate) struct Watch {
     progress: Option<Py<PyAny>>,
     cancel: AtomicBool,
@@ -150,17 +194,23 @@ impl Watch {
         }
         *last = Instant::now();
         Python::attach(|py| {
-            if py.check_signals().is_err() {
+            let Err(error) = py.check_signals().and_then(|()| self.report(py, progress)) else {
+                return;
+            };
+            if error.is_instance_of::<PyKeyboardInterrupt>(py) {
                 self.interrupted.store(true, Ordering::Relaxed);
-                self.cancel.store(true, Ordering::Relaxed);
-            } else if let Some(call) = &self.progress {
-                let figures = (progress.best, progress.lower_bound, progress.nodes);
-                if let Err(error) = call.call1(py, figures) {
-                    self.cancel.store(true, Ordering::Relaxed);
-                    *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                }
+            } else {
+                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
+            self.cancel.store(true, Ordering::Relaxed);
         });
+    }
+
+    fn report(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
+        if let Some(call) = &self.progress {
+            call.call1(py, (progress.best, progress.lower_bound, progress.nodes))?;
+        }
+        Ok(())
     }
 
     /// Runs a piece of work with an observer. Returns its result, and whether Ctrl-C ended it early.
@@ -172,10 +222,10 @@ impl Watch {
         let look = |progress: &Progress| self.look(progress);
         let result = crate::errors::guarded(py, || {
             work(Observer::default().cancel(&self.cancel).progress(&look))
-        })?;
+        });
         match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
-            None => Ok((result, self.interrupted.load(Ordering::Relaxed))),
+            None => Ok((result?, self.interrupted.load(Ordering::Relaxed))),
         }
     }
 }

@@ -6,17 +6,13 @@ use memplan::{
     TensorPlace,
     import::read_json_plan,
     report::{self, MapOptions, MapSheet, StepNames, SvgOptions},
-    verify::Verifier,
 };
-use pyo3::{
-    exceptions::{PyKeyError, PyOSError},
-    prelude::*,
-    types::PyDict,
-};
+use pyo3::{exceptions::PyKeyError, prelude::*, types::PyDict};
 
 use crate::{
-    errors::{guarded, value_error},
-    numbers::view,
+    errors::{file_error, guarded, value_error},
+    json,
+    numbers::{Whole, view},
     options::{Given, Options},
 };
 
@@ -61,6 +57,9 @@ impl Plan {
     }
 }
 
+/// The most columns and rows of a map as text.
+const WIDEST: usize = 10_000;
+
 /// The chunks above which a notebook shows a summary without the map.
 const MOST_DRAWN: usize = 10_000;
 
@@ -75,11 +74,7 @@ impl Plan {
 
     /// Returns the plan in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || {
-            let mut out = Vec::new();
-            report::write_plan_json(&mut out, &self.inner, None)?;
-            String::from_utf8(out).map_err(value_error)
-        })
+        json::text(py, |out| report::write_plan_json(out, &self.inner, None))
     }
 
     /// The bytes to reserve.
@@ -179,8 +174,8 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
     }
 
-    /// The place of every tensor, by name: `(where, offset, size)`, where `where` is "pool", "nowhere" or the
-    /// name of the supplied tensor that it lies in.
+    /// The place of every tensor, by name: `(kind, supplied tensor, offset, size)`, where `kind` is "pool",
+    /// "supplied" or "nowhere", and the supplied tensor that it lies in is None for the other two.
     #[getter]
     fn _tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tensors = PyDict::new(py);
@@ -207,7 +202,7 @@ impl Plan {
     #[pyo3(signature = (*, execute = false))]
     fn verify(&self, py: Python<'_>, execute: bool) -> PyResult<Vec<String>> {
         guarded(py, || {
-            let verifier = Verifier::new().lowering(self.options.lowering).execute(execute);
+            let verifier = self.options.verifier().execute(execute);
             let found = verifier.verify(self.given.input(), &self.inner).map_err(value_error)?;
             Ok(found.violations.iter().map(ToString::to_string).collect())
         })
@@ -218,10 +213,11 @@ impl Plan {
         guarded(py, || Ok(report::explain(&self.inner, self.steps())))
     }
 
-    /// Draws the memory map as text.
-    #[pyo3(signature = (*, width = 100, height = 24))]
-    fn map(&self, py: Python<'_>, width: usize, height: usize) -> PyResult<String> {
+    /// Draws the memory map as text, of at most 10 000 columns and rows.
+    #[pyo3(signature = (*, width = Whole(100), height = Whole(24)))]
+    fn map(&self, py: Python<'_>, width: Whole, height: Whole) -> PyResult<String> {
         guarded(py, || {
+            let [width, height] = [width, height].map(|size| size.index().min(WIDEST));
             let options = MapOptions::default().width(width).height(height);
             Ok(report::memory_map(&self.inner, self.steps(), options))
         })
@@ -240,9 +236,7 @@ impl Plan {
     fn save_html(&self, py: Python<'_>, path: PathBuf, title: &str) -> PyResult<()> {
         guarded(py, || {
             let page = self.page(title)?;
-            std::fs::write(&path, page).map_err(|error| {
-                PyOSError::new_err((error.raw_os_error(), error.to_string(), path))
-            })
+            std::fs::write(&path, page).map_err(|error| file_error(&error, path))
         })
     }
 

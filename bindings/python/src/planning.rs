@@ -1,12 +1,13 @@
 //! The functions of the package: plan, fit, verify, compare, reorder.
 
-use memplan::{
-    order::default_limits,
-    planner::PlanFit,
-    report,
-    verify::{Verifier, Violation},
+use std::borrow::Cow;
+
+use memplan::{order::default_limits, planner::PlanFit, report, verify::Violation};
+use pyo3::{
+    exceptions::{PyKeyboardInterrupt, PyTypeError},
+    prelude::*,
+    types::PyDict,
 };
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 
 use crate::{
     errors::{guarded, value_error},
@@ -65,19 +66,14 @@ pub(crate) fn verify(
     execute: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<String>> {
-    let options = Options::read(options)?;
+    let unused = ["strategy", "effort", "threads", "time_limit"];
+    let options = Options::read_for("verify", &unused, options)?;
     let plan = match plan.cast::<Plan>() {
-        Ok(plan) => plan.get().inner.clone(),
-        Err(_) => from_offsets(py, &input, plan, &options)?,
+        Ok(plan) => Cow::Borrowed(&plan.get().inner),
+        Err(_) => Cow::Owned(from_offsets(py, &input, plan, &options)?),
     };
     guarded(py, || {
-        let mut verifier = Verifier::new().lowering(options.lowering).execute(execute);
-        if let Some(alignment) = options.alignment {
-            verifier = verifier.alignment(alignment);
-        }
-        if let Some(padding) = options.padding {
-            verifier = verifier.padding(padding);
-        }
+        let verifier = options.verifier().execute(execute);
         let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
         if found.len() > 1 && plan.strategy.is_none() {
             // A pool below its bound follows from the overlaps.
@@ -105,6 +101,9 @@ fn from_offsets(
         if let Some(alignment) = options.alignment {
             problem = problem.with_alignment(alignment).map_err(value_error)?;
         }
+        if let Some(padding) = options.padding {
+            problem = problem.with_padding(padding).map_err(value_error)?;
+        }
         memplan::Plan::from_offsets(&problem, &offsets).map_err(value_error)
     })
 }
@@ -119,13 +118,17 @@ pub(crate) fn compare(
     progress: Option<Py<PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(String, String)> {
-    let options = Options::read(options)?;
-    let (compared, _) = Watch::new(progress).run(py, |observer| {
+    let options = Options::read_for("compare", &["strategy"], options)?;
+    let (compared, interrupted) = Watch::new(progress).run(py, |observer| {
         let problem = options.planner().lower(input.input()).map_err(value_error)?.problem;
         let limits = options.limits(memplan::Limits::default());
         let compared = memplan::planner::compare(&problem, &limits, observer);
         compared.map_err(value_error)
     })?;
+    if interrupted {
+        // The figures of searches that were cut short compare nothing.
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
     let text = report::comparison(name, &compared);
     let json = report::comparisons_json(&[(name.to_owned(), compared)]);
     Ok((text, json.to_string()))

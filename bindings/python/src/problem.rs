@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 
 use crate::{
     errors::{guarded, value_error},
-    numbers::{array, list, whole},
+    json,
+    numbers::{Whole, array, list, shown, whole},
 };
 
 /// Memory chunks with known lifetimes: the input of every planner.
@@ -60,10 +61,6 @@ fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     Ok(lists)
 }
 
-fn shown(object: &Bound<'_, PyAny>) -> String {
-    object.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string())
-}
-
 fn requests(overwrites: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     let Some(overwrites) = overwrites else { return Ok(Vec::new()) };
     let mut requests = Vec::new();
@@ -92,8 +89,8 @@ fn build(
     py: Python<'_>,
     chunks: Chunks,
     overwrites: Option<&Bound<'_, PyAny>>,
-    alignment: u64,
-    padding: u64,
+    alignment: Whole,
+    padding: Whole,
     names: Option<Vec<String>>,
 ) -> PyResult<Problem> {
     let requests = requests(overwrites)?;
@@ -113,7 +110,7 @@ fn build(
         return Err(value_error(memplan::ProblemError::TooManyChunks));
     }
     guarded(py, || {
-        let mut problem = memplan::Problem::builder().alignment(alignment).padding(padding);
+        let mut problem = memplan::Problem::builder().alignment(alignment.0).padding(padding.0);
         let mut names = names.into_iter().flatten();
         for ((&begin, &end), &size) in begin.iter().zip(&end).zip(&size) {
             match names.next() {
@@ -132,12 +129,12 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = 1, padding = 0, names = None))]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None))]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
-        alignment: u64,
-        padding: u64,
+        alignment: Whole,
+        padding: Whole,
         names: Option<Vec<String>>,
     ) -> PyResult<Self> {
         build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names)
@@ -145,14 +142,14 @@ impl Problem {
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = 1, padding = 0, names = None))]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None))]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
         size: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
-        alignment: u64,
-        padding: u64,
+        alignment: Whole,
+        padding: Whole,
         names: Option<Vec<String>>,
     ) -> PyResult<Self> {
         let chunks = Chunks {
@@ -166,7 +163,7 @@ impl Problem {
     /// Reads a problem in memplan's JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
-        match crate::read::parse(py, text.as_bytes())? {
+        match json::parse(py, text)? {
             Input::Problem(problem) => Ok(Self(Arc::new(problem))),
             Input::Sequence(_) => Err(value_error("this is a sequence, not a problem")),
         }
@@ -174,11 +171,7 @@ impl Problem {
 
     /// Returns the problem in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || {
-            let mut out = Vec::new();
-            memplan::report::write_problem_json(&mut out, &self.0)?;
-            String::from_utf8(out).map_err(value_error)
-        })
+        json::text(py, |out| memplan::report::write_problem_json(out, &self.0))
     }
 
     /// The most bytes alive at one step: no pool is smaller.

@@ -6,21 +6,17 @@ use memplan::{
     Input,
     import::{Format, ImportOptions, Kernels, Trust, read_input, tflite::TfliteOptions},
 };
-use pyo3::{IntoPyObjectExt, exceptions::PyOSError, prelude::*};
+use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::{
-    errors::{guarded, value_error},
+    errors::{file_error, guarded, value_error},
+    numbers::Whole,
     problem::Problem,
     sequence::Sequence,
 };
 
-/// Reads memplan's own text.
-pub(crate) fn parse(py: Python<'_>, bytes: &[u8]) -> PyResult<Input> {
-    guarded(py, || read_input(bytes, Format::Json, &ImportOptions::default()).map_err(value_error))
-}
-
 /// Returns the input as the Python class that it is.
-pub(crate) fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
+fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
     match input {
         Input::Sequence(sequence) => Sequence::of(sequence).into_py_any(py),
         Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),
@@ -32,18 +28,19 @@ pub(crate) fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
 /// or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
-/// of tensors by name, with `None` for open sizes. `inplace` says how the kernels work that will run an
+/// of tensors by name, with `None` for open sizes. `inplace` says how the kernels work that will run the
 /// model: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide its
-/// scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or "declared", chooses where the two differ.
+/// scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or "declared",
+/// chooses between inferred and declared shapes where they differ.
 #[pyfunction]
 #[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None))]
 pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
     format: Option<&str>,
-    dims: Option<BTreeMap<String, u64>>,
-    default_dim: Option<u64>,
-    shapes: Option<BTreeMap<String, Vec<Option<u64>>>>,
+    dims: Option<BTreeMap<String, Whole>>,
+    default_dim: Option<Whole>,
+    shapes: Option<BTreeMap<String, Vec<Option<Whole>>>>,
     inplace: Option<&str>,
     trust: Option<&str>,
     kernels: Option<&str>,
@@ -60,11 +57,13 @@ pub(crate) fn read(
                 .to_owned(),
         )
     })?;
-    let mut options = ImportOptions::default().dims(dims.unwrap_or_default());
+    let dims = dims.into_iter().flatten().map(|(name, size)| (name, size.0));
+    let mut options = ImportOptions::default().dims(dims);
     if let Some(size) = default_dim {
-        options = options.default_dim(size);
+        options = options.default_dim(size.0);
     }
-    for (tensor, shape) in shapes.unwrap_or_default() {
+    for (tensor, shape) in shapes.into_iter().flatten() {
+        let shape: Vec<Option<u64>> = shape.into_iter().map(|size| Some(size?.0)).collect();
         options = options.shape(tensor, shape);
     }
     if let Some(profile) = inplace {
@@ -82,8 +81,7 @@ pub(crate) fn read(
         }
     }
     let input = guarded(py, || {
-        let bytes = std::fs::read(&path)
-            .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))?;
+        let bytes = std::fs::read(&path).map_err(|error| file_error(&error, path))?;
         read_input(&bytes, format, &options).map_err(|error| about(error.to_string()))
     })?;
     object(py, input)

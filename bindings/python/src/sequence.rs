@@ -3,9 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use memplan::{Input, OpSequence};
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 
-use crate::errors::{guarded, value_error};
+use crate::{
+    errors::{guarded, value_error},
+    json,
+    numbers::{Whole, whole},
+};
 
 /// An output of an operator: a name and a size in bytes.
 ///
@@ -16,27 +20,37 @@ use crate::errors::{guarded, value_error};
 #[derive(Clone)]
 pub(crate) struct Output(memplan::Output);
 
-/// Some memory of an input.
-#[derive(FromPyObject)]
-enum Place {
-    Start(String),
-    Offset(String, u64),
-}
+/// Some memory of an input: its name, or a pair of its name and an offset.
+struct Place(String, u64);
 
-impl Place {
-    fn parts(self) -> (String, u64) {
-        match self {
-            Self::Start(name) => (name, 0),
-            Self::Offset(name, offset) => (name, offset),
+impl<'py> FromPyObject<'_, 'py> for Place {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(name) = object.extract() {
+            return Ok(Self(name, 0));
         }
+        let (name, offset): (String, Bound<'_, PyAny>) = object.extract()?;
+        let offset = whole(&offset, || format!("the offset in '{name}'"))?;
+        Ok(Self(name, offset))
     }
 }
 
 /// One place or several.
-#[derive(FromPyObject)]
-enum Places {
-    One(Place),
-    Several(Vec<Place>),
+struct Places(Vec<Place>);
+
+impl<'py> FromPyObject<'_, 'py> for Places {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<Vec<Place>>() {
+            // A wrong offset in one of several, where another type means that this is one place.
+            Err(error) if !error.is_instance_of::<PyValueError>(object.py()) => {
+                Ok(Self(vec![object.extract()?]))
+            }
+            several => several.map(Self),
+        }
+    }
 }
 
 #[pymethods]
@@ -45,24 +59,19 @@ impl Output {
     #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None))]
     fn new(
         name: &str,
-        size: u64,
+        size: Whole,
         reads: Option<Place>,
         overwrites: Option<Places>,
         updates: Option<Place>,
     ) -> Self {
-        let mut output = memplan::Output::new(name, size);
-        if let Some((input, offset)) = reads.map(Place::parts) {
+        let mut output = memplan::Output::new(name, size.0);
+        if let Some(Place(input, offset)) = reads {
             output = output.reads_at(input, offset);
         }
-        if let Some((input, offset)) = updates.map(Place::parts) {
+        if let Some(Place(input, offset)) = updates {
             output = output.updates(input, offset);
         }
-        let overwrites = match overwrites {
-            None => Vec::new(),
-            Some(Places::One(place)) => vec![place],
-            Some(Places::Several(places)) => places,
-        };
-        for (input, offset) in overwrites.into_iter().map(Place::parts) {
+        for Place(input, offset) in overwrites.into_iter().flat_map(|places| places.0) {
             output = output.overwrites_at(input, offset);
         }
         Self(output)
@@ -84,16 +93,17 @@ pub(crate) struct Operator(memplan::Operator);
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = 0, after = Vec::new()))]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Whole(0), after = Vec::new()))]
     fn new(
         name: &str,
         inputs: Vec<String>,
         outputs: Vec<Output>,
         kind: &str,
-        workspace: u64,
+        workspace: Whole,
         after: Vec<String>,
     ) -> Self {
-        let operator = memplan::Operator::new(name).kind(kind).inputs(inputs).workspace(workspace);
+        let operator =
+            memplan::Operator::new(name).kind(kind).inputs(inputs).workspace(workspace.0);
         let operator =
             outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
         Self(after.iter().fold(operator, |operator, other| operator.after(other.as_str())))
@@ -123,14 +133,18 @@ impl Sequence {
         operators: Vec<Operator>,
         inputs: Option<Bound<'_, PyDict>>,
         outputs: Vec<String>,
-        weights: Option<BTreeMap<String, Option<u64>>>,
+        weights: Option<BTreeMap<String, Option<Whole>>>,
     ) -> PyResult<Self> {
         let inputs = inputs.map_or_else(
             || Ok(Vec::new()),
             |inputs| {
                 inputs
                     .iter()
-                    .map(|(name, size)| Ok((name.extract()?, size.extract()?)))
+                    .map(|(name, size)| {
+                        let name: String = name.extract()?;
+                        let size = whole(&size, || format!("the size of input '{name}'"))?;
+                        Ok((name, size))
+                    })
                     .collect::<PyResult<Vec<(String, u64)>>>()
             },
         )?;
@@ -141,7 +155,7 @@ impl Sequence {
                 builder.input(name, size);
             }
             for (name, size) in weights.into_iter().flatten() {
-                builder.weight(name, size);
+                builder.weight(name, size.map(|size| size.0));
             }
             for operator in operators {
                 builder.operator(operator.0);
@@ -156,7 +170,7 @@ impl Sequence {
     /// Reads a sequence in memplan's JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
-        match crate::read::parse(py, text.as_bytes())? {
+        match json::parse(py, text)? {
             Input::Sequence(sequence) => Ok(Self::of(sequence)),
             Input::Problem(_) => Err(value_error("this is a problem, not a sequence")),
         }
@@ -164,15 +178,12 @@ impl Sequence {
 
     /// Returns the sequence in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(py, || {
-            let mut out = Vec::new();
-            memplan::report::write_sequence_json(&mut out, &self.0)?;
-            String::from_utf8(out).map_err(value_error)
-        })
+        json::text(py, |out| memplan::report::write_sequence_json(out, &self.0))
     }
 
     /// Returns the operators in another order: a list of their places in this one.
-    fn permuted(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<Self> {
+    fn permuted(&self, py: Python<'_>, order: Vec<Whole>) -> PyResult<Self> {
+        let order: Vec<usize> = order.into_iter().map(Whole::index).collect();
         guarded(py, || self.0.permuted(&order).map(Self::of).map_err(value_error))
     }
 

@@ -20,11 +20,21 @@ def sequence():
 
 @pytest.fixture
 def hard():
-    """A problem whose search takes long: many sizes without a common divisor."""
-    chunks = []
-    state = 1
-    for _ in range(400):
-        state = state * 6364136223846793005 % 2**64
-        begin = (state >> 33) % 60
-        chunks.append((begin, begin + 2 + (state >> 40) % 20, 1 + (state >> 17) % 9973))
+    """A problem whose search does not end: every step is filled to the same height, so a plan at the lower bound would
+    waste nothing."""
+    state, ending, chunks = 1, {0: 1000}, []
+
+    def number(below):
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (state >> 33) % below
+
+    while len(chunks) < 400:
+        step = min(ending)
+        free = ending.pop(step)
+        while free:
+            size, end = min(free, 1 + number(100)), step + 1 + number(40)
+            chunks.append((step, end, size))
+            ending[end] = ending.get(end, 0) + size
+            free -= size
     return memplan.Problem(chunks)

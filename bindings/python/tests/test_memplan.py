@@ -1,6 +1,7 @@
 """The package covers the library, and passes its errors on with the same words."""
 
 import array
+import errno
 import json
 import os
 import signal
@@ -78,14 +79,20 @@ def test_numpy_arrays():
 
 def test_a_million_chunks_come_as_arrays():
     count = 1_000_000
-    begin = array.array("Q", range(count))
-    end = array.array("Q", range(2, count + 2))
-    size = array.array("Q", [64]) * count
-    start = time.monotonic()
+
+    class Whole(array.array):
+        """Copied as a whole, and never element by element."""
+
+        def __iter__(self):
+            raise AssertionError("the elements are asked for one by one")
+
+    begin = Whole("Q", array.array("Q", range(count)))
+    end = Whole("Q", array.array("Q", range(2, count + 2)))
+    size = Whole("Q", array.array("Q", [64]) * count)
+    with pytest.raises(AssertionError):
+        list(begin)
     problem = memplan.Problem.from_arrays(begin, end, size)
     assert len(problem) == count and problem.lower_bound == 128
-    # Lists of tuples take seconds; this is only to notice a copy per element in Python.
-    assert time.monotonic() - start < 20
 
 
 WRONG = [
@@ -111,6 +118,24 @@ WRONG = [
     (lambda: memplan.read("model.pb"), "does not end in .onnx, .tflite, .json or .csv"),
     (lambda: memplan.read(__file__, format="onnx"), "test_memplan.py"),
     (lambda: memplan.read(__file__, format="json", trust="me"), "trust is 'inference' or 'declared'"),
+    (lambda: memplan.Output("x", -1), "must be an integer from 0 to .*, not -1"),
+    (lambda: memplan.Output("x", 2**64), "must be an integer from 0"),
+    (lambda: memplan.Output("x", 8, reads=("y", -8)), "the offset in 'y' must be an integer from 0 to .*, not -8"),
+    (lambda: memplan.Output("x", 8, overwrites=("y", -8)), "the offset in 'y' must be an integer"),
+    (lambda: memplan.Output("x", 8, overwrites=["z", ("y", 2**64)]), "the offset in 'y' must be an integer"),
+    (lambda: memplan.Output("x", 8, updates=("y", -8)), "the offset in 'y' must be an integer"),
+    (lambda: memplan.Operator("a", workspace=-1), "must be an integer from 0"),
+    (lambda: memplan.Problem(CHUNKS, alignment=-1), "must be an integer from 0"),
+    (lambda: memplan.Problem(CHUNKS, padding=2**64), "must be an integer from 0"),
+    (lambda: memplan.Problem(CHUNKS, [(2, -1)]), "overwrite 0 must be"),
+    (lambda: memplan.Sequence([], inputs={"x": -8}), "the size of input 'x' must be an integer"),
+    (lambda: memplan.Sequence([], weights={"w": -8}), "must be an integer from 0"),
+    (lambda: memplan.Sequence([memplan.Operator("a")]).permuted([-1]), "must be an integer from 0"),
+    (lambda: memplan.Sequence([memplan.Operator("a")]).permuted([2**64 - 1]), "order"),
+    (lambda: memplan.read("model.onnx", dims={"n": -1}), "must be an integer from 0"),
+    (lambda: memplan.read("model.onnx", default_dim=-1), "must be an integer from 0"),
+    (lambda: memplan.read("model.onnx", shapes={"x": [None, -1]}), "must be an integer from 0"),
+    (lambda: memplan.plan(memplan.Problem(CHUNKS)).map(width=-1), "must be an integer from 0"),
     (lambda: memplan.verify(memplan.Problem(CHUNKS), [0, 0]), "2 offsets, but the problem has 3 chunks"),
     (lambda: memplan.verify(memplan.Problem(CHUNKS), [0, 2**64 - 1, 0]), "does not end below"),
 ]
@@ -123,10 +148,25 @@ def test_wrong_input_is_a_value_error(call, words):
 
 
 def test_other_errors_are_pythons_own(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as missing:
         memplan.read(tmp_path / "missing.onnx")
-    with pytest.raises(TypeError, match="no option 'algnment'"):
-        memplan.plan(memplan.Problem(CHUNKS), algnment=64)
+    assert missing.value.strerror == os.strerror(errno.ENOENT) and missing.value.filename == str(tmp_path / "missing.onnx")
+    problem = memplan.Problem(CHUNKS)
+    for value in (64, None):
+        with pytest.raises(TypeError, match="no option 'algnment'"):
+            memplan.plan(problem, algnment=value)
+    plan = memplan.plan(problem, alignment=None, effort=None)
+    with pytest.raises(TypeError, match="memplan.explain has no use for the option 'alignment'"):
+        memplan.explain(plan, alignment=64)
+    with pytest.raises(TypeError, match="memplan.compare has no use for the option 'strategy'"):
+        memplan.compare(problem, strategy="naive")
+    for option in ("strategy", "effort", "threads", "time_limit"):
+        with pytest.raises(TypeError, match=f"memplan.verify has no use for the option '{option}'"):
+            memplan.verify(problem, plan, **{option: None})
+    for places in (("y", "z"), ["y", "z"], (("y", 8), "z"), [("y", 8)], ("y", 8), "y"):
+        memplan.Output("x", 8, overwrites=places)
+    with pytest.raises(TypeError):
+        memplan.Output("x", 8, overwrites=8)
     with pytest.raises(TypeError):
         memplan.plan("resnet50.onnx")
 
@@ -143,6 +183,22 @@ def test_files_are_read(tmp_path, sequence):
     plan = memplan.plan(sequence)
     assert memplan.Plan.from_json(plan.to_json(), sequence).tensors == plan.tensors
     assert json.loads(plan.to_json())["format"] == "memplan-plan/1"
+
+
+def test_a_plan_is_verified_as_it_was_asked_for():
+    problem = memplan.Problem([(begin, end, size + 4) for begin, end, size in CHUNKS], alignment=64, padding=32)
+    plan = memplan.plan(problem, alignment=8, padding=0)
+    assert plan.alignment == 8 and plan.verify() == []
+    assert memplan.verify(problem, plan, alignment=8, padding=0) == []
+    assert "alignment" in memplan.verify(problem, plan)[0]
+
+
+def test_offsets_are_verified_with_another_alignment_and_padding():
+    problem = memplan.Problem(CHUNKS)
+    wide = memplan.plan(problem, padding=64)
+    assert memplan.verify(problem, wide.offsets, padding=64) == memplan.verify(problem, wide.offsets, alignment=64) == []
+    tight = memplan.plan(problem)
+    assert any("share the bytes" in words for words in memplan.verify(problem, tight.offsets, padding=64))
 
 
 def test_a_wrong_plan_is_found(sequence):
@@ -163,6 +219,7 @@ def test_fit(sequence):
 def test_compare_and_explain(sequence):
     compared = memplan.compare(sequence, name="net")
     assert "pushdown" in str(compared) and "net" in json.dumps(compared.figures)
+    assert compared.figures["lower_bound"] == memplan.plan(sequence).lower_bound
     assert "step" in memplan.explain(sequence) == memplan.plan(sequence).explain()
 
 
@@ -185,12 +242,16 @@ def test_a_notebook_shows_the_map(sequence, tmp_path):
     plan.save_html(path, title="net")
     assert "<title>net: memory map</title>" in path.read_text()
     assert "gemm" in plan.svg() and plan.map(width=60)
-    assert "4 chunks" in repr(plan) or "chunks in" in repr(plan)
+    assert plan.map(width=2**64 - 1) == plan.map(width=10_000) and plan.map(height=2**64 - 1) == plan.map(height=10_000)
+    assert repr(plan).startswith("<memplan.Plan: 4 chunks in ")
+
+
+LONG = {"strategy": "optimal", "effort": 2**60, "time_limit": 60}
 
 
 def test_progress_is_called_and_may_fail(hard):
     seen = []
-    memplan.plan(hard, strategy="optimal", time_limit=0.5, progress=lambda *figures: seen.append(figures))
+    memplan.plan(hard, **LONG | {"time_limit": 0.5}, progress=lambda *figures: seen.append(figures))
     assert seen and all(best >= bound for best, bound, _ in seen)
 
     def fail(*_):
@@ -198,7 +259,7 @@ def test_progress_is_called_and_may_fail(hard):
 
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="enough"):
-        memplan.plan(hard, strategy="optimal", time_limit=60, progress=fail)
+        memplan.plan(hard, **LONG, progress=fail)
     assert time.monotonic() - start < 30
 
 
@@ -213,7 +274,7 @@ def test_the_interpreter_lock_is_released(hard):
     done = threading.Event()
     thread = threading.Thread(target=tick)
     thread.start()
-    memplan.plan(hard, strategy="optimal", time_limit=0.5)
+    memplan.plan(hard, **LONG | {"time_limit": 0.5})
     done.set()
     thread.join()
     assert len(ticks) > 5
@@ -222,8 +283,36 @@ def test_the_interpreter_lock_is_released(hard):
 def test_ctrl_c_ends_a_search_with_the_best_so_far(hard):
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    plan = memplan.plan(hard, strategy="optimal", time_limit=60)
+    plan = memplan.plan(hard, **LONG)
     assert plan.interrupted and not plan.proven_optimal and plan.verify() == []
+
+
+def test_ctrl_c_inside_the_progress_function_does_the_same(hard):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    plan = memplan.plan(hard, **LONG, progress=interrupt)
+    assert plan.interrupted and plan.verify() == []
+    with pytest.raises(KeyboardInterrupt):
+        memplan.compare(hard, effort=2**60, time_limit=1, progress=interrupt)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm")
+def test_an_exception_of_a_signal_handler_is_raised(hard):
+    class Late(Exception):
+        pass
+
+    def alarm(*_):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(Late):
+            memplan.plan(hard, **LONG)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 DOCUMENTS = [PACKAGE / "README.md", PACKAGE.parents[1] / "README.md", PACKAGE.parents[1] / "book/src/python.md"]

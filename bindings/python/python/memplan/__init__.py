@@ -85,7 +85,11 @@ def fit(input, capacity, *, progress=None, **options) -> Fit:
 
 def explain(input, **options) -> str:
     """Explains why a plan, or the plan of an input, has its size: the peak, and who is alive there."""
-    return (input if isinstance(input, Plan) else plan(input, **options)).explain()
+    if not isinstance(input, Plan):
+        input = plan(input, **options)
+    elif options:
+        raise TypeError(f"memplan.explain has no use for the option '{next(iter(options))}': the plan is made already")
+    return input.explain()
 
 
 @_dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Comparison:
     """The pools of all strategies. Print it for a table."""
 
     figures: dict[str, _Any]
-    """`lower_bound`, `naive_size` and the rest, as the command `memplan compare --json` prints them."""
+    """`lower_bound`, `naive_size` and the rest, as the command `memplan compare --json` prints them for an input."""
     text: str
 
     def __str__(self) -> str:
@@ -101,9 +105,9 @@ class Comparison:
 
 
 def compare(input, *, name="input", progress=None, **options) -> Comparison:
-    """Plans with every strategy that takes a reasonable time."""
+    """Plans with every strategy that takes a reasonable time. Ctrl-C raises `KeyboardInterrupt`."""
     text, figures = _native.compare(input, name=name, progress=progress, **options)
-    return Comparison(_json.loads(figures), text)
+    return Comparison(_json.loads(figures)[0], text)
 
 
 @_dataclass(frozen=True)

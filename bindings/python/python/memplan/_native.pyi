@@ -129,7 +129,9 @@ class Plan:
     def offset(self, name: str) -> int: ...
     def verify(self, *, execute: bool = False) -> list[str]: ...
     def explain(self) -> str: ...
-    def map(self, *, width: int = 100, height: int = 24) -> str: ...
+    def map(self, *, width: int = 100, height: int = 24) -> str:
+        """Draws the memory map as text, of at most 10 000 columns and rows."""
+
     def svg(self) -> str: ...
     def save_html(self, path: str | PathLike[str], *, title: str = "memplan") -> None: ...
     def _repr_html_(self) -> str: ...
@@ -165,7 +167,8 @@ def plan(
 
     `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
     nodes and `time_limit` the seconds of strategies that search. `progress(best, lower_bound, nodes)` is called some
-    twenty times a second. Ctrl-C ends the search with the best plan so far, whose `interrupted` is then true.
+    twenty times a second. Ctrl-C ends the search with the best plan so far, whose `interrupted` is then true. Any other
+    exception of `progress` or of a signal handler ends it as well, and is raised.
     """
 
 def verify(
@@ -175,7 +178,13 @@ def verify(
     execute: bool = False,
     alignment: int | None = None,
     padding: int | None = None,
+    views: bool = True,
+    inplace: bool = True,
     inputs_in_pool: bool = False,
     weights_in_pool: bool = False,
 ) -> list[str]:
-    """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right."""
+    """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right.
+
+    The plan must keep to `alignment` and `padding`, or to larger ones, and have in the pool what belongs there. `views`
+    and `inplace` are taken as `plan` takes them, but ask nothing of a plan: the input says what may share memory.
+    """
