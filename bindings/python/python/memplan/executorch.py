@@ -26,7 +26,7 @@ from executorch.exir.tensor import ALIGNMENT
 
 from . import Problem, plan, verify
 
-__all__ = ["Kernels", "MemoryPlanningPass", "Report", "algorithm", "memplan", "portable_kernels"]
+__all__ = ["Kernels", "MemoryPlanningPass", "Report", "algorithm", "memplan", "portable_kernels", "read_kernels"]
 
 Kernels = Mapping[str, tuple[int, ...]]
 """The arguments that an operator's first output may be written over, by the operator's name, such as `aten::relu`."""
@@ -87,7 +87,7 @@ class Report:
         if self.in_place:
             text += f"; {self.in_place} in place"
         if self.removed:
-            text += f", {self.removed} copies removed"
+            text += f", {self.removed} {'copy' if self.removed == 1 else 'copies'} removed"
         return text
 
 

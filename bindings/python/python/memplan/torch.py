@@ -171,8 +171,9 @@ class _Reader:
                 offset = _whole(tensor.storage_offset(), node) * tensor.element_size()
                 outputs.append(Output(name, _span(tensor, node), reads=(owner, offset)))
                 read.append(owner)
+        # A size that only the run knows is no tensor, but an operator makes it.
+        after = [n.name for n in node.all_input_nodes if n not in arguments and n.op not in ("placeholder", "get_attr")]
         # Whoever writes in place runs after all that read the old bytes, and before all that read the new ones.
-        after: list[str] = []
         for storage in sorted(used - made, key=lambda key: self.owners.get(key, "")):
             users = self.touched.setdefault(storage, [])
             if storage in written:
@@ -219,10 +220,14 @@ class Planned(fx.Interpreter):
     """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
 
     It is slow, because eager operators make their own results, which are then copied; but it shows that a plan is
-    right: the outputs are equal, bit for bit, to those of the graph run as usual. Offsets need an alignment of 16.
+    right: the outputs are equal, bit for bit, to those of the graph run as usual. The plan needs an alignment of 16 or a
+    multiple of it. Outputs lie in the arena: the next run overwrites them; clone what you keep.
     """
 
     def __init__(self, graph_module: fx.GraphModule, plan: Plan):
+        # Offsets are counted in elements, and the largest have 16 bytes.
+        if plan.alignment % 16:
+            raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
         super().__init__(graph_module)
         self.tensors = plan.tensors
         # Bytes that nobody wrote are noticed.

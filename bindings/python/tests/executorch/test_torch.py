@@ -103,6 +103,29 @@ def test_updates_of_parameters_move_to_where_they_free_memory(inplace):
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs)) and not torch.equal(mine[1], inputs[1])
 
 
+def test_a_plan_for_the_arena_keeps_to_16_bytes():
+    program = torch.export.export(nn.ReLU(), (torch.ones(4),))
+    sequence = from_exported_program(program)
+    for alignment in (1, 8):
+        with pytest.raises(ValueError, match=f"the plan has alignment {alignment}; plan with alignment=16 or a multiple"):
+            Planned(program.graph_module, memplan.plan(sequence, alignment=alignment))
+    Planned(program.graph_module, memplan.plan(sequence, alignment=16))
+
+
+def test_an_operator_runs_after_the_sizes_that_it_reads():
+    class Flat(nn.Module):
+        def forward(self, x, y):
+            return torch.relu(y).reshape(x.shape[0] * 8)
+
+    rows = torch.export.Dim("rows", min=2, max=100)
+    program = torch.export.export(Flat(), (torch.ones(4, 3), torch.ones(4, 8)), dynamic_shapes=({0: rows}, {0: rows}))
+    sequence = from_exported_program(program)
+    (size,) = [at for at, name in enumerate(sequence.operators) if name.startswith("sym_size")]
+    others = [at for at in range(len(sequence)) if at != size]
+    with pytest.raises(ValueError, match="sym_size"):
+        sequence.permuted([*others, size])
+
+
 def test_symbols_need_an_upper_bound():
     class Double(nn.Module):
         def forward(self, x):
