@@ -113,11 +113,13 @@ class Page {
   }
 
   // The value of an expression in the page, after the next frame has been drawn.
-  async value(expression) {
-    const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
-      expression: `new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(() => then(${expression}))))`,
-      awaitPromise: true, returnByValue: true,
-    });
+  value(expression) {
+    return this.now(`new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(() => then(${expression}))))`);
+  }
+
+  // The value of an expression in the page as it is.
+  async now(expression) {
+    const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value;
   }
@@ -157,8 +159,11 @@ class Page {
     await this.send("Input.insertText", { text });
   }
 
-  async screenshot() {
-    const { data } = await this.send("Page.captureScreenshot", { format: "png" });
+  // A picture of what is in the window, or of the whole page as far as it is not endless.
+  async screenshot(whole = false) {
+    const { cssContentSize: { width, height } } = await this.send("Page.getLayoutMetrics");
+    const clip = { x: 0, y: 0, width, height: Math.min(height, 6000), scale: 1 };
+    const { data } = await this.send("Page.captureScreenshot", { format: "png", ...(whole ? { captureBeyondViewport: true, clip } : {}) });
     return Buffer.from(data, "base64");
   }
 

@@ -1,7 +1,9 @@
 // Opens the page of a model in a real browser and compares what it shows with the plans that the
 // tool prints.
 //
-//     node tests/browser/run.mjs MEMPLAN MODEL [FOLDER-FOR-SCREENSHOTS]
+//     node tests/browser/run.mjs MEMPLAN MODEL BOOK [FOLDER-FOR-SCREENSHOTS]
+//
+// BOOK is the folder of the built book, whose chapters are looked at as well.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -10,9 +12,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Chromium } from "./chromium.mjs";
+import { a_picture, every_chapter, every_size_and_theme } from "./layout.mjs";
 
-const [tool, model, screenshots] = process.argv.slice(2);
-assert(tool && model, "give the tool and a model");
+const [tool, model, book, screenshots] = process.argv.slice(2);
+assert(tool && model && book, "give the tool, a model and the book");
 const folder = mkdtempSync(join(tmpdir(), "memplan-pages-"));
 const memplan = (...args) => execFileSync(tool, args, { encoding: "utf8", maxBuffer: 1 << 30 });
 const planned = (input, strategy) => JSON.parse(memplan("plan", input, "--strategy", strategy, "--json"));
@@ -336,54 +339,6 @@ async function calm_but_for_the_fragment(page) {
   assert.deepEqual(page.complaints, [], "nothing on the console");
 }
 
-// At both widths and in both themes: nothing scrolls sideways, no text is cut off or too faint.
-async function every_size_and_theme(browser, path, name) {
-  for (const [width, height] of [[1400, 900], [390, 800]]) {
-    for (const dark of [false, true]) {
-      const page = await browser.open(path, { dark, width, height });
-      await page.value("(() => { for (const each of document.querySelectorAll('details')) each.open = true; })()");
-      await page.value("1");
-      const where = `${name}, ${width} wide, ${dark ? "dark" : "light"}`;
-      const faults = await page.value(`(${faults_of_layout})()`);
-      assert.deepEqual(faults, [], where);
-      if (screenshots) writeFileSync(join(screenshots, `${name}-${width}-${dark ? "dark" : "light"}.png`), await page.screenshot());
-      await page.close();
-    }
-  }
-}
-
-// Runs in the page.
-function faults_of_layout() {
-  const faults = [];
-  if (document.documentElement.scrollWidth > innerWidth) faults.push(`scrolls sideways: ${document.documentElement.scrollWidth}`);
-  const luminance = (parts) => parts.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
-  const contrast = (a, b) => { const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x); return (high + 0.05) / (low + 0.05); };
-  const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
-  const behind = (element) => {
-    for (let each = element; each; each = each.parentElement) {
-      const parts = numbers(getComputedStyle(each).backgroundColor);
-      if (parts.length === 3 || parts[3] === 1) return parts.slice(0, 3);
-    }
-    return [255, 255, 255];
-  };
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    const box = element.getBoundingClientRect();
-    if (!own || box.width === 0 || element.closest("script, option, .skip") || element.disabled) continue;
-    const style = getComputedStyle(element), words = `${element.tagName} ${element.textContent.trim().slice(0, 30)}`;
-    const seen = contrast(numbers(style.color).slice(0, 3), behind(element));
-    if (seen < 4.5) faults.push(`${words}: contrast ${seen.toFixed(2)}`);
-    if (!element.closest(".scroll, .queue") && box.right > innerWidth + 1) faults.push(`${words}: beyond the edge`);
-    if (!element.closest(".queue") && style.overflow === "hidden" && element.scrollWidth > element.clientWidth + 1) faults.push(`${words}: cut off`);
-  }
-  if (typeof ink === "object") {
-    const parse = (hex) => { const full = hex.length === 4 ? [...hex.slice(1)].map((digit) => digit + digit).join("") : hex.slice(1); return [0, 2, 4].map((at) => parseInt(full.slice(at, at + 2), 16)); };
-    for (let hue = 0; hue < HUES; hue++) if (contrast(parse(ink.ink), parse(ink[`c${hue}`])) < 4.5) faults.push(`names on colour ${hue}`);
-    for (const name of ["soft", "mark"]) if (contrast(parse(ink[name]), parse(ink.page)) < 4.5) faults.push(`${name} on the page`);
-  }
-  return faults;
-}
-
 async function a_real_model(browser) {
   const strategies = ["pushdown", "naive", "best"];
   const plans = strategies.map((strategy) => planned(model, strategy));
@@ -418,7 +373,7 @@ async function a_real_model(browser) {
     await page.close();
   }
   await the_address_keeps_the_view(browser, path, plans[2]);
-  await every_size_and_theme(browser, path, "model");
+  await every_size_and_theme(browser, path, "model", screenshots);
 }
 
 async function a_hostile_name(browser) {
@@ -505,6 +460,14 @@ async function the_map_moves_as_a_picture(page) {
   assert.equal(rested, 1, "drawn anew at rest");
 }
 
+async function the_pictures(browser) {
+  const example = "book/src/figures/example.json";
+  for (const [name, input, ...more] of [
+    ["map", model], ["example", example, "--strategy", "pushdown"], ["simulation", example, "--simulation"],
+    ["orders", "book/src/figures/branches.json", "--reorder", "--alignment", "1"],
+  ]) await a_picture(browser, page_of(input, `${name}.svg`, ...more), name, screenshots);
+}
+
 const browser = new Chromium();
 try {
   for (const [words, test] of [
@@ -512,6 +475,8 @@ try {
     ["a hostile name", a_hostile_name],
     ["a peak of one step", a_narrow_peak],
     ["two plan files", two_files],
+    ["pictures at every size", the_pictures],
+    ["the chapters of the book", (browser) => every_chapter(browser, book, screenshots)],
     ["20 000 chunks are fluid", (browser) => many_chunks(browser, 20_000, 34)],
     ["10^5 chunks open", (browser) => many_chunks(browser, 100_000, 2_000)],
   ]) {
