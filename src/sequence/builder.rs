@@ -9,7 +9,7 @@ use crate::{
     Bytes,
     sequence::{
         Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
-        SizeBasis, Tensor, TensorId, control, order,
+        SizeBasis, Tensor, TensorId, TensorType, control, order,
     },
 };
 
@@ -32,6 +32,7 @@ pub struct SequenceBuilder {
     weights: Vec<(Box<str>, Option<Bytes>)>,
     operators: Vec<Operator>,
     outputs: Vec<Box<str>>,
+    types: HashMap<Box<str>, TensorType>,
     undeclared_are_weights: bool,
     /// The ids handed out, from 0.
     ids: HashMap<Box<str>, TensorId>,
@@ -88,6 +89,24 @@ impl SequenceBuilder {
         self
     }
 
+    /// States the element type and shape of a tensor of any origin, before it is declared or after. They
+    /// are not compared with its size.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, sequence::TensorType};
+    ///
+    /// let mut builder = OpSequence::builder();
+    /// builder.input("x", 4096).tensor_type("x", TensorType::new("float32", [1, 1024]));
+    /// builder.operator(Operator::new("relu").inputs(["x"]).output(Output::new("y", 4096)));
+    /// let sequence = builder.output("y").build()?;
+    /// assert_eq!(*sequence.tensors()[0].tensor_type.as_ref().unwrap().dtype, *"float32");
+    /// # Ok::<(), memplan::SequenceError>(())
+    /// ```
+    pub fn tensor_type(&mut self, name: impl Into<Box<str>>, of: TensorType) -> &mut Self {
+        self.types.insert(name.into(), of);
+        self
+    }
+
     /// Accepts inputs of operators that are neither declared nor produced, and makes them weights,
     /// as sequence files do.
     pub fn undeclared_are_weights(&mut self) -> &mut Self {
@@ -117,6 +136,7 @@ impl SequenceBuilder {
             weights: self.weights.clone(),
             operators: order.iter().map(|&at| self.operators[at].clone()).collect(),
             outputs: self.outputs.clone(),
+            types: self.types.clone(),
             undeclared_are_weights: self.undeclared_are_weights,
             ids: self.ids.clone(),
         };
@@ -213,7 +233,9 @@ impl Names {
         if let Some(first) = self.ids.insert(name.into(), id) {
             return Err(twice(builder, name, &self.tensors[first.index()].origin, &origin));
         }
-        let tensor = Tensor { name: name.into(), size, basis: SizeBasis::Exact, origin };
+        let tensor_type = builder.types.get(name).cloned();
+        let basis = SizeBasis::Exact;
+        let tensor = Tensor { name: name.into(), size, basis, tensor_type, origin };
         match self.tensors.get_mut(id.index()) {
             Some(place) => *place = tensor,
             None => self.tensors.push(tensor),
@@ -295,6 +317,7 @@ fn asked_for(ids: &HashMap<Box<str>, TensorId>) -> Vec<Tensor> {
         name: name.into(),
         size: None,
         basis: SizeBasis::Exact,
+        tensor_type: None,
         origin: Origin::Weight,
     };
     names.into_iter().map(place).collect()

@@ -60,6 +60,28 @@ impl SizeBasis {
     }
 }
 
+/// The element type and the shape of a tensor, for people: plans depend on sizes in bytes alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[non_exhaustive]
+pub struct TensorType {
+    /// The type of the elements, by its name in `NumPy` if it has one there, such as `float32`.
+    pub dtype: Box<str>,
+    /// The elements along each dimension; the largest shape if it differs from run to run.
+    pub shape: Vec<u64>,
+}
+
+impl TensorType {
+    /// A type of elements and a shape.
+    pub fn new(dtype: impl Into<Box<str>>, shape: impl Into<Vec<u64>>) -> Self {
+        Self { dtype: dtype.into(), shape: shape.into() }
+    }
+}
+
 /// An output of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {

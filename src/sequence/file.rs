@@ -17,8 +17,8 @@ use crate::{
     Bytes,
     file::is_zero,
     sequence::{
-        Dependency, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite, SequenceError,
-        SizeBasis,
+        Dependency, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite, SequenceBuilder,
+        SequenceError, SizeBasis, TensorType,
     },
 };
 
@@ -54,6 +54,9 @@ pub struct TensorEntry {
     pub name: Box<str>,
     /// Its bytes.
     pub size: Bytes,
+    /// Its element type and shape; omitted if they are unknown.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub tensor_type: Option<TensorType>,
 }
 
 /// An operator.
@@ -114,6 +117,9 @@ pub struct OutputEntry {
     /// The basis of the size; omitted if it is exact.
     #[serde(default, skip_serializing_if = "SizeBasis::is_exact")]
     pub basis: SizeBasis,
+    /// Its element type and shape; omitted if they are unknown.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub tensor_type: Option<TensorType>,
     /// The input that it is a view of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<ReadEntry>,
@@ -239,7 +245,8 @@ impl From<&OpSequence> for BodyEntry {
                 .iter()
                 .filter(|tensor| tensor.origin == *wanted)
                 .filter_map(|tensor| {
-                    Some(TensorEntry { name: tensor.name.clone(), size: tensor.size? })
+                    let (name, tensor_type) = (tensor.name.clone(), tensor.tensor_type.clone());
+                    Some(TensorEntry { name, size: tensor.size?, tensor_type })
                 })
                 .collect()
         };
@@ -249,6 +256,7 @@ impl From<&OpSequence> for BodyEntry {
                 name: tensor.name.clone(),
                 size: tensor.size.unwrap_or(0),
                 basis: tensor.basis,
+                tensor_type: tensor.tensor_type.clone(),
                 reads: None,
                 overwrites: None,
             };
@@ -331,10 +339,12 @@ impl TryFrom<BodyEntry> for OpSequence {
     fn try_from(file: BodyEntry) -> Result<Self, SequenceError> {
         let mut sequence = OpSequence::builder();
         sequence.undeclared_are_weights();
-        for TensorEntry { name, size } in file.inputs {
+        for TensorEntry { name, size, tensor_type } in file.inputs {
+            state_type(&mut sequence, &name, tensor_type);
             sequence.input(name, size);
         }
-        for TensorEntry { name, size } in file.weights {
+        for TensorEntry { name, size, tensor_type } in file.weights {
+            state_type(&mut sequence, &name, tensor_type);
             sequence.weight(name, Some(size));
         }
         for entry in file.operators {
@@ -346,7 +356,8 @@ impl TryFrom<BodyEntry> for OpSequence {
                 operator = operator.body(body.try_into()?);
             }
             operator = entry.after.into_iter().fold(operator, Operator::after);
-            for output in entry.outputs {
+            for mut output in entry.outputs {
+                state_type(&mut sequence, &output.name, output.tensor_type.take());
                 operator = operator.output(output.try_into()?);
             }
             sequence.operator(operator);
@@ -355,6 +366,12 @@ impl TryFrom<BodyEntry> for OpSequence {
             sequence.output(name);
         }
         sequence.build()
+    }
+}
+
+fn state_type(sequence: &mut SequenceBuilder, name: &str, tensor_type: Option<TensorType>) {
+    if let Some(tensor_type) = tensor_type {
+        sequence.tensor_type(name, tensor_type);
     }
 }
 

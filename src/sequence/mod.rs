@@ -31,7 +31,7 @@ mod precedence;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
-pub use declare::{Dependency, Operator, Output, Overwrite, SizeBasis};
+pub use declare::{Dependency, Operator, Output, Overwrite, SizeBasis, TensorType};
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
 pub use file::{
@@ -86,6 +86,8 @@ pub struct Tensor {
     pub size: Option<Bytes>,
     /// The basis of its size.
     pub basis: SizeBasis,
+    /// Its element type and shape, if they are known.
+    pub tensor_type: Option<TensorType>,
     /// Its origin.
     pub origin: Origin,
 }

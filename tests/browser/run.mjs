@@ -224,14 +224,24 @@ async function the_table_and_the_map_are_linked(page, plan) {
   const shown = await page.text("#rows-shown");
   const tensors = new Set([...plan.chunks.map(({ name }) => name), ...plan.tensors.filter(({ chunk }) => chunk !== null).map(({ name }) => name)]);
   assert.equal(shown, `${Math.min(100, tensors.size)} of ${tensors.size}`);
-  await page.press("#rows th:nth-child(3) button");
-  const sizes = (await page.texts("#rows tbody td:nth-child(3)")).map((text) => Number(text.replaceAll(" ", "")));
+  const heads = await page.texts("#rows th"), column = (name) => `:nth-child(${heads.indexOf(name) + 1})`;
+  await page.press(`#rows th${column("size")} button`);
+  const sizes = (await page.texts(`#rows tbody td${column("size")}`)).map((text) => Number(text.replaceAll(" ", "")));
   assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), "sorted by size");
   assert.equal(sizes[0], Math.max(...plan.chunks.map(({ size }) => size)));
   await page.press("#rows tbody tr:first-child .chunk");
   const name = await page.text("#rows tbody tr:first-child .chunk");
   assert((await page.text("#chosen")).length > 0);
   assert.equal(await page.text("#rows tr.chosen .chunk"), name);
+  // Models state the element types and shapes; sizes follow from them.
+  assert.equal(heads.includes("dtype") && heads.includes("shape"), model.endsWith(".onnx"));
+  if (heads.includes("dtype")) {
+    const [types, shapes] = await Promise.all(["dtype", "shape"].map((head) => page.texts(`#rows tbody td${column(head)}`)));
+    assert(types.length > 10 && types.every((type) => type === "float32"), String(types));
+    assert.deepEqual(shapes.map((shape) => 4 * shape.split(" × ").reduce((product, size) => product * Number(size), 1)), sizes);
+    await page.type("#filter", "float32");
+    assert.equal(await page.text("#rows-shown"), shown);
+  }
   const chunk = plan.chunks[Math.floor(plan.chunks.length / 2)];
   await page.type("#filter", chunk.name);
   assert((await page.texts("#rows tbody td:first-child")).every((text) => text.toLowerCase().includes(chunk.name.toLowerCase())));

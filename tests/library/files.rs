@@ -9,6 +9,7 @@ use memplan::{
     report::{
         write_plan_csv, write_plan_json, write_problem_csv, write_problem_json, write_sequence_json,
     },
+    sequence::TensorType,
     verify::verify,
 };
 use rstest::rstest;
@@ -59,6 +60,9 @@ fn a_sequence_survives_json() {
         .weight("w", Some(8))
         .weight("unsized", None)
         .input("x", 8)
+        .tensor_type("x", TensorType::new("int8", [2, 4]))
+        .tensor_type("w", TensorType::new("float64", []))
+        .tensor_type("v", TensorType::new("float32", [1]))
         .operator(Operator::new("late").inputs(["v"]).output(Output::new("t", 4).updates("v", 0)))
         .operator(
             Operator::new("a")
@@ -71,6 +75,7 @@ fn a_sequence_survives_json() {
         .output("t");
     let sequence = sequence.build().unwrap();
     let json = written(|out| write_sequence_json(out, &sequence));
+    assert!(json.replace([' ', '\n'], "").contains(r#""type":{"dtype":"int8","shape":[2,4]}"#));
     assert_eq!(read(&json, Format::Json), Ok(Input::Sequence(sequence)));
 }
 

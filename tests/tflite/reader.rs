@@ -9,7 +9,7 @@ use memplan::{
             survey,
         },
     },
-    sequence::{Dependency, Origin},
+    sequence::{Dependency, Origin, TensorType},
     verify::execute,
 };
 use rstest::rstest;
@@ -46,6 +46,9 @@ fn a_model_becomes_a_sequence() {
     assert_eq!(steps, ["inputs", "CONV_2D 0", "RELU 1", "ADD 2", "RESHAPE 3", "SOFTMAX 4"]);
     let shared = ["a", "b", "c", "d", "y"].map(|name| shares(&sequence, name));
     assert_eq!(shared, ["", "over a", "over b, a", "view of c at 0", "over d"]);
+    let types =
+        ["x", "a"].map(|name| &sequence.tensor(sequence.tensor_id(name).unwrap()).tensor_type);
+    assert_eq!(types, [&Some(TensorType::new("int8", [1, 8, 8, 4])); 2]);
     let lives: Vec<_> = arena.buffers.iter().map(|b| (&*b.name, b.size, b.first, b.last)).collect();
     let expected = [
         ("x", 256, 1, 2),

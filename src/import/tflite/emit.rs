@@ -9,7 +9,7 @@ use crate::{
         tflite::{
             KernelLibrary, TfliteError,
             arena::{Arena, ArenaBuffer, Names, step_name},
-            model::{Model, OperatorAt, tensor_place, wrong},
+            model::{Model, OperatorAt, Tensor, tensor_place, wrong},
             ops::{self, Memory, Op},
             walk::{Call, Event},
         },
@@ -108,6 +108,12 @@ impl Emitter<'_, '_> {
         self.steps.count += 1;
     }
 
+    fn state_type(&mut self, name: &str, tensor: &Tensor) {
+        if let Some(of) = tensor.tensor_type() {
+            self.builder.tensor_type(name, of);
+        }
+    }
+
     /// The step in which a subgraph gets its inputs.
     fn enter(&mut self, call: Call) {
         let subgraph = &self.model.subgraphs[call.subgraph];
@@ -128,6 +134,7 @@ impl Emitter<'_, '_> {
             if std::mem::replace(&mut self.defined[index], true) {
                 operator = operator.inputs([name]);
             } else {
+                self.state_type(name, tensor);
                 operator = operator.output(Output::new(name, bytes));
                 self.reasons.insert(name.into(), NotInPlace::Kernel(INPUT));
             }
@@ -178,6 +185,7 @@ impl Emitter<'_, '_> {
             if !tensor.is_planned() {
                 if !std::mem::replace(&mut self.defined[index], true) {
                     self.builder.weight(name, tensor.bytes);
+                    self.state_type(name, tensor);
                 }
             } else if !self.defined[index] {
                 return Err(wrong(
@@ -198,6 +206,7 @@ impl Emitter<'_, '_> {
             } else if !made.insert(output) || std::mem::replace(&mut self.defined[flat], true) {
                 return Err(wrong(place(), format!("'{name}' is made twice, or is an input")));
             } else {
+                self.state_type(name, tensor);
                 let output = Output::new(name, bytes);
                 operator = operator.output(self.with_memory(&op, index, output)?);
             }

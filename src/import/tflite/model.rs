@@ -8,6 +8,7 @@ use crate::{
         flat::{File, Table, Vector},
         names,
     },
+    sequence::TensorType,
 };
 
 /// The slots of the tables, as in the schema.
@@ -87,6 +88,12 @@ pub(crate) struct OperatorAt {
 impl Tensor {
     pub(crate) fn elements(&self) -> u64 {
         self.shape.iter().product()
+    }
+
+    /// The element type and the shape; `None` if the size is unknown.
+    pub(crate) fn tensor_type(&self) -> Option<TensorType> {
+        self.bytes?;
+        Some(TensorType::new(self.element.name().to_lowercase(), &*self.shape))
     }
 
     /// Returns whether TFLM's planner places it: it is computed in the run and has bytes.

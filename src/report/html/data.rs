@@ -15,7 +15,7 @@ use crate::{
         profile::{live_bytes, views},
         summary::bound_line,
     },
-    sequence::Origin,
+    sequence::{Origin, TensorId, TensorType},
 };
 
 #[derive(Serialize)]
@@ -39,6 +39,7 @@ pub(super) struct Sheet<'a> {
     supplied: Supplied,
     links: Links,
     views: Views<'a>,
+    types: Types<'a>,
     live: Live,
     /// The plans to choose from.
     plans: Vec<PagePlan<'a>>,
@@ -84,6 +85,16 @@ struct Views<'a> {
     offset: Vec<Bytes>,
     size: Vec<Bytes>,
     begin: Vec<Step>,
+}
+
+/// The element types and shapes of the chunks, then of the views; empty if none is known.
+#[derive(Default, Serialize)]
+struct Types<'a> {
+    /// An index into the types.
+    of: Vec<Option<usize>>,
+    /// The element types and shapes that occur together, each pair once.
+    dtypes: Vec<Cow<'a, str>>,
+    shapes: Vec<&'a [u64]>,
 }
 
 /// The bytes alive from each step on at which they change.
@@ -163,6 +174,7 @@ impl<'a> Sheet<'a> {
             supplied: Supplied::of(chunks, steps),
             links: Links::of(chunks),
             views: Views::of(first, steps),
+            types: Types::of(first, steps),
             live: Live::of(first),
             plans: plans.iter().map(PagePlan::of).collect(),
             simulation: if is_of(first, problem) {
@@ -255,6 +267,30 @@ impl<'a> Views<'a> {
                 table.size.push(view.size);
                 table.begin.push(view.begin);
             }
+        }
+        table
+    }
+}
+
+impl<'a> Types<'a> {
+    fn of(plan: &Plan, steps: StepNames<'a>) -> Self {
+        let mut table = Self::default();
+        let Some(sequence) = steps.0 else { return table };
+        let mut numbers: HashMap<&TensorType, usize> = HashMap::new();
+        let chunks = plan.chunks.iter().map(|chunk| &*chunk.name);
+        let views = views(plan, steps).into_iter().flatten().map(|view| view.name);
+        let tensors = chunks.chain(views).map(|name| sequence.tensor_id(name));
+        let number = |tensor: Option<TensorId>| {
+            let of = sequence.tensor(tensor?).tensor_type.as_ref()?;
+            Some(*numbers.entry(of).or_insert_with(|| {
+                table.dtypes.push(printable(&of.dtype));
+                table.shapes.push(&of.shape);
+                table.dtypes.len() - 1
+            }))
+        };
+        table.of = tensors.map(number).collect();
+        if table.dtypes.is_empty() {
+            table.of.clear();
         }
         table
     }

@@ -65,6 +65,7 @@ class Sheet {
     this.viewRows = rows(data.views);
     this.viewsOf = Array.from({ length: count }, () => []);
     for (const view of this.viewRows) this.viewsOf[view.chunk].push(view);
+    this.typeNames = data.types.dtypes.map((dtype, at) => ({ dtype, shape: data.types.shapes[at].join(" × ") || "scalar" }));
     // The steps where the bytes alive change are stored as differences.
     let step = 0;
     this.live = { step: data.live.step.map((gap) => (step += gap)), bytes: data.live.bytes };
@@ -109,6 +110,9 @@ class Sheet {
   // What makes a chunk: the kind of its operator, or what it is if it is supplied.
   kindOfChunk(at) { return this.supplied.get(at) ?? this.kindOf(this.begins[at]); }
 
+  // The element type and shape of a tensor, by its number among the chunks and then the views.
+  typeOf(number) { return this.typeNames[this.types.of[number]] ?? { dtype: "", shape: "" }; }
+
   // What an operator reads: a name, and the chunk that holds it, if one does.
   inputsOf(step) {
     return (this.operators.inputs[step] ?? []).map((number) => {
@@ -126,6 +130,8 @@ class Sheet {
       `${size(this.sizes[at])} at ${this.low(plan, at)}`,
       `alive from ${this.stepName(this.begins[at])} to ${this.stepName(this.ends[at] - 1)}`,
     ];
+    const { dtype, shape } = this.typeOf(at);
+    if (dtype) lines.push(`${dtype}, ${shape}`);
     if (this.supplied.has(at)) lines.push(this.supplied.get(at));
     else if (this.operators.name.length) {
       const kind = this.kindOf(this.begins[at]);

@@ -4,7 +4,7 @@ const table = document.getElementById("rows");
 const filter = document.getElementById("filter");
 const PAGE_ROWS = 100;
 const COLUMNS = [
-  ["name", "name"], ["kind", "kind"], ["size", "size"], ["begin", "from step"], ["end", "to step"],
+  ["name", "name"], ["kind", "kind"], ...(sheets.some(({ typeNames }) => typeNames.length) ? [["dtype", "dtype"], ["shape", "shape"]] : []), ["size", "size"], ["begin", "from step"], ["end", "to step"],
   ["offset", "offset"], ["chunk", "chunk"], ["over", "written over"],
 ];
 const order = { column: "begin", down: false };
@@ -14,11 +14,11 @@ let shownRows = PAGE_ROWS;
 function tensorRows() {
   const { sheet, plan } = state.shown;
   const made = sheet.names.map((name, at) => ({
-    name, kind: sheet.kindOfChunk(at), size: sheet.sizes[at], begin: sheet.begins[at], end: sheet.ends[at] - 1,
+    name, kind: sheet.kindOfChunk(at), ...sheet.typeOf(at), size: sheet.sizes[at], begin: sheet.begins[at], end: sheet.ends[at] - 1,
     offset: sheet.low(plan, at), chunk: sheet.names[at], over: sheet.linkOf[at] ? sheet.names[sheet.linkOf[at].overwritten] : "", at,
   }));
-  for (const { chunk: at, name, offset, size, begin } of sheet.viewRows) {
-    made.push({ name, kind: sheet.kindOf(begin), size, begin, end: sheet.ends[at] - 1, offset: sheet.low(plan, at) + offset, chunk: sheet.names[at], over: "", at });
+  for (const [number, { chunk: at, name, offset, size, begin }] of sheet.viewRows.entries()) {
+    made.push({ name, kind: sheet.kindOf(begin), ...sheet.typeOf(sheet.count + number), size, begin, end: sheet.ends[at] - 1, offset: sheet.low(plan, at) + offset, chunk: sheet.names[at], over: "", at });
   }
   return made;
 }
@@ -26,7 +26,7 @@ function tensorRows() {
 function fillTable() {
   if (!document.getElementById("tensors").open) return;
   const wanted = filter.value.trim().toLowerCase();
-  const found = tensorRows().filter(({ name, kind }) => !wanted || name.toLowerCase().includes(wanted) || kind.toLowerCase().includes(wanted));
+  const found = tensorRows().filter(({ name, kind, dtype, shape }) => [name, kind, dtype, shape].some((words) => words.toLowerCase().includes(wanted)));
   const by = order.column, sign = order.down ? -1 : 1;
   found.sort((a, b) => sign * (typeof a[by] === "number" ? a[by] - b[by] : a[by] < b[by] ? -1 : a[by] > b[by] ? 1 : 0) || a.begin - b.begin || a.at - b.at);
   const body = table.tBodies[0];
@@ -37,7 +37,7 @@ function fillTable() {
     chunkButton(each.name, each.at, element("td", null, row, "name"));
     for (const [column] of COLUMNS.slice(1)) {
       const value = each[column], number = typeof value === "number";
-      element("td", number ? grouped(value) : value, row, number ? "number" : column === "kind" ? null : "name");
+      element("td", number ? grouped(value) : value, row, number ? "number" : ["chunk", "over"].includes(column) ? "name" : null);
     }
   }
   document.getElementById("rows-shown").textContent = `${Math.min(shownRows, found.length)} of ${found.length}`;

@@ -197,6 +197,7 @@ impl<'a> Emitter<'a> {
             }
             let bytes = infer::input_bytes(&fact, value, self.context)?;
             self.builder.input(name, bytes);
+            self.state_type(name, &fact);
             self.inputs.insert(name);
             self.defined.insert(name);
             self.scope.facts.insert(name, fact);
@@ -297,6 +298,7 @@ impl<'a> Emitter<'a> {
         }
         for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
             if !name.is_empty() {
+                self.state_type(name, &fact);
                 self.scope.facts.insert(name, fact);
             }
         }
@@ -306,6 +308,15 @@ impl<'a> Emitter<'a> {
     fn supply_weight(&mut self, name: &'a str) {
         if !self.defined.contains(name) && self.weights.insert(name) {
             self.builder.weight(name, self.scope.get(name).and_then(Fact::bytes));
+            if let Some(of) = self.scope.get(name).and_then(Fact::tensor_type) {
+                self.builder.tensor_type(name, of);
+            }
+        }
+    }
+
+    fn state_type(&mut self, name: &str, fact: &Fact) {
+        if let Some(of) = fact.tensor_type() {
+            self.builder.tensor_type(name, of);
         }
     }
 

@@ -49,6 +49,15 @@ pub(crate) fn name(element: DataType) -> Cow<'static, str> {
     }
 }
 
+/// The name of a type in `NumPy`, if it has one there.
+pub(crate) fn dtype(element: DataType) -> Cow<'static, str> {
+    match element {
+        DataType::FLOAT => "float32".into(),
+        DataType::DOUBLE => "float64".into(),
+        _ => name(element),
+    }
+}
+
 /// Returns the bytes of `count` packed elements, rounded up; `None` if that does not fit in 64 bits
 /// or the type has no size.
 pub(crate) fn bytes(element: DataType, count: u64) -> Option<Bytes> {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rten_onnx::onnx::DataType;
 
-use crate::{Bytes, import::onnx::read::element};
+use crate::{Bytes, import::onnx::read::element, sequence::TensorType};
 
 /// Sizes per dimension in elements, `None` where unknown.
 pub(crate) type Dims = Vec<Option<u64>>;
@@ -110,6 +110,12 @@ impl Fact {
     /// The largest possible shape, if it is fully known.
     pub(crate) fn largest(&self) -> Option<Vec<u64>> {
         self.sizes().or_else(|| Some(self.samples.first()?.sizes.clone()))
+    }
+
+    /// The element type and the largest shape; `None` for a sequence of tensors, or if the size is unknown.
+    pub(crate) fn tensor_type(&self) -> Option<TensorType> {
+        self.bytes()?;
+        Some(TensorType::new(element::dtype(self.element?), self.largest()?))
     }
 
     /// Returns whether it may have fewer elements than in its largest shape.
