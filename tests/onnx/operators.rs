@@ -6,6 +6,11 @@ use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 use memplan::import::onnx::operators;
 use snapbox::{Data, data::DataFormat};
 
+const TRY_IT: &str = "
+**Try it.** Run `memplan ops` on a model of yours. Which of its operators take new memory, and what does
+this table say of them?
+";
+
 const INTRODUCTION: &str = "\
 # ONNX operators
 
@@ -41,6 +46,7 @@ fn the_books_page_lists_every_operator() {
     for row in rows {
         writeln!(page, "{row}").unwrap();
     }
+    page.push_str(TRY_IT);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/book/src/onnx-operators.md");
     snapbox::Assert::new()
         .action_env(snapbox::assert::DEFAULT_ACTION_ENV)
