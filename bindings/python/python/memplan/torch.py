@@ -97,9 +97,22 @@ def _span(tensor: torch.Tensor, node: fx.Node) -> int:
     return (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * tensor.element_size()
 
 
+def _capacity(tensor: torch.Tensor, node: fx.Node) -> int:
+    """The bytes of a tensor's storage. Export may make that of an example input which is a view a symbol of its own; then
+    those up to the end of the view."""
+    size = tensor.untyped_storage().nbytes()
+    if isinstance(size, int):
+        return size
+    return _whole(tensor.storage_offset(), node) * tensor.element_size() + _span(tensor, node)
+
+
 def _storage(tensor: torch.Tensor) -> int:
     # The fake tensors stay alive in the graph, so no address is used twice.
     return tensor.untyped_storage()._cdata
+
+
+# In training, which argument 5 says, they write the running mean and variance, arguments 3 and 4. Their schemas do not say so.
+_NORMS_WITH_STATISTICS = {"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::instance_norm"}
 
 
 def _reads_before_it_writes(node: fx.Node) -> bool:
@@ -142,7 +155,7 @@ class _Reader:
     def supplied(self, node: fx.Node) -> None:
         for name, tensor in tensors_of(node):
             self.owners.setdefault(_storage(tensor), name)
-            size = _whole(tensor.untyped_storage().nbytes(), node)
+            size = _capacity(tensor, node)
             if node.op == "placeholder" and node.name not in self.weight_names:
                 self.inputs[name] = size
             else:
@@ -162,7 +175,7 @@ class _Reader:
             owner = self.owners.get(storage)
             if owner is None or storage in made:
                 # Not the elements: padding and gaps between rows have bytes as well.
-                size = _whole(tensor.untyped_storage().nbytes(), node) if owner is None else _span(tensor, node)
+                size = _capacity(tensor, node) if owner is None else _span(tensor, node)
                 outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
                 self.owners.setdefault(storage, name)
                 made.add(storage)
@@ -192,7 +205,7 @@ class _Reader:
         )  # fmt: skip
 
     def written(self, node: fx.Node) -> list[torch.Tensor]:
-        """The arguments that a node writes, by its schema."""
+        """The arguments that a node writes."""
         schema = getattr(node.target, "_schema", None)
         written = []
         for place, argument in enumerate(getattr(schema, "arguments", ())):
@@ -200,6 +213,8 @@ class _Reader:
                 value = node.kwargs.get(argument.name, node.args[place] if place < len(node.args) else None)
                 values = value if isinstance(value, (list, tuple)) else [value]
                 written += [v.meta["val"] for v in values if isinstance(v, fx.Node) and isinstance(v.meta.get("val"), torch.Tensor)]
+        if getattr(schema, "name", "") in _NORMS_WITH_STATISTICS and node.args[5]:
+            written += [v.meta["val"] for v in node.args[3:5] if isinstance(v, fx.Node)]
         return written
 
     def overwritable(self, node: fx.Node, tensor: torch.Tensor, size: int) -> list[str]:
@@ -210,7 +225,7 @@ class _Reader:
             value.dtype == tensor.dtype
             and value.shape == tensor.shape
             and value.stride() == tensor.stride()
-            and _whole(value.untyped_storage().nbytes(), node) == size
+            and _capacity(value, node) == size
         )
         values = [(n, n.meta.get("val")) for n in node.all_input_nodes]
         return [_name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]

@@ -126,6 +126,36 @@ def test_an_operator_runs_after_the_sizes_that_it_reads():
         sequence.permuted([*others, size])
 
 
+def test_statistics_of_a_batch_norm_in_training_are_not_in_the_pool():
+    def step(x, weight, bias, mean, variance):
+        y = torch.relu(torch.ops.aten.native_batch_norm(x * 2, weight, bias, mean, variance, True, 0.1, 1e-5)[0])
+        return torch.sigmoid(y) * 3, mean + 1
+
+    inputs = [torch.linspace(-2, 5, 240).reshape(4, 6, 10), *(torch.full((6,), value) for value in (1.5, 0.5, 0.0, 1.0))]
+    graph_module = make_fx(step, tracing_mode="fake")(*inputs)
+    names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
+    sequence = from_graph(graph_module, weights=names[1:])
+    plan = memplan.plan(sequence, alignment=64)
+    assert memplan.verify(sequence, plan, execute=True) == []
+    mine, theirs = [x.clone() for x in inputs], [x.clone() for x in inputs]
+    found, wanted = Planned(graph_module, plan).run(*mine), torch.fx.Interpreter(graph_module).run(*theirs)
+    assert all(torch.equal(a, b) for a, b in zip([*found, *mine], [*wanted, *theirs]))
+    assert not torch.equal(mine[3], inputs[3]) and not plan.tensors.keys() & set(names)
+    # The operator writes them, which its schema does not say: whoever reads them stays behind it.
+    norm, reader = (sequence.operators.index(name) for name in ("native_batch_norm", "add"))
+    order = list(range(len(sequence)))
+    order.insert(norm, order.pop(reader))
+    with pytest.raises(ValueError, match="native_batch_norm"):
+        sequence.permuted(order)
+
+
+def test_an_example_input_may_be_a_view():
+    whole = torch.linspace(-2, 2, 96)
+    for x in (whole.reshape(8, 12), whole.reshape(2, 48)[1:], whole.reshape(8, 12).T):
+        sequence = from_exported_program(torch.export.export(nn.Sequential(nn.ReLU(), nn.Sigmoid()), (x,)), inplace=True)
+        assert memplan.plan(sequence, alignment=1).pool_size == 4 * x.numel()
+
+
 def test_symbols_need_an_upper_bound():
     class Double(nn.Module):
         def forward(self, x):
