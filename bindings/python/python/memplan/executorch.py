@@ -394,6 +394,16 @@ def _best_plan(alignment, specs, graph_module, extra_padding, *, kernels, copies
     return best
 
 
+class _MemberResult(MemoryAlgoResult):
+    """The result of a member of a suite. A pass would ask an algorithm of its own for the sizes at once."""
+
+    def __getitem__(self, _):
+        raise TypeError(
+            "memplan is an algorithm for MemoryPlanningAlgorithmSuite, which writes the results on the tensors; "
+            "as a pass, use memplan.executorch.MemoryPlanningPass"
+        )
+
+
 def algorithm(*, kernels: Kernels | None = None, name: str = "memplan", **options) -> Callable[..., MemoryAlgoResult]:
     """Returns an algorithm for `MemoryPlanningAlgorithmSuite`, with its own name: a suite keeps one result per name.
 
@@ -401,9 +411,10 @@ def algorithm(*, kernels: Kernels | None = None, name: str = "memplan", **option
     """
 
     def planned(alignment, specs, graph_module, graph_signature=None, extra_padding=0) -> MemoryAlgoResult:
-        return _best_plan(
+        result = _best_plan(
             alignment, specs, graph_module, extra_padding, kernels=kernels or {}, copies=False, top=False, options=options
         ).result
+        return _MemberResult(result.spec_dict, result.bufsizes)
 
     planned.__name__ = planned.__qualname__ = name
     return planned

@@ -23,6 +23,8 @@ from executorch.exir.tensor import TensorSpec  # noqa: E402
 from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer as load  # noqa: E402
 from torch import nn  # noqa: E402
 
+import memplan as memplan_package  # noqa: E402
+from memplan.torch import from_exported_program  # noqa: E402
 from memplan.executorch import MemoryPlanningPass, algorithm, memplan, portable_kernels, read_kernels  # noqa: E402
 
 
@@ -191,6 +193,11 @@ def test_members_of_a_suite():
     assert algorithm(name="a").__name__ == "a" and memplan.__name__ == "memplan"
 
 
+def test_a_member_is_no_algorithm_of_a_pass():
+    with pytest.raises(Exception, match="memplan is an algorithm for MemoryPlanningAlgorithmSuite.*MemoryPlanningPass"):
+        planned(edge(*MODELS["chain"]()), GreedyPass(memory_planning_algo=memplan))
+
+
 def test_a_member_changes_nothing():
     # What an algorithm of a suite sets on specs, the next one sees. `naive` writes into the list of reserved sizes.
     seen = {}
@@ -233,6 +240,20 @@ def test_graph_inputs_and_outputs_outside_the_arena():
     assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_arena_is_as_large_as_the_plan_of_the_exported_program(inside):
+    exported = torch.export.export(Net(lambda _, x: torch.tanh(torch.exp(x) + x)).eval(), (image(16, 16),))
+    plan = memplan_package.plan(from_exported_program(exported, inplace=False), alignment=16, inputs_in_pool=inside)
+    settings = {"inplace": False, "remove_copies": False, "alloc_graph_input": inside}
+    ours = planned(to_edge(exported), MemoryPlanningPass(report=None, **settings))
+    assert arenas(ours)[1] == plan.pool_size == (3072 if inside else 2048)
+
+
+def test_the_same_program_has_the_same_plan():
+    program = edge(*MODELS["attention"]())
+    assert planned(program, MemoryPlanningPass(report=None)).buffer == planned(program, MemoryPlanningPass(report=None)).buffer
+
+
 class Cache(nn.Module):
     def __init__(self):
         super().__init__()
@@ -254,6 +275,36 @@ def test_caches_keep_their_state(share):
     for at, row in enumerate(rows):
         inputs = (torch.tensor([at]), row)
         assert equal(mine.forward(inputs), others.forward(inputs))
+
+
+def test_a_cache_that_export_writes_in_place():
+    # Neither plan runs: the runtime has no kernel that index_put_ works with.
+    program = edge(Cache(), torch.tensor([0]), torch.ones(1, 4))
+    config = lambda memory_pass: ExecutorchBackendConfig(run_reinplace_pass=True, memory_planning_pass=memory_pass)  # noqa: E731
+    memory_pass = MemoryPlanningPass(report=None)
+    ours = copy.deepcopy(program).to_executorch(config(memory_pass))
+    theirs = copy.deepcopy(program).to_executorch(config(GreedyPass()))
+    assert any("index_put_" in str(node.target) for node in ours.exported_program().graph.nodes)
+    accepted(ours)
+    assert arenas(ours)[1] <= arenas(theirs)[1] and not any(line.startswith("aten::index_put") for line in portable_kernels())
+
+
+def test_parts_of_several_cats_and_slices():
+    def forward(_, x):
+        a, b = torch.exp(x), torch.tanh(x)
+        twice, both = torch.cat([a, a]), torch.cat([b, a, b[:1]])
+        # The rows of a slice of columns lie apart, and that of three columns begins at no multiple of 16 bytes.
+        flat = (b * 2).reshape(1, -1)
+        return twice * 2, both + 1, a[:, 1:3] * 3, flat[:, 3:9] - 1, flat[:, 4:8] - 1, b[1:]
+
+    x = image(4, 6)
+    program = edge(Net(forward), x)
+    memory_pass = MemoryPlanningPass(report=None)
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    accepted(ours)
+    names = [str(node.target) for node in ours.exported_program().graph.nodes]
+    assert sum(".cat." in name for name in names) == 2 and sum("slice_copy" in name for name in names) == 3, names
+    assert arenas(ours)[1] <= arenas(theirs)[1] and equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
 
 
 def test_both_branches_of_a_condition():
