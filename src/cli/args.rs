@@ -161,8 +161,8 @@ pub(crate) struct ShowArgs {
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Width of the text map in columns [default: the terminal's, or 80].
-    #[arg(long, value_name = "COLUMNS")]
+    /// Width of the text map in columns [default: the terminal's, or 80], or of an .svg in pixels.
+    #[arg(long, value_name = "N")]
     pub(crate) width: Option<usize>,
     /// Height of the text map in lines.
     #[arg(long, value_name = "LINES", default_value_t = 24)]

@@ -84,9 +84,20 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
+/// The width asked for, in pixels.
+fn pixels(args: &ShowArgs) -> Option<u32> {
+    args.width.map(|width| u32::try_from(width).unwrap_or(u32::MAX))
+}
+
+/// The size of a picture.
+fn picture(args: &ShowArgs, plan: &Plan) -> SvgOptions {
+    let fitting = SvgOptions::fitting(plan);
+    pixels(args).map_or(fitting, |width| fitting.width(width))
+}
+
 fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
     match form {
-        Form::Svg => report::memory_map_svg(plan, steps, SvgOptions::fitting(plan)),
+        Form::Svg => report::memory_map_svg(plan, steps, picture(args, plan)),
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
             report::memory_map(plan, steps, map_options(args.width, args.height))
@@ -109,7 +120,7 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
     ];
     let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
     Ok(match form {
-        Form::Svg => report::memory_maps_svg(maps, SvgOptions::fitting(&found.given)),
+        Form::Svg => report::memory_maps_svg(maps, picture(args, &found.given)),
         _ => report::memory_maps(maps, map_options(args.width, args.height)),
     })
 }
@@ -128,7 +139,7 @@ fn simulation(args: &ShowArgs, input: &Input) -> Result<String, Failure> {
             steps.start
         )));
     }
-    Ok(report::simulation_svg(&problem, steps))
+    Ok(report::simulation_svg(&problem, steps, pixels(args).unwrap_or(960)))
 }
 
 /// Plans of the same chunks, and the operators in the order that the plans are for.

@@ -44,7 +44,7 @@ pub fn memory_maps(maps: &[MapOf<'_>], options: MapOptions) -> String {
 pub fn memory_maps_svg(maps: &[MapOf<'_>], options: SvgOptions) -> String {
     /// Room for the titles, in pixels.
     const TITLE: u32 = 36;
-    let (width, height) = (options.width.max(640), options.height.max(320));
+    let (width, height) = (options.width.max(320), options.height.max(320));
     let highest = |plan: &Plan| -> Bytes {
         let ends = plan.chunks.iter().map(|chunk| plan.end_of(chunk));
         ends.max().unwrap_or(0).max(plan.pool_size)

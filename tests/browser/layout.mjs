@@ -2,10 +2,13 @@
 // is cut off or too faint.
 
 import assert from "node:assert/strict";
-import { readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const DESKTOP = [1400, 900], PHONE = [390, 800];
+// The least height of letters, in pixels.
+const LEGIBLE = 9;
 
 // Shows a page in each size and theme, and hands a description of each to a check.
 async function each_look(page, name, screenshots, check, sizes = [PHONE, DESKTOP]) {
@@ -46,6 +49,10 @@ export async function every_chapter(browser, book, screenshots) {
     const page = await browser.open(join(book, chapter), { width: PHONE[0], height: PHONE[1] });
     await each_look(page, chapter.replace(".html", ""), screenshots, async (look, width) => {
       assert.deepEqual(await page.now(`(${faults_of_layout})()`), [], look);
+      for (const { source, shown } of await page.now("[...document.querySelectorAll('main img')].map((image) => ({ source: image.currentSrc, shown: image.clientWidth }))")) {
+        const drawn = Number(/viewBox="0 0 ([\d.]+)/.exec(readFileSync(fileURLToPath(source), "utf8"))[1]);
+        assert((11 * shown) / drawn >= LEGIBLE, `${look}: the letters of ${basename(source)} are ${((11 * shown) / drawn).toFixed(1)} pixels high`);
+      }
       if (width === PHONE[0]) return;
       const wide = await page.now("[...document.querySelectorAll('pre code, .table-wrapper')].filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent.slice(0, 40))");
       assert.deepEqual(wide, [], `${look}: scrolls sideways`);

@@ -475,6 +475,7 @@ async function the_pictures(browser) {
   for (const [name, input, ...more] of [
     ["map", model], ["example", example, "--strategy", "pushdown"], ["simulation", example, "--simulation"],
     ["orders", "book/src/figures/branches.json", "--reorder", "--alignment", "1"],
+    ["narrow", example, "--strategy", "pushdown", "--width", "320"], ["narrow-simulation", example, "--simulation", "--width", "320"],
   ]) await a_picture(browser, page_of(input, `${name}.svg`, ...more), name, screenshots);
 }
 

@@ -81,9 +81,10 @@ fn data(html: &str) -> Value {
 fn names_are_text_everywhere() {
     let (sequence, plan, problem) = hostile();
     let steps = StepNames(Some(&sequence));
-    for svg in
-        [memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)), simulation_svg(&problem, 0..9)]
-    {
+    for svg in [
+        memory_map_svg(&plan, steps, SvgOptions::fitting(&plan)),
+        simulation_svg(&problem, 0..9, 960),
+    ] {
         check_markup(&svg);
         assert!(!svg.contains("<script"), "{svg}");
         assert!(svg.contains("&lt;script&gt;alert"), "{svg}");
@@ -137,7 +138,7 @@ fn the_line_of_live_bytes_peaks_at_the_lower_bound() {
             .collect();
         assert_eq!((stated, column("bytes")), (steps, bytes));
         check_markup(&memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan)));
-        check_markup(&simulation_svg(&problem, 0..u64::MAX));
+        check_markup(&simulation_svg(&problem, 0..u64::MAX, 960));
         Ok(())
     });
 }
@@ -273,7 +274,7 @@ fn a_picture_of_many_blocks_keeps_to_its_frame() {
     for at in 0..2_000 {
         many.chunk(at % 3..4 + at % 5, 1 + at);
     }
-    let svg = simulation_svg(&many.build().unwrap(), 1..6);
+    let svg = simulation_svg(&many.build().unwrap(), 1..6, 0);
     check_markup(&svg);
     assert!(svg.len() < 1_000_000 && svg.contains(" more</text>"), "{}", svg.len());
     let places = svg.split(" y=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
@@ -289,20 +290,23 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     }
     let problem = many.build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
-    let map = memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan));
+    let of =
+        |width| memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan).width(width));
     // More events than stand abreast fill more rows.
-    let simulation = simulation_svg(&problem, 0..30);
-    for svg in [&map, &simulation] {
+    let (map, simulation) = (of(960), simulation_svg(&problem, 0..30, 960));
+    let (narrow, few) = (of(360), simulation_svg(&problem, 0..30, 360));
+    for (svg, most) in [(&map, 960.0), (&simulation, 960.0), (&narrow, 360.0), (&few, 360.0)] {
         let (head, _) = svg.split_once("<style>").unwrap();
         let (_, view) = head.split_once("viewBox=\"0 0 ").unwrap();
         let width: f64 = view.split(' ').next().unwrap().parse().unwrap();
-        assert!(width <= 960.0 && head.contains(" width=\"100%\"") && !head.contains("height="));
+        assert!(width <= most && head.contains(" width=\"100%\"") && !head.contains("height="));
         assert!(head.contains("<title>") && head.contains("<desc>"), "{head}");
         assert!(svg.contains("@media screen and (prefers-color-scheme:dark)"));
         let places = svg.split(" x=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
         assert!(places.map(|x| x.parse::<f64>().unwrap()).all(|x| (-2.0..width).contains(&x)));
     }
-    assert!(simulation.matches("<g transform").count() > 3);
+    let rows = |svg: &str| svg.matches("<g transform").count();
+    assert!(rows(&simulation) > 3 && rows(&few) > 2 * rows(&simulation));
     assert!(
         map.contains("<title>best (pushdown): a pool of 192 B, 1.000 × the bytes alive</title>")
     );

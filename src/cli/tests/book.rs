@@ -142,20 +142,26 @@ fn compare_drawn(figure: &str, args: &[&str]) {
     );
 }
 
+/// Pictures are drawn as wide as a page of the book and as a phone.
 #[rstest]
-#[case("lowering.before.svg", &[EXAMPLE, "--strategy", "naive", "--no-views", "--inplace", "none"])]
-#[case("lowering.after.svg", &[EXAMPLE, "--strategy", "naive"])]
-#[case("example.map.svg", &[EXAMPLE, "--strategy", "pushdown"])]
-#[case("example.simulation.svg", &[EXAMPLE, "--simulation"])]
-#[case("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"])]
-#[case("example.end.svg", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
-#[case("lowering.before.queues.svg", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
-#[case("lifetimes.queues.svg", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
-#[case("first.map.svg", &["tests/models/encoder.onnx"])]
-#[case("overwrite.map.svg", &[OVERWRITE, "--strategy", "pushdown"])]
-#[case("overwrite.simulation.svg", &[OVERWRITE, "--simulation"])]
+#[case("lowering.before", &[EXAMPLE, "--strategy", "naive", "--no-views", "--inplace", "none"])]
+#[case("lowering.after", &[EXAMPLE, "--strategy", "naive"])]
+#[case("example.map", &[EXAMPLE, "--strategy", "pushdown"])]
+#[case("example.simulation", &[EXAMPLE, "--simulation"])]
+#[case("example.end", &[EXAMPLE, "--simulation", "--steps", "5..6"])]
+#[case("lowering.before.queues", &[EXAMPLE, "--simulation", "--no-views", "--inplace", "none"])]
+#[case("lifetimes.queues", &[EXAMPLE, "--simulation", "--steps", "0..4"])]
+#[case("first.map", &["tests/models/encoder.onnx"])]
+#[case("overwrite.map", &[OVERWRITE, "--strategy", "pushdown"])]
+#[case("overwrite.simulation", &[OVERWRITE, "--simulation"])]
 fn the_picture_is_what_the_tool_draws(#[case] figure: &str, #[case] args: &[&str]) {
-    compare_drawn(figure, args);
+    compare_drawn(&format!("{figure}.svg"), &[args, &["--width", "720"]].concat());
+    compare_drawn(&format!("{figure}.narrow.svg"), &[args, &["--width", "360"]].concat());
+}
+
+#[test]
+fn the_page_is_what_the_tool_writes() {
+    compare_drawn("example.page.html", &[EXAMPLE, "--strategy", "pushdown,best,naive"]);
 }
 
 /// The README's two pictures. Skipped where the model is not beside the project.

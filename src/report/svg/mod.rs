@@ -21,7 +21,7 @@ use crate::{
         summary::bound_line,
         svg::{
             frame::{Frame, Px},
-            style::{COLOURS, PATTERN, fitted, width},
+            style::{COLOURS, LETTER, PATTERN, broken, fitted, width},
         },
     },
 };
@@ -32,7 +32,7 @@ pub(super) use style::STYLE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SvgOptions {
-    /// In pixels, at least 640.
+    /// In pixels, at least 320.
     pub width: u32,
     /// In pixels, at least 320.
     pub height: u32,
@@ -76,19 +76,21 @@ pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) ->
 
 /// Draws a plan on an address axis of at least `scale` bytes.
 pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale: Bytes) -> String {
-    let (width, height) = (f64::from(options.width.max(640)), f64::from(options.height.max(320)));
+    let (width, height) = (f64::from(options.width.max(320)), f64::from(options.height.max(320)));
     let mut svg = String::new();
-    heading(&mut svg, plan, width, height);
+    let top = heading(&mut svg, plan, width, height) + 30.0;
+    let legend = legend(plan, width);
+    let rows = legend.last().map_or(0.0, |entry| entry.y);
     if plan.steps == 0 || plan.pool_size == 0 {
         svg.push_str("<text x=\"16\" y=\"80\">an empty pool</text>\n</svg>\n");
         return svg;
     }
     let highest = plan.chunks.iter().map(|chunk| plan.end_of(chunk)).max().unwrap_or(0);
     let frame = Frame {
-        left: 76.0,
-        top: 72.0,
-        width: width - 76.0 - 16.0,
-        height: height - 72.0 - 78.0,
+        left: LEFT,
+        top,
+        width: width - LEFT - 16.0,
+        height: height - top - 78.0 - rows,
         steps: plan.steps,
         bytes: highest.max(plan.pool_size).max(scale),
     };
@@ -100,10 +102,20 @@ pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale
     map.profile(&mut svg);
     map.names(&mut svg);
     map.step_axis(&mut svg);
-    map.legend(&mut svg, height);
+    for Entry { swatch, words, x, y } in legend {
+        let y = Px(height - 32.0 - rows + y);
+        let _ = writeln!(
+            svg,
+            "<g transform=\"translate({} {y})\">{swatch}<text x=\"28\" y=\"10\">{words}</text></g>",
+            Px(x),
+        );
+    }
     svg.push_str("</svg>\n");
     svg
 }
+
+/// The left end of the map, in pixels.
+const LEFT: f64 = 76.0;
 
 /// Begins a picture that scales to its place. Readers who cannot see it get the title and the
 /// description.
@@ -120,8 +132,20 @@ fn open(svg: &mut String, width: f64, height: f64, title: &str, description: &st
     );
 }
 
-/// Begins the picture with the plan's figures, which are its title and description as well.
-fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) {
+/// Writes lines of text from a height on, and returns the height below them.
+fn lines(svg: &mut String, class: &str, text: &str, width: f64, y: f64) -> f64 {
+    let letter = if class == "head" { 8.4 } else { LETTER };
+    let mut y = y;
+    for line in broken(text, width - 32.0, letter) {
+        let _ = writeln!(svg, "<text class=\"{class}\" x=\"16\" y=\"{}\">{line}</text>", Px(y));
+        y += 18.0;
+    }
+    y
+}
+
+/// Begins the picture with the plan's figures, which are its title and description as well, and returns
+/// the height of the last line.
+fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) -> f64 {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
     let head = format!(
         "{}{winner}: a pool of {}, {:.3} × the {}",
@@ -142,11 +166,8 @@ fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) {
         "A memory map: steps to the right, addresses up, a rectangle for each chunk of memory; {more}."
     );
     open(svg, width, height, &head, &description);
-    let _ = write!(
-        svg,
-        "<text class=\"head\" x=\"16\" y=\"24\">{head}</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"42\">{more}</text>\n",
-    );
+    let y = lines(svg, "head", &head, width, 24.0);
+    lines(svg, "soft", &more, width, y) - 18.0
 }
 
 /// Draws the free space and the address marks.
@@ -369,31 +390,42 @@ impl Map<'_> {
             );
         }
     }
+}
 
-    fn legend(&self, svg: &mut String, height: f64) {
-        let rect = |class: &str| format!("<rect class=\"{class}\" width=\"22\" height=\"12\"/>");
-        let line = |class: &str| format!("<path class=\"{class}\" d=\"M0 6H22\"/>");
-        let seam =
-            "<rect class=\"c0\" width=\"22\" height=\"12\"/><path class=\"over\" d=\"M11 0v12\"/>";
-        let view = "<rect class=\"c2\" width=\"22\" height=\"12\"/><rect class=\"view\" x=\"2\" y=\"2\" width=\"18\" height=\"8\"/>";
-        let entries = [
-            (rect("c1"), "memory chunk; a colour for each chain"),
-            (seam.to_owned(), "written over"),
-            (view.to_owned(), "view"),
-            (rect("free"), "free"),
-            (line("live"), "bytes alive"),
-            (line("bound"), bound_line(self.plan)),
-            (rect("peak"), "peak step"),
-        ];
-        let mut x = self.frame.left;
-        for (swatch, words) in entries {
-            let _ = writeln!(
-                svg,
-                "<g transform=\"translate({} {})\">{swatch}<text x=\"28\" y=\"10\">{words}</text></g>",
-                Px(x),
-                Px(height - 32.0),
-            );
-            x += 28.0 + width(words) + 18.0;
+/// An entry of the legend: a sample and its words, and where they stand below the first row's beginning.
+struct Entry {
+    swatch: String,
+    words: &'static str,
+    x: f64,
+    y: f64,
+}
+
+/// The entries of the legend, in as many rows as they need.
+fn legend(plan: &Plan, room: f64) -> Vec<Entry> {
+    let rect = |class: &str| format!("<rect class=\"{class}\" width=\"22\" height=\"12\"/>");
+    let line = |class: &str| format!("<path class=\"{class}\" d=\"M0 6H22\"/>");
+    let seam =
+        "<rect class=\"c0\" width=\"22\" height=\"12\"/><path class=\"over\" d=\"M11 0v12\"/>";
+    let view = "<rect class=\"c2\" width=\"22\" height=\"12\"/><rect class=\"view\" x=\"2\" y=\"2\" width=\"18\" height=\"8\"/>";
+    let entries = [
+        (rect("c1"), "memory chunk; a colour for each chain"),
+        (seam.to_owned(), "written over"),
+        (view.to_owned(), "view"),
+        (rect("free"), "free"),
+        (line("live"), "bytes alive"),
+        (line("bound"), bound_line(plan)),
+        (rect("peak"), "peak step"),
+    ];
+    let left = if room < 640.0 { 16.0 } else { LEFT };
+    let (mut x, mut y) = (left, 0.0);
+    let mut placed = Vec::new();
+    for (swatch, words) in entries {
+        let end = 28.0 + width(words);
+        if x > left && x + end > room {
+            (x, y) = (left, y + 18.0);
         }
+        placed.push(Entry { swatch, words, x, y });
+        x += end + 18.0;
     }
+    placed
 }

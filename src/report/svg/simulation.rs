@@ -12,7 +12,7 @@ use crate::{
         printable,
         svg::{
             frame::Px,
-            open,
+            lines, open,
             style::{COLOURS, fitted},
         },
     },
@@ -20,14 +20,12 @@ use crate::{
 
 /// The largest number of events drawn; the picture states how many it omits.
 const SHOWN: usize = 40;
-/// The number of events side by side; more fill further rows, so that a page need not scroll
-/// sideways.
+/// The most events side by side; more fill further rows, so that a page need not scroll sideways.
 const ABREAST: usize = 6;
 /// Pixels.
 const COLUMN: f64 = 104.0;
 const GAP: f64 = 12.0;
 const LEFT: f64 = 84.0;
-const TOP: f64 = 58.0;
 const TOWER: f64 = 300.0;
 /// The least height of a block: enough for its name.
 const LEAST: f64 = 16.0;
@@ -51,9 +49,13 @@ fn colours(problem: &Problem) -> Vec<usize> {
     problem.ids().map(|chunk| colours[problem.place_in_chain(chunk).0.index()]).collect()
 }
 
-/// Draws both queues after each event of these steps of the simulation, as a self-contained SVG.
+/// Draws both queues after each event of these steps of the simulation, as a self-contained SVG of at most
+/// this width in pixels, but at least 320.
 #[must_use]
-pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
+pub fn simulation_svg(problem: &Problem, steps: Range<Step>, most: u32) -> String {
+    let most = f64::from(most.max(320));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+    let abreast = (((most - LEFT - 8.0) / (COLUMN + GAP)) as usize).clamp(1, ABREAST);
     let all = events(problem);
     let before = all.partition_point(|event| event.step < steps.start);
     let asked = all.partition_point(|event| event.step < steps.end).max(before) - before;
@@ -72,14 +74,15 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let highest = moments.iter().map(total).max().unwrap_or(0).max(1);
     #[allow(clippy::cast_precision_loss, reason = "pixels")]
     let heights: Vec<f64> = moments
-        .chunks(ABREAST)
+        .chunks(abreast)
         .map(|row| {
             let free = row.iter().map(|queues| queues.free().len().min(MOST + 1)).max();
             TOWER + 80.0 + 18.0 * free.unwrap_or(0) as f64
         })
         .collect();
     #[allow(clippy::cast_precision_loss, reason = "pixels")]
-    let width = (LEFT + shown.len().min(ABREAST) as f64 * (COLUMN + GAP) + 8.0).max(520.0);
+    let width =
+        (LEFT + shown.len().min(abreast) as f64 * (COLUMN + GAP) + 8.0).max(most.min(520.0));
     let left_out = match asked - shown.len() {
         0 => String::new(),
         more => format!("; {more} more are not shown"),
@@ -96,18 +99,17 @@ pub fn simulation_svg(problem: &Problem, steps: Range<Step>) -> String {
     let plural = if asked == 1 { "" } else { "s" };
     let head = format!("The simulation{window}: {asked} event{plural}{left_out}");
     let mut svg = String::new();
-    let height = TOP + heights.iter().sum::<f64>().max(12.0);
+    let mut heading = String::new();
+    let more = "both queues after each event; a small block is drawn larger than it is";
+    let y = lines(&mut heading, "head", &head, width, 24.0);
+    let mut top = lines(&mut heading, "soft", more, width, y) - 2.0;
+    let height = top + heights.iter().sum::<f64>().max(12.0);
     let description =
         "The memory queue, from the bottom up, and under it the free queue, after each event.";
     open(&mut svg, width, height, &head, description);
-    let _ = write!(
-        svg,
-        "<text class=\"head\" x=\"16\" y=\"24\">{head}</text>\n\
-         <text class=\"soft\" x=\"16\" y=\"42\">both queues after each event; a small block is drawn larger than it is</text>\n",
-    );
-    let mut top = TOP;
+    svg.push_str(&heading);
     for ((events, moments), height) in
-        shown.chunks(ABREAST).zip(moments.chunks(ABREAST)).zip(heights)
+        shown.chunks(abreast).zip(moments.chunks(abreast)).zip(heights)
     {
         let _ = write!(
             svg,

@@ -30,12 +30,34 @@ pub(super) const PATTERN: &str = "<defs><pattern id=\"hatch\" width=\"8\" height
 <rect class=\"hatch\" width=\"8\" height=\"8\"/><path d=\"M-2 2l4-4M0 8l8-8M6 10l4-4\"/></pattern></defs>\n";
 
 /// The approximate width of a character in pixels.
-const LETTER: f64 = 6.1;
+pub(super) const LETTER: f64 = 6.1;
 
 /// The approximate width of a text in pixels.
 #[allow(clippy::cast_precision_loss, reason = "pixels")]
 pub(super) fn width(text: &str) -> f64 {
     LETTER * text.chars().count() as f64
+}
+
+/// Breaks a text at spaces into lines of at most a width in pixels, as far as its words allow. A word stays
+/// with the digits before it.
+pub(super) fn broken(text: &str, room: f64, letter: f64) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match pieces.last_mut().filter(|piece| piece.ends_with(|end: char| end.is_ascii_digit())) {
+            Some(piece) => piece.extend([" ", word]),
+            None => pieces.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        let length = |line: &str| line.chars().count() + 1 + piece.chars().count();
+        #[allow(clippy::cast_precision_loss, reason = "pixels")]
+        match lines.last_mut().filter(|line| length(line) as f64 * letter <= room) {
+            Some(line) => line.extend([" ", &piece]),
+            None => lines.push(piece),
+        }
+    }
+    lines
 }
 
 /// Returns a text if it fits a width in pixels, otherwise its end, since the end of a path is more
@@ -49,4 +71,20 @@ pub(super) fn fitted(text: &str, room: f64) -> Option<String> {
     let letters = (room / LETTER).max(0.0) as usize;
     let skipped = text.chars().count().saturating_sub(letters.saturating_sub(1));
     (letters >= LEAST).then(|| ['…'].into_iter().chain(text.chars().skip(skipped)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broken;
+
+    #[test]
+    fn lines_break_between_words_but_not_within_numbers() {
+        let words = "one buffer each 24.0 KiB (24 576 B); 5 chunks";
+        assert_eq!(
+            broken(words, 20.0, 1.0),
+            ["one buffer each", "24.0 KiB (24 576 B);", "5 chunks"]
+        );
+        assert_eq!(broken(words, 1.0, 1.0).len(), 6);
+        assert_eq!(broken(words, 100.0, 1.0), [words]);
+    }
 }
