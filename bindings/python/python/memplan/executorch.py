@@ -115,16 +115,13 @@ class _Graph:
         self.nodes = list(graph_module.graph.nodes)
         # The allocation of an output stands before its operator, and has its step: an output then begins in the last
         # step of the argument that it may lie over.
-        self.steps = []
-        step = 0
+        steps, step = [], 0
         for node in self.nodes:
-            self.steps.append(step)
+            steps.append(step)
             step += node.target is not memory.alloc
         self.sizes = [spec.realign(alignment) for spec in self.specs]
-
-    def lifetime(self, spec) -> tuple[int, int]:
-        first, last = spec.lifetime
-        return self.steps[first], self.steps[last] + 1
+        self.begins = [steps[spec.lifetime[0]] for spec in self.specs]
+        self.ends = [steps[spec.lifetime[1]] + 1 for spec in self.specs]
 
     @staticmethod
     def base(node):
@@ -303,61 +300,66 @@ def _product(sizes) -> int:
 
 def _plan_graph(graph: _Graph, reserved: list[int], extra_padding: int, pairs: list, copies: list, options: dict) -> _Planned:
     """Plans the chunks arena by arena. `pairs` may lie over each other, and `copies` share a chunk with their argument."""
-    result = MemoryAlgoResult({}, [])
+    specs, index = graph.specs, graph.index
     # A spec lies in a root, at an offset: declared parts of another spec, and copies.
-    place: dict[int, tuple[Any, int]] = {}
-    declared = [(spec, _base(spec), getattr(spec, "storage_base_offset", 0)) for spec in graph.specs if _base(spec) is not None]
+    declared = [(spec, _base(spec), getattr(spec, "storage_base_offset", 0)) for spec in specs if _base(spec) is not None]
     merged = [(out, below, offset) for _, out, below, offset in copies]
-    links = {id(spec): (below, offset) for spec, below, offset in declared + merged}
+    links = {index[id(spec)]: (below, offset) for spec, below, offset in declared + merged}
 
-    def root(spec):
-        if id(spec) not in place:
-            if id(spec) not in links:
-                return spec, 0
-            below, offset = links[id(spec)]
-            if id(below) not in graph.index:
-                raise ValueError(f"{_name(spec)} lies in a tensor that is not planned with it")
-            base, inner = root(below)
-            place[id(spec)] = base, inner + offset
-        return place[id(spec)]
+    def root(at: int) -> tuple[int, int]:
+        if at not in links:
+            return at, 0
+        below, offset = links[at]
+        if id(below) not in index:
+            raise ValueError(f"{_name(specs[at])} lies in a tensor that is not planned with it")
+        found, inside = root(index[id(below)])
+        return found, inside + offset
 
-    lifetimes: dict[int, tuple[int, int]] = {}
-    for spec in graph.specs:
-        (base, _), (begin, end) = root(spec), graph.lifetime(spec)
-        first, last = lifetimes.get(id(base), (begin, end))
-        lifetimes[id(base)] = min(first, begin), max(last, end)
+    base, inner = list(range(len(specs))), [0] * len(specs)
+    begins, ends = list(graph.begins), list(graph.ends)
+    for at in links:
+        base[at], inner[at] = root(at)
+        begins[base[at]] = min(begins[base[at]], graph.begins[at])
+        ends[base[at]] = max(ends[base[at]], graph.ends[at])
 
-    arenas: dict[int, list] = {}
-    for spec in graph.specs:
-        if id(spec) not in links:
-            arenas.setdefault(spec.mem_id or 1, []).append(spec)
+    arenas: dict[int, list[int]] = {}
+    for at, spec in enumerate(specs):
+        if at not in links:
+            arenas.setdefault(spec.mem_id or 1, []).append(at)
     sizes = [0] * max([1 + max(arenas, default=1), len(reserved)])
     for arena, size in enumerate(reserved):
         sizes[arena] = size
     bound = sum(sizes)
-    offsets: dict[int, int] = {}
+    offsets = [0] * len(specs)
     bases = []
     proven = True
     for arena, roots in sorted(arenas.items()):
-        number = {id(spec): at for at, spec in enumerate(roots)}
+        number = {at: chunk for chunk, at in enumerate(roots)}
         requests = []
         for out, below, others in pairs:
-            (over, inner), (under, offset) = root(out), root(below)
+            upper, lower = index[id(out)], index[id(below)]
+            over, under = base[upper], base[lower]
             # What else the operator reads must not be a copy that lies in the same chunk.
-            apart = all(other is below or id(other) not in graph.index or root(other)[0] is not under for other in others)
-            if id(over) in number and id(under) in number and over is not under and inner == 0 and apart:
-                requests.append((number[id(over)], number[id(under)], offset, out, below))
-        chunks = [(*lifetimes[id(spec)], graph.sizes[graph.index[id(spec)]]) for spec in roots]
-        # A chunk that grew by its copies must fit into what it lies over.
-        requests = [r for r in requests if r[2] + chunks[r[0]][2] <= chunks[r[1]][2]]
-        problem = Problem(chunks, [(over, under, offset) for over, under, offset, _, _ in requests], alignment=graph.alignment)
+            read = [index[id(other)] for other in others if other is not below and id(other) in index]
+            apart = all(base[at] != under for at in read)
+            # A chunk that grew by its copies must fit into what it lies over.
+            fits = inner[lower] + graph.sizes[over] <= graph.sizes[under]
+            if over in number and under in number and over != under and inner[upper] == 0 and apart and fits:
+                requests.append((number[over], number[under], inner[lower], out, below))
+        problem = Problem.from_arrays(
+            [begins[at] for at in roots],
+            [ends[at] for at in roots],
+            [graph.sizes[at] for at in roots],
+            [(over, under, offset) for over, under, offset, _, _ in requests],
+            alignment=graph.alignment,
+        )
         planned = plan(problem, **options)
         # Nothing of ExecuTorch checks plans of other algorithms than its own.
         if wrong := verify(problem, planned):
             raise RuntimeError(f"memplan made a wrong plan; please report it: {wrong[0]}")
         bottom = -(-(reserved[arena] if arena < len(reserved) else 0) // graph.alignment) * graph.alignment
-        for spec, offset in zip(roots, planned.offsets):
-            offsets[id(spec)] = bottom + offset
+        for at, offset in zip(roots, planned.offsets):
+            offsets[at] = bottom + offset
         honoured = dict(enumerate(planned.overwritten))
         for over, under, offset, out, below in requests:
             if honoured.get(over) == under:
@@ -366,10 +368,11 @@ def _plan_graph(graph: _Graph, reserved: list[int], extra_padding: int, pairs: l
         sizes[arena] = bottom + planned.pool_size + extra_padding
         bound += bottom - (reserved[arena] if arena < len(reserved) else 0) + planned.lower_bound + extra_padding
         proven &= planned.proven_optimal
-    for spec in graph.specs:
-        base, inner = root(spec)
-        result.spec_dict[spec] = SpecAllocResult(base.mem_id or 1, _OBJECT, offsets[id(base)] + inner)
-    result.bufsizes = sizes
+    results = {
+        spec: SpecAllocResult(specs[base[at]].mem_id or 1, _OBJECT, offsets[base[at]] + inner[at])
+        for at, spec in enumerate(specs)
+    }
+    result = MemoryAlgoResult(results, sizes)
     return _Planned(result, bound, proven, len(pairs), bases + merged, [node for node, *_ in copies])
 
 
