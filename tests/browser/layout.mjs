@@ -103,7 +103,7 @@ function faults_of_layout() {
     const style = getComputedStyle(element), words = `${element.tagName} ${element.textContent.trim().slice(0, 30)}`;
     const seen = contrast(numbers(style.color).slice(0, 3), behind(element));
     if (seen < 4.5) faults.push(`${words}: contrast ${seen.toFixed(2)}`);
-    if (!element.closest(".scroll, .queue") && box.right > innerWidth + 1) faults.push(`${words}: beyond the edge`);
+    if (!element.closest(".scroll, .queue, .table-wrapper, pre") && box.right > innerWidth + 1) faults.push(`${words}: beyond the edge`);
     if (!element.closest(".queue") && style.overflow === "hidden" && element.scrollWidth > element.clientWidth + 1) faults.push(`${words}: cut off`);
   }
   if (typeof ink === "object") {
