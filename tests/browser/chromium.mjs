@@ -147,10 +147,11 @@ class Page {
     await this.click(x, y);
   }
 
-  async key(key) {
+  async key(key, { shift = false } = {}) {
     const text = key.length === 1 ? { text: key } : {};
-    await this.send("Input.dispatchKeyEvent", { type: "keyDown", key, ...text });
-    await this.send("Input.dispatchKeyEvent", { type: "keyUp", key });
+    const code = { Tab: 9, Enter: 13 }[key], more = { modifiers: shift ? 8 : 0, ...(code ? { windowsVirtualKeyCode: code } : {}), ...(key === "Enter" ? { text: "\r" } : {}) };
+    await this.send("Input.dispatchKeyEvent", { type: "keyDown", key, ...text, ...more });
+    await this.send("Input.dispatchKeyEvent", { type: "keyUp", key, ...more });
     await this.value("1");
   }
 

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -218,6 +218,83 @@ async function the_keyboard_chooses_chunks(page) {
   assert.equal(await page.text("#step"), null);
 }
 
+const view_of = async (page) => (await page.value("document.getElementById('map').dataset.view")).split(" ").map(Number);
+
+// Without a mouse: from the top of the page to the table and to the map, and through the map.
+async function everything_by_keys_and_touch(browser, path) {
+  const page = await browser.open(path);
+  await page.value("(() => { location.hash = '#plan=2&step=3'; })()");
+  await page.key("Tab");
+  const [x, y, style] = await page.value("(() => { const { x, y } = document.activeElement.getBoundingClientRect(); return [x, y, getComputedStyle(document.activeElement).outlineStyle]; })()");
+  assert(x >= 0 && y >= 0 && style === "solid", "the skip link is seen when it has the focus");
+  await page.key("Enter");
+  assert.equal(await page.value("document.activeElement.parentNode.id"), "tensors");
+  assert((await page.texts("#rows tbody tr")).length > 0, "the table is open");
+  assert((await page.text("#step")).startsWith("step 3"), "the view is kept");
+  const reached = new Set();
+  for (let at = 0; at < 40 && !reached.has("map"); at++) { await page.key("Tab", { shift: true }); reached.add(await page.value("document.activeElement.id")); }
+  assert(["map", "panel"].every((id) => reached.has(id)), [...reached].join(" "));
+  assert.equal(await page.value("getComputedStyle(document.activeElement).outlineStyle"), "solid");
+  const whole = await view_of(page), span = ([s0, s1]) => s1 - s0;
+  await page.key("+");
+  const near = await view_of(page);
+  assert(span(near) < span(whole) && near[3] - near[2] < whole[3] - whole[2], "+ zooms in");
+  await page.key("ArrowRight", { shift: true });
+  assert((await view_of(page))[0] > near[0], "Shift and an arrow pan");
+  await page.key("-");
+  assert(span(await view_of(page)) > span(near));
+  await page.key("0");
+  assert.deepEqual(await view_of(page), whole);
+  await page.key("p");
+  await page.key("ArrowUp");
+  await page.key("Enter");
+  assert(span(await view_of(page)) < span(whole), "Enter zooms to what is chosen");
+  await page.key("0");
+  // Two fingers move apart.
+  await page.send("Emulation.setTouchEmulationEnabled", { enabled: true, maxTouchPoints: 2 });
+  const [left, top] = await place(page, span(whole) / 2, whole[3] / 2);
+  const touch = (type, apart) => page.send("Input.dispatchTouchEvent", { type, touchPoints: apart ? [{ x: left - apart, y: top, id: 0 }, { x: left + apart, y: top, id: 1 }] : [] });
+  await touch("touchStart", 50);
+  for (const apart of [70, 90, 110]) await touch("touchMove", apart);
+  await touch("touchEnd", 0);
+  assert(span(await view_of(page)) < span(whole) / 1.5, "two fingers zoom");
+  // A canvas of another size is drawn in the same frame.
+  const colours = await page.value(`new Promise((then) => {
+    let calls = 0;
+    new ResizeObserver(() => {
+      if (calls++ === 0) return;
+      const copy = document.createElement("canvas"), brush = copy.getContext("2d", { willReadFrequently: true });
+      Object.assign(copy, { width: canvas.width, height: canvas.height });
+      brush.drawImage(canvas, 0, 0);
+      then(new Set(new Uint32Array(brush.getImageData(0, 0, copy.width, copy.height).data.buffer)).size);
+    }).observe(canvas);
+    requestAnimationFrame(() => requestAnimationFrame(() => { canvas.style.height = "80%"; }));
+  })`);
+  assert(colours > 5, `${colours} colours after a change of size`);
+  // Nothing moves by itself.
+  assert.deepEqual(await page.value("document.getAnimations().map(String)"), []);
+  assert.deepEqual(page.complaints, []);
+  await page.close();
+}
+
+// The buttons save the view to files.
+async function the_view_is_saved(browser, path) {
+  const downloads = mkdtempSync(join(folder, "saved-"));
+  const page = await browser.open(path);
+  await page.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
+  for (const [button, ending, begin] of [["#save-svg", ".svg", "<svg "], ["#save-png", ".png", "\x89PNG"]]) {
+    await page.press(button);
+    let found;
+    for (let wait = 0; wait < 100 && !found; wait++) {
+      await new Promise((then) => setTimeout(then, 50));
+      found = readdirSync(downloads).find((name) => name.endsWith(ending));
+    }
+    assert(found && readFileSync(join(downloads, found), "latin1").startsWith(begin), `${button}: ${readdirSync(downloads)}`);
+  }
+  assert.deepEqual(page.complaints, []);
+  await page.close();
+}
+
 async function the_table_and_the_map_are_linked(page, plan) {
   await page.value("(document.getElementById('tensors').open = true)");
   await page.value("1");
@@ -383,6 +460,8 @@ async function a_real_model(browser) {
     await page.close();
   }
   await the_address_keeps_the_view(browser, path, plans[2]);
+  await everything_by_keys_and_touch(browser, path);
+  await the_view_is_saved(browser, path);
   await every_size_and_theme(browser, path, "model", screenshots);
 }
 

@@ -88,7 +88,9 @@ function fit() {
   canvas.width = Math.max(1, Math.round(box.width * ratio));
   canvas.height = Math.max(1, Math.round(box.height * ratio));
   canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
-  redraw();
+  // A canvas of another size is empty, and would flicker until the next frame.
+  layer.stale = true;
+  paint();
 }
 
 function showAll() {
@@ -102,20 +104,24 @@ function redraw(moving = false) {
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
-    const start = performance.now();
-    const pen = canvas.getContext("2d");
-    ink.pattern ??= hatch(pen);
-    drawFrame(pen, ink.pattern);
-    const [{ x, y, w, h, sheet }] = panes;
-    Object.assign(canvas.dataset, {
-      frame: (performance.now() - start).toFixed(2),
-      frames: Number(canvas.dataset.frames || 0) + 1,
-      plot: [x, y, w, h].join(" "),
-      view: [view.s0, view.s1, view.a0, view.a1].join(" "),
-      chunks: sheet.drawnChunks.length,
-    });
-    remember();
+    paint();
   });
+}
+
+function paint() {
+  const start = performance.now();
+  const pen = canvas.getContext("2d");
+  ink.pattern ??= hatch(pen);
+  drawFrame(pen, ink.pattern);
+  const [{ x, y, w, h, sheet }] = panes;
+  Object.assign(canvas.dataset, {
+    frame: (performance.now() - start).toFixed(2),
+    frames: Number(canvas.dataset.frames || 0) + 1,
+    plot: [x, y, w, h].join(" "),
+    view: [view.s0, view.s1, view.a0, view.a1].join(" "),
+    chunks: sheet.drawnChunks.length,
+  });
+  remember();
 }
 
 // Draws all panes with a pen, that of the canvas or one that writes SVG.

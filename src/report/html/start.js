@@ -200,6 +200,13 @@ document.getElementById("whole").addEventListener("click", () => {
   clear();
   showAll();
 });
+// Not by the address, which keeps the view.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  const tensors = document.getElementById("tensors");
+  tensors.open = true;
+  tensors.querySelector("summary").focus();
+});
 simulationBox.addEventListener("toggle", offerSimulation);
 document.getElementById("first").addEventListener("click", () => seek(0));
 document.getElementById("back").addEventListener("click", () => seek(simulation.moment - 1));
