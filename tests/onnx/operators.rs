@@ -18,7 +18,7 @@ What memplan knows of each operator. A shape that is *known* follows from the op
 attributes, as far as those are known; where it is *at most*, only the run knows it, and memplan plans
 for the most that it can be; one that is *known only in the run* must be given. A view shares
 the memory of the first input. An output that may be written over an input needs one of the
-same shape and element width, which nothing reads later, and [kernels](kernels.md) that work so.
+same shape and element width, which nothing reads later, and a [kernel](kernels.md) that allows it.
 
 The page is made from the table by which models are read; an operator that is not here must have its
 outputs declared in the model, and gets memory of its own for each.

@@ -7,7 +7,7 @@ const searchField = document.getElementById("search");
 const controls = { colours: document.getElementById("colours"), line: document.getElementById("line"), difference: document.getElementById("difference") };
 
 function summary({ sheet, plan }) {
-  const judgement = plan.pool === plan.bound ? `the ${plan.bound_name}`
+  const judgement = plan.pool === plan.bound ? `equal to the ${plan.bound_name}`
     : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proven ? "; proven smallest" : ""}`;
   return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, "step")}; pool ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
 }
