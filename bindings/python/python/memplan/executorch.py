@@ -302,7 +302,7 @@ def _plan_graph(graph: _Graph, reserved: list[int], extra_padding: int, pairs: l
     """Plans the chunks arena by arena. `pairs` may lie over each other, and `copies` share a chunk with their argument."""
     specs, index = graph.specs, graph.index
     # A spec lies in a root, at an offset: declared parts of another spec, and copies.
-    declared = [(spec, _base(spec), getattr(spec, "storage_base_offset", 0)) for spec in specs if _base(spec) is not None]
+    declared = [(spec, _base(spec), spec.storage_base_offset) for spec in specs if _base(spec) is not None]
     merged = [(out, below, offset) for _, out, below, offset in copies]
     links = {index[id(spec)]: (below, offset) for spec, below, offset in declared + merged}
 
