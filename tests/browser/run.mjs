@@ -248,7 +248,8 @@ async function everything_by_keys_and_touch(browser, path) {
   await page.key("p");
   await page.key("ArrowUp");
   await page.key("Enter");
-  assert(span(await view_of(page)) < span(whole), "Enter zooms to what is chosen");
+  // The surroundings of a chunk are eight steps at least.
+  assert(span(await view_of(page)) < span(whole) || span(whole) <= 8, "Enter zooms to what is chosen");
   await page.key("0");
   // Two fingers move apart.
   await page.send("Emulation.setTouchEmulationEnabled", { enabled: true, maxTouchPoints: 2 });
@@ -321,7 +322,8 @@ async function the_table_and_the_map_are_linked(page, plan) {
   }
   const chunk = plan.chunks[Math.floor(plan.chunks.length / 2)];
   await page.type("#filter", chunk.name);
-  assert((await page.texts("#rows tbody td:first-child")).every((text) => text.toLowerCase().includes(chunk.name.toLowerCase())));
+  const rows = await page.texts("#rows tbody tr");
+  assert(rows.length > 0 && rows.every((text) => text.toLowerCase().includes(chunk.name.toLowerCase())), String(rows));
   await page.type("#filter", " ");
   await page.value("(document.getElementById('tensors').open = false)");
 }
