@@ -7,6 +7,7 @@ use super::{
         threads::{self, Board, Standing},
     },
     greedy::{Greedy, Key, MOST_WORK},
+    separation::Separation,
     solution::Solution,
     state::instance::Instance,
 };
@@ -50,7 +51,13 @@ const GRAINS: Bytes = 1 << 12;
 /// The most nodes for rounded sizes, so that a search without end reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
-/// Fewer chains need no rounding.
+/// The nodes of the search before chains are separated.
+const SHORT: u64 = 10_000;
+
+/// The most nodes for separating chains, so that a search without end reaches the others.
+const MOST_SEPARATED: u64 = 5_000_000;
+
+/// Fewer chains need neither rounding nor separating.
 const FEW: usize = 150;
 
 /// The better packing of two planners that simulate; on some large graphs no greedy one is better.
@@ -109,12 +116,52 @@ pub fn search(
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
     let rounded =
         climb_rounded(problem, &roots, greedy, solution, (nodes / 2).min(MOST_ROUNDED), monitor);
+    let separated = separate(problem, &roots, greedy, solution, limits, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
-        let limits = limits.nodes(limits.effort().saturating_sub(rounded));
+        let limits = limits.nodes(limits.effort().saturating_sub(rounded + separated));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
+}
+
+/// Lets chains overlap and separates them, if some are staircases; returns the nodes.
+fn separate(
+    problem: &Problem,
+    roots: &[ChunkId],
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let inst = Instance::new(problem, roots);
+    if roots.len() < FEW || inst.staircases.is_empty() || monitor.stopped() {
+        return 0;
+    }
+    let Some(mut separation) = Separation::new(&inst) else { return 0 };
+    let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
+    // What a short search proves needs no separation.
+    let short = limits.nodes(limits.effort().min(SHORT));
+    let Outcome { nodes: before, .. } =
+        climb_and_complete(problem, roots, greedy, solution, &short, monitor);
+    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        return before;
+    }
+    let nodes = (limits.effort().saturating_sub(before) / 2).min(MOST_SEPARATED);
+    let (bound, best) = (solution.lower_bound, solution.pool_size);
+    let mut stop = |nodes, best| monitor.stop(nodes, bound, best * inst.unit);
+    let step = inst.unit * inst.align;
+    let best = best.div_ceil(step) * inst.align;
+    let found = separation.descend(bound / inst.unit, best, nodes, &mut stop);
+    solution.nodes = monitor.add(separation.nodes());
+    if let Some((_, offsets)) = found {
+        let mut bases = vec![0; problem.len()];
+        for (root, offset) in inst.roots.iter().zip(offsets) {
+            bases[root.index()] = offset * inst.unit;
+        }
+        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+    }
+    before + separation.nodes()
 }
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often

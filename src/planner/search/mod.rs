@@ -17,6 +17,7 @@
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
+//! | `separation` | packings of staircases that may overlap at first |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `effort` | the count of nodes, the ends of a search |
@@ -33,6 +34,7 @@ mod mend;
 mod reasoning;
 #[cfg(test)]
 mod samples;
+mod separation;
 mod solution;
 mod state;
 

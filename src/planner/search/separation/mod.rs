@@ -1,0 +1,597 @@
+//! Separation: bodies may overlap under a limit, and move one at a time until none does.
+//!
+//! The bodies of the most crowded steps are inserted first, each where it overlaps the others least.
+//! Where it cannot be without an overlap, all that overlap move in turn, each to the height at
+//! which its overlaps weigh least. An overlap that stays weighs more after each turn, so that
+//! sooner or later others give way (guided local search; Egeblad, Nielsen, Odgaard 2007, for strip
+//! packing). Times are fixed, so the best height of a body is found exactly: its overlaps with
+//! all others are a piecewise linear function of its height.
+//!
+//! That suits long staircases with a little room to spare. It proves nothing, and perfect packings
+//! are left to the other searches.
+
+mod meetings;
+
+use super::{
+    effort::UNIT,
+    state::{
+        fingerprint::scramble,
+        instance::{Instance, Item, Part},
+    },
+};
+use meetings::{LIGHT, Meeting, meetings, signed};
+
+/// Heights above this are not searched.
+const FAR: u64 = 1 << 48;
+
+/// The highest weight of a meeting.
+const HEAVY: i64 = 1 << 32;
+
+/// The turns after which the bodies are packed in the order of their offsets, which often resolves
+/// the last overlaps.
+const TURNS: u64 = 16;
+
+/// The limits to try, in 64ths of the way from the bound to the best packing.
+const RUNGS: [u128; 2] = [44, 58];
+
+/// An attempt has this many times the nodes that inserting all bodies takes; later ones have more.
+const SHARE: u64 = 24;
+
+/// The nodes between two questions whether to stop.
+const PAUSE: u64 = 256;
+
+/// Events and meetings that count as a node.
+const WORK_PER_NODE: u64 = 16;
+
+#[derive(Clone)]
+/// A change of the weight of all overlaps of a body as its offset grows.
+struct Event {
+    at: i64,
+    /// The change of the slope.
+    slope: i64,
+    /// The change of the number of overlaps.
+    overlaps: i64,
+}
+
+/// A place for a body.
+struct Place {
+    offset: i64,
+    /// The weight of its overlaps there.
+    cost: i128,
+    /// The weight where it lies now.
+    now: i128,
+}
+
+/// An overlap of two bodies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Overlap {
+    /// The meeting, seen from the first body.
+    meeting: usize,
+    first: usize,
+    second: usize,
+    depth: i64,
+}
+
+#[derive(Clone)]
+/// The bodies of an instance, with some of them placed.
+pub struct Separation {
+    align: i64,
+    /// By body.
+    tops: Vec<i64>,
+    /// The bodies of the most crowded sections first.
+    order: Vec<usize>,
+    meetings: Vec<Meeting>,
+    /// The end of the meetings of each body; they begin where those of the body before end.
+    ends: Vec<usize>,
+    limit: i64,
+    offsets: Vec<i64>,
+    is_placed: Vec<bool>,
+    /// Meetings with more weight than at first, from the first body.
+    weighted: Vec<usize>,
+    events: Vec<Event>,
+    /// The seed of the last attempt.
+    seed: u64,
+    random: u64,
+    /// Events and meetings looked at.
+    work: u64,
+}
+
+impl Separation {
+    /// `None` if there are too many meetings.
+    pub fn new(inst: &Instance) -> Option<Self> {
+        let bodies: Vec<Vec<Part>> = parts(inst).collect();
+        let total = bodies.iter().flatten().map(|part| part.high);
+        if total.fold(inst.align, u64::saturating_add) >= FAR {
+            return None;
+        }
+        let align = i64::try_from(inst.align).ok()?;
+        let top = |parts: &Vec<Part>| parts.iter().map(|part| signed(part.high)).max().unwrap_or(0);
+        let (meetings, ends) = meetings(&bodies, align)?;
+        Some(Self {
+            align,
+            tops: bodies.iter().map(top).collect(),
+            order: by_crowd(&bodies, inst.sections),
+            meetings,
+            ends,
+            limit: 0,
+            offsets: vec![0; bodies.len()],
+            is_placed: vec![false; bodies.len()],
+            weighted: Vec::new(),
+            events: Vec::new(),
+            seed: 0,
+            random: 0,
+            work: 0,
+        })
+    }
+
+    /// Nodes so far: as much work as that of a search tree.
+    pub fn nodes(&self) -> u64 {
+        self.work / WORK_PER_NODE
+    }
+
+    /// The nodes that inserting all bodies takes, without an overlap.
+    fn least_nodes(&self) -> u64 {
+        self.meetings.len() as u64 * 2 / WORK_PER_NODE
+    }
+
+    /// The offsets, in units by body, of the last packing.
+    fn offsets(&self) -> impl Iterator<Item = u64> + '_ {
+        self.offsets.iter().map(|offset| offset.unsigned_abs())
+    }
+
+    /// The height of the last packing, a multiple of the alignment.
+    fn height(&self) -> u64 {
+        let tops = self.offsets.iter().zip(&self.tops).map(|(offset, top)| offset + top);
+        let height = tops.max().unwrap_or(0);
+        (-(-height).div_euclid(self.align) * self.align).unsigned_abs()
+    }
+
+    /// Packs all bodies lower and lower, until there are `last` nodes, or until `stop` returns true;
+    /// returns the height of the last packing and its offsets. `stop` is called with the nodes so
+    /// far and the best height.
+    pub fn descend(
+        &mut self,
+        bound: u64,
+        mut best: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64, u64) -> bool,
+    ) -> Option<(u64, Vec<u64>)> {
+        let mut found = None;
+        let mut share = self.least_nodes().saturating_mul(SHARE).max(UNIT);
+        let mut rung = 0;
+        let mut asked = self.nodes();
+        let mut stopped = stop(asked, best);
+        while !stopped && bound < best && self.nodes() < last {
+            let gap = u128::from(best - bound) * RUNGS[rung] / 64;
+            let limit = bound + u64::try_from(gap).unwrap_or(0);
+            self.seed += 1;
+            let nodes = share.min(last - self.nodes());
+            let is_packed = self.pack(limit, self.seed, nodes, &mut |nodes| {
+                if nodes >= asked + PAUSE {
+                    asked = nodes;
+                    stopped = stop(nodes, best);
+                }
+                stopped
+            });
+            if is_packed {
+                best = self.height().max(bound);
+                found = Some((best, self.offsets().collect()));
+                rung = 0;
+            } else if rung + 1 < RUNGS.len() {
+                rung += 1;
+            } else {
+                rung = 0;
+                share = share.saturating_mul(2);
+            }
+        }
+        found
+    }
+
+    /// Packs all bodies under a limit, from the beginning; each seed makes other choices. False if
+    /// so many nodes more are spent, or if `stop`, called with the nodes so far, returns true.
+    fn pack(
+        &mut self,
+        limit: u64,
+        seed: u64,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> bool {
+        if !self.begin(limit, seed) {
+            return false;
+        }
+        self.is_placed.fill(false);
+        let last = self.nodes().saturating_add(nodes);
+        let mut stop = |nodes| nodes >= last || stop(nodes);
+        for at in 0..self.order.len() {
+            let body = self.order[at];
+            self.is_placed[body] = true;
+            // What is inserted without an overlap lies as low as it can.
+            let place = self.best_place(body, true);
+            self.offsets[body] = place.offset;
+            if place.cost > 0 && !self.separate(body, &mut stop) || stop(self.nodes()) {
+                return false;
+            }
+        }
+        self.pack_in_order();
+        true
+    }
+
+    /// Begins anew under a limit; false if some body alone exceeds it.
+    fn begin(&mut self, limit: u64, seed: u64) -> bool {
+        // Even an attempt without a chance counts as a node.
+        self.work += WORK_PER_NODE;
+        self.limit = signed(limit.min(FAR));
+        self.random = scramble(seed);
+        for at in std::mem::take(&mut self.weighted) {
+            self.set_weight(at, LIGHT);
+        }
+        self.tops.iter().all(|&top| top <= self.limit)
+    }
+
+    /// Moves bodies until none overlaps another; at first only one does.
+    fn separate(&mut self, body: usize, stop: &mut impl FnMut(u64) -> bool) -> bool {
+        let mut overlaps = Vec::new();
+        self.collect_overlaps(&[body], &mut overlaps);
+        let mut turn: u64 = 0;
+        while !overlaps.is_empty() {
+            turn += 1;
+            if turn.is_multiple_of(TURNS) && self.pack_in_order() {
+                break;
+            }
+            let mut bodies: Vec<usize> =
+                overlaps.iter().flat_map(|overlap| [overlap.first, overlap.second]).collect();
+            bodies.sort_unstable();
+            bodies.dedup();
+            for at in (1..bodies.len()).rev() {
+                let other = self.random_below(at + 1);
+                bodies.swap(at, other);
+            }
+            for &body in &bodies {
+                let place = self.best_place(body, false);
+                if place.cost < place.now {
+                    self.offsets[body] = place.offset;
+                }
+                if stop(self.nodes()) {
+                    return false;
+                }
+            }
+            self.collect_overlaps(&bodies, &mut overlaps);
+            self.weigh(&overlaps);
+        }
+        true
+    }
+
+    /// Makes the overlaps heavier, the deepest most, and all others lighter.
+    fn weigh(&mut self, overlaps: &[Overlap]) {
+        let deepest = overlaps.iter().map(|overlap| overlap.depth).max().unwrap_or(1).max(1);
+        for at in std::mem::take(&mut self.weighted) {
+            let weight = self.meetings[at].weight * 973 / 1024;
+            self.set_weight(at, weight.max(LIGHT));
+            if weight > LIGHT {
+                self.weighted.push(at);
+            }
+        }
+        for overlap in overlaps {
+            let at = overlap.meeting;
+            let weight = self.meetings[at].weight;
+            if weight == LIGHT {
+                self.weighted.push(at);
+            }
+            let share = i64::try_from(i128::from(overlap.depth) * 862 / i128::from(deepest));
+            let heavier = weight * (1293 + share.unwrap_or(0)) / 1024;
+            self.set_weight(at, heavier.min(HEAVY));
+        }
+    }
+
+    fn set_weight(&mut self, meeting: usize, weight: i64) {
+        let twin = self.meetings[meeting].twin as usize;
+        self.meetings[meeting].weight = weight;
+        self.meetings[twin].weight = weight;
+    }
+
+    /// The meetings of a body.
+    fn of(&self, body: usize) -> std::ops::Range<usize> {
+        let begin = if body > 0 { self.ends[body - 1] } else { 0 };
+        begin..self.ends[body]
+    }
+
+    /// All overlaps of some bodies.
+    fn collect_overlaps(&mut self, bodies: &[usize], overlaps: &mut Vec<Overlap>) {
+        overlaps.clear();
+        for &body in bodies {
+            let range = self.of(body);
+            self.work += range.len() as u64;
+            for at in range {
+                let meeting = &self.meetings[at];
+                let other = meeting.other as usize;
+                let depth = meeting.depth(self.offsets[body] - self.offsets[other]);
+                if depth > 0 && self.is_placed[other] {
+                    let at = at.min(meeting.twin as usize);
+                    let (first, second) = (body.min(other), body.max(other));
+                    overlaps.push(Overlap { meeting: at, first, second, depth });
+                }
+            }
+        }
+        overlaps.sort_unstable();
+        overlaps.dedup();
+    }
+
+    /// The offset of a body at which its overlaps weigh least. Of several without an overlap, the
+    /// lowest or any; of others, any.
+    fn best_place(&mut self, body: usize, lowest: bool) -> Place {
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let most = (self.limit - self.tops[body]).div_euclid(self.align) * self.align;
+        let (mut cost, mut slope, mut overlaps, mut now) = (0i128, 0i64, 0i64, 0i128);
+        let range = self.of(body);
+        self.work += range.len() as u64;
+        for meeting in &self.meetings[range] {
+            let other = meeting.other as usize;
+            if !self.is_placed[other] {
+                continue;
+            }
+            let Meeting { weight, .. } = *meeting;
+            let at = self.offsets[other];
+            now += i128::from(weight) * i128::from(meeting.depth(self.offsets[body] - at));
+            let (low, high) = (at + meeting.low, at + meeting.high);
+            if high <= 0 || low >= most {
+                continue;
+            }
+            // The depth grows up to the middle, which may be two heights, and then shrinks.
+            let middle = low + (high - low) / 2;
+            let turns = [middle, high - (middle - low)];
+            let mut event = |at, slope, overlaps| events.push(Event { at, slope, overlaps });
+            if low < 0 {
+                overlaps += 1;
+                cost += i128::from(weight) * i128::from(meeting.depth(-at));
+                slope += weight;
+            } else {
+                event(low, weight, 1);
+            }
+            for turn in turns {
+                if turn <= 0 {
+                    slope -= weight;
+                } else {
+                    event(turn, -weight, 0);
+                }
+            }
+            event(high, weight, -1);
+        }
+        self.work += events.len() as u64;
+        events.sort_unstable_by_key(|event| event.at);
+        let (mut best, mut found, mut offset) = (cost, 1, 0);
+        let mut consider = |at: i64, cost: i128, is_free: bool, this: &mut Self| {
+            if cost < best {
+                (best, found, offset) = (cost, 1, at);
+            } else if cost == best && !(lowest && is_free) {
+                found += 1;
+                if this.random_below(found) == 0 {
+                    offset = at;
+                }
+            }
+        };
+        let mut at = 0;
+        let mut rest = &events[..];
+        while let Some(&Event { at: next, .. }) = rest.first()
+            && next <= most
+        {
+            cost += i128::from(slope) * i128::from(next - at);
+            at = next;
+            let same = rest.partition_point(|event| event.at == next);
+            let mut begun = 0;
+            for event in &rest[..same] {
+                slope += event.slope;
+                begun += event.overlaps.max(0);
+                overlaps += event.overlaps.min(0);
+            }
+            consider(at, cost, overlaps == 0, self);
+            overlaps += begun;
+            rest = &rest[same..];
+        }
+        if at < most {
+            cost += i128::from(slope) * i128::from(most - at);
+            consider(most, cost, overlaps == 0, self);
+        }
+        self.events = events;
+        Place { offset, cost: best, now }
+    }
+
+    /// Packs the placed bodies in the order of their offsets, each as low as it can lie. If that is
+    /// too high, nothing changes.
+    fn pack_in_order(&mut self) -> bool {
+        let mut order: Vec<usize> =
+            (0..self.tops.len()).filter(|&body| self.is_placed[body]).collect();
+        order.sort_by_key(|&body| self.offsets[body]);
+        let mut offsets = vec![None; self.tops.len()];
+        let mut taken: Vec<(i64, i64)> = Vec::new();
+        for &body in &order {
+            let range = self.of(body);
+            self.work += 2 * range.len() as u64;
+            taken.clear();
+            taken.extend(self.meetings[range].iter().filter_map(|meeting| {
+                let at: i64 = offsets[meeting.other as usize]?;
+                Some((at + meeting.low, at + meeting.high))
+            }));
+            taken.sort_unstable();
+            let mut offset = 0;
+            for &(low, high) in &taken {
+                if low >= offset {
+                    break;
+                }
+                offset = offset.max(high);
+            }
+            if offset + self.tops[body] > self.limit {
+                return false;
+            }
+            offsets[body] = Some(offset);
+        }
+        for (offset, packed) in self.offsets.iter_mut().zip(offsets) {
+            *offset = packed.unwrap_or(*offset);
+        }
+        true
+    }
+
+    /// A random number below another.
+    fn random_below(&mut self, end: usize) -> usize {
+        self.random = self.random.wrapping_add(1);
+        let random = u128::from(scramble(self.random)) * end as u128;
+        usize::try_from(random >> 64).unwrap_or(0)
+    }
+}
+
+/// The parts of every body.
+fn parts(inst: &Instance) -> impl Iterator<Item = Vec<Part>> + '_ {
+    let item = |&Item { first, end, size }: &Item| vec![Part { first, end, low: 0, high: size }];
+    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+    inst.items.iter().map(item).chain(staircases)
+}
+
+/// The bodies of the most crowded sections first, of those the largest areas.
+fn by_crowd(bodies: &[Vec<Part>], sections: usize) -> Vec<usize> {
+    let mut live = vec![0u64; sections];
+    for part in bodies.iter().flatten() {
+        for bytes in &mut live[part.sections()] {
+            *bytes += part.high - part.low;
+        }
+    }
+    let key = |parts: &Vec<Part>| {
+        let crowds = parts.iter().flat_map(|part| live[part.sections()].iter());
+        let areas = parts
+            .iter()
+            .map(|part| part.sections().len() as u128 * u128::from(part.high - part.low));
+        (crowds.max().copied(), areas.sum::<u128>())
+    };
+    let mut order: Vec<usize> = (0..bodies.len()).collect();
+    order.sort_by_cached_key(|&body| std::cmp::Reverse(key(&bodies[body])));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::search::samples::{instance, interlocking, random_problem};
+
+    /// Returns whether two bodies share heights over a section.
+    fn overlaps(inst: &Instance, offsets: &[u64]) -> bool {
+        let bodies: Vec<Vec<Part>> = parts(inst).collect();
+        (0..bodies.len()).any(|a| {
+            (0..a).any(|b| {
+                bodies[a].iter().any(|part| {
+                    bodies[b].iter().any(|other| {
+                        let meets = part.first < other.end && other.first < part.end;
+                        meets && !part.at(offsets[a]).is_clear_of(other.at(offsets[b]))
+                    })
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn what_is_packed_lies_apart_below_the_limit_at_aligned_offsets() {
+        let mut packed = 0;
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let Some(mut separation) = Separation::new(&inst) else { return Ok(()) };
+            let stack: u64 = separation.tops.iter().map(|&top| top.unsigned_abs()).sum();
+            let stack = (stack + inst.align * inst.bodies() as u64).next_multiple_of(inst.align);
+            let found = separation.descend(inst.bound(), stack, 2000, &mut |_, _| false);
+            if let Some((height, offsets)) = found {
+                packed += 1;
+                assert!((inst.bound()..stack).contains(&height));
+                assert!(!overlaps(&inst, &offsets), "{problem:#?} {offsets:?}");
+                for (offset, &top) in offsets.iter().zip(&separation.tops) {
+                    assert!(offset + top.unsigned_abs() <= height);
+                    assert!(offset.is_multiple_of(inst.align));
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(500);
+        assert!(packed > 10, "only {packed} problems have been packed");
+    }
+
+    /// The cost at the place that is found is the least at any aligned offset.
+    #[test]
+    fn the_best_place_is_found_among_all() {
+        arbtest::arbtest(|random| {
+            let problem = random_problem(random)?;
+            let inst = instance(&problem);
+            let Some(mut separation) = Separation::new(&inst) else { return Ok(()) };
+            let tallest = separation.tops.iter().copied().max().unwrap_or(0);
+            separation.begin(tallest.unsigned_abs() + random.int_in_range(0..=9)?, 1);
+            for at in 0..separation.meetings.len() {
+                separation.set_weight(at, LIGHT * random.int_in_range(1..=3)?);
+            }
+            for body in 0..inst.bodies() {
+                let most = (separation.limit - separation.tops[body]) / separation.align;
+                separation.offsets[body] = random.int_in_range(0..=most)? * separation.align;
+                separation.is_placed[body] = random.ratio(3, 4)?;
+            }
+            for body in 0..inst.bodies() {
+                let cost = |offset: i64| -> i128 {
+                    let meetings = &separation.meetings[separation.of(body)];
+                    let placed = meetings.iter().filter(|m| separation.is_placed[m.other as usize]);
+                    let costs = placed.map(|meeting| {
+                        let difference = offset - separation.offsets[meeting.other as usize];
+                        i128::from(meeting.weight) * i128::from(meeting.depth(difference))
+                    });
+                    costs.sum()
+                };
+                let most = separation.limit - separation.tops[body];
+                let offsets = (0..=most).step_by(usize::try_from(separation.align).unwrap());
+                let least = offsets.map(|offset| (cost(offset), offset)).min().unwrap();
+                let now = cost(separation.offsets[body]);
+                let costs = |place: &Place| cost(place.offset);
+                let lowest = separation.clone().best_place(body, true);
+                assert_eq!((lowest.cost, lowest.now), (least.0, now));
+                assert_eq!(costs(&lowest), lowest.cost);
+                if lowest.cost == 0 {
+                    assert_eq!(lowest.offset, least.1);
+                }
+                let any = separation.clone().best_place(body, false);
+                assert_eq!((any.cost, costs(&any)), (least.0, least.0));
+            }
+            Ok(())
+        })
+        .budget_ms(500);
+    }
+
+    #[test]
+    fn staircases_that_interlock_are_separated_within_the_nodes() {
+        let inst = instance(&interlocking(60));
+        let mut separation = Separation::new(&inst).unwrap();
+        let mut asked = Vec::new();
+        let mut stop = |nodes, best| {
+            asked.push((nodes, best));
+            false
+        };
+        let stack = 100 * inst.bound();
+        let (height, _) = separation.descend(inst.bound(), stack, 60_000, &mut stop).unwrap();
+        assert!(height * 100 <= inst.bound() * 139, "{height} for a bound of {}", inst.bound());
+        let nodes = separation.nodes();
+        assert!(nodes < 60_000 + 1000, "{nodes}");
+        assert!(asked.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1) && asked.len() > 10);
+        // Stopped at once, it packs nothing.
+        let mut stopped = Separation::new(&inst).unwrap();
+        assert_eq!(stopped.descend(inst.bound(), stack, 20_000, &mut |_, _| true), None);
+    }
+
+    #[test]
+    fn meetings_are_the_differences_at_which_bodies_overlap() {
+        arbtest::arbtest(|random| {
+            let inst = instance(&random_problem(random)?);
+            let Some(separation) = Separation::new(&inst) else { return Ok(()) };
+            for body in 0..inst.bodies() {
+                for at in separation.of(body) {
+                    let meeting = &separation.meetings[at];
+                    let twin = &separation.meetings[meeting.twin as usize];
+                    assert_eq!((twin.twin as usize, twin.other as usize), (at, body));
+                    assert_eq!((twin.low, twin.high), (-meeting.high, -meeting.low));
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+}
