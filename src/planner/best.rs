@@ -11,8 +11,7 @@
 //! the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
 //! counts its work, and gives up after one or two tenths of a second. Beyond 200 000 chains there is a
 //! search only if an effort or a time is given. With a time limit, no candidate begins that would
-//! exceed it if it took as long as the slowest before. If the first is not done in time, every chain
-//! has memory of its own.
+//! exceed it if it took as long as the slowest before.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -26,9 +25,8 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, free_list, plain, pushdown,
+        Layout, PlanError, Strategy, free_list, plain,
         search::{self, Limits, Observer, Progress},
-        tflite::naive,
     },
 };
 
@@ -83,16 +81,10 @@ pub fn layout(
         }
         let mut stop = || is_canceled() || remaining().is_some_and(|time| time.is_zero());
         let layout = match strategy {
-            Strategy::Pushdown => pushdown::layout_until(problem, &mut stop),
             Strategy::FreeList => free_list::quick_layout(problem, &mut stop),
             strategy => plain::layout(strategy, problem),
         };
-        let Some(layout) = layout else {
-            if best.is_none() && stop() {
-                return Ok(Layout { winner: Some(Strategy::Naive), ..naive::layout(problem) });
-            }
-            continue;
-        };
+        let Some(layout) = layout else { continue };
         let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));
         slowest = slowest.max(took.unwrap_or_default());
         let pool = layout.pool_size(problem);

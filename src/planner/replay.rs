@@ -21,35 +21,17 @@ pub(super) trait Allocator {
     fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink);
 }
 
-/// The steps between two questions whether to stop, about a millisecond; a small problem is never
-/// stopped.
-const PAUSE: usize = 4096;
-
 /// Walks over the steps. In each step frees come first, then roots, then overwriters, all in chunk
 /// order.
 pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
-    replay_until(order, allocator, &mut || false);
-}
-
-/// Walks over the steps as [`replay`] does. False if `stop` returns true before the end.
-pub(super) fn replay_until(
-    order: &ChunkOrder<'_>,
-    allocator: &mut impl Allocator,
-    stop: &mut dyn FnMut() -> bool,
-) -> bool {
     let mut ends: Vec<(Step, Rank)> =
         order.ranks().map(|rank| (order.get(rank).end, rank)).collect();
     ends.sort_unstable();
     let mut ends = ends.into_iter().peekable();
     let mut arrived = Rank(0);
-    let mut steps: usize = 0;
     while let Some(&(end, _)) = ends.peek() {
         // Every chunk begins before it ends, so an end remains until all have begun.
         let step = order.begin(arrived).map_or(end, |begin| begin.min(end));
-        steps += 1;
-        if steps.is_multiple_of(PAUSE) && stop() {
-            return false;
-        }
         allocator.enter(step);
         while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
             if !order.is_overwritten(rank) {
@@ -74,5 +56,4 @@ pub(super) fn replay_until(
             }
         }
     }
-    true
 }

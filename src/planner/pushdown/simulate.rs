@@ -13,7 +13,7 @@ use crate::{
             free_queue::FreeQueue,
             memory_queue::{BlockKey, Content, MemoryQueue},
         },
-        replay::{Allocator, replay_until},
+        replay::{Allocator, replay},
     },
 };
 
@@ -24,14 +24,11 @@ pub(super) struct Above {
     pub(super) lower: Rank,
 }
 
-/// Replays the run and returns the front space, at most two entries per chunk. `None` if `stop`
-/// returns true.
-pub(super) fn simulate(
-    order: &ChunkOrder<'_>,
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<Vec<Above>> {
+/// Replays the run and returns the front space, at most two entries per chunk.
+pub(super) fn simulate(order: &ChunkOrder<'_>) -> Vec<Above> {
     let mut simulator = Simulator::new(order);
-    replay_until(order, &mut simulator, stop).then_some(simulator.front_space)
+    replay(order, &mut simulator);
+    simulator.front_space
 }
 
 /// The state of the simulation.
@@ -199,28 +196,6 @@ impl Allocator for Simulator<'_> {
 mod tests {
     use super::*;
     use crate::Problem;
-
-    /// A long run is given up when it is stopped, and a short one never is.
-    #[test]
-    fn a_long_run_can_be_stopped() {
-        for (steps, asked) in [(4000, 0), (20_000, 1)] {
-            let mut problem = Problem::builder();
-            for step in 0..steps {
-                problem.chunk(step..step + 3, 1 + step % 7);
-            }
-            let problem = problem.build().unwrap();
-            let order = ChunkOrder::new(&problem);
-            let whole = simulate(&order, &mut || false);
-            assert!(whole.is_some());
-            let mut times = 0;
-            let mut stop = || {
-                times += 1;
-                true
-            };
-            assert_eq!(simulate(&order, &mut stop), whole.filter(|_| asked == 0));
-            assert_eq!(times, asked);
-        }
-    }
 
     #[test]
     fn traces_show_the_memory_from_the_bottom_up_and_free_blocks_by_size() {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Problem,
-    planner::{Layout, free_list, pushdown, tflite::naive},
+    planner::{Layout, free_list, pushdown},
     problem::ChunkId,
 };
 
@@ -62,12 +62,7 @@ const FEW: usize = 150;
 
 /// The better packing of two planners that simulate; on some large graphs no greedy one is better.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let bound = problem.lower_bound().bytes;
-    let naive_size = problem.naive_size();
-    let simulated = pushdown::layout_until(problem, &mut || monitor.stop(0, bound, naive_size));
-    // If there is no time, every chain has memory of its own.
-    let layout = simulated.unwrap_or_else(|| Layout { objects: None, ..naive::layout(problem) });
-    let mut solution = Solution::of(problem, layout);
+    let mut solution = Solution::of(problem, pushdown::layout(problem));
     let Solution { lower_bound, pool_size, .. } = solution;
     if pool_size > lower_bound {
         let mut stop = || monitor.stop(0, lower_bound, pool_size);
