@@ -6,7 +6,14 @@ use tracing::debug;
 
 use crate::{
     Bytes, Step,
-    problem::{Chunk, ChunkId, Ids, Labels, Problem, ProblemError, Refusal, Request, links::Links},
+    problem::{
+        Chunk, ChunkId, Dropped, Extra, Ids, Labels, Problem, ProblemError, Refusal, Request,
+        demands::{
+            self, Bodies, ChunkDemands, Clock, Demands, Fault, Joiner, Life, Part, Place, Pool,
+            PoolId, Resolved, View, Window,
+        },
+        links::Links,
+    },
 };
 
 /// Collects chunks and requests; [`build`](Self::build) checks them.
@@ -34,6 +41,8 @@ pub struct ProblemBuilder {
     pub(super) alignment: Bytes,
     pub(super) padding: Bytes,
     pub(super) steps: Step,
+    /// `None` if the problem is plain so far.
+    pub(super) demands: Option<Box<Demands>>,
 }
 
 impl Default for ProblemBuilder {
@@ -45,6 +54,7 @@ impl Default for ProblemBuilder {
             alignment: 1,
             padding: 0,
             steps: 0,
+            demands: None,
         }
     }
 }
@@ -62,6 +72,9 @@ impl ProblemBuilder {
         self.chunks.push(Chunk { begin: lifetime.start, end: lifetime.end, size });
         if !self.labels.names.is_empty() {
             self.labels.names.push("".into());
+        }
+        if let Some(demands) = &mut self.demands {
+            demands.chunks.push(ChunkDemands::default());
         }
         id
     }
@@ -97,6 +110,110 @@ impl ProblemBuilder {
     /// Adds a request, or a requirement, to overwrite.
     pub fn request(&mut self, request: Request) -> &mut Self {
         self.requests.push(request);
+        self
+    }
+
+    fn demands(&mut self) -> &mut Demands {
+        self.demands.get_or_insert_with(|| Box::new(Demands::none(self.chunks.len())))
+    }
+
+    fn of_chunk(&mut self, chunk: ChunkId) -> &mut ChunkDemands {
+        &mut self.demands().chunks[chunk.index()]
+    }
+
+    /// Adds a pool, less preferred than those before. A problem without one has a single pool without
+    /// limits.
+    pub fn pool(&mut self, pool: Pool) -> PoolId {
+        let demands = self.demands();
+        if !std::mem::replace(&mut demands.has_pools, true) {
+            demands.pools.clear();
+        }
+        demands.pools.push(pool);
+        PoolId(u16::try_from(demands.pools.len() - 1).unwrap_or(u16::MAX))
+    }
+
+    /// Replaces the pools.
+    #[cfg(feature = "serde")]
+    pub(crate) fn pools(&mut self, pools: Vec<Pool>) {
+        let demands = self.demands();
+        (demands.pools, demands.has_pools) = (pools, true);
+    }
+
+    /// Replaces all demands on a chunk.
+    #[cfg(feature = "serde")]
+    pub(crate) fn demand(&mut self, chunk: ChunkId, demands: ChunkDemands) {
+        *self.of_chunk(chunk) = demands;
+    }
+
+    /// Aligns the offset of a chunk to a power of two, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the chunk is unknown, as in all methods below.
+    pub fn align(&mut self, chunk: ChunkId, bytes: Bytes) -> &mut Self {
+        self.of_chunk(chunk).alignment = bytes;
+        self
+    }
+
+    /// States that a chunk needs none of its bytes in some steps.
+    pub fn hole(&mut self, chunk: ChunkId, steps: Range<Step>) -> &mut Self {
+        self.of_chunk(chunk).holes.push(steps);
+        self
+    }
+
+    /// States that a chunk needs only some of its bytes in some steps.
+    pub fn window(&mut self, chunk: ChunkId, steps: Range<Step>, bytes: Range<Bytes>) -> &mut Self {
+        self.of_chunk(chunk).windows.push(Window { steps, bytes });
+        self
+    }
+
+    /// Lets a chunk lie in these pools only.
+    pub fn only_in(&mut self, chunk: ChunkId, pools: impl Into<Vec<PoolId>>) -> &mut Self {
+        self.of_chunk(chunk).pools = Some(pools.into());
+        self
+    }
+
+    /// Fixes the place of a chunk.
+    pub fn pin(&mut self, chunk: ChunkId, pool: PoolId, offset: Bytes) -> &mut Self {
+        self.of_chunk(chunk).pin = Some(Place::new(pool, offset));
+        self
+    }
+
+    /// Sets the bytes that operators move to and from a chunk; its size by default.
+    pub fn traffic(&mut self, chunk: ChunkId, bytes: Bytes) -> &mut Self {
+        self.of_chunk(chunk).traffic = Some(bytes);
+        self
+    }
+
+    /// States that a chunk lies inside a larger one, whose bytes are its bytes there.
+    pub fn part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {
+        self.demands().parts.push(Part { part, whole, offset });
+        self
+    }
+
+    /// Keeps chunks from sharing bytes of one pool, whenever they live.
+    pub fn apart(&mut self, chunks: impl Into<Vec<ChunkId>>) -> &mut Self {
+        self.demands().apart.push(chunks.into());
+        self
+    }
+
+    /// Runs the operators on several streams. Every chunk then [has a life](Self::clocks) in clocks.
+    pub fn streams(&mut self, streams: usize) -> &mut Self {
+        self.demands().streams = streams;
+        self
+    }
+
+    /// Sets the life of a chunk in clocks, and the stream of its producer.
+    pub fn clocks(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) -> &mut Self {
+        let sum = |clock: &Clock| clock.iter().fold(0, |sum: Step, &at| sum.saturating_add(at));
+        let (scalar_begin, scalar_end) = (sum(&begin), sum(&end));
+        let entry = &mut self.chunks[chunk.index()];
+        (entry.begin, entry.end) = (scalar_begin, scalar_end);
+        let demands = self.demands();
+        let none = || Life { begin: Clock::default(), end: Clock::default() };
+        demands.lives.resize_with(demands.chunks.len(), none);
+        demands.lives[chunk.index()] = Life { begin, end };
+        demands.chunks[chunk.index()].stream = stream;
         self
     }
 
@@ -143,7 +260,17 @@ impl ProblemBuilder {
         self.check_chunks()?;
         self.check_ids()?;
         self.check_requests()?;
-        let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
+        let (links, dropped, bodies) = match self.demands.as_deref() {
+            None => {
+                let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
+                (links, dropped, None)
+            }
+            Some(demands) => {
+                let (links, dropped, bodies) = self.join(demands)?;
+                (links, dropped, Some(bodies))
+            }
+        };
+        let refused = if bodies.is_some() { dropped.clone() } else { Vec::new() };
         for dropped in dropped {
             let Request { overwriter, overwritten, required, .. } = self.requests[dropped.request];
             let (overwriter, overwritten) =
@@ -165,7 +292,37 @@ impl ProblemBuilder {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
+            extra: self
+                .demands
+                .zip(bodies)
+                .map(|(demands, bodies)| Box::new(Extra { demands: *demands, bodies, refused })),
         })
+    }
+
+    /// Joins the chunks of a problem that is not plain into bodies.
+    fn join(&self, demands: &Demands) -> Result<(Links, Vec<Dropped>, Bodies), ProblemError> {
+        let (alignment, padding) = (self.alignment, self.padding);
+        let view = View { chunks: &self.chunks, demands, alignment, padding };
+        demands::check(view, &self.labels)?;
+        let name = |chunk| self.labels.name(chunk);
+        let error = |fault: Fault| match fault {
+            Fault::TwoPlaces(chunk) => ProblemError::TwoPlaces { chunk: name(chunk) },
+            Fault::Clash(first, second) => {
+                ProblemError::Clash { first: name(first), second: name(second) }
+            }
+            Fault::NoCommonPool(chunk) => ProblemError::NoCommonPool { chunk: name(chunk) },
+            Fault::TwoPins(chunk) => ProblemError::TwoPins { chunk: name(chunk) },
+            Fault::Misaligned(chunk) => ProblemError::Misaligned { chunk: name(chunk) },
+            Fault::Pins(chunk) => ProblemError::Pins { chunk: name(chunk), other: None },
+            Fault::TooLarge(chunk) => ProblemError::TooLarge { chunk: name(chunk) },
+        };
+        let Resolved { bodies, refused } = Joiner::new(view).map_err(error)?.honour(&self.requests);
+        let clash = bodies.clash_of_pins(view);
+        if let Some((first, second)) = clash {
+            return Err(ProblemError::Pins { chunk: name(first), other: Some(name(second)) });
+        }
+        let dropped = refused.into_iter().map(|(request, reason)| Dropped { request, reason });
+        Ok((Links::of(bodies.links.clone()), dropped.collect(), bodies))
     }
 
     fn check_chunks(&self) -> Result<(), ProblemError> {
@@ -254,7 +411,7 @@ fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 15] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
@@ -263,5 +420,12 @@ impl Refusal {
         Self::Empty,
         Self::KeptToTheEnd,
         Self::OutsideThePool,
+        Self::Clash,
+        Self::TwoPlaces,
+        Self::TwoPins,
+        Self::Pins,
+        Self::NoCommonPool,
+        Self::Misaligned,
+        Self::TooLarge,
     ];
 }

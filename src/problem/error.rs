@@ -90,9 +90,203 @@ pub enum ProblemError {
         /// The padding in bytes.
         padding: Bytes,
     },
+    /// A problem has no pools, or a chunk may lie in none.
+    #[error("{}", no_pools(chunk.as_deref()))]
+    NoPools {
+        /// The chunk, if it is one.
+        chunk: Option<String>,
+    },
+    /// Two pools have the same name.
+    #[error("two pools are called '{pool}'; names must be unique")]
+    DuplicatePool {
+        /// The name.
+        pool: String,
+    },
+    /// A pool that does not exist is named.
+    #[error("there is no pool '{pool}'")]
+    UnknownPool {
+        /// The name, or the index.
+        pool: String,
+    },
+    /// A pin names no pool, but there are several.
+    #[error("the pin of chunk '{chunk}' must name one of the pools")]
+    PinWithoutPool {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A chunk without bytes is pinned.
+    #[error("chunk '{chunk}' has no bytes, so it cannot be pinned")]
+    PinnedEmpty {
+        /// The chunk.
+        chunk: String,
+    },
+    /// Pins put bodies where they may not lie, or on each other.
+    #[error("{}", pins(chunk, other.as_deref()))]
+    Pins {
+        /// A chunk of the body.
+        chunk: String,
+        /// A chunk of the other body, if two clash.
+        other: Option<String>,
+    },
+    /// A reserved range is empty.
+    #[error("a reserved range of pool '{pool}' is empty")]
+    EmptyReserve {
+        /// The pool.
+        pool: String,
+    },
+    /// The buffers of a pool do not suit it.
+    #[error(
+        "the largest buffer of pool '{pool}', {largest} B, must be a multiple of {alignment} B, in a pool without reserved ranges"
+    )]
+    Largest {
+        /// The pool.
+        pool: String,
+        /// The size of the buffers.
+        largest: Bytes,
+        /// The alignment in the pool.
+        alignment: Bytes,
+    },
+    /// A body fits in none of its pools.
+    #[error("chunk '{chunk}', with what is joined to it, fits in none of its pools")]
+    TooLarge {
+        /// A chunk of the body.
+        chunk: String,
+    },
+    /// A hole or window is empty or outside the life of its chunk.
+    #[error(
+        "chunk '{chunk}' has a hole or window [{begin}, {end}) that is empty or outside its life"
+    )]
+    HoleOutside {
+        /// The chunk.
+        chunk: String,
+        /// The first step of the hole.
+        begin: Step,
+        /// The step after its last.
+        end: Step,
+    },
+    /// Two holes or windows of a chunk overlap.
+    #[error("two holes or windows of chunk '{chunk}' overlap")]
+    HolesOverlap {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A window is empty or outside the bytes of its chunk.
+    #[error(
+        "chunk '{chunk}' has a window of the bytes [{low}, {high}), which is empty or outside its {size} B"
+    )]
+    Window {
+        /// The chunk.
+        chunk: String,
+        /// The first byte.
+        low: Bytes,
+        /// The byte after the last.
+        high: Bytes,
+        /// The size of the chunk.
+        size: Bytes,
+    },
+    /// A chunk has holes or windows although there are several streams.
+    #[error("chunk '{chunk}' has holes or windows, which exist only with one stream")]
+    HoleInStreams {
+        /// The chunk.
+        chunk: String,
+    },
+    /// The stream of a chunk, or the length of its clocks, does not suit the number of streams.
+    #[error("the times and the stream of chunk '{chunk}' must be those of {streams} streams")]
+    Streams {
+        /// The chunk.
+        chunk: String,
+        /// The number of streams.
+        streams: usize,
+    },
+    /// A part does not fit in its whole.
+    #[error("part '{part}' does not fit in '{whole}' at offset {offset}")]
+    PartDoesNotFit {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+        /// Bytes from the start of the whole.
+        offset: Bytes,
+    },
+    /// A chunk is a part of itself, perhaps through others.
+    #[error("chunk '{chunk}' is a part of itself")]
+    PartOfItself {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A chunk is listed twice as a part of another.
+    #[error("chunk '{part}' is listed twice as a part of '{whole}'")]
+    PartTwice {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+    },
+    /// A part or a whole has no bytes.
+    #[error("part '{part}' or its whole '{whole}' has no bytes")]
+    EmptyPart {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+    },
+    /// Two parts that are alive together cover the same bytes of a whole.
+    #[error("parts '{first}' and '{second}' of '{whole}' overlap while both are alive")]
+    PartsOverlap {
+        /// One part.
+        first: String,
+        /// The other.
+        second: String,
+        /// The whole.
+        whole: String,
+    },
+    /// Links put a chunk at two places of its body.
+    #[error("the links of chunk '{chunk}' put it at two places of its body")]
+    TwoPlaces {
+        /// The chunk.
+        chunk: String,
+    },
+    /// Two chunks of a body are pinned to places that do not agree.
+    #[error("the pins of chunks that are joined to '{chunk}' do not agree")]
+    TwoPins {
+        /// A chunk of the body.
+        chunk: String,
+    },
+    /// The chunks of a body allow no common pool.
+    #[error("no pool is allowed for all chunks that are joined to '{chunk}'")]
+    NoCommonPool {
+        /// A chunk of the body.
+        chunk: String,
+    },
+    /// The alignments of a body's chunks cannot all be met.
+    #[error(
+        "chunk '{chunk}' cannot be aligned: the chunks that it is joined to lie at other remainders"
+    )]
+    Misaligned {
+        /// The chunk.
+        chunk: String,
+    },
+    /// Two chunks of a body need the same bytes at the same time.
+    #[error(
+        "chunks '{first}' and '{second}' are joined so that both need the same bytes at the same time"
+    )]
+    Clash {
+        /// One chunk.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// There are more chunks than ids.
     #[error("a problem holds at most {} chunks", u32::MAX)]
     TooManyChunks,
+    /// A file of format 1 has a key of format 2.
+    #[error("'{key}' is a key of \"{format}\"; name that format to use it")]
+    UnknownKey {
+        /// The key.
+        key: &'static str,
+        /// The format that has it.
+        format: &'static str,
+    },
     /// The file has another format.
     #[error("the format is '{found}', expected '{expected}'")]
     Format {
@@ -101,4 +295,20 @@ pub enum ProblemError {
         /// The format expected.
         expected: &'static str,
     },
+}
+
+fn no_pools(chunk: Option<&str>) -> String {
+    match chunk {
+        None => "the list of pools is empty; leave it out for one pool without limits".to_owned(),
+        Some(chunk) => format!("chunk '{chunk}' may lie in no pool; name at least one"),
+    }
+}
+
+fn pins(chunk: &str, other: Option<&str>) -> String {
+    match other {
+        None => {
+            format!("a pin puts chunk '{chunk}', with what is joined to it, where it may not lie")
+        }
+        Some(other) => format!("the pins of '{chunk}' and '{other}' put them on the same bytes"),
+    }
 }

@@ -1,21 +1,30 @@
-//! The file form of a problem, `memplan-problem/1`.
+//! The file forms of a problem: `memplan-problem/1`, and `/2` if it is not plain.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, SeqAccess, Visitor},
+};
 
 use crate::{
     Bytes, Step,
-    file::Places,
-    problem::{Ids, Problem, ProblemError, Request},
+    file::{Places, is_zero},
+    problem::{
+        ChunkId, Ids, Problem, ProblemBuilder, ProblemError, Request,
+        demands::{ChunkDemands, Demands, Pool, PoolId},
+    },
 };
 
-const FORMAT: &str = "memplan-problem/1";
+const PLAIN: &str = "memplan-problem/1";
+const FULL: &str = "memplan-problem/2";
 
 /// A problem as it stands in a JSON file, not yet checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProblemFile {
-    /// Always `memplan-problem/1`.
+    /// `memplan-problem/1`, or `memplan-problem/2` if anything below is used that says so.
     pub format: String,
     /// Alignment of roots in bytes; 1 if omitted.
     #[serde(default = "one")]
@@ -23,11 +32,135 @@ pub struct ProblemFile {
     /// Bytes added to every chunk; 0 if omitted.
     #[serde(default)]
     pub padding: Bytes,
+    /// Format 2: the number of streams; 1 if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<usize>,
+    /// Format 2: the pools in order of preference; one without limits if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pools: Option<Vec<PoolEntry>>,
     /// The chunks.
     pub chunks: Vec<ChunkEntry>,
     /// The requests to overwrite, in order.
     #[serde(default)]
     pub overwrites: Vec<OverwriteEntry>,
+    /// Format 2: chunks that lie inside others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<PartEntry>>,
+    /// Format 2: groups of chunks, by id, that share no bytes of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Vec<Vec<u64>>>,
+}
+
+/// A pool in a problem file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PoolEntry {
+    /// A name that no other pool has.
+    pub name: Box<str>,
+    /// Bytes; unlimited if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Bytes>,
+    /// Alignment of roots in bytes; 1 if omitted.
+    #[serde(default = "one")]
+    pub alignment: Bytes,
+    /// The cost of a byte of traffic; 0 if omitted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost: u64,
+    /// The address of the first byte; 0 if omitted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub base: Bytes,
+    /// Ranges of bytes that no chunk may touch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<[Bytes; 2]>,
+    /// The size of the pool's buffers, if no chunk may cross their boundaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Bytes>,
+}
+
+/// A chunk that lies inside another, in a problem file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PartEntry {
+    /// Id of the chunk inside.
+    pub chunk: u64,
+    /// Id of the chunk around it.
+    pub whole: u64,
+    /// Bytes from the whole's start.
+    pub offset: Bytes,
+}
+
+/// A window in a problem file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WindowEntry {
+    /// First step.
+    pub begin: Step,
+    /// The step after the last.
+    pub end: Step,
+    /// First byte.
+    pub low: Bytes,
+    /// The byte after the last.
+    pub high: Bytes,
+}
+
+/// A pin in a problem file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PinEntry {
+    /// The name of the pool; may be omitted if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<Box<str>>,
+    /// Bytes from its first.
+    pub offset: Bytes,
+}
+
+/// A time in a problem file: a step, or, on several streams, a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Moment {
+    /// A step.
+    Step(Step),
+    /// The steps that are over, by stream.
+    Clock(Vec<Step>),
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Step(step) => serializer.serialize_u64(*step),
+            Self::Clock(clock) => clock.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MomentVisitor;
+        impl<'de> Visitor<'de> for MomentVisitor {
+            type Value = Moment;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a step, or a list of one per stream")
+            }
+
+            fn visit_u64<E: de::Error>(self, step: u64) -> Result<Moment, E> {
+                Ok(Moment::Step(step))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Moment, A::Error> {
+                let mut clock = Vec::new();
+                while let Some(step) = list.next_element()? {
+                    clock.push(step);
+                }
+                Ok(Moment::Clock(clock))
+            }
+        }
+        deserializer.deserialize_any(MomentVisitor)
+    }
 }
 
 /// A chunk in a problem file.
@@ -41,11 +174,32 @@ pub struct ChunkEntry {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
     /// First step.
-    pub begin: Step,
+    pub begin: Moment,
     /// Last reading step + 1.
-    pub end: Step,
+    pub end: Moment,
     /// Bytes.
     pub size: Bytes,
+    /// Format 2: the stream of its producer; 0 if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<usize>,
+    /// Format 2: the alignment of its offset in bytes; 1 if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alignment: Option<Bytes>,
+    /// Format 2: the names of the pools that it may lie in; all if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pools: Option<Box<[Box<str>]>>,
+    /// Format 2: the bytes that operators move to and from it; its size if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Bytes>,
+    /// Format 2: the steps in which it needs no bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holes: Option<Box<[[Step; 2]]>>,
+    /// Format 2: the steps in which it needs some of its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Box<[WindowEntry]>>,
+    /// Format 2: the place that it must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Box<PinEntry>>,
 }
 
 /// A request to overwrite in a problem file.
@@ -77,32 +231,185 @@ impl From<Problem> for ProblemFile {
             None if matches!(labels.ids, Ids::Texts(_)) => labels.id(chunk).into(),
             None => "".into(),
         };
-        Self {
-            format: FORMAT.to_owned(),
-            alignment: problem.alignment(),
-            padding: problem.padding(),
-            chunks: problem
-                .ids()
-                .zip(problem.chunks())
-                .map(|(id, chunk)| ChunkEntry {
+        let demands = problem.demands();
+        let chunks = problem
+            .ids()
+            .zip(problem.chunks())
+            .map(|(id, chunk)| {
+                let plain = ChunkEntry {
                     id: labels.number(id),
                     name: name(id),
-                    begin: chunk.begin,
-                    end: chunk.end,
+                    begin: Moment::Step(chunk.begin),
+                    end: Moment::Step(chunk.end),
                     size: chunk.size,
-                })
-                .collect(),
+                    stream: None,
+                    alignment: None,
+                    pools: None,
+                    traffic: None,
+                    holes: None,
+                    windows: None,
+                    pin: None,
+                };
+                demands.map_or(plain.clone(), |demands| plain.with(demands, id))
+            })
+            .collect();
+        let number = |chunk: ChunkId| labels.number(chunk);
+        let some = |list: Vec<PartEntry>| Some(list).filter(|list| !list.is_empty());
+        Self {
+            format: if demands.is_some() { FULL } else { PLAIN }.to_owned(),
+            alignment: problem.alignment(),
+            padding: problem.padding(),
+            streams: demands.map(|demands| demands.streams).filter(|&streams| streams > 1),
+            pools: demands
+                .filter(|demands| demands.has_pools)
+                .map(|demands| demands.pools.iter().map(PoolEntry::of).collect()),
+            chunks,
             overwrites: problem
                 .requests()
                 .iter()
                 .map(|request| OverwriteEntry {
-                    chunk: labels.number(request.overwriter),
-                    overwritten: labels.number(request.overwritten),
+                    chunk: number(request.overwriter),
+                    overwritten: number(request.overwritten),
                     offset: request.offset,
                     required: request.required,
                 })
                 .collect(),
+            parts: demands.and_then(|demands| {
+                let entry = |part: &super::demands::Part| PartEntry {
+                    chunk: number(part.part),
+                    whole: number(part.whole),
+                    offset: part.offset,
+                };
+                some(demands.parts.iter().map(entry).collect())
+            }),
+            apart: demands.map(|demands| &demands.apart).filter(|apart| !apart.is_empty()).map(
+                |apart| {
+                    apart.iter().map(|group| group.iter().map(|&c| number(c)).collect()).collect()
+                },
+            ),
         }
+    }
+}
+
+impl PoolEntry {
+    fn of(pool: &Pool) -> Self {
+        Self {
+            name: pool.name.clone(),
+            capacity: pool.capacity,
+            alignment: pool.alignment,
+            cost: pool.cost,
+            base: pool.base,
+            reserved: pool.reserved.iter().map(|range| [range.start, range.end]).collect(),
+            largest: pool.largest,
+        }
+    }
+}
+
+impl From<PoolEntry> for Pool {
+    fn from(entry: PoolEntry) -> Self {
+        let mut reserved: Vec<_> = entry.reserved.iter().map(|&[low, high]| low..high).collect();
+        reserved.sort_by_key(|range| (range.start, range.end));
+        Self {
+            name: entry.name,
+            capacity: entry.capacity,
+            alignment: entry.alignment,
+            cost: entry.cost,
+            base: entry.base,
+            reserved,
+            largest: entry.largest,
+        }
+    }
+}
+
+impl ChunkEntry {
+    /// The entry with the demands on a chunk.
+    fn with(mut self, demands: &Demands, chunk: ChunkId) -> Self {
+        let of = &demands.chunks[chunk.index()];
+        let name = |pool: PoolId| demands.pools[pool.index()].name.clone();
+        if let Some(life) = demands.lives.get(chunk.index()) {
+            self.begin = Moment::Clock(life.begin.to_vec());
+            self.end = Moment::Clock(life.end.to_vec());
+        }
+        self.stream = Some(of.stream).filter(|&stream| stream > 0);
+        self.alignment = Some(of.alignment).filter(|&alignment| alignment > 1);
+        self.pools = of.pools.as_ref().map(|pools| pools.iter().map(|&pool| name(pool)).collect());
+        self.traffic = of.traffic;
+        let holes = of.holes.iter().map(|hole| [hole.start, hole.end]);
+        self.holes = Some(holes.collect::<Box<[_]>>()).filter(|holes| !holes.is_empty());
+        let windows = of.windows.iter().map(|window| WindowEntry {
+            begin: window.steps.start,
+            end: window.steps.end,
+            low: window.bytes.start,
+            high: window.bytes.end,
+        });
+        self.windows = Some(windows.collect::<Box<[_]>>()).filter(|windows| !windows.is_empty());
+        self.pin = of.pin.map(|pin| {
+            let pool = Some(name(pin.pool)).filter(|_| demands.has_pools);
+            Box::new(PinEntry { pool, offset: pin.offset })
+        });
+        self
+    }
+
+    /// The first key that only format 2 has.
+    fn new_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("stream", self.stream.is_some()),
+            ("alignment", self.alignment.is_some()),
+            ("pools", self.pools.is_some()),
+            ("traffic", self.traffic.is_some()),
+            ("holes", self.holes.is_some()),
+            ("windows", self.windows.is_some()),
+            ("pin", self.pin.is_some()),
+            ("begin", matches!(self.begin, Moment::Clock(_))),
+            ("end", matches!(self.end, Moment::Clock(_))),
+        ];
+        keys.iter().find(|(_, used)| *used).map(|(key, _)| *key)
+    }
+
+    /// Adds the demands of the entry to its chunk.
+    fn demand(
+        self,
+        problem: &mut ProblemBuilder,
+        chunk: ChunkId,
+        pools: &[Box<str>],
+    ) -> Result<(), ProblemError> {
+        let find = |name: &str| {
+            let index = pools.iter().position(|pool| **pool == *name);
+            let index = index.and_then(|index| u16::try_from(index).ok());
+            index.map(PoolId).ok_or_else(|| ProblemError::UnknownPool { pool: name.to_owned() })
+        };
+        let demands = ChunkDemands {
+            alignment: self.alignment.unwrap_or(1),
+            holes: self.holes.iter().flatten().map(|&[begin, end]| begin..end).collect(),
+            windows: self
+                .windows
+                .iter()
+                .flatten()
+                .map(|w| super::demands::Window { steps: w.begin..w.end, bytes: w.low..w.high })
+                .collect(),
+            pools: match &self.pools {
+                Some(names) => Some(names.iter().map(|n| find(n)).collect::<Result<_, _>>()?),
+                None => None,
+            },
+            pin: match self.pin.as_deref() {
+                None => None,
+                Some(PinEntry { pool: None, .. }) if pools.len() > 1 => {
+                    return Err(ProblemError::PinWithoutPool { chunk: self.display() });
+                }
+                Some(PinEntry { pool, offset }) => {
+                    let pool = pool.as_deref().map_or(Ok(PoolId(0)), find)?;
+                    Some(super::demands::Place::new(pool, *offset))
+                }
+            },
+            traffic: self.traffic,
+            stream: self.stream.unwrap_or(0),
+        };
+        problem.demand(chunk, demands);
+        Ok(())
+    }
+
+    fn display(&self) -> String {
+        if self.name.is_empty() { self.id.to_string() } else { self.name.to_string() }
     }
 }
 
@@ -110,26 +417,68 @@ impl TryFrom<ProblemFile> for Problem {
     type Error = ProblemError;
 
     fn try_from(file: ProblemFile) -> Result<Self, ProblemError> {
-        if file.format != FORMAT {
-            return Err(ProblemError::Format { found: file.format, expected: FORMAT });
+        let is_plain = match &*file.format {
+            PLAIN => true,
+            FULL => false,
+            _ => return Err(ProblemError::Format { found: file.format, expected: PLAIN }),
+        };
+        if is_plain && let Some(key) = file.new_key() {
+            return Err(ProblemError::UnknownKey { key, format: FULL });
         }
         if u32::try_from(file.chunks.len()).is_err() {
             return Err(ProblemError::TooManyChunks);
         }
         let mut problem = Problem::builder();
+        let streams = file.streams.unwrap_or(1);
+        let mut pools: Vec<Box<str>> = vec!["pool".into()];
+        if !is_plain {
+            problem.streams(streams);
+            if let Some(entries) = file.pools {
+                pools = entries.iter().map(|entry| entry.name.clone()).collect();
+                problem.pools(entries.into_iter().map(Pool::from).collect());
+            }
+        }
         let numbers: Vec<u64> = file.chunks.iter().map(|chunk| chunk.id).collect();
         let named = file.chunks.iter().any(|chunk| !chunk.name.is_empty());
-        for chunk in file.chunks {
-            if named {
-                problem.named_chunk(chunk.name, chunk.begin..chunk.end, chunk.size);
+        for mut entry in file.chunks {
+            let clock = |moment: &mut Moment| match moment {
+                Moment::Step(step) if streams == 1 => Ok((*step, None)),
+                Moment::Clock(clock) if clock.len() == streams && streams == 1 => {
+                    Ok((clock[0], None))
+                }
+                Moment::Clock(clock) if clock.len() == streams => {
+                    Ok((0, Some(std::mem::take(clock))))
+                }
+                _ => Err(()),
+            };
+            let times =
+                clock(&mut entry.begin).and_then(|begin| Ok((begin, clock(&mut entry.end)?)));
+            let Ok(((begin, before), (end, after))) = times else {
+                return Err(ProblemError::Streams { chunk: entry.display(), streams });
+            };
+            let chunk = if named {
+                problem.named_chunk(entry.name.clone(), begin..end, entry.size)
             } else {
-                problem.chunk(chunk.begin..chunk.end, chunk.size);
+                problem.chunk(begin..end, entry.size)
+            };
+            if let (Some(before), Some(after)) = (before, after) {
+                let stream = entry.stream.unwrap_or(0);
+                problem.clocks(chunk, before.into(), after.into(), stream);
+            }
+            if !is_plain {
+                entry.demand(&mut problem, chunk, &pools)?;
             }
         }
         let places = Places::new(numbers.iter().copied());
         let find = |id: u64| {
-            places.find(id).map(super::ChunkId::from_index).ok_or(ProblemError::UnknownChunk { id })
+            places.find(id).map(ChunkId::from_index).ok_or(ProblemError::UnknownChunk { id })
         };
+        for entry in file.parts.iter().flatten() {
+            problem.part(find(entry.chunk)?, find(entry.whole)?, entry.offset);
+        }
+        for group in file.apart.iter().flatten() {
+            problem.apart(group.iter().map(|&id| find(id)).collect::<Result<Vec<_>, _>>()?);
+        }
         for entry in &file.overwrites {
             problem.request(Request {
                 overwriter: find(entry.chunk)?,
@@ -140,5 +489,19 @@ impl TryFrom<ProblemFile> for Problem {
         }
         problem.with_ids(Ids::numbers(numbers));
         problem.alignment(file.alignment).padding(file.padding).finish()
+    }
+}
+
+impl ProblemFile {
+    /// The first key that only format 2 has.
+    fn new_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("streams", self.streams.is_some()),
+            ("pools", self.pools.is_some()),
+            ("parts", self.parts.is_some()),
+            ("apart", self.apart.is_some()),
+        ];
+        let of_file = keys.iter().find(|(_, used)| *used).map(|(key, _)| *key);
+        of_file.or_else(|| self.chunks.iter().find_map(ChunkEntry::new_key))
     }
 }

@@ -66,6 +66,20 @@ pub enum Refusal {
     KeptToTheEnd,
     /// The overwritten chunk was supplied from outside the pool.
     OutsideThePool,
+    /// The chunk would need bytes that another chunk of its body needs.
+    Clash,
+    /// Another link puts the chunk elsewhere in its body.
+    TwoPlaces,
+    /// Two chunks of the body are pinned to places that do not agree.
+    TwoPins,
+    /// A pin puts the body where it may not lie.
+    Pins,
+    /// No pool is allowed for all chunks of the body.
+    NoCommonPool,
+    /// The alignments of the body's chunks cannot all be met.
+    Misaligned,
+    /// The body fits in none of its pools.
+    TooLarge,
 }
 
 impl fmt::Display for Refusal {
@@ -79,6 +93,13 @@ impl fmt::Display for Refusal {
             Self::Empty => "one of the two has no bytes",
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
+            Self::Clash => "another chunk of the body needs the same bytes",
+            Self::TwoPlaces => "another link puts it elsewhere",
+            Self::TwoPins => "two chunks of the body are pinned to places that do not agree",
+            Self::Pins => "a pin puts the body where it may not lie",
+            Self::NoCommonPool => "no pool is allowed for both",
+            Self::Misaligned => "the alignments of both cannot be met",
+            Self::TooLarge => "the body fits in none of its pools",
         })
     }
 }
@@ -151,6 +172,21 @@ impl Links {
             .collect();
         let places = places(&links, &overwriters);
         (Self { by_overwriter: links, overwriters, places }, dropped)
+    }
+
+    /// The links that were taken, by overwriter.
+    pub(crate) fn of(links: Vec<Option<Link>>) -> Self {
+        if links.iter().all(Option::is_none) {
+            return Self::default();
+        }
+        let mut overwriters = vec![None; links.len()];
+        for (overwriter, link) in links.iter().enumerate() {
+            if let Some(link) = link {
+                overwriters[link.overwritten.index()] = Some(ChunkId::from_index(overwriter));
+            }
+        }
+        let places = places(&links, &overwriters);
+        Self { by_overwriter: links, overwriters, places }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -20,6 +20,7 @@
 
 mod bound;
 mod builder;
+pub mod demands;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
@@ -31,7 +32,9 @@ pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
-pub use file::{ChunkEntry, OverwriteEntry, ProblemFile};
+pub use file::{
+    ChunkEntry, Moment, OverwriteEntry, PartEntry, PinEntry, PoolEntry, ProblemFile, WindowEntry,
+};
 pub use footprint::Segment;
 pub use labels::{Ids, Labels};
 pub use links::{Dropped, Link, Refusal, Request};
@@ -96,6 +99,16 @@ pub struct Problem {
     alignment: Bytes,
     padding: Bytes,
     steps: Step,
+    /// `None` if the problem is plain.
+    extra: Option<Box<Extra>>,
+}
+
+/// The demands of a problem that is not plain, and the bodies that follow from them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Extra {
+    pub(crate) demands: demands::Demands,
+    pub(crate) bodies: demands::Bodies,
+    pub(crate) refused: Vec<Dropped>,
 }
 
 impl Problem {
@@ -194,6 +207,19 @@ impl Problem {
         &self.requests
     }
 
+    /// The requests that are not honoured, with the reasons, by request.
+    #[must_use]
+    pub fn refused(&self) -> Vec<Dropped> {
+        match &self.extra {
+            Some(extra) => extra.refused.clone(),
+            None => {
+                let (_, mut dropped) = Links::resolve(&self.chunks, &self.requests);
+                dropped.sort_by_key(|dropped| dropped.request);
+                dropped
+            }
+        }
+    }
+
     /// The names and outside ids of the chunks, for people and files.
     #[must_use]
     pub fn labels(&self) -> &Labels {
@@ -216,6 +242,18 @@ impl Problem {
     #[must_use]
     pub fn steps(&self) -> Step {
         self.steps
+    }
+
+    /// Returns whether the problem asks for nothing but sizes, lifetimes and overwrites.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.extra.is_none()
+    }
+
+    /// The demands of a problem that is not plain.
+    #[cfg(feature = "serde")]
+    pub(crate) fn demands(&self) -> Option<&demands::Demands> {
+        self.extra.as_deref().map(|extra| &extra.demands)
     }
 
     /// Rounds a size or offset in bytes up to the alignment.
@@ -256,6 +294,7 @@ impl Problem {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
+            demands: self.extra.map(|extra| Box::new(extra.demands)),
         }
     }
 

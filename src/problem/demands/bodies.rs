@@ -1,0 +1,483 @@
+//! Bodies: chunks joined by overwrites and parts, which move as one.
+
+use crate::{
+    Bytes,
+    problem::{
+        ChunkId, Link, Refusal, Request, align_up,
+        demands::{
+            Place, Pool, PoolId, TimedBox,
+            boxes::{View, concurrent},
+            bytes::Family,
+        },
+    },
+};
+
+/// Chunks joined by links. All lie in one pool, at fixed distances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Body {
+    /// The chunks and their distances from the lowest of them, ascending by id.
+    pub members: Vec<(ChunkId, Bytes)>,
+    /// The pools that all members allow and in which the body fits, in the problem's order.
+    pub pools: Vec<PoolId>,
+    /// The place of the lowest chunk, if a pin gives it.
+    pub fixed: Option<Place>,
+    /// The bytes from the lowest to the end of the highest, padding included.
+    pub extent: Bytes,
+}
+
+/// The offsets that the alignments of a body's members allow: `rest` modulo `modulus`, a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Congruence {
+    pub(crate) modulus: Bytes,
+    pub(crate) rest: Bytes,
+}
+
+impl Congruence {
+    /// The lowest allowed offset that is not below this one.
+    pub(crate) fn lift(self, offset: Bytes) -> Option<Bytes> {
+        if offset <= self.rest {
+            return Some(self.rest);
+        }
+        let over = (offset - self.rest).checked_next_multiple_of(self.modulus)?;
+        self.rest.checked_add(over)
+    }
+}
+
+/// The reason why chunks cannot be one body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    TwoPlaces(ChunkId),
+    Clash(ChunkId, ChunkId),
+    NoCommonPool(ChunkId),
+    TwoPins(ChunkId),
+    Misaligned(ChunkId),
+    Pins(ChunkId),
+    TooLarge(ChunkId),
+}
+
+impl Fault {
+    pub(crate) fn refusal(self) -> Refusal {
+        match self {
+            Self::TwoPlaces(_) => Refusal::TwoPlaces,
+            Self::Clash(..) => Refusal::Clash,
+            Self::NoCommonPool(_) => Refusal::NoCommonPool,
+            Self::TwoPins(_) => Refusal::TwoPins,
+            Self::Misaligned(_) => Refusal::Misaligned,
+            Self::Pins(_) => Refusal::Pins,
+            Self::TooLarge(_) => Refusal::TooLarge,
+        }
+    }
+}
+
+/// A group of chunks while links are joined: distances are from any of them.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    members: Vec<(ChunkId, i128)>,
+}
+
+/// The bodies of a problem, and its honoured overwrites.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bodies {
+    pub(crate) links: Vec<Option<Link>>,
+    /// In the order of their first chunks.
+    pub(crate) bodies: Vec<Body>,
+    /// By chunk: its body; `None` for chunks without bytes.
+    pub(crate) of_chunk: Vec<Option<u32>>,
+}
+
+/// The result of joining links.
+pub(crate) struct Resolved {
+    pub(crate) bodies: Bodies,
+    pub(crate) refused: Vec<(usize, Refusal)>,
+}
+
+/// Joins parts and overwrites into bodies.
+pub(crate) struct Joiner<'a> {
+    view: View<'a>,
+    family: Family,
+    links: Vec<Option<Link>>,
+    groups: Vec<Group>,
+    /// By chunk: its group and its distance there.
+    of: Vec<(u32, i128)>,
+    /// By chunk: the lists of chunks that it is kept apart from.
+    apart: Vec<Vec<u32>>,
+}
+
+impl<'a> Joiner<'a> {
+    /// Joins the parts, which are facts.
+    pub(crate) fn new(view: View<'a>) -> Result<Self, Fault> {
+        let count = view.chunks.len();
+        let mut apart = vec![Vec::new(); count];
+        for (group, chunks) in (0..).zip(&view.demands.apart) {
+            for chunk in chunks {
+                apart[chunk.index()].push(group);
+            }
+        }
+        let mut joiner = Self {
+            view,
+            family: Family::new(count, &view.demands.parts),
+            links: vec![None; count],
+            groups: (0..count)
+                .map(|chunk| Group { members: vec![(ChunkId::from_index(chunk), 0)] })
+                .collect(),
+            of: (0..).take(count).map(|group| (group, 0)).collect(),
+            apart,
+        };
+        for part in &view.demands.parts {
+            joiner.join(part.whole, part.part, i128::from(part.offset))?;
+        }
+        for chunk in 0..count {
+            if view.chunks[chunk].size > 0 && joiner.of[chunk].0 as usize == chunk {
+                let members = joiner.groups[chunk].members.clone();
+                for (at, &x) in members.iter().enumerate() {
+                    for &y in &members[..at] {
+                        joiner.check_pair(y, x)?;
+                    }
+                }
+                joiner.check(&members)?;
+            }
+        }
+        Ok(joiner)
+    }
+
+    /// Puts `inner` at a distance from `outer`, with everything that they are joined to.
+    fn join(&mut self, outer: ChunkId, inner: ChunkId, distance: i128) -> Result<(), Fault> {
+        let ((a, at_a), (b, at_b)) = (self.of[outer.index()], self.of[inner.index()]);
+        // The distance from the origin of group a to that of group b.
+        let shift = at_a + distance - at_b;
+        if a == b {
+            return if shift == 0 { Ok(()) } else { Err(Fault::TwoPlaces(inner)) };
+        }
+        let (keep, drop, shift) =
+            if self.groups[a as usize].members.len() >= self.groups[b as usize].members.len() {
+                (a, b, shift)
+            } else {
+                (b, a, -shift)
+            };
+        let members = std::mem::take(&mut self.groups[drop as usize].members);
+        for (chunk, at) in members {
+            self.of[chunk.index()] = (keep, at + shift);
+            self.groups[keep as usize].members.push((chunk, at + shift));
+        }
+        Ok(())
+    }
+
+    /// Honours the requests that rules a to c allow and that leave every body possible.
+    pub(crate) fn honour(mut self, requests: &[Request]) -> Resolved {
+        let mut refused = Vec::new();
+        for taken in self.allowed(requests, &mut refused) {
+            if let Err(fault) = self.overwrite(requests[taken]) {
+                refused.push((taken, fault.refusal()));
+            }
+        }
+        refused.sort_by_key(|&(request, _)| request);
+        Resolved { bodies: self.finish(), refused }
+    }
+
+    /// Rules a to c; returns the requests that remain, in their order.
+    fn allowed(&self, requests: &[Request], refused: &mut Vec<(usize, Refusal)>) -> Vec<usize> {
+        let count = self.view.chunks.len();
+        let mut taken: Vec<Option<usize>> = vec![None; count];
+        let mut overwriters: Vec<Option<usize>> = vec![None; count];
+        for (index, request) in requests.iter().enumerate() {
+            let (new, old) = (request.overwriter, request.overwritten);
+            let present = overwriters[old.index()];
+            let refusal = self.rule_a(new, old).or_else(|| {
+                if taken[new.index()].is_some() {
+                    return Some(Refusal::OverwritesAnother);
+                }
+                let present = &requests[present?];
+                let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
+                let wins =
+                    !present.required && (request.required || size(new) > size(present.overwriter));
+                (!wins).then_some(Refusal::OverwrittenByAnother)
+            });
+            if let Some(refusal) = refusal {
+                refused.push((index, refusal));
+                continue;
+            }
+            if let Some(present) = present {
+                taken[requests[present].overwriter.index()] = None;
+                refused.push((present, Refusal::Displaced));
+            }
+            taken[new.index()] = Some(index);
+            overwriters[old.index()] = Some(index);
+        }
+        let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
+        allowed.sort_unstable();
+        allowed
+    }
+
+    /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
+    fn rule_a(&self, new: ChunkId, old: ChunkId) -> Option<Refusal> {
+        let chunk = |id: ChunkId| &self.view.chunks[id.index()];
+        if chunk(new).size == 0 || chunk(old).size == 0 {
+            return Some(Refusal::Empty);
+        }
+        let stream = self.view.demands.chunks[new.index()].stream;
+        let (begin, end) = (self.view.begin(new), self.view.end(old));
+        let is_last =
+            begin.iter().zip(&end).enumerate().all(|(at, (&begin, &end))| {
+                if at == stream { end == begin + 1 } else { end <= begin }
+            });
+        if !is_last {
+            return Some(Refusal::NotLastReader);
+        }
+        let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
+        (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
+    }
+
+    /// Honours one request, or leaves everything as it is.
+    fn overwrite(&mut self, request: Request) -> Result<(), Fault> {
+        let (new, old) = (request.overwriter, request.overwritten);
+        let link = Link { overwritten: old, offset: request.offset };
+        let ((a, at_a), (b, at_b)) = (self.of[old.index()], self.of[new.index()]);
+        let shift = at_a + i128::from(request.offset) - at_b;
+        if a == b && shift != 0 {
+            return Err(Fault::TwoPlaces(new));
+        }
+        self.links[new.index()] = Some(link);
+        let result = self.check_join(a, b, shift);
+        match result {
+            Ok(()) if a != b => self.join(old, new, i128::from(request.offset)),
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                self.links[new.index()] = None;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Checks two groups as one body, the second at a distance from the first.
+    fn check_join(&self, a: u32, b: u32, shift: i128) -> Result<(), Fault> {
+        let mut members = self.groups[a as usize].members.clone();
+        if a != b {
+            let first = members.len();
+            members.extend(self.groups[b as usize].members.iter().map(|&(c, at)| (c, at + shift)));
+            for &x in &members[..first] {
+                for &y in &members[first..] {
+                    self.check_pair(x, y)?;
+                }
+            }
+        }
+        self.check(&members)
+    }
+
+    fn size(&self, chunk: ChunkId) -> Bytes {
+        self.view.chunks[chunk.index()].size
+    }
+
+    fn boxes(&self, chunk: ChunkId) -> Vec<TimedBox> {
+        self.view.boxes(chunk, self.links[chunk.index()])
+    }
+
+    /// Checks that two chunks of one body do not need the same bytes for different contents.
+    fn check_pair(
+        &self,
+        (x, at_x): (ChunkId, i128),
+        (y, at_y): (ChunkId, i128),
+    ) -> Result<(), Fault> {
+        let padded = |chunk| i128::from(self.view.padded(chunk));
+        if at_x >= at_y + padded(y) || at_y >= at_x + padded(x) {
+            return Ok(());
+        }
+        let groups = &self.apart[y.index()];
+        if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
+            return Err(Fault::Clash(x, y));
+        }
+        let related = self.family.has_relatives(x) && self.family.has_relatives(y);
+        for p in self.boxes(x) {
+            for q in self.boxes(y) {
+                let low = (at_x + i128::from(p.bytes.start)).max(at_y + i128::from(q.bytes.start));
+                let high = (at_x + i128::from(p.bytes.end)).min(at_y + i128::from(q.bytes.end));
+                if low >= high || !concurrent(&p, &q) {
+                    continue;
+                }
+                // Padding belongs to nobody: only real bytes can be the same.
+                let end =
+                    high.min(at_x + i128::from(self.size(x))).min(at_y + i128::from(self.size(y)));
+                let within = |value: i128| Bytes::try_from(value).unwrap_or(0);
+                let same = related
+                    && if low < end {
+                        let (of_x, of_y) = ((x, within(low - at_x)), (y, within(low - at_y)));
+                        self.family.same(of_x, of_y, within(end - low), &|chunk| self.size(chunk))
+                    } else {
+                        self.family.related(x, y)
+                    };
+                if !same {
+                    return Err(Fault::Clash(x, y));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a body has a pool, a place and an alignment.
+    fn check(&self, members: &[(ChunkId, i128)]) -> Result<(), Fault> {
+        self.body(members).map(|_| ())
+    }
+
+    fn body(&self, members: &[(ChunkId, i128)]) -> Result<Body, Fault> {
+        let demands = self.view.demands;
+        let of = |chunk: ChunkId| &demands.chunks[chunk.index()];
+        let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);
+        let within = |at: i128| Bytes::try_from(at - low).unwrap_or(Bytes::MAX);
+        let mut placed: Vec<(ChunkId, Bytes)> =
+            members.iter().map(|&(chunk, at)| (chunk, within(at))).collect();
+        placed.sort_unstable();
+        let first = placed[0].0;
+        let mut pools: Vec<PoolId> = (0..).take(demands.pools.len()).map(PoolId).collect();
+        let mut fixed: Option<(PoolId, i128)> = None;
+        for &(chunk, at) in &placed {
+            if let Some(allowed) = &of(chunk).pools {
+                pools.retain(|pool| allowed.contains(pool));
+            }
+            if let Some(pin) = of(chunk).pin {
+                pools.retain(|&pool| pool == pin.pool);
+                let base = i128::from(pin.offset) - i128::from(at);
+                if fixed.is_some_and(|fixed| fixed != (pin.pool, base)) {
+                    return Err(Fault::TwoPins(first));
+                }
+                fixed = Some((pin.pool, base));
+            }
+        }
+        let Some(&preferred) = pools.first() else { return Err(Fault::NoCommonPool(first)) };
+        self.congruence(&placed, preferred)?;
+        let extent = placed.iter().map(|&(chunk, at)| at + self.view.padded(chunk)).max();
+        let extent = extent.unwrap_or(0);
+        let fixed = match fixed {
+            None => None,
+            Some((pool, base)) => {
+                let offset = Bytes::try_from(base).map_err(|_| Fault::Pins(first))?;
+                let place = Place::new(pool, offset);
+                if !self.can_lie(&placed, extent, place) {
+                    return Err(Fault::Pins(first));
+                }
+                Some(place)
+            }
+        };
+        pools.retain(|pool| {
+            let pool = &demands.pools[pool.index()];
+            let limit = pool.largest.into_iter().chain(pool.capacity).min();
+            limit.is_none_or(|limit| extent <= limit)
+        });
+        if pools.is_empty() {
+            return Err(Fault::TooLarge(first));
+        }
+        Ok(Body { members: placed, pools, fixed, extent })
+    }
+
+    /// The alignment of a pool's roots.
+    fn alignment(&self, pool: &Pool) -> Bytes {
+        pool.alignment.max(self.view.alignment)
+    }
+
+    fn is_root(&self, chunk: ChunkId) -> bool {
+        self.links[chunk.index()].is_none() && self.family.wholes(chunk).is_empty()
+    }
+
+    /// The offsets of a body that its members' alignments allow in a pool.
+    fn congruence(&self, members: &[(ChunkId, Bytes)], pool: PoolId) -> Result<Congruence, Fault> {
+        let of_roots = self.alignment(&self.view.demands.pools[pool.index()]);
+        let mut sum = Congruence { modulus: 1, rest: 0 };
+        for &(chunk, at) in members {
+            let own = self.view.demands.chunks[chunk.index()].alignment;
+            let modulus = if self.is_root(chunk) { own.max(of_roots) } else { own };
+            let rest = align_up(at, modulus) - at;
+            let common = modulus.min(sum.modulus);
+            if rest % common != sum.rest % common {
+                return Err(Fault::Misaligned(chunk));
+            }
+            if modulus > sum.modulus {
+                sum = Congruence { modulus, rest };
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Returns whether a body may lie at a place, by alignment, capacity and reserved bytes.
+    fn can_lie(&self, members: &[(ChunkId, Bytes)], extent: Bytes, place: Place) -> bool {
+        let pool = &self.view.demands.pools[place.pool.index()];
+        let Ok(aligned) = self.congruence(members, place.pool) else { return false };
+        let Some(end) = place.offset.checked_add(extent) else { return false };
+        let is_free = members.iter().all(|&(chunk, at)| {
+            let (low, high) = (place.offset + at, place.offset + at + self.view.padded(chunk));
+            pool.reserved.iter().all(|range| high <= range.start || range.end <= low)
+        });
+        let fits = match pool.largest {
+            Some(largest) => place.offset / largest == (end - 1) / largest,
+            None => pool.capacity.is_none_or(|capacity| end <= capacity),
+        };
+        is_free && fits && place.offset % aligned.modulus == aligned.rest
+    }
+
+    fn finish(self) -> Bodies {
+        let mut of_chunk = vec![None; self.view.chunks.len()];
+        let mut bodies = Vec::new();
+        for chunk in 0..self.view.chunks.len() {
+            if self.view.chunks[chunk].size == 0 || of_chunk[chunk].is_some() {
+                continue;
+            }
+            // Every group was checked when it was joined.
+            let Ok(body) = self.body(&self.groups[self.of[chunk].0 as usize].members) else {
+                continue;
+            };
+            let index = u32::try_from(bodies.len()).ok();
+            body.members.iter().for_each(|&(member, _)| of_chunk[member.index()] = index);
+            bodies.push(body);
+        }
+        Bodies { links: self.links, bodies, of_chunk }
+    }
+}
+
+impl Bodies {
+    /// Returns chunks of two pinned bodies that need the same bytes.
+    pub(crate) fn clash_of_pins(&self, view: View<'_>) -> Option<(ChunkId, ChunkId)> {
+        let fixed: Vec<(&Body, Place)> =
+            self.bodies.iter().filter_map(|body| Some((body, body.fixed?))).collect();
+        for (index, &(body, place)) in fixed.iter().enumerate() {
+            for &(other, beside) in &fixed[..index] {
+                if place.pool == beside.pool
+                    && let Some(clash) =
+                        self.clash(view, (other, beside.offset), (body, place.offset))
+                {
+                    return Some(clash);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns chunks of two bodies that need the same bytes if the bodies lie at these offsets of
+    /// one pool.
+    fn clash(
+        &self,
+        view: View<'_>,
+        (p, at_p): (&Body, Bytes),
+        (q, at_q): (&Body, Bytes),
+    ) -> Option<(ChunkId, ChunkId)> {
+        let apart = |x: ChunkId, y: ChunkId| {
+            view.demands.apart.iter().any(|group| group.contains(&x) && group.contains(&y))
+        };
+        for &(x, at_x) in &p.members {
+            for &(y, at_y) in &q.members {
+                let (low_x, low_y) = (at_p + at_x, at_q + at_y);
+                if low_x >= low_y + view.padded(y) || low_y >= low_x + view.padded(x) {
+                    continue;
+                }
+                let meets = |a: &TimedBox, b: &TimedBox| {
+                    low_x + a.bytes.start < low_y + b.bytes.end
+                        && low_y + b.bytes.start < low_x + a.bytes.end
+                        && concurrent(a, b)
+                };
+                let others = view.boxes(y, self.links[y.index()]);
+                let boxes = view.boxes(x, self.links[x.index()]);
+                if apart(x, y) || boxes.iter().any(|a| others.iter().any(|b| meets(a, b))) {
+                    return Some((x, y));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,113 @@
+//! Boxes: when a chunk needs which of its bytes.
+
+use std::ops::Range;
+
+use crate::{
+    Bytes, Step,
+    problem::{
+        Chunk, ChunkId, Link,
+        demands::{Clock, Demands},
+    },
+};
+
+/// Bytes that a chunk needs for some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimedBox {
+    /// The moment from which they are needed.
+    pub begin: Clock,
+    /// The moment from which they are not.
+    pub end: Clock,
+    /// The bytes, from the start of the chunk, padding included.
+    pub bytes: Range<Bytes>,
+}
+
+/// Returns whether a moment is not after another on any stream.
+pub(crate) fn is_over(end: &[Step], begin: &[Step]) -> bool {
+    end.iter().zip(begin).all(|(end, begin)| end <= begin)
+}
+
+/// Returns whether neither box is over before the other begins.
+pub(crate) fn concurrent(p: &TimedBox, q: &TimedBox) -> bool {
+    !is_over(&p.end, &q.begin) && !is_over(&q.end, &p.begin)
+}
+
+/// The chunks of a problem with their demands and honoured links.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) chunks: &'a [Chunk],
+    pub(crate) demands: &'a Demands,
+    pub(crate) alignment: Bytes,
+    pub(crate) padding: Bytes,
+}
+
+impl View<'_> {
+    pub(crate) fn padded(&self, chunk: ChunkId) -> Bytes {
+        match self.chunks[chunk.index()].size {
+            0 => 0,
+            size => size + self.padding,
+        }
+    }
+
+    pub(crate) fn begin(&self, chunk: ChunkId) -> Clock {
+        match self.demands.lives.get(chunk.index()) {
+            Some(life) => life.begin.clone(),
+            None => Box::new([self.chunks[chunk.index()].begin]),
+        }
+    }
+
+    pub(crate) fn end(&self, chunk: ChunkId) -> Clock {
+        match self.demands.lives.get(chunk.index()) {
+            Some(life) => life.end.clone(),
+            None => Box::new([self.chunks[chunk.index()].end]),
+        }
+    }
+
+    /// The boxes of a chunk in time order. An overwriter has its bytes for itself only from the step
+    /// where the overwritten chunk has ended.
+    pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> Vec<TimedBox> {
+        let full = self.padded(chunk);
+        if full == 0 {
+            return Vec::new();
+        }
+        let demands = &self.demands.chunks[chunk.index()];
+        let (mut begin, end) = (self.begin(chunk), self.end(chunk));
+        if link.is_some() {
+            begin[demands.stream] += 1;
+            if begin == end {
+                return Vec::new();
+            }
+        }
+        if demands.holes.is_empty() && demands.windows.is_empty() {
+            return vec![TimedBox { begin, end, bytes: 0..full }];
+        }
+        // Holes and windows exist only with one stream.
+        let mut pauses: Vec<(Range<Step>, Option<Range<Bytes>>)> =
+            demands.holes.iter().map(|hole| (hole.clone(), None)).collect();
+        pauses.extend(demands.windows.iter().map(|w| (w.steps.clone(), Some(w.bytes.clone()))));
+        pauses.sort_by_key(|(steps, _)| steps.start);
+        let one = |begin: Step, end: Step, bytes: Range<Bytes>| TimedBox {
+            begin: Box::new([begin]),
+            end: Box::new([end]),
+            bytes,
+        };
+        let (mut at, end) = (begin[0], end[0]);
+        let mut boxes = Vec::new();
+        for (steps, bytes) in pauses {
+            if at < steps.start {
+                boxes.push(one(at, steps.start, 0..full));
+            }
+            if let Some(bytes) = bytes
+                && at.max(steps.start) < steps.end
+            {
+                let bytes = bytes.start..bytes.end + self.padding;
+                boxes.push(one(at.max(steps.start), steps.end, bytes));
+            }
+            at = at.max(steps.end);
+        }
+        if at < end {
+            boxes.push(one(at, end, 0..full));
+        }
+        boxes
+    }
+}

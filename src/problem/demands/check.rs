@@ -1,0 +1,202 @@
+//! Checks of demands, each by itself.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use crate::{
+    Step,
+    problem::{
+        Chunk, ChunkId, Labels, ProblemError,
+        demands::{
+            ChunkDemands, Demands, Pool,
+            boxes::{View, concurrent, is_over},
+            bytes::Family,
+        },
+    },
+};
+
+/// Checks everything about demands that does not depend on how chunks are joined.
+pub(crate) fn check(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
+    let demands = view.demands;
+    check_pools(demands, view.alignment)?;
+    for (index, chunk) in view.chunks.iter().enumerate() {
+        let name = || labels.name(ChunkId::from_index(index));
+        check_chunk(demands, index, chunk, &name)?;
+    }
+    for chunk in demands.apart.iter().flatten() {
+        known(view.chunks, *chunk)?;
+    }
+    check_parts(view, labels)
+}
+
+fn known(chunks: &[Chunk], chunk: ChunkId) -> Result<(), ProblemError> {
+    if chunk.index() < chunks.len() {
+        return Ok(());
+    }
+    Err(ProblemError::UnknownChunk { id: u64::from(chunk.0) })
+}
+
+fn check_pools(demands: &Demands, alignment: u64) -> Result<(), ProblemError> {
+    if demands.pools.is_empty() {
+        return Err(ProblemError::NoPools { chunk: None });
+    }
+    let mut names = BTreeSet::new();
+    for pool in &demands.pools {
+        let name = || pool.name.to_string();
+        if !names.insert(&pool.name) {
+            return Err(ProblemError::DuplicatePool { pool: name() });
+        }
+        if !pool.alignment.is_power_of_two() {
+            return Err(ProblemError::Alignment { alignment: pool.alignment });
+        }
+        if pool.reserved.iter().any(Range::is_empty) {
+            return Err(ProblemError::EmptyReserve { pool: name() });
+        }
+        let unit = pool.alignment.max(alignment);
+        let is_right =
+            |largest: u64| largest > 0 && largest.is_multiple_of(unit) && pool.reserved.is_empty();
+        if let Pool { largest: Some(largest), .. } = *pool
+            && !is_right(largest)
+        {
+            return Err(ProblemError::Largest { pool: name(), largest, alignment: unit });
+        }
+    }
+    Ok(())
+}
+
+fn check_chunk(
+    demands: &Demands,
+    index: usize,
+    chunk: &Chunk,
+    name: &dyn Fn() -> String,
+) -> Result<(), ProblemError> {
+    let ChunkDemands { alignment, pools, pin, stream, .. } = &demands.chunks[index];
+    if !alignment.is_power_of_two() {
+        return Err(ProblemError::Alignment { alignment: *alignment });
+    }
+    if *stream >= demands.streams {
+        return Err(ProblemError::Streams { chunk: name(), streams: demands.streams });
+    }
+    if let Some(life) = demands.lives.get(index) {
+        let counts = [life.begin.len(), life.end.len()];
+        if counts != [demands.streams; 2] {
+            return Err(ProblemError::Streams { chunk: name(), streams: demands.streams });
+        }
+        if !is_over(&life.begin, &life.end) || life.begin == life.end {
+            let Chunk { begin, end, .. } = *chunk;
+            return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+        }
+    }
+    check_pauses(demands, index, chunk, name)?;
+    let exists = |pool: usize| pool < demands.pools.len();
+    if let Some(pools) = pools {
+        if pools.is_empty() {
+            return Err(ProblemError::NoPools { chunk: Some(name()) });
+        }
+        if let Some(pool) = pools.iter().find(|pool| !exists(pool.index())) {
+            return Err(ProblemError::UnknownPool { pool: pool.index().to_string() });
+        }
+    }
+    if let Some(pin) = pin {
+        if chunk.size == 0 {
+            return Err(ProblemError::PinnedEmpty { chunk: name() });
+        }
+        if !exists(pin.pool.index()) {
+            return Err(ProblemError::UnknownPool { pool: pin.pool.index().to_string() });
+        }
+    }
+    Ok(())
+}
+
+fn check_pauses(
+    demands: &Demands,
+    index: usize,
+    chunk: &Chunk,
+    name: &dyn Fn() -> String,
+) -> Result<(), ProblemError> {
+    let ChunkDemands { holes, windows, .. } = &demands.chunks[index];
+    if holes.is_empty() && windows.is_empty() {
+        return Ok(());
+    }
+    if demands.streams > 1 {
+        return Err(ProblemError::HoleInStreams { chunk: name() });
+    }
+    let mut pauses: Vec<&Range<Step>> =
+        holes.iter().chain(windows.iter().map(|window| &window.steps)).collect();
+    pauses.sort_by_key(|steps| (steps.start, steps.end));
+    for steps in &pauses {
+        if steps.is_empty() || steps.start < chunk.begin || steps.end > chunk.end {
+            let (begin, end) = (steps.start, steps.end);
+            return Err(ProblemError::HoleOutside { chunk: name(), begin, end });
+        }
+    }
+    if pauses.windows(2).any(|pair| pair[1].start < pair[0].end) {
+        return Err(ProblemError::HolesOverlap { chunk: name() });
+    }
+    for window in windows {
+        if window.bytes.is_empty() || window.bytes.end > chunk.size {
+            let (low, high) = (window.bytes.start, window.bytes.end);
+            return Err(ProblemError::Window { chunk: name(), low, high, size: chunk.size });
+        }
+    }
+    let paused: Step = holes.iter().map(|hole| hole.end - hole.start).sum();
+    if paused == chunk.end - chunk.begin {
+        let Chunk { begin, end, .. } = *chunk;
+        return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+    }
+    Ok(())
+}
+
+/// Checks that parts lie inside their wholes, and that parts that are alive together say the same of
+/// the bytes that they share.
+fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
+    let parts = &view.demands.parts;
+    let mut seen = BTreeSet::new();
+    for part in parts {
+        known(view.chunks, part.part)?;
+        known(view.chunks, part.whole)?;
+        let name = labels.name(part.part);
+        let whole = labels.name(part.whole);
+        let size = |chunk: ChunkId| view.chunks[chunk.index()].size;
+        if part.part == part.whole {
+            return Err(ProblemError::PartOfItself { chunk: name });
+        }
+        if size(part.part) == 0 || size(part.whole) == 0 {
+            return Err(ProblemError::EmptyPart { part: name, whole });
+        }
+        if part.offset.checked_add(size(part.part)).is_none_or(|end| end > size(part.whole)) {
+            return Err(ProblemError::PartDoesNotFit { part: name, whole, offset: part.offset });
+        }
+        if !seen.insert((part.part, part.whole)) {
+            return Err(ProblemError::PartTwice { part: name, whole });
+        }
+    }
+    let family = Family::new(view.chunks.len(), parts);
+    if let Some(chunk) = family.circle() {
+        return Err(ProblemError::PartOfItself { chunk: labels.name(chunk) });
+    }
+    let size = |chunk: ChunkId| view.chunks[chunk.index()].size;
+    let together = |x: ChunkId, y: ChunkId| {
+        let others = view.boxes(y, None);
+        view.boxes(x, None).iter().any(|p| others.iter().any(|q| concurrent(p, q)))
+    };
+    for whole in (0..view.chunks.len()).map(ChunkId::from_index) {
+        let inside = family.parts(whole);
+        for (index, &(y, at_y)) in inside.iter().enumerate() {
+            for &(x, at_x) in &inside[..index] {
+                let low = at_x.max(at_y);
+                let high = (at_x + size(x)).min(at_y + size(y));
+                if low < high
+                    && together(x, y)
+                    && !family.same((x, low - at_x), (y, low - at_y), high - low, &size)
+                {
+                    return Err(ProblemError::PartsOverlap {
+                        first: labels.name(x),
+                        second: labels.name(y),
+                        whole: labels.name(whole),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What a problem may ask beyond sizes, lifetimes and overwrites: pools, pins, holes, parts,
+//! streams.
+//!
+//! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may
+//! not clash. Everything here says how bodies, places and clashes come about. A problem that asks for
+//! none of it is *plain*.
+
+mod bodies;
+mod boxes;
+mod bytes;
+mod check;
+mod pools;
+
+pub use bodies::Body;
+pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
+pub use boxes::TimedBox;
+pub(crate) use boxes::View;
+pub(crate) use check::check;
+pub use pools::{Place, Pool, PoolId};
+
+use std::ops::Range;
+
+use crate::{Bytes, Step, problem::ChunkId};
+
+/// A moment of a program on several streams: for each, the number of its steps that are over. With
+/// one stream, the step.
+pub type Clock = Box<[Step]>;
+
+/// The bytes of a chunk that are needed in some steps, if not all are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Window {
+    /// The steps.
+    pub steps: Range<Step>,
+    /// The bytes, from the start of the chunk.
+    pub bytes: Range<Bytes>,
+}
+
+/// A chunk that lies inside a larger one, the whole, and whose bytes are the whole's bytes there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Part {
+    /// The chunk inside.
+    pub part: ChunkId,
+    /// The chunk around it.
+    pub whole: ChunkId,
+    /// Bytes from the start of the whole.
+    pub offset: Bytes,
+}
+
+/// The demands on a chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkDemands {
+    /// The alignment of the chunk's own offset, in bytes.
+    pub(crate) alignment: Bytes,
+    /// The steps in which it needs no bytes.
+    pub(crate) holes: Vec<Range<Step>>,
+    /// The steps in which it needs only some of its bytes.
+    pub(crate) windows: Vec<Window>,
+    /// The pools that it may lie in; all if `None`.
+    pub(crate) pools: Option<Vec<PoolId>>,
+    /// The place that it must have.
+    pub(crate) pin: Option<Place>,
+    /// The bytes that operators move to and from it; its size if `None`.
+    pub(crate) traffic: Option<Bytes>,
+    /// The stream of its producer.
+    pub(crate) stream: usize,
+}
+
+impl Default for ChunkDemands {
+    fn default() -> Self {
+        Self {
+            alignment: 1,
+            holes: Vec::new(),
+            windows: Vec::new(),
+            pools: None,
+            pin: None,
+            traffic: None,
+            stream: 0,
+        }
+    }
+}
+
+/// The lifetime of a chunk on several streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) begin: Clock,
+    pub(crate) end: Clock,
+}
+
+/// The demands of a problem that is not plain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Demands {
+    /// At least one.
+    pub(crate) pools: Vec<Pool>,
+    /// True if the caller listed them.
+    pub(crate) has_pools: bool,
+    /// By chunk.
+    pub(crate) chunks: Vec<ChunkDemands>,
+    pub(crate) parts: Vec<Part>,
+    /// Groups of chunks that share no bytes of one pool, whenever they live.
+    pub(crate) apart: Vec<Vec<ChunkId>>,
+    pub(crate) streams: usize,
+    /// By chunk; empty if there is one stream.
+    pub(crate) lives: Vec<Life>,
+}
+
+impl Demands {
+    /// One pool without limits, and no demands on this many chunks.
+    pub(crate) fn none(chunks: usize) -> Self {
+        Self {
+            pools: vec![Pool::new("pool")],
+            has_pools: false,
+            chunks: vec![ChunkDemands::default(); chunks],
+            parts: Vec::new(),
+            apart: Vec::new(),
+            streams: 1,
+            lives: Vec::new(),
+        }
+    }
+}

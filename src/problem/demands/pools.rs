@@ -1,0 +1,115 @@
+//! Pools: the memories that chunks may lie in, and places in them.
+
+use std::ops::Range;
+
+use crate::Bytes;
+
+/// A memory: a run of addresses from 0. The pools of a problem are listed in order of preference,
+/// the fastest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pool {
+    /// A name that no other pool has.
+    pub name: Box<str>,
+    /// The number of bytes, if it is limited.
+    pub capacity: Option<Bytes>,
+    /// The alignment of roots in this pool, in bytes; the problem's if that is larger.
+    pub alignment: Bytes,
+    /// The cost of a byte of traffic; 0 by default.
+    pub cost: u64,
+    /// The address of its first byte, which is only printed.
+    pub base: Bytes,
+    /// Ranges that no chunk may touch, ascending.
+    pub reserved: Vec<Range<Bytes>>,
+    /// The size of the buffers that the pool consists of, if no chunk may cross their boundaries.
+    pub largest: Option<Bytes>,
+}
+
+impl Pool {
+    /// Creates a pool without limits.
+    #[must_use]
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self {
+            name: name.into(),
+            capacity: None,
+            alignment: 1,
+            cost: 0,
+            base: 0,
+            reserved: Vec::new(),
+            largest: None,
+        }
+    }
+
+    /// Limits the pool to this many bytes.
+    #[must_use]
+    pub fn capacity(mut self, bytes: Bytes) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// Aligns roots in this pool to a power of two in bytes.
+    #[must_use]
+    pub fn alignment(mut self, bytes: Bytes) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// Sets the cost of a byte of traffic.
+    #[must_use]
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// Sets the address of the first byte, for people who read the plan.
+    #[must_use]
+    pub fn base(mut self, address: Bytes) -> Self {
+        self.base = address;
+        self
+    }
+
+    /// Keeps chunks out of a range of bytes.
+    #[must_use]
+    pub fn reserved(mut self, bytes: Range<Bytes>) -> Self {
+        self.reserved.push(bytes);
+        self.reserved.sort_by_key(|range| (range.start, range.end));
+        self
+    }
+
+    /// Divides the pool into buffers of this size, whose boundaries no chunk may cross.
+    #[must_use]
+    pub fn largest(mut self, bytes: Bytes) -> Self {
+        self.largest = Some(bytes);
+        self
+    }
+}
+
+/// The index of a pool in its problem, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(pub u16);
+
+impl PoolId {
+    /// The index of the pool in tables with an entry per pool.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A place for a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Place {
+    /// The pool.
+    pub pool: PoolId,
+    /// Bytes from its first.
+    pub offset: Bytes,
+}
+
+impl Place {
+    /// Creates a place.
+    #[must_use]
+    pub const fn new(pool: PoolId, offset: Bytes) -> Self {
+        Self { pool, offset }
+    }
+}

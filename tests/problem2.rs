@@ -1,0 +1,88 @@
+//! Problems that are not plain: errors, refusals, places.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use memplan::{Problem, problem::ProblemFile};
+use serde_json::Value;
+
+const FAMILIES: [&str; 11] = [
+    "plain",
+    "alignment",
+    "pins",
+    "holes",
+    "parts",
+    "streams",
+    "choices",
+    "pools",
+    "buffers",
+    "all",
+    "handmade",
+];
+
+/// The recorded cases, without those that exclude chunks by choices.
+fn cases() -> Vec<Value> {
+    let mut cases = Vec::new();
+    for family in FAMILIES {
+        let Some(text) = common::shared(&format!("data/problem2/oracle_{family}.jsonl")) else {
+            continue;
+        };
+        let lines = text.lines().filter(|line| !line.contains("\"when\""));
+        cases.extend(lines.map(|line| {
+            let mut case: Value = serde_json::from_str(line).unwrap();
+            case["family"] = family.into();
+            case
+        }));
+    }
+    cases
+}
+
+/// Reads a problem, or returns the word of its error.
+fn read(text: &str) -> Result<Problem, String> {
+    let file: ProblemFile = serde_json::from_str(text).map_err(|error| {
+        let is_key = error.to_string().contains("unknown field");
+        if is_key { "UnknownKey".to_owned() } else { error.to_string() }
+    })?;
+    Problem::try_from(file).map_err(|error| {
+        let word = format!("{error:?}");
+        word.split([' ', '{']).next().unwrap().to_owned()
+    })
+}
+
+#[test]
+fn errors_and_refusals_are_the_recorded_ones() {
+    let mut wrong = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        let name = &case["name"];
+        let text = case["problem"].to_string();
+        match (read(&text), case["error"].as_str()) {
+            // A random case may break several rules.
+            (Err(_), Some(_)) if case["family"] != "handmade" => {}
+            (Err(found), Some(word)) => {
+                if found != word {
+                    wrong.push(format!("{name}: {found}, not {word}"));
+                }
+            }
+            (Err(found), None) => wrong.push(format!("{name}: {found}")),
+            (Ok(_), Some(word)) => wrong.push(format!("{name}: no {word}")),
+            (Ok(problem), None) => {
+                let refused: Vec<Value> = problem
+                    .refused()
+                    .iter()
+                    .map(|d| serde_json::json!([d.request, format!("{:?}", d.reason)]))
+                    .collect();
+                if case.get("refused").is_some() && Value::Array(refused.clone()) != case["refused"]
+                {
+                    wrong.push(format!("{name}: {refused:?}, not {}", case["refused"]));
+                }
+                let again: Problem =
+                    serde_json::from_str(&serde_json::to_string(&problem).unwrap()).unwrap();
+                if again != problem {
+                    wrong.push(format!("{name}: written and read, it differs"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
