@@ -86,3 +86,35 @@ fn errors_and_refusals_are_the_recorded_ones() {
     }
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
+
+#[test]
+fn first_fit_dump() {
+    let mut out = String::new();
+    for case in cases() {
+        let Ok(problem) = read(&case["problem"].to_string()) else { continue };
+        if problem.is_plain() {
+            continue;
+        }
+        let answer = match memplan::planner::first_fit::layout(&problem) {
+            Ok(layout) => {
+                let chunks: Vec<Value> = problem
+                    .ids()
+                    .map(|c| {
+                        serde_json::json!({
+                            "id": problem.labels().number(c),
+                            "pool": problem.pools()[layout.pool(c).index()].name,
+                            "offset": layout.offset(c)
+                        })
+                    })
+                    .collect();
+                let objective: Vec<u64> =
+                    layout.objective(&problem).iter().map(|&x| u64::try_from(x).unwrap()).collect();
+                serde_json::json!({"name": case["name"], "plan": {"chunks": chunks, "objective": objective}})
+            }
+            Err(error) => serde_json::json!({"name": case["name"], "error": error.to_string()}),
+        };
+        out.push_str(&answer.to_string());
+        out.push('\n');
+    }
+    std::fs::write("/tmp/ff.jsonl", out).unwrap();
+}

@@ -1,6 +1,6 @@
 //! Errors between an input and its plan.
 
-use crate::{ProblemError, SequenceError};
+use crate::{Bytes, ProblemError, SequenceError, Strategy};
 
 /// Planning failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,22 @@ pub enum PlanError {
         operator: String,
         /// The reason.
         source: Box<PlanError>,
+    },
+    /// The strategy does not know what the problem asks for.
+    #[error(
+        "strategy {strategy} plans plain problems only, and this one has pools, pins, holes, parts or streams; best, optimal and first-fit know them"
+    )]
+    Unsupported {
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// A body found no place in any of its pools.
+    #[error("no pool has room for chunk '{chunk}' of {size} B, with what is joined to it")]
+    NoPlace {
+        /// A chunk of the body.
+        chunk: String,
+        /// The bytes of the body.
+        size: Bytes,
     },
     /// The problem cannot be planned.
     #[error(transparent)]

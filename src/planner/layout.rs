@@ -1,9 +1,14 @@
 //! The answer of a planner.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Bytes,
     planner::Strategy,
-    problem::{ChunkId, Problem},
+    problem::{
+        ChunkId, Problem, align_up,
+        demands::{Body, Place, Pool, PoolId},
+    },
 };
 
 /// An offset in the pool for every chunk.
@@ -12,6 +17,8 @@ use crate::{
 pub struct Layout {
     /// In bytes, by [`ChunkId`]; 0 for chunks without bytes.
     pub offsets: Vec<Bytes>,
+    /// The pool of each chunk, by [`ChunkId`]; empty if the problem has one pool.
+    pub pools: Vec<PoolId>,
     /// The shared objects, if the strategy answers with objects; they lie one after another.
     pub objects: Option<ObjectTable>,
     /// The strategy that made this layout, if several were tried.
@@ -54,10 +61,74 @@ impl Layout {
         self.offsets[chunk.index()]
     }
 
+    /// Places every body of a problem that is not plain.
+    pub fn from_bodies(problem: &Problem, places: &[Place]) -> Self {
+        let mut offsets = vec![0; problem.len()];
+        let mut pools = vec![PoolId::default(); problem.len()];
+        for (Body { members, .. }, place) in problem.bodies().iter().zip(places) {
+            for &(chunk, at) in members {
+                offsets[chunk.index()] = place.offset + at;
+                pools[chunk.index()] = place.pool;
+            }
+        }
+        if problem.pools().len() < 2 {
+            pools.clear();
+        }
+        Self { offsets, pools, ..Self::default() }
+    }
+
+    /// The pool of a chunk.
+    #[must_use]
+    pub fn pool(&self, chunk: ChunkId) -> PoolId {
+        self.pools.get(chunk.index()).copied().unwrap_or_default()
+    }
+
+    /// The size of each pool of a problem that is not plain, in bytes: its highest byte, rounded up to
+    /// the alignment, but never above its capacity. Of a pool of buffers, the sum of theirs.
+    #[must_use]
+    pub fn pool_sizes(&self, problem: &Problem) -> Vec<Bytes> {
+        let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); problem.pools().len()];
+        for chunk in problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0) {
+            let index = self.pool(chunk).index();
+            let offset = self.offset(chunk);
+            let end = offset.saturating_add(problem.padded_size(chunk));
+            let Some(pool) = problem.pools().get(index) else { continue };
+            let (buffer, base) = match pool.largest {
+                Some(largest) => (offset / largest, offset / largest * largest),
+                None => (0, 0),
+            };
+            let top = tops[index].entry(buffer).or_default();
+            *top = (end - base).max(*top);
+        }
+        let size = |(pool, tops): (&Pool, &BTreeMap<u64, Bytes>)| {
+            let alignment = pool.alignment.max(problem.alignment());
+            let limit = pool.largest.or(pool.capacity).unwrap_or(Bytes::MAX);
+            tops.values().map(|&top| align_up(top, alignment).min(limit)).sum()
+        };
+        problem.pools().iter().zip(&tops).map(size).collect()
+    }
+
+    /// The figures that a plan makes as small as it can, the most important first: the traffic, then
+    /// the sizes of the pools, the last pool first.
+    #[must_use]
+    pub fn objective(&self, problem: &Problem) -> Vec<u128> {
+        let Some(demands) = problem.demands() else { return vec![self.pool_size(problem).into()] };
+        let traffic = problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0).map(|chunk| {
+            let bytes = demands.chunks[chunk.index()].traffic;
+            let bytes = bytes.unwrap_or(problem.chunk(chunk).size);
+            u128::from(demands.pools[self.pool(chunk).index()].cost) * u128::from(bytes)
+        });
+        let sizes = self.pool_sizes(problem).into_iter().rev().map(u128::from);
+        std::iter::once(traffic.sum()).chain(sizes).collect()
+    }
+
     /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment
-    /// (the book, Offsets and front space).
+    /// (the book, Offsets and front space). Of a problem that is not plain, the sum of its pools'.
     #[must_use]
     pub fn pool_size(&self, problem: &Problem) -> Bytes {
+        if !problem.is_plain() {
+            return self.pool_sizes(problem).into_iter().sum();
+        }
         problem
             .roots()
             .map(|root| problem.align_up(self.offset(root) + problem.padded_size(root)))

@@ -9,6 +9,7 @@ mod boxes;
 mod chunk_order;
 mod compare;
 mod error;
+pub mod first_fit;
 mod fit;
 pub mod free_list;
 pub mod interval_move;

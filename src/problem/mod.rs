@@ -250,8 +250,44 @@ impl Problem {
         self.extra.is_none()
     }
 
+    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their
+    /// places. Of a plain problem, the [chains](Self::chain) are the bodies.
+    #[must_use]
+    pub fn bodies(&self) -> &[demands::Body] {
+        self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
+    }
+
+    /// The pools of a problem that is not plain.
+    #[must_use]
+    pub fn pools(&self) -> &[demands::Pool] {
+        self.extra.as_deref().map_or(&[], |extra| &extra.demands.pools)
+    }
+
+    /// The bytes that a body needs, for some time each, from its lowest byte.
+    #[must_use]
+    pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
+        let Some(extra) = self.extra.as_deref() else { return Vec::new() };
+        let Extra { demands, bodies, .. } = extra;
+        let (alignment, padding) = (self.alignment, self.padding);
+        let view = demands::View { chunks: &self.chunks, demands, alignment, padding };
+        let mut boxes = Vec::new();
+        for &(chunk, at) in &body.members {
+            boxes.extend(
+                view.boxes(chunk, bodies.links[chunk.index()]).into_iter().map(|b| {
+                    demands::TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b }
+                }),
+            );
+        }
+        boxes
+    }
+
+    /// The bytes that operators move to and from a chunk.
+    pub(crate) fn traffic(&self, chunk: ChunkId) -> Bytes {
+        let traffic = self.demands().and_then(|demands| demands.chunks[chunk.index()].traffic);
+        traffic.unwrap_or(self.chunk(chunk).size)
+    }
+
     /// The demands of a problem that is not plain.
-    #[cfg(feature = "serde")]
     pub(crate) fn demands(&self) -> Option<&demands::Demands> {
         self.extra.as_deref().map(|extra| &extra.demands)
     }

@@ -45,6 +45,7 @@ pub use conflict::{Conflict, conflict};
 use control::monitor::Monitor;
 use greedy::Greedy;
 pub use solution::Solution;
+pub(super) use state::occupancy::Occupancy;
 
 /// Searches for the smallest pool within limits; [`optimize`] reports more.
 #[must_use]

@@ -19,23 +19,37 @@ pub struct Body {
     /// The chunks and their distances from the lowest of them, ascending by id.
     pub members: Vec<(ChunkId, Bytes)>,
     /// The pools that all members allow and in which the body fits, in the problem's order.
-    pub pools: Vec<PoolId>,
+    pub pools: Vec<AllowedPool>,
     /// The place of the lowest chunk, if a pin gives it.
     pub fixed: Option<Place>,
     /// The bytes from the lowest to the end of the highest, padding included.
     pub extent: Bytes,
 }
 
-/// The offsets that the alignments of a body's members allow: `rest` modulo `modulus`, a power of two.
+/// A pool that a body may lie in, and the offsets there that the alignments of its members allow:
+/// `rest` modulo `modulus`, a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Congruence {
-    pub(crate) modulus: Bytes,
-    pub(crate) rest: Bytes,
+#[non_exhaustive]
+pub struct AllowedPool {
+    /// The pool.
+    pub pool: PoolId,
+    /// The distance of allowed offsets, in bytes.
+    pub modulus: Bytes,
+    /// The lowest allowed offset, in bytes.
+    pub rest: Bytes,
 }
 
-impl Congruence {
-    /// The lowest allowed offset that is not below this one.
-    pub(crate) fn lift(self, offset: Bytes) -> Option<Bytes> {
+/// The offsets that alignments allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Congruence {
+    modulus: Bytes,
+    rest: Bytes,
+}
+
+impl AllowedPool {
+    /// The lowest allowed offset that is not below this one; `None` if it exceeds 64 bits.
+    #[must_use]
+    pub fn lift(self, offset: Bytes) -> Option<Bytes> {
         if offset <= self.rest {
             return Some(self.rest);
         }
@@ -357,11 +371,19 @@ impl<'a> Joiner<'a> {
                 Some(place)
             }
         };
-        pools.retain(|pool| {
-            let pool = &demands.pools[pool.index()];
-            let limit = pool.largest.into_iter().chain(pool.capacity).min();
-            limit.is_none_or(|limit| extent <= limit)
-        });
+        let pools: Vec<AllowedPool> = pools
+            .into_iter()
+            .filter_map(|pool| {
+                let Pool { largest, capacity, .. } = demands.pools[pool.index()];
+                let limit = largest.into_iter().chain(capacity).min();
+                let Congruence { modulus, rest } = self.congruence(&placed, pool).ok()?;
+                limit.is_none_or(|limit| extent <= limit).then_some(AllowedPool {
+                    pool,
+                    modulus,
+                    rest,
+                })
+            })
+            .collect();
         if pools.is_empty() {
             return Err(Fault::TooLarge(first));
         }

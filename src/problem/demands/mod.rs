@@ -11,10 +11,10 @@ mod bytes;
 mod check;
 mod pools;
 
-pub use bodies::Body;
+pub use bodies::{AllowedPool, Body};
 pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
 pub use boxes::TimedBox;
-pub(crate) use boxes::View;
+pub(crate) use boxes::{View, concurrent};
 pub(crate) use check::check;
 pub use pools::{Place, Pool, PoolId};
 

@@ -85,6 +85,18 @@ impl Occupancy {
 
     /// The lowest aligned offset at which a body is clear of all that is taken.
     pub fn lowest(&mut self, segments: &[Segment], problem: &Problem) -> Bytes {
+        let lowest = self.lowest_from(segments, 0, |offset| Some(problem.align_up(offset)));
+        lowest.unwrap_or(Bytes::MAX)
+    }
+
+    /// The lowest offset from `base` on at which a body is clear of all that is taken, of those to
+    /// which `lift` raises an offset. `None` if `lift` has none.
+    pub fn lowest_from(
+        &mut self,
+        segments: &[Segment],
+        mut base: Bytes,
+        lift: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Option<Bytes> {
         let leaves = self.nodes.len() / 2;
         let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
         for segment in segments {
@@ -97,7 +109,6 @@ impl Occupancy {
             );
         }
         around.retain(|(_, runs)| !runs.is_empty());
-        let mut base: Bytes = 0;
         let mut work = 0;
         // Each segment in turn lifts the base over the next runs that it meets, until none meets any.
         let (mut turn, mut content) = (0, 0);
@@ -108,7 +119,7 @@ impl Occupancy {
                     break;
                 }
                 if base + segment.low < high {
-                    base = problem.align_up(high - segment.low);
+                    base = lift(high - segment.low)?;
                     content = 0;
                 }
                 *runs = above;
@@ -119,7 +130,7 @@ impl Occupancy {
             turn = if turn + 1 < around.len() { turn + 1 } else { 0 };
         }
         self.work += work;
-        base
+        Some(base)
     }
 
     /// The first and the last place of a segment's life.

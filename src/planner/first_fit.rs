@@ -1,0 +1,324 @@
+//! First fit: bodies in some orders, each at the lowest offset that it may have, in the first pool
+//! that holds it.
+//!
+//! **Idea.** Bodies whose place is fixed come first. The others follow in an order, by size, area,
+//! life and so on; each takes the lowest offset, in the first of its pools with room, that its
+//! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
+//! layout is kept: the least traffic, then the smallest pools, the last pool first.
+//!
+//! **Cost.** O(n log n) in common cases for one stream, O(n^2) for several.
+//!
+//! **When.** For problems with pools, pins, holes, parts or streams; it knows all of them.
+
+use std::cmp::Reverse;
+
+use crate::{
+    Bytes, PlanError, Problem, Step,
+    planner::{Layout, search::Occupancy},
+    problem::{
+        ChunkId, Segment,
+        demands::{AllowedPool, Body, Place, Pool, TimedBox, concurrent},
+    },
+};
+
+/// What an order is made of.
+struct Figures {
+    /// The bytes from the lowest to the highest.
+    extent: u128,
+    /// The steps from the first to the last, added up over all streams.
+    life: u128,
+    /// Bytes times steps of all boxes.
+    area: u128,
+    /// The first step.
+    begin: u128,
+    /// The traffic, times what a byte of it costs more in the last pool than in the first.
+    saving: u128,
+}
+
+/// The key of an order: the larger comes first, field by field.
+type Key = fn(&Figures) -> [u128; 2];
+
+const KEYS: [Key; 6] = [
+    |body| [body.extent, body.life],
+    |body| [body.area, body.extent],
+    |body| [body.life, body.extent],
+    |body| [u128::MAX - body.begin, body.extent],
+    |body| [body.begin, body.extent],
+    |body| [body.saving * 4096 / body.area.max(1), body.extent],
+];
+
+/// Plans a problem that is not plain.
+///
+/// # Errors
+///
+/// If in every order some body finds no place.
+pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
+    let bodies = problem.bodies();
+    let boxes: Vec<Vec<TimedBox>> = bodies.iter().map(|body| problem.boxes(body)).collect();
+    let figures: Vec<Figures> =
+        bodies.iter().zip(&boxes).map(|(body, boxes)| figures(problem, body, boxes)).collect();
+    let mut best: Option<(Vec<u128>, Layout)> = None;
+    let mut failure = None;
+    for key in KEYS {
+        let mut order: Vec<usize> = (0..bodies.len()).collect();
+        order.sort_by_key(|&at| (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at]))));
+        match pack(problem, &boxes, &order) {
+            Ok(places) => {
+                let layout = Layout::from_bodies(problem, &places);
+                let objective = layout.objective(problem);
+                if best.as_ref().is_none_or(|(least, _)| objective < *least) {
+                    best = Some((objective, layout));
+                }
+            }
+            Err(body) => failure = failure.or(Some(body)),
+        }
+    }
+    best.map(|(_, layout)| layout).ok_or_else(|| {
+        let body = &bodies[failure.unwrap_or(0)];
+        let chunk = problem.labels().name(body.members[0].0);
+        PlanError::NoPlace { chunk, size: body.extent }
+    })
+}
+
+fn figures(problem: &Problem, body: &Body, boxes: &[TimedBox]) -> Figures {
+    let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
+    let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
+    let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
+    let area =
+        |b: &TimedBox| (sum(&b.end) - sum(&b.begin)) * u128::from(b.bytes.end - b.bytes.start);
+    let cost = |pool: Option<&AllowedPool>| {
+        pool.map_or(0, |allowed| problem.pools()[allowed.pool.index()].cost)
+    };
+    let traffic: u128 = body.members.iter().map(|&(c, _)| u128::from(problem.traffic(c))).sum();
+    let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
+    Figures {
+        extent: body.extent.into(),
+        life: end - begin,
+        area: boxes.iter().map(area).sum(),
+        begin,
+        saving: traffic * u128::from(last.saturating_sub(first)),
+    }
+}
+
+/// Places all bodies in an order; the body that finds no place is the error.
+fn pack(problem: &Problem, boxes: &[Vec<TimedBox>], order: &[usize]) -> Result<Vec<Place>, usize> {
+    let bodies = problem.bodies();
+    let mut rooms: Vec<Room<'_>> =
+        problem.pools().iter().map(|pool| Room::new(problem, pool, boxes)).collect();
+    let mut places = vec![Place::default(); bodies.len()];
+    for &at in order {
+        let (body, boxes) = (&bodies[at], &boxes[at]);
+        let place = body.fixed.or_else(|| {
+            body.pools.iter().find_map(|allowed| {
+                let offset = rooms[allowed.pool.index()].lowest(body, boxes, *allowed)?;
+                Some(Place::new(allowed.pool, offset))
+            })
+        });
+        let place = place.ok_or(at)?;
+        rooms[place.pool.index()].take(body, boxes, place.offset);
+        places[at] = place;
+    }
+    Ok(places)
+}
+
+/// A pool that is being filled.
+struct Room<'a> {
+    problem: &'a Problem,
+    pool: &'a Pool,
+    /// With one stream: the bytes taken over each run of steps.
+    taken: Option<Occupancy>,
+    /// With several streams: the boxes that lie here, and the offsets of their bodies.
+    list: Vec<(&'a TimedBox, Bytes)>,
+    /// By group of chunks kept apart: the ranges of bytes of its chunks.
+    apart: Vec<Vec<(Bytes, Bytes)>>,
+    /// The sizes of the buffers in use, if the pool consists of buffers.
+    buffers: Vec<Bytes>,
+}
+
+/// The groups of chunks kept apart that a body has members in, with these.
+type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
+
+impl<'a> Room<'a> {
+    fn new(problem: &'a Problem, pool: &'a Pool, boxes: &[Vec<TimedBox>]) -> Self {
+        let streams = problem.demands().map_or(1, |demands| demands.streams);
+        let groups = problem.demands().map_or(0, |demands| demands.apart.len());
+        let mut room = Self {
+            problem,
+            pool,
+            taken: (streams == 1)
+                .then(|| Occupancy::new(boxes.iter().flatten().map(|b| b.begin[0]).chain([0]))),
+            list: Vec::new(),
+            apart: vec![Vec::new(); groups],
+            buffers: Vec::new(),
+        };
+        if let Some(taken) = &mut room.taken {
+            // Reserved bytes are taken in all steps.
+            let steps = problem.steps().max(1);
+            for range in &pool.reserved {
+                let segment = Segment {
+                    chunk: ChunkId(0),
+                    begin: 0,
+                    end: steps,
+                    low: range.start,
+                    high: range.end,
+                };
+                taken.take(&[segment], 0);
+            }
+        }
+        room
+    }
+
+    /// The lowest offset at which a body may lie; `None` if it does not fit.
+    fn lowest(&mut self, body: &Body, boxes: &[TimedBox], allowed: AllowedPool) -> Option<Bytes> {
+        let mut offset = allowed.lift(0)?;
+        loop {
+            let found = self.clear(body, boxes, allowed, offset)?;
+            let end = found.checked_add(body.extent)?;
+            let lifted = match self.pool.largest {
+                // Into the next buffer, if it does not end in the one where it begins.
+                Some(largest) if found / largest != (end - 1) / largest => {
+                    allowed.lift((end - 1) / largest * largest)?
+                }
+                Some(_) => found,
+                None if self.pool.capacity.is_some_and(|capacity| end > capacity) => return None,
+                None => found,
+            };
+            if lifted == found {
+                return self.has_capacity(found, body.extent).then_some(found);
+            }
+            offset = lifted;
+        }
+    }
+
+    /// Returns whether the buffers stay below the capacity if bytes are added.
+    fn has_capacity(&self, offset: Bytes, extent: Bytes) -> bool {
+        let (Some(largest), Some(capacity)) = (self.pool.largest, self.pool.capacity) else {
+            return true;
+        };
+        let alignment = self.pool.alignment.max(self.problem.alignment());
+        let index = offset / largest;
+        let top = (offset % largest + extent).checked_next_multiple_of(alignment);
+        let mut sum = top.unwrap_or(Bytes::MAX).min(largest);
+        for (buffer, &size) in (0..).zip(&self.buffers) {
+            if buffer == index {
+                sum = sum.max(size);
+            }
+        }
+        let others = (0..).zip(&self.buffers).filter(|&(buffer, _)| buffer != index);
+        others.map(|(_, &size)| size).fold(sum, Bytes::saturating_add) <= capacity
+    }
+
+    /// The lowest allowed offset from `offset` on at which a body clashes with nothing.
+    fn clear(
+        &mut self,
+        body: &Body,
+        boxes: &[TimedBox],
+        allowed: AllowedPool,
+        mut offset: Bytes,
+    ) -> Option<Bytes> {
+        let lift = |offset| allowed.lift(offset);
+        let apart = self.groups(body);
+        loop {
+            let mut found = match &mut self.taken {
+                Some(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
+                None => self.clear_of_list(body, boxes, allowed, offset)?,
+            };
+            // A chunk reaches over all of its bytes, holes or not: nothing of it may be reserved, and
+            // nothing of one that is kept apart.
+            for &(chunk, at) in &body.members {
+                let size = self.problem.padded_size(chunk);
+                let ranges = self.pool.reserved.iter().map(|range| (range.start, range.end));
+                for (low, high) in ranges {
+                    if found + at < high && low < found + at + size {
+                        found = lift(high - at)?;
+                    }
+                }
+            }
+            for &(group, &(chunk, at)) in &apart {
+                let size = self.problem.padded_size(chunk);
+                for &(low, high) in &self.apart[group] {
+                    if found + at < high && low < found + at + size {
+                        found = lift(high - at)?;
+                    }
+                }
+            }
+            if found == offset {
+                return Some(found);
+            }
+            offset = found;
+        }
+    }
+
+    fn clear_of_list(
+        &self,
+        body: &Body,
+        boxes: &[TimedBox],
+        allowed: AllowedPool,
+        offset: Bytes,
+    ) -> Option<Bytes> {
+        let mut ranges: Vec<(Bytes, Bytes)> = Vec::new();
+        for &(other, base) in &self.list {
+            for own in boxes.iter().filter(|own| concurrent(own, other)) {
+                // The offsets strictly between these clash.
+                let (low, high) = (base + other.bytes.start, base + other.bytes.end);
+                if high > own.bytes.start {
+                    ranges.push((low.saturating_sub(own.bytes.end - 1), high - own.bytes.start));
+                    if low + 1 > own.bytes.end {
+                        let last = ranges.len() - 1;
+                        ranges[last].0 = low + 1 - own.bytes.end;
+                    }
+                }
+            }
+        }
+        let _ = body;
+        ranges.sort_unstable();
+        let mut offset = offset;
+        for (low, high) in ranges {
+            if low <= offset && offset < high {
+                offset = allowed.lift(high)?;
+            }
+        }
+        Some(offset)
+    }
+
+    fn groups<'b>(&self, body: &'b Body) -> Apart<'b> {
+        let Some(demands) = self.problem.demands() else { return Vec::new() };
+        let mut groups = Vec::new();
+        for (index, group) in demands.apart.iter().enumerate() {
+            let inside = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
+            groups.extend(inside.map(|member| (index, member)));
+        }
+        groups
+    }
+
+    fn take(&mut self, body: &Body, boxes: &'a [TimedBox], offset: Bytes) {
+        match &mut self.taken {
+            Some(taken) => taken.take(&segments(boxes), offset),
+            None => self.list.extend(boxes.iter().map(|b| (b, offset))),
+        }
+        for (group, &(chunk, at)) in self.groups(body) {
+            let low = offset + at;
+            self.apart[group].push((low, low + self.problem.padded_size(chunk)));
+        }
+        if let Some(largest) = self.pool.largest {
+            let alignment = self.pool.alignment.max(self.problem.alignment());
+            let index = usize::try_from(offset / largest).unwrap_or(usize::MAX);
+            if index >= self.buffers.len() {
+                self.buffers.resize(index + 1, 0);
+            }
+            let top = (offset % largest + body.extent).next_multiple_of(alignment).min(largest);
+            self.buffers[index] = self.buffers[index].max(top);
+        }
+    }
+}
+
+fn segments(boxes: &[TimedBox]) -> Vec<Segment> {
+    let segment = |b: &TimedBox| Segment {
+        chunk: ChunkId(0),
+        begin: b.begin[0],
+        end: b.end[0],
+        low: b.bytes.start,
+        high: b.bytes.end,
+    };
+    boxes.iter().map(segment).collect()
+}
