@@ -88,6 +88,23 @@ fn errors_and_refusals_are_the_recorded_ones() {
 }
 
 #[test]
+fn bounds_are_the_recorded_ones() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for case in cases() {
+        let Ok(problem) = read(&case["problem"].to_string()) else { continue };
+        let Some(recorded) = case["clique_bound"].as_u64() else { continue };
+        count += 1;
+        let bound = problem.lower_bound().bytes;
+        let best = case["objective"][1].as_u64().unwrap_or(u64::MAX);
+        if bound < recorded || bound > best {
+            wrong.push(format!("{}: {bound}, recorded {recorded}, best {best}", case["name"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
 fn first_fit_dump() {
     let mut out = String::new();
     for case in cases() {

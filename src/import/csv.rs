@@ -257,6 +257,7 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
             size,
             begin,
             end,
+            pool: 0,
             offset,
             overwrites: None,
             object: None,

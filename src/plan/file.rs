@@ -1,23 +1,24 @@
-//! The file form of a plan, `memplan-plan/1`.
+//! The file forms of a plan: `memplan-plan/1`, and `/2` if its problem is not plain.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
-    plan::{PlannedBody, PlannedLink, TensorPlace},
+    plan::{PlannedBody, PlannedLink, PlannedPart, PlannedPool, TensorPlace},
     planner::UnknownStrategy,
     sequence::SizeBasis,
 };
 
-const FORMAT: &str = "memplan-plan/1";
+const PLAIN: &str = "memplan-plan/1";
+const FULL: &str = "memplan-plan/2";
 
 /// A plan in its JSON form. It is not checked and may be wrong in any way: verify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PlanFile {
-    /// Always `memplan-plan/1`.
+    /// `memplan-plan/1`, or `memplan-plan/2` if there are pools.
     pub format: String,
     /// Name of the strategy; `null` or omitted if it is unknown.
     #[serde(default)]
@@ -41,13 +42,29 @@ pub struct PlanFile {
     pub padding: Bytes,
     /// Number of steps.
     pub steps: Step,
-    /// First step where the most bytes are alive.
-    pub peak_step: Step,
+    /// First step where the most bytes are alive; `null` with several streams.
+    pub peak_step: Option<Step>,
+    /// Format 2: the ids of chunks that are alive together and take the most bytes, if there are several
+    /// streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peak: Vec<u64>,
+    /// Format 2: the pools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolEntry>,
+    /// Format 2: the traffic, times its cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<u128>,
+    /// Format 2: the traffic, then the sizes of the pools, the last pool first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objective: Vec<u128>,
     /// Planning time in seconds; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// The chunks.
     pub chunks: Vec<ChunkEntry>,
+    /// Format 2: chunks that lie inside others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartEntry>,
     /// The tensors.
     #[serde(default)]
     pub tensors: Vec<TensorEntry>,
@@ -74,6 +91,29 @@ pub struct BodyEntry {
     plan: PlanFile,
 }
 
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PoolEntry {
+    name: Box<str>,
+    size: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capacity: Option<Bytes>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    cost: u64,
+}
+
+/// A chunk that lies inside another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PartEntry {
+    chunk: u64,
+    whole: u64,
+    offset: Bytes,
+}
+
 /// A planned chunk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,6 +124,8 @@ pub struct ChunkEntry {
     size: Bytes,
     begin: Step,
     end: Step,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pool: Option<Box<str>>,
     offset: Bytes,
     #[serde(default)]
     overwrites: Option<LinkEntry>,
@@ -122,8 +164,28 @@ pub struct TensorEntry {
 #[non_exhaustive]
 pub enum PlanFileError {
     /// The file has another format.
-    #[error("the format is '{0}', expected '{FORMAT}'")]
+    #[error("the format is '{0}', expected '{PLAIN}' or '{FULL}'")]
     Format(String),
+    /// A field of format 2 in a file of format 1.
+    #[error("'{0}' belongs to format '{FULL}', and this is '{PLAIN}'")]
+    Field(&'static str),
+    /// A file of format 2 without pools.
+    #[error("format '{FULL}' lists the pools, and this file has none")]
+    NoPools,
+    /// A chunk in a pool that the plan does not list.
+    #[error("chunk '{chunk}' lies in pool '{pool}', which the plan does not list")]
+    UnknownPool {
+        /// The chunk.
+        chunk: String,
+        /// The name of the pool.
+        pool: String,
+    },
+    /// A chunk without a pool in a plan with several.
+    #[error("chunk '{0}' does not say in which of the pools it lies")]
+    NoPool(String),
+    /// An objective that does not consist of the traffic and the sizes of the pools.
+    #[error("the objective is not the traffic, followed by the sizes of the pools from the last")]
+    Objective,
     /// The strategy is unknown.
     #[error(transparent)]
     Strategy(#[from] UnknownStrategy),
@@ -135,8 +197,35 @@ impl From<Plan> for PlanFile {
         // A plan may refer to a chunk that it does not list: that chunk gets an unused id.
         let unused = ids.iter().max().map_or(0, |id| id.saturating_add(1));
         let id = |chunk: usize| ids.get(chunk).copied().unwrap_or(unused);
+        let has_pools = !plan.pools.is_empty();
+        let objective = if has_pools { plan.objective() } else { Vec::new() };
+        let names: Vec<Box<str>> = plan.pools.iter().map(|pool| pool.name.clone()).collect();
+        // In one pool, everything lies there.
+        let pool_of = |pool: usize| if names.len() > 1 { names.get(pool).cloned() } else { None };
         Self {
-            format: FORMAT.to_owned(),
+            format: if has_pools { FULL } else { PLAIN }.to_owned(),
+            peak: plan.peak.iter().map(|&chunk| id(chunk)).collect(),
+            pools: plan
+                .pools
+                .into_iter()
+                .map(|PlannedPool { name, size, capacity, cost }| PoolEntry {
+                    name,
+                    size,
+                    capacity,
+                    cost,
+                })
+                .collect(),
+            traffic: has_pools.then_some(plan.traffic),
+            objective,
+            parts: plan
+                .parts
+                .into_iter()
+                .map(|PlannedPart { chunk, whole, offset }| PartEntry {
+                    chunk: id(chunk),
+                    whole: id(whole),
+                    offset,
+                })
+                .collect(),
             strategy: plan.strategy.map(|strategy| strategy.to_string()),
             winner: plan.winner.map(|winner| winner.to_string()),
             pool_size: plan.pool_size,
@@ -146,7 +235,7 @@ impl From<Plan> for PlanFile {
             alignment: plan.alignment,
             padding: plan.padding,
             steps: plan.steps,
-            peak_step: plan.peak_step,
+            peak_step: plan.peak.is_empty().then_some(plan.peak_step),
             seconds: None,
             chunks: plan
                 .chunks
@@ -157,6 +246,7 @@ impl From<Plan> for PlanFile {
                     size: chunk.size,
                     begin: chunk.begin,
                     end: chunk.end,
+                    pool: pool_of(chunk.pool),
                     offset: chunk.offset,
                     overwrites: chunk
                         .overwrites
@@ -196,21 +286,30 @@ impl TryFrom<PlanFile> for Plan {
     type Error = PlanFileError;
 
     fn try_from(file: PlanFile) -> Result<Self, PlanFileError> {
-        if file.format != FORMAT {
-            return Err(PlanFileError::Format(file.format));
-        }
+        file.check_format()?;
+        let pool_of = |chunk: &ChunkEntry| match &chunk.pool {
+            None if file.pools.len() > 1 => Err(PlanFileError::NoPool(chunk.name.to_string())),
+            None => Ok(0),
+            Some(name) => file.pools.iter().position(|pool| pool.name == *name).ok_or_else(|| {
+                let (chunk, pool) = (chunk.name.to_string(), name.to_string());
+                PlanFileError::UnknownPool { chunk, pool }
+            }),
+        };
+        let pools: Vec<usize> = file.chunks.iter().map(pool_of).collect::<Result<_, _>>()?;
         // A missing chunk gets an index beyond the list, which `verify` reports.
         let places = Places::new(file.chunks.iter().map(|chunk| chunk.id));
         let find = |id: u64| places.find(id).unwrap_or(usize::MAX);
         let chunks = file
             .chunks
             .into_iter()
-            .map(|chunk| PlannedChunk {
+            .zip(pools)
+            .map(|(chunk, pool)| PlannedChunk {
                 id: chunk.id,
                 name: chunk.name,
                 size: chunk.size,
                 begin: chunk.begin,
                 end: chunk.end,
+                pool,
                 offset: chunk.offset,
                 overwrites: chunk
                     .overwrites
@@ -234,7 +333,18 @@ impl TryFrom<PlanFile> for Plan {
             Ok(PlannedBody { step, body, inputs, plan: plan.try_into()? })
         });
         let bodies = bodies.collect::<Result<_, PlanFileError>>()?;
-        Ok(Self {
+        let parts = file.parts.into_iter().map(|part| PlannedPart {
+            chunk: find(part.chunk),
+            whole: find(part.whole),
+            offset: part.offset,
+        });
+        let pools = file.pools.into_iter().map(|pool| PlannedPool {
+            name: pool.name,
+            size: pool.size,
+            capacity: pool.capacity,
+            cost: pool.cost,
+        });
+        let plan = Self {
             strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
             winner: file.winner.map(|winner| winner.parse()).transpose()?,
             pool_size: file.pool_size,
@@ -245,12 +355,45 @@ impl TryFrom<PlanFile> for Plan {
             alignment: file.alignment,
             padding: file.padding,
             steps: file.steps,
-            peak_step: file.peak_step,
+            peak_step: file.peak_step.unwrap_or(0),
+            peak: file.peak.into_iter().map(find).collect(),
             chunks,
             tensors,
             objects: file.objects,
             order: file.order,
             bodies,
-        })
+            pools: pools.collect(),
+            parts: parts.collect(),
+            traffic: file.traffic.unwrap_or(0),
+        };
+        if !plan.pools.is_empty() && plan.objective() != file.objective {
+            return Err(PlanFileError::Objective);
+        }
+        Ok(plan)
+    }
+}
+
+impl PlanFile {
+    /// Checks the format, and that no field belongs to another one.
+    fn check_format(&self) -> Result<(), PlanFileError> {
+        match &*self.format {
+            FULL if self.pools.is_empty() => return Err(PlanFileError::NoPools),
+            FULL => return Ok(()),
+            PLAIN => {}
+            _ => return Err(PlanFileError::Format(self.format.clone())),
+        }
+        let fields = [
+            (self.peak_step.is_none(), "peak_step: null"),
+            (!self.peak.is_empty(), "peak"),
+            (!self.pools.is_empty(), "pools"),
+            (!self.parts.is_empty(), "parts"),
+            (self.traffic.is_some(), "traffic"),
+            (!self.objective.is_empty(), "objective"),
+            (self.chunks.iter().any(|chunk| chunk.pool.is_some()), "pool"),
+        ];
+        match fields.into_iter().find(|(is_used, _)| *is_used) {
+            Some((_, field)) => Err(PlanFileError::Field(field)),
+            None => Ok(()),
+        }
     }
 }

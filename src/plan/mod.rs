@@ -16,7 +16,10 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
-    problem::{ChunkId, ProblemError},
+    problem::{
+        ChunkId, ProblemError,
+        demands::{Pool, PoolId, UsedBytes},
+    },
     sequence::{Origin, SizeBasis, TensorId},
 };
 
@@ -49,8 +52,11 @@ pub struct Plan {
     pub padding: Bytes,
     /// The number of steps.
     pub steps: Step,
-    /// The first step at which the most bytes are alive.
+    /// The first step at which the most bytes are alive; 0 if there are several streams.
     pub peak_step: Step,
+    /// Chunks that are alive together and take the most bytes, by their places in [`Plan::chunks`], if
+    /// there are several streams; with one stream, they are those of the peak step.
+    pub peak: Vec<usize>,
     /// The chunks, in the order of the problem.
     pub chunks: Vec<PlannedChunk>,
     /// The tensors, in the order of the sequence; empty for a plan of a bare problem.
@@ -64,6 +70,38 @@ pub struct Plan {
     /// The plans of the sequences that operators run, by step and then in the order of the
     /// operator's list.
     pub bodies: Vec<PlannedBody>,
+    /// The pools; empty if the problem [is plain](Problem::is_plain).
+    pub pools: Vec<PlannedPool>,
+    /// The chunks that lie inside others and are their bytes there.
+    pub parts: Vec<PlannedPart>,
+    /// The bytes that operators move to and from the chunks, each times what it costs in its pool.
+    pub traffic: u128,
+}
+
+/// A pool with the bytes that its chunks take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedPool {
+    /// Its name.
+    pub name: Box<str>,
+    /// The number of bytes that the framework must reserve.
+    pub size: Bytes,
+    /// The number of bytes that it has, if it is limited.
+    pub capacity: Option<Bytes>,
+    /// The cost of a byte of traffic.
+    pub cost: u64,
+}
+
+/// Says which chunk lies inside another one, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedPart {
+    /// The chunk inside, by its place in [`Plan::chunks`].
+    pub chunk: usize,
+    /// The chunk around it, by its place in [`Plan::chunks`].
+    pub whole: usize,
+    /// Bytes from the start of the whole.
+    pub offset: Bytes,
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
@@ -104,6 +142,8 @@ pub struct PlannedChunk {
     pub begin: Step,
     /// Its last reading step + 1.
     pub end: Step,
+    /// Its pool, by its index in [`Plan::pools`]; 0 if there is one or none.
+    pub pool: usize,
     /// Its offset from the start of the pool, in bytes.
     pub offset: Bytes,
     /// The chunk that it is written over, if any.
@@ -193,6 +233,7 @@ impl Plan {
                     size: chunk.size,
                     begin: chunk.begin,
                     end: chunk.end,
+                    pool: layout.pool(id).index(),
                     offset: layout.offset(id),
                     overwrites: problem
                         .link(id)
@@ -207,7 +248,7 @@ impl Plan {
             strategy: Some(strategy),
             winner: layout.winner,
             lower_bound,
-            proven_optimal: plan.pool_size == lower_bound,
+            proven_optimal: layout.is_proven || plan.is_at_bound(lower_bound),
             objects: objects.map(|objects| objects.sizes.clone()).unwrap_or_default(),
             ..plan
         }
@@ -217,30 +258,74 @@ impl Plan {
     /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
         let bound = problem.lower_bound();
-        let pool_size = chunks
-            .iter()
-            .filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none())
-            .map(|root| problem.align_up(root.offset + root.size + problem.padding()))
-            .max()
-            .unwrap_or(0);
-        Self {
+        let padding = problem.padding();
+        let pools = planned_pools(problem, &chunks);
+        let pool_size = if problem.is_plain() {
+            chunks
+                .iter()
+                .filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none())
+                .map(|root| problem.align_up(root.offset + root.size + padding))
+                .max()
+                .unwrap_or(0)
+        } else {
+            pools.iter().map(|pool| pool.size).fold(0, Bytes::saturating_add)
+        };
+        let plan = Self {
             strategy: None,
             winner: None,
             pool_size,
             lower_bound: bound.bytes,
-            proven_optimal: pool_size == bound.bytes,
+            proven_optimal: false,
             claimed_bound: None,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
             padding: problem.padding(),
             steps: problem.steps(),
             peak_step: bound.peak_step,
+            peak: Vec::new(),
             chunks,
             tensors: Vec::new(),
             objects: Vec::new(),
             order: Vec::new(),
             bodies: Vec::new(),
+            pools,
+            parts: Vec::new(),
+            traffic: 0,
+        };
+        let proven_optimal = plan.is_at_bound(bound.bytes);
+        Self { proven_optimal, ..plan }.with_demands(problem)
+    }
+
+    /// Returns whether a lower bound of the pool's size proves that the plan is optimal. In several
+    /// pools, the traffic and the order of the pools matter before the sum of the sizes.
+    fn is_at_bound(&self, bound: Bytes) -> bool {
+        self.pools.len() < 2 && self.pool_size == bound
+    }
+
+    /// Adds parts, traffic and, with several streams, the peak.
+    fn with_demands(self, problem: &Problem) -> Self {
+        let Some(demands) = problem.demands() else { return self };
+        let parts = demands.parts.iter().map(|part| PlannedPart {
+            chunk: part.part.index(),
+            whole: part.whole.index(),
+            offset: part.offset,
+        });
+        let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
+        let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
+        let peak = if demands.streams > 1 { problem.crowd().chunks } else { Vec::new() };
+        let peak = peak.into_iter().map(ChunkId::index).collect();
+        Self { parts: parts.collect(), traffic, peak, ..self }
+    }
+
+    /// The figures that planning makes as small as it can, the most important first: the traffic, then
+    /// the sizes of the pools, the last pool first. Of a plain problem, the size of the pool.
+    #[must_use]
+    pub fn objective(&self) -> Vec<u128> {
+        if self.pools.is_empty() {
+            return vec![self.pool_size.into()];
         }
+        let sizes = self.pools.iter().rev().map(|pool| u128::from(pool.size));
+        std::iter::once(self.traffic).chain(sizes).collect()
     }
 
     /// Replaces the bound by one that is counted: the most bytes of the problem alive at one step. A
@@ -255,7 +340,7 @@ impl Plan {
             problem.with_alignment(self.alignment)?.with_padding(self.padding)?.lower_bound();
         Ok(Self {
             lower_bound: bound.bytes,
-            proven_optimal: self.pool_size == bound.bytes,
+            proven_optimal: self.is_at_bound(bound.bytes),
             claimed_bound: (self.lower_bound != bound.bytes).then_some(self.lower_bound),
             peak_step: bound.peak_step,
             ..self
@@ -317,6 +402,25 @@ impl Plan {
     pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {
         self.chunks[chunk.index()].offset
     }
+}
+
+/// Returns the pools of a problem that is not plain, with the sizes that its chunks take.
+fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<PlannedPool> {
+    let padded = |chunk: &PlannedChunk| chunk.size.saturating_add(problem.padding());
+    let used = chunks.iter().filter(|chunk| chunk.size > 0);
+    let used = used.map(|chunk| UsedBytes {
+        pool: PoolId::from_index(chunk.pool),
+        low: chunk.offset,
+        high: chunk.offset.saturating_add(padded(chunk)),
+    });
+    let sizes = problem.pool_sizes(used);
+    let pool = |(pool, size): (&Pool, Bytes)| PlannedPool {
+        name: pool.name.clone(),
+        size,
+        capacity: pool.capacity,
+        cost: pool.cost,
+    };
+    problem.pools().iter().zip(sizes).map(pool).collect()
 }
 
 /// Returns the supplied tensors that lie in the pool, followed by the outputs of the operators.

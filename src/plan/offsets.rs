@@ -69,6 +69,7 @@ impl Plan {
                 size: chunk.size,
                 begin: chunk.begin,
                 end: chunk.end,
+                pool: 0,
                 offset,
                 overwrites: link
                     .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),

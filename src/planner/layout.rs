@@ -1,13 +1,11 @@
 //! The answer of a planner.
 
-use std::collections::BTreeMap;
-
 use crate::{
     Bytes,
     planner::Strategy,
     problem::{
-        ChunkId, Problem, align_up,
-        demands::{Body, Place, Pool, PoolId},
+        ChunkId, Problem,
+        demands::{Body, Place, PoolId, UsedBytes},
     },
 };
 
@@ -25,6 +23,9 @@ pub struct Layout {
     pub winner: Option<Strategy>,
     /// A lower bound in bytes that the planner proved; 0 if it proved none.
     pub lower_bound: Bytes,
+    /// True if a search proved that no layout is better. The lower bound can prove it as well, if there
+    /// is one pool.
+    pub is_proven: bool,
 }
 
 /// The shared object of every chunk.
@@ -83,43 +84,26 @@ impl Layout {
         self.pools.get(chunk.index()).copied().unwrap_or_default()
     }
 
-    /// The size of each pool of a problem that is not plain, in bytes: its highest byte, rounded up to
-    /// the alignment, but never above its capacity. Of a pool of buffers, the sum of theirs.
+    /// The size of each pool of a problem that is not plain, in bytes.
     #[must_use]
     pub fn pool_sizes(&self, problem: &Problem) -> Vec<Bytes> {
-        let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); problem.pools().len()];
-        for chunk in problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0) {
-            let index = self.pool(chunk).index();
-            let offset = self.offset(chunk);
-            let end = offset.saturating_add(problem.padded_size(chunk));
-            let Some(pool) = problem.pools().get(index) else { continue };
-            let (buffer, base) = match pool.largest {
-                Some(largest) => (offset / largest, offset / largest * largest),
-                None => (0, 0),
-            };
-            let top = tops[index].entry(buffer).or_default();
-            *top = (end - base).max(*top);
-        }
-        let size = |(pool, tops): (&Pool, &BTreeMap<u64, Bytes>)| {
-            let alignment = pool.alignment.max(problem.alignment());
-            let limit = pool.largest.or(pool.capacity).unwrap_or(Bytes::MAX);
-            tops.values().map(|&top| align_up(top, alignment).min(limit)).sum()
-        };
-        problem.pools().iter().zip(&tops).map(size).collect()
+        let used = problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0);
+        problem.pool_sizes(used.map(|chunk| {
+            let low = self.offset(chunk);
+            let high = low.saturating_add(problem.padded_size(chunk));
+            UsedBytes { pool: self.pool(chunk), low, high }
+        }))
     }
 
     /// The figures that a plan makes as small as it can, the most important first: the traffic, then
     /// the sizes of the pools, the last pool first.
     #[must_use]
     pub fn objective(&self, problem: &Problem) -> Vec<u128> {
-        let Some(demands) = problem.demands() else { return vec![self.pool_size(problem).into()] };
-        let traffic = problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0).map(|chunk| {
-            let bytes = demands.chunks[chunk.index()].traffic;
-            let bytes = bytes.unwrap_or(problem.chunk(chunk).size);
-            u128::from(demands.pools[self.pool(chunk).index()].cost) * u128::from(bytes)
-        });
+        if problem.is_plain() {
+            return vec![self.pool_size(problem).into()];
+        }
         let sizes = self.pool_sizes(problem).into_iter().rev().map(u128::from);
-        std::iter::once(traffic.sum()).chain(sizes).collect()
+        std::iter::once(problem.cost_of(|chunk| self.pool(chunk))).chain(sizes).collect()
     }
 
     /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment

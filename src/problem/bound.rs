@@ -10,7 +10,7 @@
 
 use crate::{
     Bytes, Step,
-    problem::{ChunkId, Problem, Segment, align_up},
+    problem::{ChunkId, Problem, Segment, align_up, demands::Crowd},
 };
 
 /// The lower bound of a problem and where it is reached.
@@ -41,9 +41,14 @@ struct Weight {
 }
 
 impl Problem {
-    /// Sweeps over the steps in O(n log n).
+    /// Sweeps over the steps in O(n log n). Of a problem with several pools, this bounds the sum of their
+    /// sizes; with several streams, no step is the peak.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
+        if !self.is_plain() {
+            let Crowd { bytes, step, .. } = self.crowd();
+            return Bound { bytes, peak_step: step };
+        }
         self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
     }
 

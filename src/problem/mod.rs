@@ -266,19 +266,25 @@ impl Problem {
     /// The bytes that a body needs, for some time each, from its lowest byte.
     #[must_use]
     pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
+        self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
+    }
+
+    /// The same, by member.
+    pub(crate) fn boxes_by_chunk(
+        &self,
+        body: &demands::Body,
+    ) -> Vec<(ChunkId, Vec<demands::TimedBox>)> {
         let Some(extra) = self.extra.as_deref() else { return Vec::new() };
         let Extra { demands, bodies, .. } = extra;
         let (alignment, padding) = (self.alignment, self.padding);
         let view = demands::View { chunks: &self.chunks, demands, alignment, padding };
-        let mut boxes = Vec::new();
-        for &(chunk, at) in &body.members {
-            boxes.extend(
-                view.boxes(chunk, bodies.links[chunk.index()]).into_iter().map(|b| {
-                    demands::TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b }
-                }),
-            );
-        }
-        boxes
+        let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
+            let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
+            let boxes = boxes
+                .map(|b| demands::TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
+            (chunk, boxes.collect())
+        };
+        body.members.iter().map(boxes).collect()
     }
 
     /// The bytes that operators move to and from a chunk.

@@ -21,6 +21,7 @@ impl Head {
                 size: buffer.size,
                 begin: buffer.first,
                 end: buffer.last + 1,
+                pool: 0,
                 offset,
                 overwrites: None,
                 object: None,
@@ -47,11 +48,15 @@ impl Head {
             padding: 0,
             steps: survey.sequence.operators().len() as u64,
             peak_step: 0,
+            peak: Vec::new(),
             tensors: tensors.collect(),
             chunks,
             objects: Vec::new(),
             order: Vec::new(),
             bodies: Vec::new(),
+            pools: Vec::new(),
+            parts: Vec::new(),
+            traffic: 0,
         }
     }
 

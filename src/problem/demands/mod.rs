@@ -9,6 +9,8 @@ mod bodies;
 mod boxes;
 mod bytes;
 mod check;
+mod crowd;
+mod free_bytes;
 mod pools;
 
 pub use bodies::{AllowedPool, Body};
@@ -16,6 +18,8 @@ pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent};
 pub(crate) use check::check;
+pub(crate) use crowd::Crowd;
+pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
 
 use std::ops::Range;

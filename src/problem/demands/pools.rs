@@ -1,8 +1,11 @@
 //! Pools: the memories that chunks may lie in, and places in them.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
-use crate::Bytes;
+use crate::{
+    Bytes,
+    problem::{ChunkId, Problem},
+};
 
 /// A memory: a run of addresses from 0. The pools of a problem are listed in order of preference,
 /// the fastest first.
@@ -94,6 +97,11 @@ impl PoolId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// Returns the id of the pool at an index of such a table; no problem has more than 2^16 pools.
+    pub(crate) fn from_index(index: usize) -> Self {
+        Self(u16::try_from(index).unwrap_or(u16::MAX))
+    }
 }
 
 /// A place for a chunk.
@@ -111,5 +119,58 @@ impl Place {
     #[must_use]
     pub const fn new(pool: PoolId, offset: Bytes) -> Self {
         Self { pool, offset }
+    }
+}
+
+/// The bytes of a chunk in its pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UsedBytes {
+    pub(crate) pool: PoolId,
+    pub(crate) low: Bytes,
+    /// The byte after the last, padding included.
+    pub(crate) high: Bytes,
+}
+
+impl Problem {
+    /// The size of each pool if these bytes are used: the highest of them, rounded up to the
+    /// alignment, but never above the capacity. Of a pool of buffers, the sum of theirs.
+    pub(crate) fn pool_sizes(&self, used: impl Iterator<Item = UsedBytes>) -> Vec<Bytes> {
+        let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); self.pools().len()];
+        for UsedBytes { pool, low, high } in used {
+            let Some(Pool { largest, .. }) = self.pools().get(pool.index()) else { continue };
+            let buffer = largest.map_or(0, |largest| low / largest);
+            let base = buffer * largest.unwrap_or(0);
+            let top = tops[pool.index()].entry(buffer).or_default();
+            *top = (high - base).max(*top);
+        }
+        let size = |(pool, tops): (&Pool, &BTreeMap<u64, Bytes>)| {
+            let limit = pool.largest.or(pool.capacity).unwrap_or(Bytes::MAX);
+            let sizes = tops.values().map(|&top| match pool.aligned(self, top) {
+                Some(size) => size.min(limit),
+                None => limit,
+            });
+            sizes.fold(0, Bytes::saturating_add)
+        };
+        self.pools().iter().zip(&tops).map(size).collect()
+    }
+
+    /// The traffic of all chunks, each times what a byte costs in its pool.
+    pub(crate) fn cost_of(&self, pool: impl Fn(ChunkId) -> PoolId) -> u128 {
+        let used = self.ids().filter(|&chunk| self.chunk(chunk).size > 0);
+        let cost = |chunk| self.pools().get(pool(chunk).index()).map_or(0, |pool| pool.cost);
+        let bytes = |chunk| u128::from(cost(chunk)) * u128::from(self.traffic(chunk));
+        used.map(bytes).fold(0, u128::saturating_add)
+    }
+}
+
+impl Pool {
+    /// The alignment of roots in this pool.
+    pub(crate) fn root_alignment(&self, problem: &Problem) -> Bytes {
+        self.alignment.max(problem.alignment())
+    }
+
+    /// Rounds up to that alignment; `None` if it exceeds 64 bits.
+    pub(crate) fn aligned(&self, problem: &Problem, bytes: Bytes) -> Option<Bytes> {
+        bytes.checked_next_multiple_of(self.root_alignment(problem))
     }
 }

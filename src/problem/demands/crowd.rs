@@ -1,0 +1,281 @@
+//! Lower bounds: the chunks that are alive together and take the most bytes.
+//!
+//! With one stream, a sweep over the steps finds them, as for plain problems; bytes that a part and its
+//! whole share count once, and bytes that pins and reserved ranges have are not free for others. With
+//! several streams, boxes any two of which may be alive together are an antichain of "is over before",
+//! and the heaviest antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond
+//! [`MOST_ORDERED`] boxes, the heaviest of many cuts through the program is taken, which may be less.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    Bytes, Step,
+    problem::{
+        ChunkId, Problem, align_up,
+        demands::{
+            Body, TimedBox,
+            boxes::{concurrent, is_over},
+            free_bytes::FreeBytes,
+        },
+    },
+};
+
+/// The number of boxes on several streams for which the heaviest antichain is found.
+const MOST_ORDERED: usize = 600;
+
+/// The number of cuts through a larger program that are weighed.
+const MOST_CUTS: usize = 500;
+
+/// Chunks that are alive together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crowd {
+    /// The pool that they need at least, in bytes.
+    pub(crate) bytes: Bytes,
+    /// The step in which they are alive, if there is one stream.
+    pub(crate) step: Step,
+    /// The chunks, if there are several streams.
+    pub(crate) chunks: Vec<ChunkId>,
+}
+
+/// Bytes that a body needs for some time, and no other box of it.
+struct Slab {
+    chunk: ChunkId,
+    time: TimedBox,
+    /// The bytes that no other body can have: without alignment, and in cells of the alignment.
+    plain: Bytes,
+    celled: Bytes,
+    /// The addresses, if a pin gives them.
+    fixed: Option<Range<Bytes>>,
+}
+
+impl Problem {
+    /// The heaviest crowd of a problem that is not plain.
+    pub(crate) fn crowd(&self) -> Crowd {
+        let streams = self.demands().map_or(1, |demands| demands.streams);
+        let slabs: Vec<Slab> = self.bodies().iter().flat_map(|body| self.slabs(body)).collect();
+        let crowd = if streams == 1 { self.peak(&slabs) } else { self.antichain(&slabs) };
+        match self.pools() {
+            // The highest end of a pin is a bound as well. Sizes are multiples of the alignment, or the
+            // capacity.
+            [pool] => {
+                let ends = self.bodies().iter().filter_map(|body| {
+                    let end = body.fixed?.offset + body.extent;
+                    Some(pool.largest.map_or(end, |largest| (end - 1) % largest + 1))
+                });
+                let bytes = ends.fold(crowd.bytes, Bytes::max);
+                let limit = pool.capacity.unwrap_or(Bytes::MAX);
+                let aligned = pool.aligned(self, bytes).unwrap_or(Bytes::MAX);
+                Crowd { bytes: if bytes <= limit { aligned.min(limit) } else { bytes }, ..crowd }
+            }
+            _ => crowd,
+        }
+    }
+
+    /// The bytes of a body, each counted once at any moment.
+    fn slabs(&self, body: &Body) -> Vec<Slab> {
+        let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
+        let cell = |at: Bytes| align_up(at + rest % self.alignment(), self.alignment());
+        let mut counted: Vec<TimedBox> = Vec::new();
+        let mut slabs = Vec::new();
+        for (chunk, boxes) in self.boxes_by_chunk(body) {
+            for new in boxes {
+                let mut pieces = vec![new.clone()];
+                for old in &counted {
+                    pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
+                }
+                counted.push(new);
+                slabs.extend(pieces.into_iter().map(|time| {
+                    Slab {
+                        chunk,
+                        plain: time.bytes.end - time.bytes.start,
+                        celled: cell(time.bytes.end).saturating_sub(cell(time.bytes.start)),
+                        fixed: body
+                            .fixed
+                            .map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
+                        time,
+                    }
+                }));
+            }
+        }
+        slabs
+    }
+
+    /// Sweeps over the steps of the only stream.
+    fn peak(&self, slabs: &[Slab]) -> Crowd {
+        let reserved = match self.pools() {
+            [pool] if pool.largest.is_none() => &*pool.reserved,
+            // The bytes of several pools or buffers add up, wherever they lie.
+            _ => &[],
+        };
+        let is_one = matches!(self.pools(), [pool] if pool.largest.is_none());
+        let fixed = |slab: &Slab| slab.fixed.clone().filter(|_| is_one);
+        let ranges = slabs.iter().filter_map(fixed).chain(reserved.iter().cloned());
+        let mut free = FreeBytes::new(ranges.flat_map(|range| [range.start, range.end]));
+        reserved.iter().for_each(|range| free.take(range));
+        let mut events: BTreeMap<Step, (Vec<&Slab>, Vec<&Slab>)> = BTreeMap::new();
+        for slab in slabs {
+            events.entry(slab.time.begin[0]).or_default().1.push(slab);
+            events.entry(slab.time.end[0]).or_default().0.push(slab);
+        }
+        let (mut plain, mut celled) = (0, 0);
+        let mut crowd = Crowd::default();
+        for (step, (ended, begun)) in events {
+            for slab in ended {
+                match fixed(slab) {
+                    Some(range) => free.release(&range),
+                    None => (plain, celled) = (plain - slab.plain, celled - slab.celled),
+                }
+            }
+            for slab in begun {
+                match fixed(slab) {
+                    Some(range) => free.take(&range),
+                    None => (plain, celled) = (plain + slab.plain, celled + slab.celled),
+                }
+            }
+            let bytes = free.height(plain).max(celled);
+            if bytes > crowd.bytes {
+                crowd = Crowd { bytes, step, chunks: Vec::new() };
+            }
+        }
+        crowd
+    }
+
+    /// The heaviest set of slabs any two of which may be alive together.
+    fn antichain(&self, slabs: &[Slab]) -> Crowd {
+        let chosen =
+            if slabs.len() <= MOST_ORDERED { heaviest(slabs) } else { heaviest_cut(slabs) };
+        let plain: Bytes = chosen.iter().map(|&at| slabs[at].plain).sum();
+        let celled: Bytes = chosen.iter().map(|&at| slabs[at].celled).sum();
+        let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| slabs[at].chunk).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        Crowd { bytes: plain.max(celled), step: 0, chunks }
+    }
+}
+
+/// What is left of a box without the bytes of another while both are alive. With several streams, that
+/// is a part of each life that no box can say; the bytes then count for the other box alone.
+fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
+    let (low, high) =
+        (other.bytes.start.max(piece.bytes.start), other.bytes.end.min(piece.bytes.end));
+    if low >= high || !concurrent(&piece, other) {
+        return vec![piece];
+    }
+    let mut left = vec![
+        TimedBox { bytes: piece.bytes.start..low, ..piece.clone() },
+        TimedBox { bytes: high..piece.bytes.end, ..piece.clone() },
+    ];
+    if let ([begin], [end]) = (&*other.begin, &*other.end) {
+        let bytes = low..high;
+        if piece.begin[0] < *begin {
+            left.push(TimedBox { end: other.begin.clone(), bytes: bytes.clone(), ..piece.clone() });
+        }
+        if *end < piece.end[0] {
+            left.push(TimedBox { begin: other.end.clone(), bytes, ..piece });
+        }
+    }
+    left.retain(|piece| piece.bytes.start < piece.bytes.end);
+    left
+}
+
+/// The heaviest of the sets of slabs that are alive when one of them begins.
+fn heaviest_cut(slabs: &[Slab]) -> Vec<usize> {
+    let stride = slabs.len().div_ceil(MOST_CUTS);
+    let alive = |cut: &Slab| -> Vec<usize> {
+        let at = &cut.time.begin;
+        let is_alive = |slab: &Slab| is_over(&slab.time.begin, at) && !is_over(&slab.time.end, at);
+        (0..slabs.len()).filter(|&slab| is_alive(&slabs[slab])).collect()
+    };
+    let weight = |set: &Vec<usize>| set.iter().map(|&at| slabs[at].plain).sum::<Bytes>();
+    slabs.iter().step_by(stride).map(alive).max_by_key(weight).unwrap_or_default()
+}
+
+/// The heaviest antichain. A flow through slabs, each over before the next begins, must carry every
+/// slab's weight; how much of it can be carried on is a maximum flow from ends to begins, and what the
+/// minimum cut separates is the antichain.
+fn heaviest(slabs: &[Slab]) -> Vec<usize> {
+    let count = slabs.len();
+    let before = |a: usize, b: usize| is_over(&slabs[a].time.end, &slabs[b].time.begin);
+    let later: Vec<Vec<usize>> =
+        (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
+    let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (a, list) in later.iter().enumerate() {
+        list.iter().for_each(|&b| earlier[b].push(a));
+    }
+    // What an end can still hand on, and a begin still receive.
+    let mut from: Vec<Bytes> = slabs.iter().map(|slab| slab.plain).collect();
+    let mut into = from.clone();
+    let mut flow = vec![0; count * count];
+    loop {
+        // Ends are the nodes below count, begins those above. The search goes from all ends with
+        // something left.
+        let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
+        let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
+        queue.iter().for_each(|&a| parent[a] = Some(a));
+        let mut next = 0;
+        let mut augmented = false;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            if node < count {
+                for &b in &later[node] {
+                    if parent[count + b].is_none() {
+                        parent[count + b] = Some(node);
+                        queue.push(count + b);
+                    }
+                }
+                continue;
+            }
+            let b = node - count;
+            if into[b] > 0 {
+                augmented |= augment(b, &parent, &mut flow, &mut from, &mut into);
+                continue;
+            }
+            for &a in &earlier[b] {
+                if flow[a * count + b] > 0 && parent[a].is_none() {
+                    parent[a] = Some(node);
+                    queue.push(a);
+                }
+            }
+        }
+        if !augmented {
+            let is_cut = |at: usize| parent[at].is_none() || parent[count + at].is_some();
+            return (0..count).filter(|&at| slabs[at].plain > 0 && !is_cut(at)).collect();
+        }
+    }
+}
+
+/// Sends what can be sent along the path that ends at a begin; false if that is nothing any more.
+fn augment(
+    end: usize,
+    parent: &[Option<usize>],
+    flow: &mut [Bytes],
+    from: &mut [Bytes],
+    into: &mut [Bytes],
+) -> bool {
+    let count = from.len();
+    // The steps of the path from its end: an end hands on to a begin, or takes back from one.
+    let mut path = Vec::new();
+    let mut node = count + end;
+    while let Some(before) = parent[node].filter(|&before| before != node) {
+        path.push((before, node));
+        node = before;
+    }
+    let mut bytes = into[end].min(from[node]);
+    for &(before, after) in &path {
+        if before >= count {
+            bytes = bytes.min(flow[after * count + (before - count)]);
+        }
+    }
+    if bytes == 0 {
+        return false;
+    }
+    for &(before, after) in &path {
+        match before < count {
+            true => flow[before * count + (after - count)] += bytes,
+            false => flow[after * count + (before - count)] -= bytes,
+        }
+    }
+    from[node] -= bytes;
+    into[end] -= bytes;
+    true
+}

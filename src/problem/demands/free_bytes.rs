@@ -1,0 +1,129 @@
+//! The bytes of a pool that pins and reserved ranges leave free at one moment.
+
+use std::ops::Range;
+
+use crate::Bytes;
+
+/// The free bytes below every address, while ranges are taken and given back: a segment tree over the
+/// addresses where ranges begin and end, as for the area of a union of rectangles.
+pub(super) struct FreeBytes {
+    /// The ends of all ranges, ascending, from 0; above the last one everything is free.
+    addresses: Vec<Bytes>,
+    /// By node, the root at 1: how many ranges cover all of it, without those that cover its parent.
+    covers: Vec<u32>,
+    /// By node: the bytes that no range within it covers.
+    free: Vec<Bytes>,
+    leaves: usize,
+}
+
+impl FreeBytes {
+    /// All addresses are free; ranges may end at these only.
+    pub(super) fn new(ends: impl Iterator<Item = Bytes>) -> Self {
+        let mut addresses: Vec<Bytes> = ends.chain([0]).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let leaves = (addresses.len() - 1).next_power_of_two();
+        let mut tree =
+            Self { addresses, covers: vec![0; 2 * leaves], free: vec![0; 2 * leaves], leaves };
+        for (leaf, pair) in tree.addresses.windows(2).enumerate() {
+            tree.free[leaves + leaf] = pair[1] - pair[0];
+        }
+        for node in (1..leaves).rev() {
+            tree.free[node] = tree.free[2 * node] + tree.free[2 * node + 1];
+        }
+        tree
+    }
+
+    /// Takes a range.
+    pub(super) fn take(&mut self, range: &Range<Bytes>) {
+        self.change(1, 0..self.leaves, &self.places(range), &|covers| covers + 1);
+    }
+
+    /// Gives a range back that was taken.
+    pub(super) fn release(&mut self, range: &Range<Bytes>) {
+        self.change(1, 0..self.leaves, &self.places(range), &|covers| covers - 1);
+    }
+
+    fn places(&self, range: &Range<Bytes>) -> Range<usize> {
+        let place = |address| self.addresses.partition_point(|&at| at < address);
+        place(range.start)..place(range.end)
+    }
+
+    fn change(
+        &mut self,
+        node: usize,
+        span: Range<usize>,
+        places: &Range<usize>,
+        count: &impl Fn(u32) -> u32,
+    ) {
+        if places.end <= span.start || span.end <= places.start {
+            return;
+        }
+        if places.start <= span.start && span.end <= places.end {
+            self.covers[node] = count(self.covers[node]);
+        } else {
+            let middle = usize::midpoint(span.start, span.end);
+            self.change(2 * node, span.start..middle, places, count);
+            self.change(2 * node + 1, middle..span.end, places, count);
+        }
+        self.free[node] = match self.covers[node] {
+            0 if node < self.leaves => self.free[2 * node] + self.free[2 * node + 1],
+            0 => {
+                let leaf = node - self.leaves;
+                let ends = self.addresses.get(leaf).zip(self.addresses.get(leaf + 1));
+                ends.map_or(0, |(low, high)| high - low)
+            }
+            _ => 0,
+        };
+    }
+
+    /// The lowest height below which so many bytes are free; 0 for none.
+    pub(super) fn height(&self, mut bytes: Bytes) -> Bytes {
+        if bytes == 0 {
+            return 0;
+        }
+        if bytes > self.free[1] {
+            let last = self.addresses.last().copied().unwrap_or(0);
+            return last.saturating_add(bytes - self.free[1]);
+        }
+        let mut node = 1;
+        while node < self.leaves {
+            node *= 2;
+            if self.free[node] < bytes {
+                bytes -= self.free[node];
+                node += 1;
+            }
+        }
+        self.addresses[node - self.leaves] + bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_are_those_of_counting_bytes() {
+        let ranges = [3..5_u64, 5..9, 12..20, 0..1];
+        for taken in 0..16_u32 {
+            let mut tree = FreeBytes::new(ranges.iter().flat_map(|range| [range.start, range.end]));
+            let is_taken = |at: usize| taken >> at & 1 == 1;
+            // Take all, then give back those that are not taken.
+            ranges.iter().for_each(|range| tree.take(range));
+            for (_, range) in ranges.iter().enumerate().filter(|&(at, _)| !is_taken(at)) {
+                tree.release(range);
+            }
+            let is_free = |address: u64| {
+                !ranges
+                    .iter()
+                    .enumerate()
+                    .any(|(at, range)| is_taken(at) && range.contains(&address))
+            };
+            let free: Vec<u64> = (0..40).filter(|&address| is_free(address)).collect();
+            for bytes in 1..20 {
+                assert_eq!(tree.height(bytes), free[bytes as usize - 1] + 1, "{taken} {bytes}");
+            }
+            assert_eq!(tree.height(0), 0);
+        }
+    }
+}
