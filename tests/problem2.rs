@@ -105,6 +105,46 @@ fn bounds_are_the_recorded_ones() {
 }
 
 #[test]
+fn optima_are_found_and_proven() {
+    let mut wrong = Vec::new();
+    let (mut count, mut most) = (0, 0.0);
+    for case in cases() {
+        let Ok(problem) = read(&case["problem"].to_string()) else { continue };
+        if case["error"].is_string() {
+            continue;
+        }
+        count += 1;
+        let begun = std::time::Instant::now();
+        let planner = memplan::Planner::new().strategy(memplan::Strategy::Optimal);
+        let planner = planner.limits(memplan::Limits::default().nodes(20_000_000));
+        let found = match planner.plan(&problem) {
+            Ok(plan) => format!(
+                "{:?} {}",
+                if problem.is_plain() { vec![0, plan.pool_size.into()] } else { plan.objective() },
+                plan.proven_optimal
+            ),
+            Err(error) => format!("{error:?}"),
+        };
+        let recorded = match case["objective"].as_array() {
+            Some(objective) => format!(
+                "{:?} true",
+                objective.iter().map(|x| x.as_u64().unwrap()).collect::<Vec<_>>()
+            ),
+            None => "Infeasible".to_owned(),
+        };
+        let took = begun.elapsed().as_secs_f64();
+        most = f64::max(most, took);
+        if took > 1.0 {
+            println!("{} {took:.1}", case["name"]);
+        }
+        if found != recorded {
+            wrong.push(format!("{}: {found}, recorded {recorded}", case["name"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}, {most}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
 fn first_fit_dump() {
     let mut out = String::new();
     for case in cases() {

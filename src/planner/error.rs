@@ -1,6 +1,6 @@
 //! Errors between an input and its plan.
 
-use crate::{Bytes, ProblemError, SequenceError, Strategy};
+use crate::{Bytes, ProblemError, SequenceError, Strategy, problem::demands::Feature};
 
 /// Planning failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,21 +19,33 @@ pub enum PlanError {
     },
     /// The strategy does not know what the problem asks for.
     #[error(
-        "strategy {strategy} plans plain problems only, and this one has pools, pins, holes, parts or streams; best, optimal and first-fit know them"
+        "strategy {strategy} knows nothing of {feature}{}; best, optimal and first-fit do",
+        at(chunk)
     )]
     Unsupported {
         /// The strategy.
         strategy: Strategy,
+        /// What it does not know.
+        feature: Feature,
+        /// A chunk that asks for it, unless it is the pools.
+        chunk: Option<String>,
     },
-    /// A body found no place in any of its pools.
-    #[error("no pool has room for chunk '{chunk}' of {size} B, with what is joined to it")]
+    /// Chunks that move together found no place in any of their pools.
+    #[error("no pool had room for '{chunk}' and what is joined to it, {size} B")]
     NoPlace {
-        /// A chunk of the body.
+        /// One of the chunks.
         chunk: String,
-        /// The bytes of the body.
+        /// Their bytes.
         size: Bytes,
     },
+    /// The search proved that no plan exists.
+    #[error("no plan exists: whatever lies where, a pool is too small (proven)")]
+    Infeasible,
     /// The problem cannot be planned.
     #[error(transparent)]
     Problem(#[from] ProblemError),
+}
+
+fn at(chunk: &Option<String>) -> String {
+    chunk.as_ref().map(|chunk| format!(" (chunk '{chunk}')")).unwrap_or_default()
 }

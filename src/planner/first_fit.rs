@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 
 use crate::{
     Bytes, PlanError, Problem, Step,
-    planner::{Layout, search::Occupancy},
+    planner::{Layout, search::Occupancy, statement::Statement},
     problem::{
         ChunkId, Segment,
         demands::{AllowedPool, Body, Place, Pool, TimedBox, concurrent},
@@ -44,67 +44,69 @@ const KEYS: [Key; 6] = [
     |body| [body.life, body.extent],
     |body| [u128::MAX - body.begin, body.extent],
     |body| [body.begin, body.extent],
-    |body| [body.saving * 4096 / body.area.max(1), body.extent],
+    |body| [body.saving.saturating_mul(4096) / body.area.max(1), body.extent],
 ];
 
-/// Plans a problem that is not plain.
+/// Plans a problem.
 ///
 /// # Errors
 ///
-/// If in every order some body finds no place.
+/// If in every order some body finds no place; a plain problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
-    let bodies = problem.bodies();
-    let boxes: Vec<Vec<TimedBox>> = bodies.iter().map(|body| problem.boxes(body)).collect();
+    let statement = Statement::of(problem);
+    let places = places(&statement)?;
+    Ok(Layout::from_bodies(problem, &statement.bodies, &places))
+}
+
+/// The places of the bodies in the best of all orders.
+pub(super) fn places(statement: &Statement<'_>) -> Result<Vec<Place>, PlanError> {
+    let Statement { problem, bodies, boxes, .. } = statement;
     let figures: Vec<Figures> =
-        bodies.iter().zip(&boxes).map(|(body, boxes)| figures(problem, body, boxes)).collect();
-    let mut best: Option<(Vec<u128>, Layout)> = None;
+        bodies.iter().zip(boxes).map(|(body, boxes)| figures(statement, body, boxes)).collect();
+    let mut best: Option<(Vec<u128>, Vec<Place>)> = None;
     let mut failure = None;
     for key in KEYS {
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         order.sort_by_key(|&at| (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at]))));
-        match pack(problem, &boxes, &order) {
+        match pack(statement, &order) {
             Ok(places) => {
-                let layout = Layout::from_bodies(problem, &places);
-                let objective = layout.objective(problem);
+                let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
                 if best.as_ref().is_none_or(|(least, _)| objective < *least) {
-                    best = Some((objective, layout));
+                    best = Some((objective, places));
                 }
             }
             Err(body) => failure = failure.or(Some(body)),
         }
     }
-    best.map(|(_, layout)| layout).ok_or_else(|| {
+    best.map(|(_, places)| places).ok_or_else(|| {
         let body = &bodies[failure.unwrap_or(0)];
         let chunk = problem.labels().name(body.members[0].0);
         PlanError::NoPlace { chunk, size: body.extent }
     })
 }
 
-fn figures(problem: &Problem, body: &Body, boxes: &[TimedBox]) -> Figures {
+fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
     let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
     let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
     let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
     let area =
         |b: &TimedBox| (sum(&b.end) - sum(&b.begin)) * u128::from(b.bytes.end - b.bytes.start);
-    let cost = |pool: Option<&AllowedPool>| {
-        pool.map_or(0, |allowed| problem.pools()[allowed.pool.index()].cost)
-    };
-    let traffic: u128 = body.members.iter().map(|&(c, _)| u128::from(problem.traffic(c))).sum();
+    let cost =
+        |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| statement.cost(body, allowed.pool));
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
     Figures {
         extent: body.extent.into(),
         life: end - begin,
         area: boxes.iter().map(area).sum(),
         begin,
-        saving: traffic * u128::from(last.saturating_sub(first)),
+        saving: last.saturating_sub(first),
     }
 }
 
 /// Places all bodies in an order; the body that finds no place is the error.
-fn pack(problem: &Problem, boxes: &[Vec<TimedBox>], order: &[usize]) -> Result<Vec<Place>, usize> {
-    let bodies = problem.bodies();
-    let mut rooms: Vec<Room<'_>> =
-        problem.pools().iter().map(|pool| Room::new(problem, pool, boxes)).collect();
+fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize> {
+    let Statement { pools, bodies, boxes, .. } = statement;
+    let mut rooms: Vec<Room<'_>> = pools.iter().map(|pool| Room::new(statement, pool)).collect();
     let mut places = vec![Place::default(); bodies.len()];
     for &at in order {
         let (body, boxes) = (&bodies[at], &boxes[at]);
@@ -124,6 +126,8 @@ fn pack(problem: &Problem, boxes: &[Vec<TimedBox>], order: &[usize]) -> Result<V
 /// A pool that is being filled.
 struct Room<'a> {
     problem: &'a Problem,
+    /// Groups of chunks kept apart.
+    groups: &'a [Vec<ChunkId>],
     pool: &'a Pool,
     /// With one stream: the bytes taken over each run of steps.
     taken: Option<Occupancy>,
@@ -139,16 +143,17 @@ struct Room<'a> {
 type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 
 impl<'a> Room<'a> {
-    fn new(problem: &'a Problem, pool: &'a Pool, boxes: &[Vec<TimedBox>]) -> Self {
-        let streams = problem.demands().map_or(1, |demands| demands.streams);
-        let groups = problem.demands().map_or(0, |demands| demands.apart.len());
+    fn new(statement: &'a Statement<'_>, pool: &'a Pool) -> Self {
+        let problem = statement.problem;
+        let groups = statement.apart();
+        let begins = || statement.boxes.iter().flatten().map(|b| b.begin[0]);
         let mut room = Self {
             problem,
+            groups,
             pool,
-            taken: (streams == 1)
-                .then(|| Occupancy::new(boxes.iter().flatten().map(|b| b.begin[0]).chain([0]))),
+            taken: (statement.streams() == 1).then(|| Occupancy::new(begins().chain([0]))),
             list: Vec::new(),
-            apart: vec![Vec::new(); groups],
+            apart: vec![Vec::new(); groups.len()],
             buffers: Vec::new(),
         };
         if let Some(taken) = &mut room.taken {
@@ -221,7 +226,7 @@ impl<'a> Room<'a> {
         loop {
             let mut found = match &mut self.taken {
                 Some(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
-                None => self.clear_of_list(body, boxes, allowed, offset)?,
+                None => self.clear_of_list(boxes, allowed, offset)?,
             };
             // A chunk reaches over all of its bytes, holes or not: nothing of it may be reserved, and
             // nothing of one that is kept apart.
@@ -251,7 +256,6 @@ impl<'a> Room<'a> {
 
     fn clear_of_list(
         &self,
-        body: &Body,
         boxes: &[TimedBox],
         allowed: AllowedPool,
         offset: Bytes,
@@ -259,18 +263,13 @@ impl<'a> Room<'a> {
         let mut ranges: Vec<(Bytes, Bytes)> = Vec::new();
         for &(other, base) in &self.list {
             for own in boxes.iter().filter(|own| concurrent(own, other)) {
-                // The offsets strictly between these clash.
+                // The first offset that clashes, and the first above it that does not.
                 let (low, high) = (base + other.bytes.start, base + other.bytes.end);
                 if high > own.bytes.start {
-                    ranges.push((low.saturating_sub(own.bytes.end - 1), high - own.bytes.start));
-                    if low + 1 > own.bytes.end {
-                        let last = ranges.len() - 1;
-                        ranges[last].0 = low + 1 - own.bytes.end;
-                    }
+                    ranges.push(((low + 1).saturating_sub(own.bytes.end), high - own.bytes.start));
                 }
             }
         }
-        let _ = body;
         ranges.sort_unstable();
         let mut offset = offset;
         for (low, high) in ranges {
@@ -282,9 +281,8 @@ impl<'a> Room<'a> {
     }
 
     fn groups<'b>(&self, body: &'b Body) -> Apart<'b> {
-        let Some(demands) = self.problem.demands() else { return Vec::new() };
         let mut groups = Vec::new();
-        for (index, group) in demands.apart.iter().enumerate() {
+        for (index, group) in self.groups.iter().enumerate() {
             let inside = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
             groups.extend(inside.map(|member| (index, member)));
         }

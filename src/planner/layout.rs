@@ -62,11 +62,11 @@ impl Layout {
         self.offsets[chunk.index()]
     }
 
-    /// Places every body of a problem that is not plain.
-    pub fn from_bodies(problem: &Problem, places: &[Place]) -> Self {
+    /// Places every body.
+    pub(super) fn from_bodies(problem: &Problem, bodies: &[Body], places: &[Place]) -> Self {
         let mut offsets = vec![0; problem.len()];
         let mut pools = vec![PoolId::default(); problem.len()];
-        for (Body { members, .. }, place) in problem.bodies().iter().zip(places) {
+        for (Body { members, .. }, place) in bodies.iter().zip(places) {
             for &(chunk, at) in members {
                 offsets[chunk.index()] = place.offset + at;
                 pools[chunk.index()] = place.pool;

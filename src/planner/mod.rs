@@ -24,6 +24,7 @@ mod reordered;
 mod replay;
 mod run;
 pub mod search;
+mod statement;
 mod strategy;
 pub mod tflite;
 

@@ -2,13 +2,15 @@
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
+    planner::{Layout, best_fit, first_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
 /// Plans a problem. `None` for the strategies that search.
 pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
     let layout = match strategy {
         Strategy::Best | Strategy::Optimal => return None,
+        // Without limits, everything has a place.
+        Strategy::FirstFit => return Some(first_fit::layout(problem).unwrap_or_default()),
         Strategy::Pushdown => pushdown::layout,
         Strategy::BestFit => best_fit::layout,
         Strategy::IntervalMove => interval_move::layout,

@@ -3,9 +3,10 @@
 use crate::{
     PlanError, Problem, Strategy,
     planner::{
-        Layout, best, plain,
+        Layout, best, first_fit, plain,
         search::{self, Limits, Observer},
     },
+    problem::demands::Asked,
 };
 
 impl Strategy {
@@ -21,6 +22,16 @@ impl Strategy {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
+        if let Some(Asked { feature, chunk }) = problem.asked() {
+            return match self {
+                Self::FirstFit => first_fit::layout(problem),
+                Self::Best | Self::Optimal => search::places::layout(problem, limits, observer),
+                strategy => {
+                    let chunk = chunk.map(|chunk| problem.labels().name(chunk));
+                    Err(PlanError::Unsupported { strategy, feature, chunk })
+                }
+            };
+        }
         match self {
             Self::Best => best::layout(problem, limits, observer),
             strategy => Ok(plain::layout(strategy, problem)

@@ -75,6 +75,8 @@ strategies! {
     TfliteCpuArena "tflite-cpu-arena", Some(1_000_000), "TFLite's interpreter: large ones first, best fit";
     TfliteMicro "tflite-micro", Some(1_000_000), "TFLite Micro: large ones first, first fit";
     Naive "naive", None, "every chain in memory of its own";
+    FirstFit "first-fit", Some(200_000),
+        "in six orders, each at the lowest free offset; knows pools, pins and streams";
 }
 
 impl fmt::Display for Strategy {

@@ -20,6 +20,7 @@
 //! | `separation` | packings of staircases that may overlap at first |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
+//! | `places` | pools and offsets where a problem is not plain |
 //! | `effort` | the count of nodes, the ends of a search |
 
 mod branching;
@@ -31,6 +32,7 @@ mod effort;
 mod greedy;
 mod improve;
 mod mend;
+pub(super) mod places;
 mod reasoning;
 #[cfg(test)]
 mod samples;

@@ -22,6 +22,13 @@ pub struct TimedBox {
     pub bytes: Range<Bytes>,
 }
 
+impl TimedBox {
+    /// Returns whether the bytes are needed at a moment. All that are needed at one are concurrent.
+    pub(crate) fn is_alive_at(&self, moment: &[Step]) -> bool {
+        is_over(&self.begin, moment) && !is_over(&self.end, moment)
+    }
+}
+
 /// Returns whether a moment is not after another on any stream.
 pub(crate) fn is_over(end: &[Step], begin: &[Step]) -> bool {
     end.iter().zip(begin).all(|(end, begin)| end <= begin)

@@ -100,6 +100,11 @@ impl Problem {
         slabs
     }
 
+    /// The boxes of a body, cut up so that no byte is in two at any moment.
+    pub(crate) fn disjoint_boxes(&self, body: &Body) -> impl Iterator<Item = TimedBox> + use<> {
+        self.slabs(body).into_iter().map(|slab| slab.time)
+    }
+
     /// Sweeps over the steps of the only stream.
     fn peak(&self, slabs: &[Slab]) -> Crowd {
         let reserved = match self.pools() {
@@ -183,8 +188,7 @@ fn heaviest_cut(slabs: &[Slab]) -> Vec<usize> {
     let stride = slabs.len().div_ceil(MOST_CUTS);
     let alive = |cut: &Slab| -> Vec<usize> {
         let at = &cut.time.begin;
-        let is_alive = |slab: &Slab| is_over(&slab.time.begin, at) && !is_over(&slab.time.end, at);
-        (0..slabs.len()).filter(|&slab| is_alive(&slabs[slab])).collect()
+        (0..slabs.len()).filter(|&slab| slabs[slab].time.is_alive_at(at)).collect()
     };
     let weight = |set: &Vec<usize>| set.iter().map(|&at| slabs[at].plain).sum::<Bytes>();
     slabs.iter().step_by(stride).map(alive).max_by_key(weight).unwrap_or_default()

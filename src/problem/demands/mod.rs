@@ -10,6 +10,7 @@ mod boxes;
 mod bytes;
 mod check;
 mod crowd;
+mod features;
 mod free_bytes;
 mod pools;
 
@@ -19,6 +20,8 @@ pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent};
 pub(crate) use check::check;
 pub(crate) use crowd::Crowd;
+pub(crate) use features::Asked;
+pub use features::Feature;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
 

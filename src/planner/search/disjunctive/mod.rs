@@ -20,7 +20,8 @@ use std::ops::Range;
 
 mod pairs;
 
-use pairs::{FAR, Gap, Pair, Slice, pairs};
+pub use pairs::{FAR, Pair, Slice};
+use pairs::{Gap, pairs};
 
 use super::{
     effort::{UNIT, Verdict, weigh},
@@ -64,6 +65,26 @@ struct Choice {
     parts: [Open; 2],
 }
 
+/// The offsets that a body may have: `rest` modulo `modulus`, or one alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Offered {
+    pub modulus: i64,
+    pub rest: i64,
+    pub fixed: Option<i64>,
+}
+
+impl Offered {
+    /// The lowest that is not below an offset.
+    fn lift(self, offset: i64) -> i64 {
+        offset + (self.rest - offset).rem_euclid(self.modulus)
+    }
+
+    /// The highest that is not above an offset.
+    fn press(self, offset: i64) -> i64 {
+        offset - (offset - self.rest).rem_euclid(self.modulus)
+    }
+}
+
 /// A body on a section: where it must lie, and its size.
 struct Inside {
     from: i64,
@@ -72,9 +93,13 @@ struct Inside {
 }
 
 pub struct Disjunctive {
-    align: i64,
     /// By body: the end of its highest part.
     tops: Vec<i64>,
+    /// By body.
+    offered: Vec<Offered>,
+    /// A body that so many pairs have lifted, one after another, would be lifted for ever: a cycle
+    /// lifts it, and if offsets are rounded up on the way, it has met each remainder.
+    most_steps: usize,
     pairs: Vec<Pair>,
     /// By body.
     pairs_of: Vec<Vec<usize>>,
@@ -135,6 +160,18 @@ impl Disjunctive {
             tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
+        let offered = vec![Offered { modulus: align, rest: 0, fixed: None }; tops.len()];
+        Some(Self::of_pairs(tops, offered, pairs, sections, spans))
+    }
+
+    /// Searches for offsets of bodies, given all pairs that may clash. Sections only prove more.
+    pub fn of_pairs(
+        tops: Vec<i64>,
+        offered: Vec<Offered>,
+        pairs: Vec<Pair>,
+        sections: Vec<Vec<Slice>>,
+        spans: Vec<Range<usize>>,
+    ) -> Self {
         let mut pairs_of = vec![Vec::new(); tops.len()];
         for (at, pair) in pairs.iter().enumerate() {
             for body in pair.bodies {
@@ -142,9 +179,14 @@ impl Disjunctive {
             }
         }
         let bodies = tops.len();
-        Some(Self {
-            align,
+        let moduli = || offered.iter().map(|offered| offered.modulus);
+        let remainders = moduli().max().unwrap_or(1) / moduli().min().unwrap_or(1);
+        let remainders = usize::try_from(remainders).unwrap_or(usize::MAX);
+        Self {
+            most_steps: bodies.saturating_mul(remainders),
+            stale: vec![false; sections.len()],
             tops,
+            offered,
             pairs,
             pairs_of,
             sections,
@@ -158,11 +200,10 @@ impl Disjunctive {
             is_changed: vec![false; bodies],
             steps: vec![0; bodies],
             offsets: vec![u64::MAX; bodies],
-            stale: vec![false; inst.sections],
             inside: Vec::new(),
             nodes: 0,
             work: 0,
-        })
+        }
     }
 
     /// The offsets, in units by body, of the last packing.
@@ -200,10 +241,14 @@ impl Disjunctive {
         self.open.clear();
         self.open
             .extend(self.pairs.iter().map(|pair| Open { first: 0, last: pair.gaps.len() - 1 }));
-        self.low.fill(0);
-        for (high, top) in self.high.iter_mut().zip(&self.tops) {
-            *high = (limit - top).div_euclid(self.align) * self.align;
-            if *high < 0 {
+        for (body, &offered) in self.offered.iter().enumerate() {
+            let highest = limit - self.tops[body];
+            (self.low[body], self.high[body]) = match offered.fixed {
+                Some(fixed) if fixed <= highest => (fixed, fixed),
+                Some(_) => return Verdict::Refuted,
+                None => (offered.lift(0), offered.press(highest)),
+            };
+            if self.high[body] < self.low[body] {
                 return Verdict::Refuted;
             }
         }
@@ -330,11 +375,12 @@ impl Disjunctive {
         if low <= self.low[to] {
             return true;
         }
+        let low = self.offered[to].lift(low);
         self.trail.push(Undo::Low { body: to, low: self.low[to] });
         self.low[to] = low;
         self.steps[to] = self.steps[from] + 1;
         self.change(to);
-        low <= self.high[to] && self.steps[to] <= self.tops.len()
+        low <= self.high[to] && self.steps[to] <= self.most_steps
     }
 
     /// The second offset is at most so much above the first; false if there is no packing then.
@@ -343,6 +389,7 @@ impl Disjunctive {
         if high >= self.high[to] {
             return true;
         }
+        let high = self.offered[to].press(high);
         self.trail.push(Undo::High { body: to, high: self.high[to] });
         self.high[to] = high;
         self.change(to);

@@ -56,7 +56,14 @@ pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<P
             }
         }
     }
-    let pairs = of.into_iter().zip(clashes).map(|(bodies, mut clashes)| {
+    let pairs = of.into_iter().zip(clashes);
+    Some(pairs.map(|(bodies, clashes)| Pair::new(bodies, clashes, align)).collect())
+}
+
+impl Pair {
+    /// Two bodies that clash if the difference of their offsets, a multiple of `align`, lies strictly
+    /// within one of these ranges.
+    pub fn new(bodies: [usize; 2], mut clashes: Vec<(i64, i64)>, align: i64) -> Self {
         clashes.sort_unstable();
         let mut gaps = Vec::new();
         let mut from = -FAR;
@@ -68,9 +75,8 @@ pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<P
             from = from.max(-(-high).div_euclid(align) * align);
         }
         gaps.push(Gap { least: from, most: FAR });
-        Pair { bodies, gaps, faults: 0 }
-    });
-    Some(pairs.collect())
+        Self { bodies, gaps, faults: 0 }
+    }
 }
 
 #[cfg(test)]

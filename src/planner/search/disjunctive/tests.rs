@@ -46,7 +46,7 @@ fn gaps_are_the_differences_that_keep_two_bodies_apart() {
         let problem = random_problem(random)?;
         let Some(search) = Disjunctive::new(&instance(&problem)) else { return Ok(()) };
         for pair in &search.pairs {
-            for above in (-40..=40).map(|above| above * search.align) {
+            for above in (-40..=40).map(|above| above * search.offered[0].modulus) {
                 let gap = pair.gaps.iter().any(|gap| (gap.least..=gap.most).contains(&above));
                 assert_eq!(gap, keep_apart(&search, pair.bodies, above), "{problem:#?}");
             }

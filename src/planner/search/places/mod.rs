@@ -1,0 +1,71 @@
+//! Places: the search for problems with pools, pins, holes, parts or streams.
+//!
+//! A plan gives every body a pool and an offset in it. Which body lies in which pool is decided by
+//! branch and bound, the bodies with the most to save first; then the pools no longer depend on each
+//! other, and each is packed as low as possible by the disjunctive search. Pins and reserved ranges are
+//! bodies that cannot move. A pool of buffers is a row of small pools, alike until they are used.
+//!
+//! | room | idea |
+//! | --- | --- |
+//! | `assign` | the pools of bodies |
+//! | `bins` | pools and buffers: room, alignment, what is in them |
+//! | `shelf` | the bodies of one pool, packed as low as possible |
+
+mod assign;
+mod bins;
+mod shelf;
+
+use crate::{
+    Limits, Observer, PlanError, Problem,
+    planner::{
+        Layout, first_fit,
+        search::{control::monitor::Monitor, places::assign::Assignment},
+        statement::Statement,
+    },
+};
+
+/// More bodies are placed by first fit alone.
+const MANY_BODIES: usize = 500;
+
+/// The nodes of a search if the caller sets no limit.
+const NODES: u64 = 200_000;
+
+/// Searches for the best places of a problem that is not plain, within limits.
+///
+/// # Errors
+///
+/// If there is no plan, or none was found.
+pub fn layout(
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
+    let statement = Statement::of(problem);
+    let first = first_fit::places(&statement);
+    let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
+    let first = first.map(|places| (layout_of(&places).objective(problem), places));
+    let bound = problem.lower_bound().bytes;
+    let is_at_bound = first.as_ref().is_ok_and(|(objective, _)| match &**objective {
+        [_, size] => *size <= u128::from(bound),
+        _ => false,
+    });
+    let nodes = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
+    if is_at_bound || statement.bodies.len() > MANY_BODIES || nodes == 0 {
+        return first.map(|(_, places)| layout_of(&places));
+    }
+    let mut monitor = Monitor::new(limits, observer);
+    let mut search = Assignment::new(&statement, first.as_ref().ok().cloned(), bound, nodes);
+    search.run(&mut monitor);
+    let is_proven = search.is_whole();
+    match (search.best(), first) {
+        (Some(places), _) => {
+            let layout = layout_of(places);
+            // With one pool, the proof is a bound.
+            let is_one = is_proven && statement.pools.len() == 1;
+            let lower_bound = if is_one { layout.pool_size(problem) } else { 0 };
+            Ok(Layout { is_proven, lower_bound, ..layout })
+        }
+        (None, _) if is_proven => Err(PlanError::Infeasible),
+        (None, first) => first.map(|(_, places)| layout_of(&places)),
+    }
+}

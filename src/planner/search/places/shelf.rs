@@ -1,0 +1,210 @@
+//! A shelf: some bodies in one bin, packed as low as possible.
+
+use std::ops::Range;
+
+use crate::{
+    Bytes,
+    planner::{
+        search::{
+            disjunctive::{Disjunctive, FAR, Offered, Pair, Slice},
+            effort::Verdict,
+            places::bins::Bin,
+        },
+        statement::Statement,
+    },
+    problem::demands::{Body, TimedBox, concurrent},
+};
+
+/// More pairs of bodies that may clash are not examined.
+const MANY_PAIRS: usize = 20_000;
+
+/// Bytes of a body in a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Slab {
+    pub body: usize,
+    pub low: Bytes,
+    pub high: Bytes,
+}
+
+/// Slabs any two of which may be alive together: of one stream, those of a step.
+pub type Section = Vec<Slab>;
+
+/// The sections of a problem that tell its bodies apart.
+pub fn sections(statement: &Statement<'_>) -> Vec<Section> {
+    let slabs: Vec<(usize, TimedBox)> = (0..)
+        .zip(&*statement.bodies)
+        .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
+        .collect();
+    // All that is alive when a slab begins is alive together.
+    let mut sections: Vec<Vec<usize>> = Vec::new();
+    for (_, cut) in &slabs {
+        let is_alive = |slab: &TimedBox| slab.is_alive_at(&cut.begin);
+        let alive: Vec<usize> = (0..slabs.len()).filter(|&at| is_alive(&slabs[at].1)).collect();
+        sections.push(alive);
+    }
+    sections.sort_unstable();
+    sections.dedup();
+    let slab = |at: usize| {
+        let (body, TimedBox { bytes, .. }) = &slabs[at];
+        Slab { body: *body, low: bytes.start, high: bytes.end }
+    };
+    sections.into_iter().map(|section| section.into_iter().map(slab).collect()).collect()
+}
+
+/// Bodies to pack in one bin.
+pub struct Shelf {
+    search: Option<Disjunctive>,
+    /// The number of bodies; reserved ranges follow as bodies that cannot move.
+    bodies: usize,
+    /// By body, the bytes from its lowest to its highest.
+    extents: Vec<Bytes>,
+    /// No packing ends this low.
+    pub refuted: Option<Bytes>,
+    /// The lowest packing so far: the size of the bin, and offsets from its base.
+    pub packed: Option<(Bytes, Vec<Bytes>)>,
+}
+
+impl Shelf {
+    /// A shelf for these bodies, ascending.
+    pub fn new(
+        statement: &Statement<'_>,
+        sections: &[Section],
+        bin: &Bin,
+        bodies: &[usize],
+    ) -> Self {
+        let extents = bodies.iter().map(|&at| statement.bodies[at].extent).collect();
+        let search = pack(statement, sections, bin, bodies);
+        Self { search, bodies: bodies.len(), extents, refuted: None, packed: None }
+    }
+
+    /// Nodes so far.
+    pub fn nodes(&self) -> u64 {
+        self.search.as_ref().map_or(0, Disjunctive::nodes)
+    }
+
+    /// Looks for a packing that ends no higher than this, within so many nodes.
+    pub fn decide(
+        &mut self,
+        bin: &Bin,
+        limit: Bytes,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
+        if self.packed.as_ref().is_some_and(|&(size, _)| size <= limit) {
+            return Verdict::Packed;
+        }
+        if self.refuted.is_some_and(|refuted| limit <= refuted) {
+            return Verdict::Refuted;
+        }
+        let Some(search) = &mut self.search else { return Verdict::Spent };
+        let verdict = search.decide(limit, nodes, stop);
+        match verdict {
+            Verdict::Packed => {
+                let offsets = search.offsets()[..self.bodies].to_vec();
+                let tops =
+                    offsets.iter().zip(&self.extents).map(|(offset, extent)| offset + extent);
+                self.packed = Some((bin.size(tops.max().unwrap_or(0)), offsets));
+            }
+            Verdict::Refuted => self.refuted = Some(limit),
+            Verdict::Spent => {}
+        }
+        verdict
+    }
+}
+
+/// The search for a shelf; `None` if numbers or pairs are too large for it.
+fn pack(
+    statement: &Statement<'_>,
+    sections: &[Section],
+    bin: &Bin,
+    bodies: &[usize],
+) -> Option<Disjunctive> {
+    let whole = |bytes: Bytes| i64::try_from(bytes).ok().filter(|&bytes| bytes < FAR / 4);
+    let total = bodies.iter().map(|&at| &statement.bodies[at]);
+    let total = total.fold(0, |sum: Bytes, body| sum.saturating_add(body.extent));
+    whole(total)?;
+    let (mut tops, mut offered) = (Vec::new(), Vec::new());
+    for &at in bodies {
+        let body = &statement.bodies[at];
+        let allowed = body.pools.iter().find(|allowed| allowed.pool.index() == bin.pool)?;
+        let (modulus, base) = (whole(allowed.modulus)?, whole(bin.base)?);
+        let rest = (whole(allowed.rest)? - base).rem_euclid(modulus);
+        let fixed = match body.fixed {
+            Some(place) => Some(whole(place.offset.checked_sub(bin.base)?)?),
+            None => None,
+        };
+        tops.push(whole(body.extent)?);
+        offered.push(Offered { modulus, rest, fixed });
+    }
+    let mut pairs = Vec::new();
+    for (b, &second) in bodies.iter().enumerate() {
+        for (a, &first) in bodies[..b].iter().enumerate() {
+            let clashes = clashes(statement, first, second);
+            if !clashes.is_empty() {
+                pairs.push(Pair::new([a, b], clashes, 1));
+            }
+        }
+    }
+    for Range { start, end } in bin.reserved.iter().cloned() {
+        let (start, end) = (whole(start)?, whole(end)?);
+        // It ends nowhere: the limit does not count for it.
+        let at = tops.len();
+        tops.push(i64::MIN / 4);
+        offered.push(Offered { modulus: 1, rest: 0, fixed: Some(start) });
+        for (a, &body) in bodies.iter().enumerate() {
+            let reach = |&(chunk, low): &(_, Bytes)| {
+                let (low, size) = (low.cast_signed(), statement.problem.padded_size(chunk));
+                (low - (end - start), low + size.cast_signed())
+            };
+            let members = &statement.bodies[body].members;
+            pairs.push(Pair::new([a, at], members.iter().map(reach).collect(), 1));
+        }
+    }
+    if pairs.len() > MANY_PAIRS {
+        return None;
+    }
+    let mut slices: Vec<Vec<Slice>> = Vec::new();
+    for section in sections {
+        let mut found = Vec::new();
+        for slab in section {
+            if let Ok(body) = bodies.binary_search(&slab.body) {
+                let (low, high) = (slab.low.cast_signed(), slab.high.cast_signed());
+                found.push(Slice { body, low, high });
+            }
+        }
+        if found.len() > 1 {
+            slices.push(found);
+        }
+    }
+    let mut spans = vec![0..0; tops.len()];
+    for (at, section) in slices.iter().enumerate() {
+        for slice in section {
+            let span = &mut spans[slice.body];
+            *span = if span.end == 0 { at..at + 1 } else { span.start..at + 1 };
+        }
+    }
+    Some(Disjunctive::of_pairs(tops, offered, pairs, slices, spans))
+}
+
+/// The differences of offsets at which two bodies clash: those strictly within a range.
+fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i64, i64)> {
+    let mut clashes = Vec::new();
+    let range = |p: &Range<Bytes>, q: &Range<Bytes>| {
+        let [p_low, p_high, q_low, q_high] = [p.start, p.end, q.start, q.end].map(u64::cast_signed);
+        (p_low - q_high, p_high - q_low)
+    };
+    for p in &statement.boxes[first] {
+        let others = statement.boxes[second].iter().filter(|q| concurrent(p, q));
+        clashes.extend(others.map(|q| range(&p.bytes, &q.bytes)));
+    }
+    let bytes = |body: &Body, group: &[_]| -> Vec<Range<Bytes>> {
+        let members = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
+        members.map(|&(chunk, at)| at..at + statement.problem.padded_size(chunk)).collect()
+    };
+    for group in statement.apart() {
+        let (p, q) =
+            (bytes(&statement.bodies[first], group), bytes(&statement.bodies[second], group));
+        clashes.extend(p.iter().flat_map(|p| q.iter().map(|q| range(p, q))));
+    }
+    clashes
+}

@@ -1,0 +1,70 @@
+//! A problem as planners of everything read it: bodies with their boxes, and pools to place them in.
+//! A plain problem is one pool, and its chains are the bodies.
+
+use std::borrow::Cow;
+
+use crate::problem::{
+    ChunkId, Problem,
+    demands::{AllowedPool, Body, Pool, PoolId, TimedBox},
+};
+
+/// Bodies to place in pools.
+pub(super) struct Statement<'p> {
+    pub(super) problem: &'p Problem,
+    pub(super) pools: Cow<'p, [Pool]>,
+    pub(super) bodies: Cow<'p, [Body]>,
+    /// By body.
+    pub(super) boxes: Vec<Vec<TimedBox>>,
+}
+
+impl<'p> Statement<'p> {
+    pub(super) fn of(problem: &'p Problem) -> Self {
+        if problem.is_plain() {
+            let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
+            let boxes = problem.roots().map(|root| chain_boxes(problem, root)).collect();
+            let pools = vec![Pool::new("pool")];
+            return Self { problem, pools: pools.into(), bodies: bodies.into(), boxes };
+        }
+        let bodies = problem.bodies();
+        let boxes = bodies.iter().map(|body| problem.boxes(body)).collect();
+        Self { problem, pools: problem.pools().into(), bodies: bodies.into(), boxes }
+    }
+
+    /// The groups of chunks kept apart.
+    pub(super) fn apart(&self) -> &'p [Vec<ChunkId>] {
+        self.problem.demands().map_or(&[], |demands| &demands.apart)
+    }
+
+    /// The number of streams.
+    pub(super) fn streams(&self) -> usize {
+        self.problem.demands().map_or(1, |demands| demands.streams)
+    }
+
+    /// The traffic of a body, times what a byte costs in a pool.
+    pub(super) fn cost(&self, body: &Body, pool: PoolId) -> u128 {
+        let cost = u128::from(self.pools[pool.index()].cost);
+        let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.problem.traffic(chunk)));
+        bytes.map(|bytes| bytes * cost).fold(0, u128::saturating_add)
+    }
+}
+
+/// A chain of a plain problem.
+fn chain(problem: &Problem, root: ChunkId) -> Body {
+    let at = |chunk| problem.place_in_chain(chunk).1;
+    let allowed = AllowedPool { pool: PoolId(0), modulus: problem.alignment(), rest: 0 };
+    Body {
+        members: problem.chain(root).map(|chunk| (chunk, at(chunk))).collect(),
+        pools: vec![allowed],
+        fixed: None,
+        extent: problem.padded_size(root),
+    }
+}
+
+fn chain_boxes(problem: &Problem, root: ChunkId) -> Vec<TimedBox> {
+    let timed = |segment: crate::problem::Segment| TimedBox {
+        begin: Box::new([segment.begin]),
+        end: Box::new([segment.end]),
+        bytes: segment.low..segment.high,
+    };
+    problem.segments(root).map(timed).collect()
+}

@@ -1,0 +1,95 @@
+//! What a problem asks for, by name.
+
+use std::fmt;
+
+use crate::problem::{ChunkId, Problem};
+
+/// Something that a problem may ask for and that planners of plain problems do not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Feature {
+    /// Several pools.
+    Pools,
+    /// A pool of limited size.
+    Capacity,
+    /// Ranges of a pool that no chunk may touch.
+    Reserved,
+    /// A pool that consists of buffers.
+    Largest,
+    /// A pool or a chunk with an alignment of its own.
+    Alignments,
+    /// A chunk with a given place.
+    Pins,
+    /// A chunk that needs no bytes in some steps.
+    Holes,
+    /// A chunk that needs only some of its bytes in some steps.
+    Windows,
+    /// A chunk that lies inside another one.
+    Parts,
+    /// Chunks that never share bytes.
+    Apart,
+    /// Several streams.
+    Streams,
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Pools => "several pools",
+            Self::Capacity => "a capacity",
+            Self::Reserved => "reserved ranges",
+            Self::Largest => "a largest buffer",
+            Self::Alignments => "alignments of single pools and chunks",
+            Self::Pins => "pins",
+            Self::Holes => "holes",
+            Self::Windows => "windows",
+            Self::Parts => "parts",
+            Self::Apart => "chunks kept apart",
+            Self::Streams => "streams",
+        })
+    }
+}
+
+/// A feature, and a chunk that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) feature: Feature,
+    pub(crate) chunk: Option<ChunkId>,
+}
+
+impl Problem {
+    /// The first feature that a problem asks for; `None` if it is plain, or could be.
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        let demands = self.demands()?;
+        let of_pools = demands.pools.iter().find_map(|pool| {
+            let asks = [
+                (pool.capacity.is_some(), Feature::Capacity),
+                (!pool.reserved.is_empty(), Feature::Reserved),
+                (pool.largest.is_some(), Feature::Largest),
+                (pool.alignment > self.alignment(), Feature::Alignments),
+            ];
+            asks.into_iter().find(|(asks, _)| *asks)
+        });
+        let several =
+            [(demands.pools.len() > 1, Feature::Pools), (demands.streams > 1, Feature::Streams)];
+        let of_problem = several.into_iter().find(|(asks, _)| *asks);
+        if let Some((_, feature)) = of_problem.or(of_pools) {
+            return Some(Asked { feature, chunk: None });
+        }
+        let of_chunk = |(chunk, demands): (ChunkId, &super::ChunkDemands)| {
+            let asks = [
+                (demands.pin.is_some(), Feature::Pins),
+                (!demands.holes.is_empty(), Feature::Holes),
+                (!demands.windows.is_empty(), Feature::Windows),
+                (demands.alignment > 1, Feature::Alignments),
+            ];
+            let (_, feature) = asks.into_iter().find(|(asks, _)| *asks)?;
+            Some(Asked { feature, chunk: Some(chunk) })
+        };
+        let part = demands.parts.first().map(|part| (part.part, Feature::Parts));
+        let apart = demands.apart.iter().flatten().next().map(|&chunk| (chunk, Feature::Apart));
+        let joined = part.or(apart);
+        let joined = joined.map(|(chunk, feature)| Asked { feature, chunk: Some(chunk) });
+        self.ids().zip(&demands.chunks).find_map(of_chunk).or(joined)
+    }
+}
