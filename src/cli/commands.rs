@@ -92,6 +92,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             }
         },
     };
+    if plan.pools.len() > 1 && (args.csv || matches!(output, Some((_, Format::Csv)))) {
+        let words = "a plan in CSV cannot say in which pool a chunk lies; take .json or --json";
+        return Err(wrong(path, words));
+    }
     let took = start.elapsed();
     let arena = match &model {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
@@ -354,6 +358,11 @@ fn explain_capacity(
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
+    // The search for chunks that do not fit together knows chains only.
+    if problem.feature().is_some() {
+        say(&refusal(&plan, capacity, &rules(input, path, &args.reading)));
+        return Ok(Verdict::Bad);
+    }
     let mut limits = args.planning.searching.limits();
     limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
     let found = searching(Some(capacity), |observer| {
@@ -390,6 +399,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         }
         (_, Format::Csv) => {
             let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
+            if let Some(feature) = problem.feature() {
+                let words = format!("CSV cannot say {feature}, which the problem has; take .json");
+                return Err(wrong(Some(&args.output), words));
+            }
             if problem.has_links() {
                 let memory = match problem.links_taken() {
                     1 => "1 chunk that would be written over another gets memory of its own"

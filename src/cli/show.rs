@@ -96,7 +96,15 @@ fn picture(args: &ShowArgs, plan: &Plan) -> SvgOptions {
 }
 
 fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
+    let pools = report::by_pool(plan);
+    let titles: Vec<String> = (0..pools.len()).map(|at| report::pool_title(plan, at)).collect();
+    let map = |(title, pool)| MapOf::new(title, pool, steps);
+    let maps: Vec<MapOf<'_>> = titles.iter().map(String::as_str).zip(&pools).map(map).collect();
     match form {
+        Form::Svg if maps.len() > 1 => report::memory_maps_svg(&maps, picture(args, plan)),
+        Form::Text if maps.len() > 1 => {
+            report::memory_maps(&maps, map_options(args.width, args.height))
+        }
         Form::Svg => report::memory_map_svg(plan, steps, picture(args, plan)),
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
@@ -149,12 +157,30 @@ struct Sheet {
     input: Input,
 }
 
+impl Sheet {
+    /// A sheet for each pool.
+    fn by_pool(self) -> Vec<Self> {
+        let [plan] = &*self.plans else { return vec![self] };
+        if plan.pools.len() < 2 {
+            return vec![self];
+        }
+        let label = |at| format!("{} {}", self.label, report::pool_title(plan, at));
+        let pools = report::by_pool(plan).into_iter().enumerate();
+        let sheet = |(at, pool)| Self {
+            label: label(at).trim().to_owned(),
+            plans: vec![pool],
+            input: self.input.clone(),
+        };
+        pools.map(sheet).collect()
+    }
+}
+
 fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
     let name = match args.input.as_deref() {
         Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
-    let sheets = sheets(args, given)?;
+    let sheets: Vec<Sheet> = sheets(args, given)?.into_iter().flat_map(Sheet::by_pool).collect();
     let problems = sheets
         .iter()
         .enumerate()

@@ -11,7 +11,7 @@ pub enum ImportError {
     Json(#[from] serde_json::Error),
     /// A JSON object does not state its format.
     #[error(
-        "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"memplan-plan/1\""
+        "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"/2\", or \"memplan-plan/1\" or \"/2\""
     )]
     UnknownFormat {
         /// The format found.
@@ -22,7 +22,7 @@ pub enum ImportError {
     IsAPlan,
     /// The file is not a plan.
     #[error(
-        "this is not a plan; a plan is a .json of format \"memplan-plan/1\" or a .csv with an 'offset' column"
+        "this is not a plan; a plan is a .json of format \"memplan-plan/1\" or \"/2\", or a .csv with an 'offset' column"
     )]
     NotAPlan,
     /// The text is not CSV.

@@ -60,6 +60,9 @@ pub enum LeftOut {
     /// The problem is too large for it.
     #[error("too large")]
     TooLarge,
+    /// It knows nothing of what the problem asks for.
+    #[error("not known")]
+    Unsupported,
     /// It did not end within the time limit.
     #[error("too slow")]
     TooSlow,
@@ -103,13 +106,17 @@ pub fn compare(
         .map(|&strategy| {
             let skipped = strategy.limit().is_some_and(too_large);
             let measurement = match (&shared, limits.time) {
-                _ if skipped => Err(LeftOut::TooLarge),
+                _ if skipped => Ok(Err(LeftOut::TooLarge)),
                 (Some(problem), Some(time)) if !strategy.searches() => {
                     plan_within(time, problem, strategy, limits)
-                        .transpose()?
-                        .ok_or(LeftOut::TooSlow)
+                        .transpose()
+                        .map(|answer| answer.ok_or(LeftOut::TooSlow))
                 }
-                _ => Ok(plan(problem, strategy, limits, observer)?),
+                _ => plan(problem, strategy, limits, observer).map(Ok),
+            };
+            let measurement = match measurement {
+                Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
+                other => other?,
             };
             Ok(ComparisonRow { strategy, measurement })
         })

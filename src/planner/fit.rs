@@ -64,6 +64,16 @@ impl Planner<'_> {
         problem: &Problem,
         capacity: Bytes,
     ) -> Result<(Answer, Layout), PlanError> {
+        if problem.asked().is_some() {
+            let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
+            let is_one = problem.pools().len() == 1;
+            let is_refuted = problem.lower_bound().bytes > capacity || is_one && layout.is_proven;
+            return Ok(match layout.pool_size(problem) <= capacity {
+                true => (PlanFit::Yes, layout),
+                false if is_refuted => (PlanFit::No, layout),
+                false => (PlanFit::Unknown, layout),
+            });
+        }
         let start = Instant::now();
         let limits = self.limits.nodes(0);
         let mut layout = self.strategy.layout(problem, &limits, self.observer)?;

@@ -122,7 +122,8 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
     let outcome = |outcome: &Measurement| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
     let entry = |entry: &ComparisonRow| match entry.measurement {
         Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
-        Err(_) => json!({"strategy": entry.strategy.name(), "too_large": true}),
+        Err(LeftOut::TooLarge) => json!({"strategy": entry.strategy.name(), "too_large": true}),
+        Err(LeftOut::Unsupported) => json!({"strategy": entry.strategy.name(), "not_known": true}),
         Ok(outcome) => json!({
             "strategy": entry.strategy.name(),
             "winner": outcome.winner.map(crate::Strategy::name),

@@ -5,9 +5,9 @@ use std::{cmp::Reverse, fmt::Write};
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
     report::{
-        Size, StepNames, count,
+        Size, StepNames, by_pool, count,
         fit::{line, name, text, wrapped},
-        printable,
+        pool_title, printable,
         profile::{alive_at_peak, most_alive},
         short,
     },
@@ -21,6 +21,14 @@ const SHOWN: usize = 40;
 #[must_use]
 pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
     let mut text = String::new();
+    if plan.pools.len() > 1 {
+        for (at, pool) in by_pool(plan).iter().enumerate() {
+            let _ = writeln!(text, "In {}:\n", pool_title(plan, at));
+            text.push_str(&explain(pool, steps));
+            text.push_str(if at + 1 < plan.pools.len() { "\n" } else { "" });
+        }
+        return text;
+    }
     explain_peak(&mut text, plan, steps);
     text.push('\n');
     explain_top(&mut text, plan, steps);
@@ -38,12 +46,13 @@ fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     }
     let most = most_alive(plan);
     out.push_str(&wrapped(
-        &format!(
-            "The most bytes are alive in {}: {}, in {}.",
-            steps.short_name(plan.peak_step),
-            Size(most),
-            count(alive.len() as u64, "chunk"),
-        ),
+        &match count(alive.len() as u64, "chunk") {
+            chunks if plan.peak.is_empty() => {
+                let peak = steps.short_name(plan.peak_step);
+                format!("The most bytes are alive in {peak}: {}, in {chunks}.", Size(most))
+            }
+            chunks => format!("The most bytes may be alive together in {chunks}: {}.", Size(most)),
+        },
         0,
     ));
     for (chunk, bytes) in alive.iter().take(SHOWN) {

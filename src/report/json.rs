@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use crate::{OpSequence, Plan, Problem, plan::PlanFile};
 
-/// Writes a plan as `memplan-plan/1`, with the planning time if given.
+/// Writes a plan as `memplan-plan/1`, or `/2` if it has pools, with the planning time if given.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ pub fn write_plan_json(out: impl io::Write, plan: &Plan, took: Option<Duration>)
     write(out, &file)
 }
 
-/// Writes a problem as `memplan-problem/1`.
+/// Writes a problem as `memplan-problem/1`, or `/2` if it is not plain.
 ///
 /// # Errors
 ///

@@ -19,6 +19,7 @@ mod maps;
 mod markup;
 mod offsets;
 mod operators;
+mod pools;
 mod printable;
 mod profile;
 mod reordering;
@@ -52,6 +53,7 @@ pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
+pub use pools::{by_pool, pool_title};
 pub use printable::printable;
 pub use reordering::reordering;
 #[cfg(feature = "files")]

@@ -10,6 +10,10 @@ use crate::{
 /// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. In a
 /// plan without its problem's links, more bytes are alive than the bound.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
+    // Parts and holes are not in the plan, so only the bound counts them.
+    if !plan.pools.is_empty() {
+        return plan.lower_bound;
+    }
     if plan.strategy.is_some_and(|strategy| !strategy.searches()) {
         return plan.lower_bound;
     }
@@ -52,10 +56,12 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
 
 /// The chunks that have bytes to themselves at the peak, with their indices in the plan.
 pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedChunk)> {
-    plan.chunks.iter().enumerate().filter(|(_, chunk)| {
+    let alive = plan.chunks.iter().enumerate().filter(|(_, chunk)| {
         let lives = plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end;
-        chunk.size > 0 && lives
-    })
+        chunk.size > 0 && lives && plan.peak.is_empty()
+    });
+    let at_peak = plan.peak.iter().filter_map(|&at| Some((at, plan.chunks.get(at)?)));
+    alive.chain(at_peak)
 }
 
 /// A tensor that is a view of a chunk.

@@ -5,6 +5,7 @@ use crate::{
     report::{
         Size, StepNames, count,
         fit::{hanging, wrapped},
+        pools,
         profile::most_alive,
     },
     sequence::SizeBasis,
@@ -24,8 +25,11 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         }
         _ => format!("{:.3} x the {name}", plan.ratio()),
     };
-    let mut rows =
-        vec![("pool", Size(plan.pool_size), judgement), (ALIVE, Size(alive), peak(plan, steps))];
+    let what = if plan.pools.len() > 1 { "all pools" } else { "pool" };
+    let mut rows = vec![
+        (what, Size(plan.pool_size), judgement),
+        (bound_label(plan), Size(alive), peak(plan, steps)),
+    ];
     if alive < plan.lower_bound {
         let remark = "no pool is smaller, as a search has proven".to_owned();
         rows.push((PROVEN, Size(plan.lower_bound), remark));
@@ -34,15 +38,20 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         rows.push((CLAIMED, Size(claimed), UNCHECKED.to_owned()));
     }
     rows.push(("one buffer each", Size(plan.naive_size), saving(plan)));
-    let mut text = sizes(rows);
+    let mut text = if plan.pools.len() > 1 { pools::table(plan) } else { String::new() };
+    text.push_str(&sizes(rows));
     let padding = match plan.padding {
         0 => String::new(),
         bytes => format!(", padding {bytes} B"),
     };
-    let verdict = if plan.pool_size == plan.lower_bound || plan.proven_optimal {
-        "no plan is smaller under these rules:"
-    } else {
-        "under these rules:"
+    let verdict = match plan.pools.len() {
+        0 | 1 if plan.pool_size == plan.lower_bound || plan.proven_optimal => {
+            "no plan is smaller under these rules:"
+        }
+        2.. if plan.proven_optimal => {
+            "no plan has less traffic or, with as little, smaller pools (the last pool counts first), under these rules:"
+        }
+        _ => "under these rules:",
     };
     let rules = format!("{verdict} {rules}, alignment {} B{padding}", plan.alignment);
     text.push_str(&wrapped(&rules, 2));
@@ -91,6 +100,8 @@ fn bases(plan: &Plan) -> String {
 
 /// The most bytes alive at one step.
 pub(super) const ALIVE: &str = "bytes alive";
+/// The bound of a problem with pins, holes, parts or several pools.
+const BOUND: &str = "lower bound";
 /// A larger bound, proven by a search.
 const PROVEN: &str = "proven bound";
 /// A bound that a file states.
@@ -102,6 +113,9 @@ pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 /// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
+    if !plan.pools.is_empty() {
+        return BOUND;
+    }
     if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }
 }
 
@@ -110,8 +124,17 @@ pub(super) fn bound_line(plan: &Plan) -> &'static str {
     if most_alive(plan) < plan.lower_bound { PROVEN } else { "most bytes alive" }
 }
 
+/// The name of what [`most_alive`] returns.
+fn bound_label(plan: &Plan) -> &'static str {
+    if plan.pools.is_empty() { ALIVE } else { BOUND }
+}
+
 fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
     match most_alive(plan) {
+        _ if !plan.peak.is_empty() => {
+            format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
+        }
+        _ if !plan.pools.is_empty() => "no plan is smaller".to_owned(),
         0 => "nothing is ever alive".to_owned(),
         _ => format!("the most, in {}", steps.short_name(plan.peak_step)),
     }

@@ -58,6 +58,12 @@ pub(crate) struct Asked {
 }
 
 impl Problem {
+    /// The first feature that the problem asks for and that planners of plain problems do not know.
+    #[must_use]
+    pub fn feature(&self) -> Option<Feature> {
+        self.asked().map(|asked| asked.feature)
+    }
+
     /// The first feature that a problem asks for; `None` if it is plain, or could be.
     pub(crate) fn asked(&self) -> Option<Asked> {
         let demands = self.demands()?;
