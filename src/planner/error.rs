@@ -30,6 +30,35 @@ pub enum PlanError {
         /// A chunk that asks for it, unless it is the pools.
         chunk: Option<String>,
     },
+    /// Pools are given for a problem that lists its own.
+    #[error("the problem lists its pools; give no others")]
+    PoolsTwice,
+    /// A pin in a pool that is not listed.
+    #[error("there is no pool '{pool}'")]
+    UnknownPool {
+        /// Its name.
+        pool: String,
+    },
+    /// A pin of something that the input does not have.
+    #[error("there is no tensor or chunk '{name}' to pin")]
+    UnknownName {
+        /// Its name.
+        name: String,
+    },
+    /// A pin of a tensor outside the pools, or without bytes.
+    #[error("'{name}' cannot be pinned, for it does not lie in the pool")]
+    NotInPool {
+        /// Its name.
+        name: String,
+    },
+    /// A pin of a tensor that would put the chunk around it below the pool.
+    #[error("'{name}' lies {offset} B inside its chunk; pin it at that offset or above")]
+    PinBelow {
+        /// Its name.
+        name: String,
+        /// The bytes from the start of the chunk.
+        offset: Bytes,
+    },
     /// Chunks that move together found no place in any of their pools.
     #[error("no pool had room for '{chunk}' and what is joined to it, {size} B")]
     NoPlace {

@@ -14,6 +14,7 @@ mod fit;
 pub mod free_list;
 pub mod interval_move;
 pub(crate) mod layout;
+mod memories;
 pub mod nnvm;
 mod objects;
 mod plain;
@@ -43,7 +44,12 @@ use crate::{
     Bytes, InputRef, OpSequence, Plan, Problem,
     lower::{Lowered, LoweringOptions, lower},
     plan::PlannedBody,
-    planner::{bodies::Flattened, search::Observer},
+    planner::{
+        bodies::Flattened,
+        memories::{Memories, Pin},
+        search::Observer,
+    },
+    problem::demands::Pool,
 };
 
 /// Plans with a set of options. Each has a default; a planner has no state and can be reused.
@@ -65,6 +71,7 @@ pub struct Planner<'a> {
     alignment: Option<Bytes>,
     padding: Option<Bytes>,
     lowering: LoweringOptions,
+    memories: Memories,
     limits: search::Limits,
     observer: Observer<'a>,
 }
@@ -117,6 +124,40 @@ impl Planner<'_> {
     #[must_use]
     pub fn lowering(mut self, options: LoweringOptions) -> Self {
         self.lowering = options;
+        self
+    }
+
+    /// Places chunks in these memories, listed from the most preferred, usually the fastest. As little
+    /// traffic as possible goes to those that cost more; then the pools are as small as possible, the
+    /// last one first. An operator's traffic is the bytes of its inputs and outputs.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks, problem::demands::Pool};
+    ///
+    /// let sram = Pool::new("sram").capacity(4 << 20).cost(1);
+    /// let psram = Pool::new("psram").cost(20);
+    /// let plan = Planner::new().pools([sram, psram]).plan(&networks::mobilenet_v2(1)?)?;
+    /// assert!(plan.pools[0].size <= 4 << 20 && plan.pools[1].size > 0);
+    /// let outside = plan.chunks.iter().filter(|chunk| chunk.pool == 1).count();
+    /// assert!(outside < plan.chunks.len() / 10);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn pools(mut self, pools: impl Into<Vec<Pool>>) -> Self {
+        self.memories.pools = pools.into();
+        self
+    }
+
+    /// Fixes the place of a tensor, or of a chunk of a problem: bytes from the start of a pool, by name.
+    /// The name may be empty if there is one pool.
+    #[must_use]
+    pub fn pin(
+        mut self,
+        name: impl Into<Box<str>>,
+        pool: impl Into<Box<str>>,
+        offset: Bytes,
+    ) -> Self {
+        self.memories.pins.push(Pin { name: name.into(), pool: pool.into(), offset });
         self
     }
 
@@ -180,7 +221,8 @@ impl Planner<'_> {
         // Progress is that of the whole, and the supplied tensors of a body are never in its pool.
         let observer = Observer { progress: None, ..self.observer };
         let lowering = self.lowering.inputs_in_pool(false).weights_in_pool(false);
-        let inner = Planner { lowering, observer, ..self.clone() };
+        let memories = Memories::default();
+        let inner = Planner { lowering, observer, memories, ..self.clone() };
         bodies::flatten(sequence, self.limits, |body, limits| {
             inner.clone().limits(limits).plan(body)
         })
@@ -190,7 +232,7 @@ impl Planner<'_> {
     fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'_>, PlanError> {
         let mut planner = self.clone();
         let mut bodies = Vec::new();
-        let Lowered { problem, homes, refused } = match input {
+        let lowered = match input {
             InputRef::Sequence(sequence) => {
                 let flattened = self.flatten(sequence)?;
                 planner.limits = flattened.limits;
@@ -199,6 +241,7 @@ impl Planner<'_> {
             }
             InputRef::Problem(_) => input.lower(self.lowering)?,
         };
+        let Lowered { problem, homes, refused } = self.memories.demand(input, lowered)?;
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;

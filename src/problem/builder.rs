@@ -133,7 +133,6 @@ impl ProblemBuilder {
     }
 
     /// Replaces the pools.
-    #[cfg(feature = "serde")]
     pub(crate) fn pools(&mut self, pools: Vec<Pool>) {
         let demands = self.demands();
         (demands.pools, demands.has_pools) = (pools, true);

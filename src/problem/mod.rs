@@ -328,7 +328,7 @@ impl Problem {
         self.into_builder().padding(bytes).finish()
     }
 
-    fn into_builder(self) -> ProblemBuilder {
+    pub(crate) fn into_builder(self) -> ProblemBuilder {
         ProblemBuilder {
             chunks: self.chunks,
             requests: self.requests,

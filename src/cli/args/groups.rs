@@ -11,11 +11,13 @@ use memplan::{
     import::{ImportOptions, InPlace, Trust, tflite},
     lower::LoweringOptions,
     order,
+    problem::demands::Pool,
 };
 
 use crate::{
     args::values::{
-        Dimensions, FormatName, capacity, dimensions, duration, profiles, shape, strategies,
+        Dimensions, FormatName, PinnedName, capacity, dimensions, duration, pin, pool, profiles,
+        shape, strategies,
     },
     files,
 };
@@ -255,6 +257,14 @@ pub(crate) struct PlacingArgs {
     /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
     #[arg(long, value_name = "BYTES")]
     padding: Option<u64>,
+    /// A memory to place tensors in, such as sram:256KiB:1: its name, its capacity, if it has one, and
+    /// what a byte of traffic costs there. May be repeated, the most preferred first.
+    #[arg(long = "pool", value_name = "NAME[:CAPACITY[:COST]]", value_parser = pool)]
+    pools: Vec<Pool>,
+    /// Fix the place of a tensor or chunk: bytes from the start of a pool, whose name may be omitted
+    /// if there is one. May be repeated.
+    #[arg(long = "pin", value_name = "NAME=[POOL+]OFFSET", value_parser = pin)]
+    pins: Vec<PinnedName>,
 }
 
 impl PlacingArgs {
@@ -264,7 +274,9 @@ impl PlacingArgs {
     /// The first of its options that is given.
     pub(crate) fn switch(&self) -> Option<&'static str> {
         let padding = self.padding.map(|_| "--padding");
-        self.alignment.map(|_| "--alignment").or(padding)
+        let pool = self.pools.first().map(|_| "--pool");
+        let pin = self.pins.first().map(|_| "--pin");
+        self.alignment.map(|_| "--alignment").or(padding).or(pool).or(pin)
     }
 
     /// Creates a planner with these constraints for an input read from a file. A problem states its
@@ -281,7 +293,13 @@ impl PlacingArgs {
             Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
             Input::Problem(_) => None,
         };
-        let planner = Planner::new();
+        let mut planner = Planner::new();
+        if !self.pools.is_empty() {
+            planner = planner.pools(self.pools.clone());
+        }
+        for PinnedName { name, pool, offset } in &self.pins {
+            planner = planner.pin(&**name, &**pool, *offset);
+        }
         let planner = match self.alignment.or(default) {
             Some(alignment) => planner.alignment(alignment),
             None => planner,

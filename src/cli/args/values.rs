@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use memplan::{
     Step, Strategy,
     import::{Format, InPlace},
+    problem::demands::Pool,
 };
 
 /// The sizes in one argument, by name.
@@ -56,6 +57,39 @@ pub(super) fn steps(text: &str) -> Result<Range<Step>, String> {
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
     let expected = "expected a size of at least a byte, such as 1048576, 64KiB or 1.5MiB";
     size(text).filter(|&bytes| bytes > 0).ok_or_else(|| expected.to_owned())
+}
+
+/// Parses a pool such as `sram`, `sram:256KiB` or `psram::20`.
+pub(super) fn pool(text: &str) -> Result<Pool, String> {
+    let expected = "expected NAME[:CAPACITY[:COST]], such as sram:256KiB:1 or psram::20";
+    let mut fields = text.split(':');
+    let name = fields.next().filter(|name| !name.is_empty()).ok_or(expected)?;
+    let mut pool = Pool::new(name);
+    if let Some(bytes) = fields.next().filter(|bytes| !bytes.is_empty()) {
+        pool = pool.capacity(size(bytes).filter(|&bytes| bytes > 0).ok_or(expected)?);
+    }
+    if let Some(cost) = fields.next() {
+        pool = pool.cost(cost.parse().map_err(|_| expected)?);
+    }
+    if fields.next().is_some() { Err(expected.to_owned()) } else { Ok(pool) }
+}
+
+/// A tensor or chunk with a fixed place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PinnedName {
+    pub(crate) name: String,
+    /// Empty if it is not given.
+    pub(crate) pool: String,
+    pub(crate) offset: u64,
+}
+
+/// Parses a pin such as `kv=sram+2048` or `kv=2048`.
+pub(super) fn pin(text: &str) -> Result<PinnedName, String> {
+    let expected = "expected NAME=[POOL+]OFFSET, such as kv=sram+2048";
+    let (name, place) = text.rsplit_once('=').ok_or(expected)?;
+    let (pool, offset) = place.rsplit_once('+').unwrap_or(("", place));
+    let offset = size(offset).ok_or(expected)?;
+    Ok(PinnedName { name: name.to_owned(), pool: pool.to_owned(), offset })
 }
 
 /// Parses a number of bytes, with or without a unit; a fraction of a byte is dropped.

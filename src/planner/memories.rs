@@ -1,0 +1,129 @@
+//! Pools and pins that a caller gives with an input that has none.
+
+use crate::{
+    Bytes, InputRef, OpSequence, PlanError, Problem,
+    lower::{Home, Lowered},
+    problem::{
+        ChunkId,
+        demands::{Pool, PoolId},
+    },
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// The memories of a device, and what must lie where.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memories {
+    pub(super) pools: Vec<Pool>,
+    pub(super) pins: Vec<Pin>,
+}
+
+/// A tensor or chunk with a fixed place.
+#[derive(Clone, Debug)]
+pub(super) struct Pin {
+    pub(super) name: Box<str>,
+    /// Its pool; may be empty if there is one.
+    pub(super) pool: Box<str>,
+    pub(super) offset: Bytes,
+}
+
+impl Memories {
+    /// Adds the demands to a lowered input.
+    pub(super) fn demand(
+        &self,
+        input: InputRef<'_>,
+        lowered: Lowered,
+    ) -> Result<Lowered, PlanError> {
+        let Self { pools, pins } = self;
+        if pools.is_empty() && pins.is_empty() {
+            return Ok(lowered);
+        }
+        let Lowered { problem, homes, refused } = lowered;
+        let has_pools = problem.demands().is_some_and(|demands| demands.has_pools);
+        if has_pools && !pools.is_empty() {
+            return Err(PlanError::PoolsTwice);
+        }
+        let listed = if pools.is_empty() { problem.pools().to_vec() } else { pools.clone() };
+        let places = pins.iter().map(|pin| {
+            let (chunk, at) = find(&pin.name, input, &problem, &homes)?;
+            let pool = match &*pin.pool {
+                "" if listed.len() < 2 => Some(0),
+                name => listed.iter().position(|pool| &*pool.name == name),
+            };
+            let unknown = || PlanError::UnknownPool { pool: pin.pool.to_string() };
+            let pool = PoolId::from_index(pool.ok_or_else(unknown)?);
+            let below = || PlanError::PinBelow { name: pin.name.to_string(), offset: at };
+            Ok((chunk, pool, pin.offset.checked_sub(at).ok_or_else(below)?))
+        });
+        let places = places.collect::<Result<Vec<_>, PlanError>>()?;
+        let traffic = input.sequence().map(|sequence| traffic(sequence, &homes, problem.len()));
+        let mut builder = problem.into_builder();
+        if !pools.is_empty() {
+            builder.pools(pools.clone());
+        }
+        for (chunk, bytes) in traffic.into_iter().flatten().enumerate() {
+            builder.traffic(ChunkId::from_index(chunk), bytes);
+        }
+        for (chunk, pool, offset) in places {
+            builder.pin(chunk, pool, offset);
+        }
+        Ok(Lowered { problem: builder.finish()?, homes, refused })
+    }
+}
+
+/// Finds a tensor, or a chunk of a problem, and its place in its chunk.
+fn find(
+    name: &str,
+    input: InputRef<'_>,
+    problem: &Problem,
+    homes: &[Home],
+) -> Result<(ChunkId, Bytes), PlanError> {
+    let unknown = || PlanError::UnknownName { name: name.to_owned() };
+    let Some(sequence) = input.sequence() else {
+        let chunk = problem.ids().find(|&chunk| problem.labels().name(chunk) == name);
+        return chunk.map(|chunk| (chunk, 0)).ok_or_else(unknown);
+    };
+    match homes[sequence.tensor_id(name).ok_or_else(unknown)?.index()] {
+        Home::Chunk { chunk, offset } => Ok((chunk, offset)),
+        Home::Supplied { .. } | Home::Nowhere => {
+            Err(PlanError::NotInPool { name: name.to_owned() })
+        }
+    }
+}
+
+/// The bytes that operators write to and read from each chunk: a tensor counts once when it is written,
+/// unless it is a view, and once for each operator that reads it.
+fn traffic(sequence: &OpSequence, homes: &[Home], chunks: usize) -> Vec<Bytes> {
+    let mut bytes: Vec<Bytes> = vec![0; chunks];
+    let mut add = |tensor: TensorId| {
+        if let Home::Chunk { chunk, .. } = homes[tensor.index()] {
+            let sum = &mut bytes[chunk.index()];
+            *sum = sum.saturating_add(sequence.tensor(tensor).size.unwrap_or(0));
+        }
+    };
+    for operator in sequence.operators() {
+        let mut inputs = operator.inputs.clone();
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs.into_iter().for_each(&mut add);
+        for &output in &operator.outputs {
+            if !is_view(sequence, homes, output) {
+                add(output);
+            }
+        }
+    }
+    bytes
+}
+
+/// Returns whether an output lies where the input lies that it is a view of, so that nothing is written.
+fn is_view(sequence: &OpSequence, homes: &[Home], output: TensorId) -> bool {
+    let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+        sequence.tensor(output).origin
+    else {
+        return false;
+    };
+    let chunk = |tensor: TensorId| match homes[tensor.index()] {
+        Home::Chunk { chunk, .. } => Some(chunk),
+        Home::Supplied { .. } | Home::Nowhere => None,
+    };
+    chunk(output) == chunk(input)
+}
