@@ -47,6 +47,16 @@ const KEYS: [Key; 6] = [
     |body| [body.saving.saturating_mul(4096) / body.area.max(1), body.extent],
 ];
 
+/// A packing by first fit.
+#[derive(Clone)]
+pub(super) struct Packed {
+    /// The bodies, in the order in which they were placed; those that are fixed come first.
+    pub(super) order: Vec<usize>,
+    /// By body.
+    pub(super) places: Vec<Place>,
+    pub(super) objective: Vec<u128>,
+}
+
 /// Plans a problem.
 ///
 /// # Errors
@@ -54,16 +64,16 @@ const KEYS: [Key; 6] = [
 /// If in every order some body finds no place; a plain problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
     let statement = Statement::of(problem);
-    let places = places(&statement)?;
-    Ok(Layout::from_bodies(problem, &statement.bodies, &places))
+    let packed = packed(&statement)?;
+    Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
 }
 
-/// The places of the bodies in the best of all orders.
-pub(super) fn places(statement: &Statement<'_>) -> Result<Vec<Place>, PlanError> {
+/// The best packing of all orders.
+pub(super) fn packed(statement: &Statement<'_>) -> Result<Packed, PlanError> {
     let Statement { problem, bodies, boxes, .. } = statement;
     let figures: Vec<Figures> =
         bodies.iter().zip(boxes).map(|(body, boxes)| figures(statement, body, boxes)).collect();
-    let mut best: Option<(Vec<u128>, Vec<Place>)> = None;
+    let mut best: Option<Packed> = None;
     let mut failure = None;
     for key in KEYS {
         let mut order: Vec<usize> = (0..bodies.len()).collect();
@@ -71,18 +81,25 @@ pub(super) fn places(statement: &Statement<'_>) -> Result<Vec<Place>, PlanError>
         match pack(statement, &order) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
-                if best.as_ref().is_none_or(|(least, _)| objective < *least) {
-                    best = Some((objective, places));
+                if best.as_ref().is_none_or(|best| objective < best.objective) {
+                    best = Some(Packed { order, places, objective });
                 }
             }
             Err(body) => failure = failure.or(Some(body)),
         }
     }
-    best.map(|(_, places)| places).ok_or_else(|| {
+    best.ok_or_else(|| {
         let body = &bodies[failure.unwrap_or(0)];
         let chunk = problem.labels().name(body.members[0].0);
         PlanError::NoPlace { chunk, size: body.extent }
     })
+}
+
+/// Packs in one order; `None` if some body finds no place.
+pub(super) fn pack_in(statement: &Statement<'_>, order: Vec<usize>) -> Option<Packed> {
+    let places = pack(statement, &order).ok()?;
+    let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
+    Some(Packed { order, objective: layout.objective(statement.problem), places })
 }
 
 fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {

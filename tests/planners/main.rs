@@ -10,6 +10,7 @@ mod hard;
 mod tilings;
 
 mod are_right;
+mod demands;
 mod every_plan_is_right;
 mod free_list;
 mod megengine;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::{
     Bytes,
     planner::{
+        first_fit::Packed,
         search::{
             control::monitor::Monitor,
             effort::{Verdict, weigh},
@@ -87,10 +88,11 @@ enum Lowest {
 impl<'a> Assignment<'a> {
     pub fn new(
         statement: &'a Statement<'a>,
-        best: Option<(Vec<u128>, Vec<Place>)>,
+        best: Option<&Packed>,
         bound: Bytes,
         budget: u64,
     ) -> Self {
+        let best = best.map(|best| (best.objective.clone(), best.places.clone()));
         let bins = Bin::all(statement);
         let sections = sections(statement);
         let mut loads: Vec<Vec<(usize, Bytes)>> = vec![Vec::new(); statement.bodies.len()];

@@ -9,23 +9,31 @@
 //! | --- | --- |
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
+//! | `promote` | first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
 mod assign;
 mod bins;
+mod promote;
 mod shelf;
 
 use crate::{
     Limits, Observer, PlanError, Problem,
     planner::{
         Layout, first_fit,
-        search::{control::monitor::Monitor, places::assign::Assignment},
+        search::{
+            control::monitor::Monitor,
+            places::{assign::Assignment, promote::promote},
+        },
         statement::Statement,
     },
 };
 
-/// More bodies are placed by first fit alone.
+/// More bodies are placed by first fit alone, in many orders.
 const MANY_BODIES: usize = 500;
+
+/// So few bodies are searched through at once.
+const FEW_BODIES: usize = 20;
 
 /// The nodes of a search if the caller sets no limit.
 const NODES: u64 = 200_000;
@@ -41,20 +49,33 @@ pub fn layout(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let statement = Statement::of(problem);
-    let first = first_fit::places(&statement);
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
-    let first = first.map(|places| (layout_of(&places).objective(problem), places));
+    let mut first = first_fit::packed(&statement);
     let bound = problem.lower_bound().bytes;
-    let is_at_bound = first.as_ref().is_ok_and(|(objective, _)| match &**objective {
+    let is_at_bound = first.as_ref().is_ok_and(|packed| match &*packed.objective {
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
-    let nodes = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
-    if is_at_bound || statement.bodies.len() > MANY_BODIES || nodes == 0 {
-        return first.map(|(_, places)| layout_of(&places));
+    let budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
+    if is_at_bound || budget == 0 {
+        return first.map(|packed| layout_of(&packed.places));
     }
     let mut monitor = Monitor::new(limits, observer);
-    let mut search = Assignment::new(&statement, first.as_ref().ok().cloned(), bound, nodes);
+    // Few bodies are searched through sooner than they are packed in many orders.
+    let is_small = statement.bodies.len() <= FEW_BODIES;
+    let is_large = statement.bodies.len() > MANY_BODIES;
+    if let Ok(packed) = &mut first
+        && !is_small
+    {
+        let share = if is_large { budget } else { budget / 2 };
+        let nodes = promote(&statement, packed, share, &mut monitor);
+        monitor.add(nodes);
+    }
+    if is_large || monitor.stopped() {
+        return first.map(|packed| layout_of(&packed.places));
+    }
+    let budget = if is_small { budget } else { budget.div_ceil(2) };
+    let mut search = Assignment::new(&statement, first.as_ref().ok(), bound, budget);
     search.run(&mut monitor);
     let is_proven = search.is_whole();
     match (search.best(), first) {
@@ -66,6 +87,6 @@ pub fn layout(
             Ok(Layout { is_proven, lower_bound, ..layout })
         }
         (None, _) if is_proven => Err(PlanError::Infeasible),
-        (None, first) => first.map(|(_, places)| layout_of(&places)),
+        (None, first) => first.map(|packed| layout_of(&packed.places)),
     }
 }

@@ -1,0 +1,62 @@
+//! Promotion: first fit in other orders, in which bodies that found no place in a better pool come
+//! earlier.
+//!
+//! First fit decides which bodies spill by the order alone. So a body in a pool that it would rather
+//! not be in, chosen by a fixed sequence of random numbers, moves ahead by some places, and everything
+//! is packed again; the new order is kept unless the plan is worse.
+
+use crate::planner::{
+    first_fit::{Packed, pack_in},
+    search::{control::monitor::Monitor, state::fingerprint::scramble},
+    statement::Statement,
+};
+
+/// Packing this many bodies takes as long as a node.
+const BODIES_PER_NODE: u64 = 4;
+
+/// Improves a packing until the budget is spent; returns the nodes.
+pub fn promote(
+    statement: &Statement<'_>,
+    best: &mut Packed,
+    budget: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let bodies = &statement.bodies;
+    let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
+    let Some(first) = movable else { return 0 };
+    let cost = 1 + bodies.len() as u64 / BODIES_PER_NODE;
+    let (mut nodes, mut seed) = (0, 0_u64);
+    let mut random = |below: usize| {
+        seed += 1;
+        usize::try_from(scramble(seed) % below.max(1) as u64).unwrap_or(0)
+    };
+    while nodes + cost <= budget {
+        nodes += cost;
+        // A body spills if a pool that it would rather be in costs less.
+        let spills = |&at: &usize| {
+            let body = &bodies[best.order[at]];
+            let place = best.places[best.order[at]];
+            let here = statement.cost(body, place.pool);
+            body.fixed.is_none()
+                && body.pools.iter().any(|allowed| statement.cost(body, allowed.pool) < here)
+        };
+        let spilled: Vec<usize> = (first + 1..best.order.len()).filter(spills).collect();
+        let at = match spilled.len() {
+            0 => first + random(best.order.len() - first),
+            count => spilled[random(count)],
+        };
+        let to = first + random(at - first + 1);
+        let mut order = best.order.clone();
+        order[to..=at].rotate_right(1);
+        if let Some(packed) = pack_in(statement, order)
+            && packed.objective <= best.objective
+        {
+            *best = packed;
+        }
+        let size = best.objective[1..].iter().sum::<u128>();
+        if monitor.stop(nodes, 0, u64::try_from(size).unwrap_or(u64::MAX)) {
+            break;
+        }
+    }
+    nodes
+}
