@@ -1,8 +1,11 @@
-//! A plan from somewhere else, of which only the offsets are known.
+//! A plan from somewhere else, of which only the offsets or places are known.
 
-use crate::{Bytes, Plan, PlannedChunk, PlannedLink, Problem};
+use crate::{
+    Bytes, Plan, PlannedChunk, PlannedLink, Problem,
+    problem::demands::{Place, PoolId},
+};
 
-/// An error in offsets from elsewhere: they do not fit the problem at all.
+/// An error in offsets or places from elsewhere: they do not fit the problem at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffsetsError {
@@ -47,21 +50,48 @@ impl Plan {
     ///
     /// If there is not one offset per chunk, or a chunk does not end below 2^64 bytes.
     pub fn from_offsets(problem: &Problem, offsets: &[Bytes]) -> Result<Self, OffsetsError> {
-        if offsets.len() != problem.len() {
-            let (expected, found) = (problem.len(), offsets.len());
+        let places = offsets.iter().map(|&offset| Place::new(PoolId(0), offset));
+        Self::from_places(problem, &places.collect::<Vec<_>>())
+    }
+
+    /// The same for a problem with several pools.
+    ///
+    /// ```
+    /// use memplan::{Plan, Problem, problem::demands::{Place, Pool}, verify::verify};
+    ///
+    /// let mut problem = Problem::builder();
+    /// let (fast, slow) = (problem.pool(Pool::new("fast").capacity(16)), problem.pool(Pool::new("slow")));
+    /// problem.chunk(0..2, 10);
+    /// problem.chunk(1..3, 20);
+    /// let problem = problem.build()?;
+    /// let plan = Plan::from_places(&problem, &[Place::new(fast, 0), Place::new(slow, 0)])?;
+    /// assert_eq!(verify(&problem, &plan), []);
+    /// let plan = Plan::from_places(&problem, &[Place::new(slow, 0), Place::new(fast, 0)])?;
+    /// assert!(!verify(&problem, &plan).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_offsets`](Self::from_offsets).
+    pub fn from_places(problem: &Problem, places: &[Place]) -> Result<Self, OffsetsError> {
+        if places.len() != problem.len() {
+            let (expected, found) = (problem.len(), places.len());
             return Err(OffsetsError::Count { expected, found });
         }
         let labels = problem.labels();
-        let mut chunks = Vec::with_capacity(offsets.len());
-        for (id, &offset) in problem.ids().zip(offsets) {
-            let chunk = problem.chunk(id);
+        let mut chunks = Vec::with_capacity(places.len());
+        for (id, &place) in problem.ids().zip(places) {
+            let (chunk, offset) = (problem.chunk(id), place.offset);
             let end = offset.checked_add(problem.padded_size(id));
             if end.and_then(|end| end.checked_add(problem.alignment())).is_none() {
                 let (chunk, size) = (labels.name(id), chunk.size);
                 return Err(OffsetsError::Beyond { chunk, size, offset });
             }
             let link = problem.link(id).filter(|link| {
-                offsets[link.overwritten.index()].checked_add(link.offset) == Some(offset)
+                let overwritten = places[link.overwritten.index()];
+                overwritten.pool == place.pool
+                    && overwritten.offset.checked_add(link.offset) == Some(offset)
             });
             chunks.push(PlannedChunk {
                 id: labels.number(id),
@@ -69,7 +99,7 @@ impl Plan {
                 size: chunk.size,
                 begin: chunk.begin,
                 end: chunk.end,
-                pool: 0,
+                pool: place.pool.index(),
                 offset,
                 overwrites: link
                     .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),
