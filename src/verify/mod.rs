@@ -25,19 +25,32 @@
 //! the plan must agree. An output may be written over an input only where that is declared, and
 //! only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
+//! A problem [that is not plain](crate::Problem::is_plain) has more rules: a chunk lies in a pool that
+//! exists and that it may use, at its pin, at its own alignment, below the capacity, outside the
+//! reserved bytes; parts lie in their wholes; chunks joined by links lie in one buffer; chunks to be
+//! kept apart share no byte. Two chunks then clash if they need a byte at one time and it is not the
+//! same byte of both, as that of a part and its whole is. With several streams, they may need it at
+//! one time if neither is over before the other begins. The size of every pool and the traffic are
+//! counted again; that the traffic is the least possible is the claim of a search.
+//!
 //! [`execute`](fn@execute) checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
 //!
-//! Verification takes O((n + k) log n) for n chunks and k violations.
+//! Verification takes O((n + k) log n) for n chunks and k violations; with several streams, k also
+//! counts the pairs of chunks that share addresses.
 
+mod addresses;
 mod bodies;
+mod clashes;
 mod contents;
 mod execute;
 mod figures;
 mod places;
 mod problem;
+mod same_bytes;
 mod sequence;
 mod sharing;
+mod sizes;
 mod sweep;
 mod table;
 mod verifier;
@@ -85,7 +98,12 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
     violations.extend(placing(plan, Figure::Alignment, problem.alignment()));
     violations.extend(placing(plan, Figure::Padding, problem.padding()));
-    violations.extend(problem::check(problem, plan));
+    let matching = problem::check(problem, plan, &mut violations);
+    if let Some(demands) = problem.demands() {
+        violations.extend(addresses::check(problem, demands, plan, &matching));
+        violations.extend(bodies::none(plan));
+        return violations;
+    }
     violations.extend(table::check(plan));
     violations.extend(bodies::none(plan));
     if plan.alignment.is_power_of_two() {
@@ -145,6 +163,13 @@ fn bytes_alive(plan: &Plan) -> Bytes {
         return 0;
     }
     Counted::of_table(plan, plan.steps).bytes_alive()
+}
+
+/// The same if the problem is not plain, with its pools, holes, windows and parts.
+fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
+    let demands = problem.demands()?;
+    let matching = problem::check(problem, plan, &mut Vec::new());
+    Some(addresses::bytes_alive(problem, demands, plan, &matching))
 }
 
 /// Runs the operators on a shadow of the memory, with every tensor where the plan puts it, and

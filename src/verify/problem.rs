@@ -8,12 +8,18 @@ use crate::{
     verify::{Field, Violation},
 };
 
-pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
-    let mut violations = Vec::new();
+/// The chunks of a problem and those of its plan, side by side.
+pub(super) struct Matching {
+    /// The chunk of the problem for each chunk of the plan.
+    pub(super) chunks: Vec<Option<ChunkId>>,
+    /// The chunk of the plan for each chunk of the problem.
+    pub(super) planned: Vec<Option<usize>>,
+}
+
+pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violation>) -> Matching {
     let labels = problem.labels();
     let find = finder(problem);
 
-    // The chunk of the problem for each chunk of the plan.
     let mut chunks: Vec<Option<ChunkId>> = Vec::with_capacity(plan.chunks.len());
     let mut planned: Vec<Option<usize>> = vec![None; problem.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
@@ -71,7 +77,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan) -> Vec<Violation> {
             });
         }
     }
-    violations
+    Matching { chunks, planned }
 }
 
 /// Finds the chunk of the problem that a chunk of the plan stands for.

@@ -149,23 +149,23 @@ impl<'a> Checker<'a> {
     /// Checks rule 2 for contents and workspaces, in the pool and in supplied tensors.
     fn check_overlaps(&mut self) {
         let contents = self.contents.of.iter().enumerate();
-        let mut rectangles: Vec<(Memory, Rectangle<'_>)> = contents
+        let mut rectangles: Vec<(Memory, Rectangle<Cow<'_, str>>)> = contents
             .filter_map(|(at, content)| {
                 let &Content { memory, begin, end, low, high, .. } = content.as_ref()?;
-                let name = Cow::Borrowed(self.name(at));
-                Some((memory, Rectangle { name, begin, end, low, high }))
+                let owner = Cow::Borrowed(self.name(at));
+                Some((memory, Rectangle { owner, begin, end, low, high }))
             })
             .collect();
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
-            let name = Cow::Borrowed(&*workspace.name);
-            (workspace.interval.memory, Rectangle { name, begin, end: begin + 1, low, high })
+            let owner = Cow::Borrowed(&*workspace.name);
+            (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);
         let mut found = Vec::new();
         for alike in rectangles.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
-            let alike: Vec<Rectangle<'_>> = alike.iter().map(|(_, one)| one.clone()).collect();
+            let alike: Vec<_> = alike.iter().map(|(_, one)| one.clone()).collect();
             found.extend(overlaps(&alike));
         }
         self.violations.extend(found);

@@ -10,8 +10,9 @@ use crate::{Bytes, Step, verify::Violation};
 
 /// The steps and bytes that a chunk or tensor occupies.
 #[derive(Clone, Debug)]
-pub(super) struct Rectangle<'a> {
-    pub(super) name: Cow<'a, str>,
+pub(super) struct Rectangle<T> {
+    /// The chunk or tensor.
+    pub(super) owner: T,
     pub(super) begin: Step,
     pub(super) end: Step,
     pub(super) low: Bytes,
@@ -23,8 +24,34 @@ pub(super) struct Rectangle<'a> {
 pub(super) const OVERLAP_LIMIT: usize = 10_000;
 
 /// Returns every overlapping pair as a violation, up to a limit.
-pub(super) fn overlaps(rectangles: &[Rectangle<'_>]) -> Vec<Violation> {
-    let mut by_low: Vec<&Rectangle<'_>> =
+pub(super) fn overlaps(rectangles: &[Rectangle<Cow<'_, str>>]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let complete = each_overlap(rectangles, |old, new| {
+        if found.len() == OVERLAP_LIMIT {
+            return false;
+        }
+        found.push(Violation::Overlap {
+            first: old.owner.to_string(),
+            second: new.owner.to_string(),
+            step: new.begin,
+            low: old.low.max(new.low),
+            high: old.high.min(new.high),
+        });
+        true
+    });
+    if !complete {
+        found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
+    }
+    found
+}
+
+/// Visits every overlapping pair, the one that begins first first, until `visit` returns false.
+/// Returns whether it visited all of them.
+pub(super) fn each_overlap<T>(
+    rectangles: &[Rectangle<T>],
+    mut visit: impl FnMut(&Rectangle<T>, &Rectangle<T>) -> bool,
+) -> bool {
+    let mut by_low: Vec<&Rectangle<T>> =
         rectangles.iter().filter(|r| r.begin < r.end && r.low < r.high).collect();
     by_low.sort_by_key(|r| r.low);
     let mut begins: Vec<usize> = (0..by_low.len()).collect();
@@ -33,34 +60,18 @@ pub(super) fn overlaps(rectangles: &[Rectangle<'_>]) -> Vec<Violation> {
     ends.sort_by_key(|&at| by_low[at].end);
     let mut ends = ends.into_iter().peekable();
     let mut live = Tournament::new(by_low.len());
-    let mut found = Vec::new();
     for at in begins {
         let new = by_low[at];
         while let Some(ended) = ends.next_if(|&ended| by_low[ended].end <= new.begin) {
             live.set(ended, 0);
         }
         let reach = by_low.partition_point(|r| r.low < new.high);
-        let complete = live.each_above(reach, new.low, |other| {
-            if found.len() == OVERLAP_LIMIT {
-                return false;
-            }
-            let old = by_low[other];
-            found.push(Violation::Overlap {
-                first: old.name.to_string(),
-                second: new.name.to_string(),
-                step: new.begin,
-                low: old.low.max(new.low),
-                high: old.high.min(new.high),
-            });
-            true
-        });
-        if !complete {
-            found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
-            break;
+        if !live.each_above(reach, new.low, |other| visit(by_low[other], new)) {
+            return false;
         }
         live.set(at, new.high);
     }
-    found
+    true
 }
 
 /// A complete binary tree of maxima over a fixed number of slots.

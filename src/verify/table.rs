@@ -15,8 +15,7 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
     check_objects(plan, &mut violations);
-    let rectangles: Vec<Rectangle<'_>> =
-        (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
+    let rectangles: Vec<_> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
     violations.extend(overlaps(&rectangles));
     violations
 }
@@ -114,7 +113,7 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
 /// Checks rule 6: shared objects lie one after another. A chunk that overwrites nothing lies at the
 /// start of its object, an overwriter lies in the object of the chunk that it overwrites, and an
 /// object is as large as the largest of its chunks, rounded up to the alignment.
-fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
+pub(super) fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut begins = Vec::with_capacity(plan.objects.len());
     let mut end: Bytes = 0;
     for &size in &plan.objects {
@@ -147,7 +146,7 @@ fn check_objects(plan: &Plan, violations: &mut Vec<Violation>) {
 }
 
 /// Returns a chunk whose links lead back to itself.
-fn cycle(plan: &Plan) -> Option<String> {
+pub(super) fn cycle(plan: &Plan) -> Option<String> {
     // The walk in which each chunk was seen.
     let mut seen_in: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for start in 0..plan.chunks.len() {
@@ -169,7 +168,7 @@ fn cycle(plan: &Plan) -> Option<String> {
 /// Returns the steps and bytes that a chunk occupies. An overwriter inside the chunk that it
 /// overwrites shares its bytes in that chunk's last step; its own time begins one step later. The
 /// overwritten chunk guards the bytes until then.
-fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
+fn rectangle(plan: &Plan, at: usize) -> Rectangle<Cow<'_, str>> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
     let shares = link(plan, chunk).is_some_and(|link| {
@@ -178,7 +177,7 @@ fn rectangle(plan: &Plan, at: usize) -> Rectangle<'_> {
         link.chunk != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
     });
     Rectangle {
-        name: Cow::Borrowed(&chunk.name),
+        owner: Cow::Borrowed(&*chunk.name),
         begin: if shares { chunk.begin + 1 } else { chunk.begin },
         end: chunk.end,
         low,

@@ -3,7 +3,10 @@
 use crate::{
     Bytes, InputRef, Plan, ProblemError,
     lower::LoweringOptions,
-    verify::{Figure, Violation, bytes_alive, execute, placing, supplied, verify, without_repeats},
+    verify::{
+        Figure, Violation, bytes_alive, bytes_needed, execute, placing, supplied, verify,
+        without_repeats,
+    },
 };
 
 /// Verifies plans, on request also for an alignment, a padding, and by execution. The default asks
@@ -131,6 +134,9 @@ impl Verifier {
                 let padding = self.padding.unwrap_or(problem.padding());
                 let asked = problem.clone().with_alignment(alignment)?.with_padding(padding)?;
                 let violations = verify(&asked, plan);
+                if let Some(bytes_alive) = bytes_needed(&asked, plan) {
+                    return Ok(Verification { violations, bytes_alive });
+                }
                 let mut bytes_alive = bytes_alive(plan);
                 // The plan may honour fewer requests than the problem does.
                 let placed = asked.with_alignment(plan.alignment);

@@ -14,6 +14,8 @@ pub enum Field {
     Begin,
     /// Its end.
     End,
+    /// The cost of a byte of traffic in a pool.
+    Cost,
 }
 
 impl fmt::Display for Field {
@@ -22,6 +24,7 @@ impl fmt::Display for Field {
             Self::Size => "size",
             Self::Begin => "begin",
             Self::End => "end",
+            Self::Cost => "cost",
         })
     }
 }
@@ -42,6 +45,8 @@ pub enum Figure {
     Alignment,
     /// The bytes added to every chunk.
     Padding,
+    /// The sum of the pools' sizes.
+    PoolSize,
 }
 
 impl fmt::Display for Figure {
@@ -53,6 +58,7 @@ impl fmt::Display for Figure {
             Self::LowerBound => "lower bound, the most bytes alive at once,",
             Self::Alignment => "required alignment",
             Self::Padding => "required padding",
+            Self::PoolSize => "sum of the sizes of all pools",
         })
     }
 }
@@ -404,4 +410,229 @@ pub enum Violation {
         /// The byte after the last of them.
         high: Bytes,
     },
+    /// A chunk in a pool where it may not lie.
+    #[error("'{chunk}' lies in pool '{pool}', where it may not lie")]
+    WrongPool {
+        /// The chunk.
+        chunk: String,
+        /// The pool.
+        pool: String,
+    },
+    /// A chunk in a pool that the problem does not have.
+    #[error("'{chunk}' lies in pool '{pool}', which the problem does not have")]
+    NoSuchPool {
+        /// The chunk.
+        chunk: String,
+        /// The pool: its name, or its index if the plan does not list it.
+        pool: String,
+    },
+    /// A pool in another place of the list than in the problem. The order is that of preference.
+    #[error("pool '{pool}' stands elsewhere in the plan's list of pools than in the problem's")]
+    PoolOutOfOrder {
+        /// The pool.
+        pool: String,
+    },
+    /// A pool with another capacity than in the problem.
+    #[error(
+        "the capacity of pool '{pool}' is {}, but the plan says {}",
+        limit(*.expected), limit(*.found)
+    )]
+    WrongCapacity {
+        /// The pool.
+        pool: String,
+        /// The bytes in the problem, if they are limited.
+        expected: Option<Bytes>,
+        /// The bytes in the plan.
+        found: Option<Bytes>,
+    },
+    /// A chunk that ends above the capacity of its pool.
+    #[error(
+        "'{chunk}' lies at {offset} with {size} B, above the capacity of {capacity} B of pool '{pool}'"
+    )]
+    OutsideCapacity {
+        /// The chunk.
+        chunk: String,
+        /// The pool.
+        pool: String,
+        /// The offset where it lies, in bytes.
+        offset: Bytes,
+        /// Its bytes, padding included.
+        size: Bytes,
+        /// The pool's bytes.
+        capacity: Bytes,
+    },
+    /// A chunk in reserved bytes of its pool.
+    #[error(
+        "'{chunk}' lies at {offset} with {size} B, in the reserved bytes [{low}, {high}) of pool '{pool}'"
+    )]
+    InReserved {
+        /// The chunk.
+        chunk: String,
+        /// The pool.
+        pool: String,
+        /// The offset where it lies, in bytes.
+        offset: Bytes,
+        /// Its bytes, padding included.
+        size: Bytes,
+        /// The first reserved byte.
+        low: Bytes,
+        /// The byte after the last.
+        high: Bytes,
+    },
+    /// A chunk that does not lie where it is pinned.
+    #[error(
+        "'{chunk}' is pinned to {expected} in pool '{expected_pool}', but lies at {offset} in pool '{pool}'"
+    )]
+    NotPinned {
+        /// The chunk.
+        chunk: String,
+        /// The pool where it lies.
+        pool: String,
+        /// The offset where it lies, in bytes.
+        offset: Bytes,
+        /// The pool that it is pinned to.
+        expected_pool: String,
+        /// The offset that it is pinned to, in bytes.
+        expected: Bytes,
+    },
+    /// Chunks that are joined by links and lie in more than one buffer of a pool.
+    #[error(
+        "'{chunk}' and all that is joined to it take the bytes [{low}, {high}) of pool '{pool}', across two of its buffers of {largest} B"
+    )]
+    AcrossBuffers {
+        /// The first of the chunks.
+        chunk: String,
+        /// The pool.
+        pool: String,
+        /// The lowest byte of all of them.
+        low: Bytes,
+        /// The byte after the highest.
+        high: Bytes,
+        /// The size of a buffer.
+        largest: Bytes,
+    },
+    /// A part that is not where its whole has it.
+    #[error("'{part}' lies at {found}; it is a part of '{whole}' and must lie at {expected}")]
+    MisplacedPart {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+        /// The offset where it must lie, in bytes.
+        expected: Bytes,
+        /// The offset where it lies, in bytes.
+        found: Bytes,
+    },
+    /// A chunk in another pool than the one that it overwrites or is a part of.
+    #[error("'{chunk}' lies in pool '{pool}'; it must lie with '{other}' in pool '{expected}'")]
+    TornApart {
+        /// The overwriter or part.
+        chunk: String,
+        /// The overwritten chunk or the whole.
+        other: String,
+        /// The pool of the chunk.
+        pool: String,
+        /// The pool of the other.
+        expected: String,
+    },
+    /// A part of the problem that the plan does not list.
+    #[error("'{part}' is a part of '{whole}' at {offset}, but the plan does not say so")]
+    MissingPart {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+        /// Bytes from the start of the whole.
+        offset: Bytes,
+    },
+    /// A part in the plan that the problem does not have.
+    #[error("the plan says that '{part}' is a part of '{whole}' at {offset}, and it is not")]
+    UnknownPart {
+        /// The part.
+        part: String,
+        /// The whole.
+        whole: String,
+        /// Bytes from the start of the whole.
+        offset: Bytes,
+    },
+    /// Two chunks that are to be kept apart and share bytes.
+    #[error("'{first}' and '{second}' must be kept apart, but share the bytes [{low}, {high})")]
+    TogetherThoughApart {
+        /// The lower one.
+        first: String,
+        /// The other.
+        second: String,
+        /// The lowest shared byte of the pool.
+        low: Bytes,
+        /// The byte after the highest shared one.
+        high: Bytes,
+    },
+    /// Two chunks of a program on several streams that share bytes while both may be alive.
+    #[error(
+        "'{first}' and '{second}' share the bytes [{low}, {high}), and neither is over before the other begins"
+    )]
+    ClockOverlap {
+        /// The lower one.
+        first: String,
+        /// The other.
+        second: String,
+        /// The lowest shared byte of the pool.
+        low: Bytes,
+        /// The byte after the highest shared one.
+        high: Bytes,
+    },
+    /// An overwriter on one of several streams that may begin before all others have read what it
+    /// overwrites.
+    #[error(
+        "'{overwriter}' overwrites '{overwritten}', but is not its last reader, or another reader may not be over"
+    )]
+    OverwriteUnordered {
+        /// The overwriter.
+        overwriter: String,
+        /// The overwritten chunk.
+        overwritten: String,
+    },
+    /// Two chunks that the plan lists as alive together although one is over before the other.
+    #[error(
+        "'{first}' and '{second}' are listed as alive together, but one is over before the other begins"
+    )]
+    NeverTogether {
+        /// The one listed first.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A pool whose stated size is not what its chunks need.
+    #[error("the chunks in pool '{pool}' need {expected} B, but the plan says {found}")]
+    WrongPoolSize {
+        /// The pool.
+        pool: String,
+        /// The bytes that its chunks need.
+        expected: Bytes,
+        /// The value in the plan.
+        found: Bytes,
+    },
+    /// A pool whose buffers add up to more than its capacity.
+    #[error("the buffers of pool '{pool}' take {size} B, more than its capacity of {capacity} B")]
+    PoolTooLarge {
+        /// The pool.
+        pool: String,
+        /// The bytes of its buffers.
+        size: Bytes,
+        /// Its bytes.
+        capacity: Bytes,
+    },
+    /// A wrong sum of traffic.
+    #[error("the traffic times its cost is {expected}, but the plan says {found}")]
+    WrongTraffic {
+        /// The value counted.
+        expected: u128,
+        /// The value in the plan.
+        found: u128,
+    },
+}
+
+/// A capacity, for people.
+fn limit(bytes: Option<Bytes>) -> String {
+    bytes.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} B"))
 }

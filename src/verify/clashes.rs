@@ -1,0 +1,204 @@
+//! Chunks that share bytes of a pool although both need them, or are to be kept apart.
+//!
+//! With one stream, a sweep over the steps of each pool finds the pairs that share bytes and steps.
+//! With several, a sweep over the addresses finds the pairs that share bytes, and each is asked
+//! whether one is over before the other begins: O(n log n) and the pairs that share addresses.
+
+use std::collections::HashSet;
+
+use crate::{
+    Bytes, Step,
+    problem::ChunkId,
+    verify::{
+        Violation,
+        addresses::{Facts, Spot},
+        same_bytes::SameBytes,
+        sweep::{OVERLAP_LIMIT, Rectangle, each_overlap},
+    },
+};
+
+/// Bytes, from the start of a chunk, that it needs in some steps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) begin: Step,
+    pub(super) end: Step,
+    pub(super) low: u128,
+    pub(super) high: u128,
+}
+
+/// Returns the pairs of chunks that may not share the bytes that they share, up to a limit.
+pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut clashes = Clashes { facts, found: Vec::new(), reported: HashSet::new() };
+    let same = SameBytes::new(facts.problem, &facts.demands.parts);
+    let complete = clashes.check_apart()
+        && (0..facts.demands.pools.len()).all(|pool| match facts.demands.streams {
+            1 => clashes.check_steps(pool, &same),
+            _ => clashes.check_clocks(pool, &same),
+        });
+    if !complete {
+        clashes.found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
+    }
+    clashes.found
+}
+
+struct Clashes<'a> {
+    facts: &'a Facts<'a>,
+    found: Vec<Violation>,
+    /// Pairs, the smaller id first.
+    reported: HashSet<(ChunkId, ChunkId)>,
+}
+
+/// Returns the common bytes of two chunks.
+fn common(a: Spot, b: Spot) -> (u128, u128) {
+    (a.low.max(b.low).into(), a.high.min(b.high))
+}
+
+fn to_bytes(value: u128) -> Bytes {
+    Bytes::try_from(value).unwrap_or(Bytes::MAX)
+}
+
+impl Clashes<'_> {
+    /// Reports a pair once. Returns false if there are too many.
+    fn report(&mut self, x: ChunkId, y: ChunkId, violation: impl FnOnce() -> Violation) -> bool {
+        let pair = (x.min(y), x.max(y));
+        if self.reported.contains(&pair) {
+            return true;
+        }
+        if self.found.len() == OVERLAP_LIMIT {
+            return false;
+        }
+        self.reported.insert(pair);
+        self.found.push(violation());
+        true
+    }
+
+    /// Checks that chunks that are to be kept apart share no byte at all.
+    fn check_apart(&mut self) -> bool {
+        let facts = self.facts;
+        for group in &facts.demands.apart {
+            let ids: HashSet<ChunkId> = group.iter().copied().collect();
+            let mut chunks: Vec<(ChunkId, Spot)> =
+                ids.into_iter().filter_map(|chunk| Some((chunk, facts.spot(chunk)?))).collect();
+            chunks.sort_unstable_by_key(|&(chunk, spot)| (spot.pool, spot.low, chunk));
+            let mut open: Vec<(ChunkId, Spot)> = Vec::new();
+            for (y, at_y) in chunks {
+                open.retain(|(_, at)| at.pool == at_y.pool && at.high > at_y.low.into());
+                for &(x, at_x) in &open {
+                    let (low, high) = common(at_x, at_y);
+                    let go_on = self.report(x, y, || Violation::TogetherThoughApart {
+                        first: facts.name(x),
+                        second: facts.name(y),
+                        low: to_bytes(low),
+                        high: to_bytes(high),
+                    });
+                    if !go_on {
+                        return false;
+                    }
+                }
+                open.push((y, at_y));
+            }
+        }
+        true
+    }
+
+    /// Sweeps over the steps of the only stream.
+    fn check_steps(&mut self, pool: usize, same: &SameBytes<'_>) -> bool {
+        let facts = self.facts;
+        let mut rectangles = Vec::new();
+        for (chunk, spot) in facts.placed().filter(|(_, spot)| spot.pool == pool) {
+            let is_overwriter = facts.overwrites[chunk.index()].is_some();
+            let needs = facts.needs(chunk, is_overwriter).into_iter();
+            rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {
+                owner: (chunk, spot.low),
+                begin,
+                end,
+                low: to_bytes(u128::from(spot.low) + low),
+                high: to_bytes(u128::from(spot.low) + high),
+            }));
+        }
+        each_overlap(&rectangles, |old, new| {
+            let (low, high) = (old.low.max(new.low), old.high.min(new.high));
+            let (x, y) = (old.owner, new.owner);
+            if x.0 == y.0 || same.may_share(x, y, (low.into(), high.into())) {
+                return true;
+            }
+            self.report(x.0, y.0, || Violation::Overlap {
+                first: facts.name(x.0),
+                second: facts.name(y.0),
+                step: new.begin,
+                low,
+                high,
+            })
+        })
+    }
+
+    /// Sweeps over the addresses of a pool. With several streams, chunks have no holes or windows.
+    fn check_clocks(&mut self, pool: usize, same: &SameBytes<'_>) -> bool {
+        let facts = self.facts;
+        let mut chunks: Vec<Timed<'_>> = facts
+            .placed()
+            .filter(|(_, spot)| spot.pool == pool)
+            .filter_map(|(chunk, spot)| Timed::of(facts, chunk, spot))
+            .collect();
+        chunks.sort_by_key(|timed| (timed.spot.low, timed.chunk));
+        let mut open: Vec<&Timed<'_>> = Vec::new();
+        for new in &chunks {
+            open.retain(|old| old.spot.high > new.spot.low.into());
+            for old in &open {
+                let (low, high) = common(old.spot, new.spot);
+                let (x, y) = ((old.chunk, old.spot.low), (new.chunk, new.spot.low));
+                if !old.meets(new) || same.may_share(x, y, (low, high)) {
+                    continue;
+                }
+                let go_on = self.report(x.0, y.0, || Violation::ClockOverlap {
+                    first: facts.name(x.0),
+                    second: facts.name(y.0),
+                    low: to_bytes(low),
+                    high: to_bytes(high),
+                });
+                if !go_on {
+                    return false;
+                }
+            }
+            open.push(new);
+        }
+        true
+    }
+}
+
+/// A chunk of a program on several streams, while it has its bytes for itself.
+pub(super) struct Timed<'a> {
+    pub(super) chunk: ChunkId,
+    pub(super) spot: Spot,
+    begin: &'a [Step],
+    /// The stream in which the chunk begins one step later, because it overwrites another.
+    late: Option<usize>,
+    end: &'a [Step],
+}
+
+impl<'a> Timed<'a> {
+    /// `None` if the chunk lives only in the step that it shares with the one that it overwrites.
+    pub(super) fn of(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
+        let is_overwriter = facts.overwrites[chunk.index()].is_some();
+        let late = is_overwriter.then(|| facts.demands.chunks[chunk.index()].stream);
+        let timed = Self { chunk, spot, begin: facts.begin(chunk), late, end: facts.end(chunk) };
+        let is_empty = timed.begins().eq(timed.end.iter().copied());
+        (!is_empty).then_some(timed)
+    }
+
+    /// The clock at which it has its bytes.
+    pub(super) fn begins(&self) -> impl Iterator<Item = Step> + '_ {
+        let late = |at: usize| Step::from(self.late == Some(at));
+        self.begin.iter().enumerate().map(move |(at, begin)| begin.saturating_add(late(at)))
+    }
+
+    /// Returns whether it is over at a clock.
+    pub(super) fn is_over_at(&self, clock: impl Iterator<Item = Step>) -> bool {
+        self.end.iter().zip(clock).all(|(&end, at)| end <= at)
+    }
+
+    /// Returns whether neither is over before the other begins.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        !self.is_over_at(other.begins()) && !other.is_over_at(self.begins())
+    }
+}

@@ -1,0 +1,358 @@
+//! The figures of a plan whose problem is not plain, counted again: pools, traffic, bytes alive.
+//!
+//! The bytes alive are the bytes that chunks need at once, each counted once, however many chunks
+//! need it. Every plan with the same links needs as many, in all pools together.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Bytes, Plan, Step,
+    problem::{ChunkId, demands::Pool},
+    verify::{
+        Figure, Violation,
+        addresses::{Facts, Spot},
+        clashes::Timed,
+    },
+};
+
+/// The number of pairs of chunks and clocks that are looked at, at most.
+const MOST_PAIRS: usize = 4_000_000;
+
+/// The number of chunks listed as the peak that are compared with each other, at most.
+const MOST_AT_PEAK: usize = 1_000;
+
+/// Addresses of one pool are below this, so that several pools fit one after another.
+const POOL: u128 = 1 << 66;
+
+/// The size that a plan states for a pool of its problem.
+pub(super) fn stated(plan: &Plan, pool: usize) -> Option<Bytes> {
+    if plan.pools.is_empty() { Some(plan.pool_size) } else { Some(plan.pools.get(pool)?.size) }
+}
+
+pub(super) fn check(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
+    let Facts { plan, problem, demands, .. } = *facts;
+    check_pools(facts, violations);
+    let traffic = facts.placed().map(|(chunk, spot)| {
+        let bytes = demands.chunks[chunk.index()].traffic.unwrap_or(problem.chunk(chunk).size);
+        u128::from(bytes) * u128::from(facts.pool(spot.pool).cost)
+    });
+    let traffic = traffic.fold(0, u128::saturating_add);
+    if plan.traffic != traffic {
+        violations.push(Violation::WrongTraffic { expected: traffic, found: plan.traffic });
+    }
+    let alignment = u128::from(facts.alignment());
+    let sizes = problem.ids().map(|chunk| facts.padded(chunk).next_multiple_of(alignment));
+    let naive_size: u128 = sizes.sum();
+    let naive_size = Bytes::try_from(naive_size).unwrap_or(Bytes::MAX);
+    for (figure, expected, found) in [
+        (Figure::Steps, problem.steps(), plan.steps),
+        (Figure::NaiveSize, naive_size, plan.naive_size),
+    ] {
+        if expected != found {
+            violations.push(Violation::WrongFigure { figure, expected, found });
+        }
+    }
+    check_bound(facts, violations);
+    check_peak(facts, violations);
+}
+
+/// Checks the size of each pool, and their sum.
+fn check_pools(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
+    let plan = facts.plan;
+    let mut total: u128 = 0;
+    for ((at, pool), size) in facts.demands.pools.iter().enumerate().zip(pool_sizes(facts)) {
+        let expected = Bytes::try_from(size).unwrap_or(Bytes::MAX);
+        total += size;
+        // A plan may leave out the only pool.
+        if let Some(found) = plan.pools.get(at).map(|pool| pool.size)
+            && expected != found
+        {
+            let pool = pool.name.to_string();
+            violations.push(Violation::WrongPoolSize { pool, expected, found });
+        }
+        if let Pool { capacity: Some(capacity), largest: Some(_), .. } = *pool
+            && size > capacity.into()
+        {
+            let pool = pool.name.to_string();
+            violations.push(Violation::PoolTooLarge { pool, size: expected, capacity });
+        }
+    }
+    let (expected, found) = (Bytes::try_from(total).unwrap_or(Bytes::MAX), plan.pool_size);
+    if expected != found {
+        let figure = Figure::PoolSize;
+        violations.push(Violation::WrongFigure { figure, expected, found });
+    }
+}
+
+/// The highest byte of each pool, rounded up to the alignment, but never above its capacity; of a
+/// pool of buffers, the sum of that over its buffers.
+fn pool_sizes(facts: &Facts<'_>) -> Vec<u128> {
+    let mut tops: Vec<BTreeMap<Bytes, u128>> = vec![BTreeMap::new(); facts.demands.pools.len()];
+    for (_, Spot { pool, low, high }) in facts.placed() {
+        let largest = facts.pool(pool).largest;
+        let buffer = largest.map_or(0, |largest| low / largest);
+        let below = u128::from(buffer) * u128::from(largest.unwrap_or(0));
+        let top = tops[pool].entry(buffer).or_default();
+        *top = (high - below).max(*top);
+    }
+    let size = |(pool, tops): (&Pool, &BTreeMap<Bytes, u128>)| -> u128 {
+        let alignment = u128::from(pool.alignment.max(facts.alignment()));
+        let limit = pool.largest.or(pool.capacity).map_or(u128::MAX, u128::from);
+        tops.values().map(|top| top.next_multiple_of(alignment).min(limit)).sum()
+    };
+    facts.demands.pools.iter().zip(&tops).map(size).collect()
+}
+
+/// Checks that the lower bound is neither above what the plan reaches nor below the bytes alive,
+/// which are counted only for one stream.
+fn check_bound(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
+    let Plan { lower_bound, pool_size, proven_optimal, .. } = *facts.plan;
+    if lower_bound > pool_size {
+        violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
+    }
+    if facts.demands.streams == 1 && u128::from(lower_bound) < bytes_with(facts, Links::OfPlan) {
+        // A plan may honour other requests than the problem does.
+        let expected = bytes_with(facts, Links::OfProblem);
+        if u128::from(lower_bound) < expected {
+            let expected = Bytes::try_from(expected).unwrap_or(Bytes::MAX);
+            let figure = Figure::LowerBound;
+            violations.push(Violation::WrongFigure { figure, expected, found: lower_bound });
+        }
+    }
+    if proven_optimal && facts.demands.pools.len() == 1 && lower_bound != pool_size {
+        violations.push(Violation::NotProven { lower_bound, pool_size });
+    }
+}
+
+/// Checks that the chunks listed as the peak are alive together.
+fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
+    let Facts { plan, problem, demands, .. } = *facts;
+    if demands.streams == 1 {
+        let (found, last) = (plan.peak_step, problem.steps().saturating_sub(1));
+        if found > last {
+            let figure = Figure::PeakStep;
+            violations.push(Violation::WrongFigure { figure, expected: last, found });
+        }
+        return;
+    }
+    let mut peak: Vec<Timed<'_>> = Vec::new();
+    for &at in plan.peak.iter().take(MOST_AT_PEAK) {
+        let Some(planned) = plan.chunks.get(at) else {
+            violations.push(Violation::NoSuchChunk { user: "the peak".to_owned() });
+            continue;
+        };
+        let chunk = problem.ids().nth(at).filter(|&chunk| facts.name(chunk) == *planned.name);
+        let chunk = chunk.and_then(|chunk| Timed::of(facts, chunk, facts.spot(chunk)?));
+        let Some(new) = chunk else { continue };
+        if let Some(old) = peak.iter().find(|old| !old.meets(&new)) {
+            let (first, second) = (facts.name(old.chunk), facts.name(new.chunk));
+            violations.push(Violation::NeverTogether { first, second });
+        }
+        peak.push(new);
+    }
+}
+
+/// The overwrites that are taken for granted.
+#[derive(Clone, Copy)]
+enum Links {
+    OfPlan,
+    OfProblem,
+}
+
+/// The most bytes alive together with the links of the plan, or with those of its problem if they
+/// need less.
+pub(super) fn bytes_alive(facts: &Facts<'_>) -> u128 {
+    if facts.demands.streams > 1 {
+        return heaviest_cut(facts);
+    }
+    bytes_with(facts, Links::OfPlan).min(bytes_with(facts, Links::OfProblem))
+}
+
+/// The most bytes alive in one step of the only stream.
+fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
+    let is_overwriter = |chunk: ChunkId| match links {
+        Links::OfPlan => facts.overwrites[chunk.index()].is_some(),
+        Links::OfProblem => facts.problem.link(chunk).is_some(),
+    };
+    let places: Vec<u128> = match links {
+        Links::OfPlan => facts
+            .spots
+            .iter()
+            .map(|spot| spot.map_or(0, |spot| spot.pool as u128 * POOL + u128::from(spot.low)))
+            .collect(),
+        Links::OfProblem => one_after_another(facts),
+    };
+    let mut changes: Vec<Change> = Vec::new();
+    for chunk in facts.problem.ids().filter(|chunk| facts.padded(*chunk) > 0) {
+        if matches!(links, Links::OfPlan) && facts.spot(chunk).is_none() {
+            continue;
+        }
+        let place = places[chunk.index()];
+        for need in facts.needs(chunk, is_overwriter(chunk)) {
+            let (low, high) = (place + need.low, place + need.high);
+            changes.push(Change { step: need.begin, is_begin: true, low, high });
+            changes.push(Change { step: need.end, is_begin: false, low, high });
+        }
+    }
+    changes.sort_unstable_by_key(|change| change.step);
+    let mut covered = Covered::new(changes.iter().flat_map(|change| [change.low, change.high]));
+    let mut most = 0;
+    for now in changes.chunk_by(|a, b| a.step == b.step) {
+        for change in now {
+            covered.add(change.low, change.high, if change.is_begin { 1 } else { -1 });
+        }
+        most = most.max(covered.length());
+    }
+    most
+}
+
+/// The begin or end of a need.
+struct Change {
+    step: Step,
+    is_begin: bool,
+    low: u128,
+    high: u128,
+}
+
+/// Puts chunks that the problem's links and parts join at their distances, and all others beside
+/// them, so that nothing else shares bytes.
+fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
+    let count = facts.problem.len();
+    let mut near: Vec<Vec<(usize, i128)>> = vec![Vec::new(); count];
+    let mut join = |inner: ChunkId, outer: ChunkId, offset: Bytes| {
+        near[outer.index()].push((inner.index(), offset.into()));
+        near[inner.index()].push((outer.index(), -i128::from(offset)));
+    };
+    facts.demands.parts.iter().for_each(|part| join(part.part, part.whole, part.offset));
+    for chunk in facts.problem.ids() {
+        if let Some(link) = facts.problem.link(chunk) {
+            join(chunk, link.overwritten, link.offset);
+        }
+    }
+    let mut places: Vec<Option<i128>> = vec![None; count];
+    let mut end: i128 = 0;
+    for first in 0..count {
+        if places[first].is_some() {
+            continue;
+        }
+        places[first] = Some(0);
+        let mut body = vec![(first, 0)];
+        let mut next = 0;
+        while let Some(&(chunk, at)) = body.get(next) {
+            next += 1;
+            for &(other, distance) in &near[chunk] {
+                if places[other].is_none() {
+                    places[other] = Some(0);
+                    body.push((other, at + distance));
+                }
+            }
+        }
+        let padded = |chunk| facts.padded(ChunkId::from_index(chunk)).cast_signed();
+        let low = body.iter().map(|&(_, at)| at).min().unwrap_or(0);
+        let high = body.iter().map(|&(chunk, at)| at + padded(chunk)).max().unwrap_or(0);
+        for (chunk, at) in body {
+            places[chunk] = Some(end + at - low);
+        }
+        end += high - low;
+    }
+    places.into_iter().map(|place| place.unwrap_or(0).cast_unsigned()).collect()
+}
+
+/// The most bytes alive at one of many clocks at which a chunk begins.
+fn heaviest_cut(facts: &Facts<'_>) -> u128 {
+    let timed: Vec<Timed<'_>> =
+        facts.placed().filter_map(|(chunk, spot)| Timed::of(facts, chunk, spot)).collect();
+    let cuts = (MOST_PAIRS / timed.len().max(1)).max(1);
+    let weigh = |cut: &Timed<'_>| {
+        let is_alive = |one: &&Timed<'_>| {
+            one.begins().zip(cut.begins()).all(|(begin, at)| begin <= at)
+                && !one.is_over_at(cut.begins())
+        };
+        let alive = timed.iter().filter(is_alive).map(|one| one.spot);
+        let mut bytes: Vec<(usize, u128, u128)> =
+            alive.map(|spot| (spot.pool, spot.low.into(), spot.high)).collect();
+        bytes.sort_unstable();
+        let mut total = 0;
+        let mut top = (0, 0);
+        for (pool, low, high) in bytes {
+            if top.0 != pool {
+                top = (pool, 0);
+            }
+            total += high.saturating_sub(low.max(top.1));
+            top.1 = top.1.max(high);
+        }
+        total
+    };
+    timed.iter().step_by(timed.len().div_ceil(cuts).max(1)).map(weigh).max().unwrap_or(0)
+}
+
+/// The bytes that at least one of many ranges covers: a tree over the ends of the ranges.
+struct Covered {
+    ends: Vec<u128>,
+    /// By node: how many ranges cover all of it and not all of its parent, and the bytes covered.
+    nodes: Vec<(i64, u128)>,
+    leaves: usize,
+}
+
+impl Covered {
+    fn new(ends: impl Iterator<Item = u128>) -> Self {
+        let mut ends: Vec<u128> = ends.collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let leaves = ends.len().max(1).next_power_of_two();
+        Self { nodes: vec![(0, 0); 2 * leaves], ends, leaves }
+    }
+
+    fn length(&self) -> u128 {
+        self.nodes[1].1
+    }
+
+    /// Adds a range, or takes it away again.
+    fn add(&mut self, low: u128, high: u128, count: i64) {
+        let low = self.ends.partition_point(|&end| end < low);
+        let high = self.ends.partition_point(|&end| end < high);
+        let (mut left, mut right) = (low + self.leaves, high + self.leaves);
+        while left < right {
+            if left % 2 == 1 {
+                self.change(left, count);
+                left += 1;
+            }
+            if right % 2 == 1 {
+                right -= 1;
+                self.change(right, count);
+            }
+            (left, right) = (left / 2, right / 2);
+        }
+        for leaf in [low + self.leaves, high + self.leaves - 1] {
+            let mut node = leaf / 2;
+            while node > 0 {
+                self.update(node);
+                node /= 2;
+            }
+        }
+    }
+
+    fn change(&mut self, node: usize, count: i64) {
+        self.nodes[node].0 += count;
+        self.update(node);
+    }
+
+    fn update(&mut self, node: usize) {
+        let bytes = if self.nodes[node].0 > 0 {
+            self.width(node)
+        } else if node < self.leaves {
+            self.nodes[2 * node].1 + self.nodes[2 * node + 1].1
+        } else {
+            0
+        };
+        self.nodes[node].1 = bytes;
+    }
+
+    /// The bytes between the ends that a node stands for.
+    fn width(&self, node: usize) -> u128 {
+        let height = self.leaves.ilog2() - node.ilog2();
+        let first = (node << height) - self.leaves;
+        let end = |at: usize| self.ends.get(at).or(self.ends.last()).copied().unwrap_or(0);
+        end(first + (1 << height)) - end(first)
+    }
+}
