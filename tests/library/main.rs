@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod demands;
 mod execution;
 mod files;
 mod fuzz_corpus;

@@ -238,8 +238,10 @@ impl<'a> Joiner<'a> {
         if !is_last {
             return Some(Refusal::NotLastReader);
         }
+        // Two chunks made in one step of one stream must not overwrite each other. The steps of a chunk
+        // on several streams are the sums of its clocks, which grow along every link.
         let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
-        (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
+        (order(new) < order(old)).then_some(Refusal::NotBefore)
     }
 
     /// Honours one request, or leaves everything as it is.

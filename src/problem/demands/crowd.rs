@@ -73,8 +73,18 @@ impl Problem {
 
     /// The bytes of a body, each counted once at any moment.
     fn slabs(&self, body: &Body) -> Vec<Slab> {
+        let alignment = self.alignment();
         let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
-        let cell = |at: Bytes| align_up(at + rest % self.alignment(), self.alignment());
+        let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
+        // Where overwrites and parts form a ring, no chunk is a root, and the body may lie anywhere.
+        let is_aligned = body.pools.iter().all(|allowed| allowed.modulus >= alignment);
+        let celled = |bytes: &Range<Bytes>| {
+            if is_aligned {
+                cell(bytes.end).saturating_sub(cell(bytes.start))
+            } else {
+                (bytes.end - bytes.start) / alignment * alignment
+            }
+        };
         let mut counted: Vec<TimedBox> = Vec::new();
         let mut slabs = Vec::new();
         for (chunk, boxes) in self.boxes_by_chunk(body) {
@@ -88,7 +98,7 @@ impl Problem {
                     Slab {
                         chunk,
                         plain: time.bytes.end - time.bytes.start,
-                        celled: cell(time.bytes.end).saturating_sub(cell(time.bytes.start)),
+                        celled: celled(&time.bytes),
                         fixed: body
                             .fixed
                             .map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
@@ -122,6 +132,7 @@ impl Problem {
             events.entry(slab.time.begin[0]).or_default().1.push(slab);
             events.entry(slab.time.end[0]).or_default().0.push(slab);
         }
+        let cut_off = self.cut_off();
         let (mut plain, mut celled) = (0, 0);
         let mut crowd = Crowd::default();
         for (step, (ended, begun)) in events {
@@ -137,7 +148,7 @@ impl Problem {
                     None => (plain, celled) = (plain + slab.plain, celled + slab.celled),
                 }
             }
-            let bytes = free.height(plain).max(celled);
+            let bytes = free.height(plain).max(celled.saturating_sub(cut_off));
             if bytes > crowd.bytes {
                 crowd = Crowd { bytes, step, chunks: Vec::new() };
             }
@@ -154,7 +165,18 @@ impl Problem {
         let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| slabs[at].chunk).collect();
         chunks.sort_unstable();
         chunks.dedup();
-        Crowd { bytes: plain.max(celled), step: 0, chunks }
+        Crowd { bytes: plain.max(celled.saturating_sub(self.cut_off())), step: 0, chunks }
+    }
+
+    /// The bytes of cells that capacities cut off: the size of a pool is rounded up, but not above its
+    /// capacity.
+    fn cut_off(&self) -> Bytes {
+        let whole = self.pools().iter().filter(|pool| pool.largest.is_none());
+        let over = |capacity: Bytes| match capacity % self.alignment() {
+            0 => 0,
+            rest => self.alignment() - rest,
+        };
+        whole.filter_map(|pool| pool.capacity).map(over).fold(0, Bytes::saturating_add)
     }
 }
 

@@ -1,0 +1,51 @@
+//! Problems with pools, pins, holes, parts or streams: bounds and links that recorded cases do not show.
+
+use memplan::{
+    Plan, Problem,
+    problem::{Refusal, demands::Pool},
+    verify::verify,
+};
+
+/// The last cell of the alignment in a pool ends where its capacity does.
+#[test]
+fn a_bound_does_not_count_bytes_above_a_capacity() {
+    let mut builder = Problem::builder().alignment(4);
+    builder.pool(Pool::new("small").capacity(5));
+    for _ in 0..2 {
+        builder.chunk(0..1, 1);
+    }
+    let problem = builder.build().unwrap();
+    let plan = Plan::from_offsets(&problem, &[0, 4]).unwrap();
+    assert_eq!((problem.lower_bound().bytes, plan.pool_size), (5, 5));
+    assert_eq!(verify(&problem, &plan), []);
+}
+
+/// A whole that overwrites its own part: neither is a root, so nothing aligns them.
+#[test]
+fn a_bound_does_not_align_bodies_without_a_root() {
+    let mut builder = Problem::builder().alignment(4);
+    for _ in 0..2 {
+        let (part, whole) = (builder.chunk(0..2, 1), builder.chunk(1..3, 1));
+        builder.part(part, whole, 0).overwrite(whole, part, 0);
+    }
+    let problem = builder.build().unwrap();
+    let plan = Plan::from_offsets(&problem, &[0, 0, 1, 1]).unwrap();
+    assert_eq!((problem.lower_bound().bytes, plan.pool_size), (4, 4));
+    assert_eq!(verify(&problem, &plan), []);
+}
+
+/// Each is made in the only step of the other, so both rules of time hold both ways.
+#[test]
+fn two_chunks_on_streams_do_not_overwrite_each_other() {
+    let mut builder = Problem::builder();
+    let (a, b) = (builder.chunk(0..1, 8), builder.chunk(0..1, 8));
+    builder.streams(2);
+    for chunk in [a, b] {
+        builder.clocks(chunk, Box::new([1, 0]), Box::new([2, 0]), 0);
+    }
+    builder.overwrite(a, b, 0).overwrite(b, a, 0);
+    let problem = builder.build().unwrap();
+    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
+    assert_eq!(refused, [(0, Refusal::NotBefore)]);
+    assert_eq!(problem.lower_bound().bytes, 8);
+}
