@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub mod demands;
 pub mod graphs;
 pub mod mutants;
 pub mod oracle;

@@ -17,4 +17,5 @@ mod report_words;
 mod sequence_checks;
 mod sequence_order;
 mod verify;
+mod verify_demands;
 mod verify_mutants;
