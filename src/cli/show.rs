@@ -105,10 +105,10 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
         Form::Text if maps.len() > 1 => {
             report::memory_maps(&maps, map_options(args.width, args.height))
         }
-        Form::Svg => report::memory_map_svg(plan, steps, picture(args, plan)),
+        Form::Svg => report::memory_map_svg(&pools[0], steps, picture(args, plan)),
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
-            report::memory_map(plan, steps, map_options(args.width, args.height))
+            report::memory_map(&pools[0], steps, map_options(args.width, args.height))
         }
     }
 }
@@ -161,7 +161,7 @@ impl Sheet {
     /// A sheet for each pool.
     fn by_pool(self) -> Vec<Self> {
         let [plan] = &*self.plans else { return vec![self] };
-        if plan.pools.len() < 2 {
+        if plan.pools.is_empty() {
             return vec![self];
         }
         let label = |at| format!("{} {}", self.label, report::pool_title(plan, at));

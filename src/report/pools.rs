@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The chunks of each pool as a plan of their own, in the order of [`Plan::pools`]; of a plan without
-/// pools, the plan itself. A pool's bound is the most bytes of its own chunks alive at one step.
+/// pools, the plan itself. Of several, a pool's bound is the most bytes of its own chunks alive at one step.
 #[must_use]
 pub fn by_pool(plan: &Plan) -> Vec<Plan> {
     match plan.pools.len() {
@@ -21,6 +21,9 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
 /// The title of a pool's map.
 #[must_use]
 pub fn pool_title(plan: &Plan, pool: usize) -> String {
+    if plan.pools.len() < 2 {
+        return String::new();
+    }
     plan.pools.get(pool).map_or_else(String::new, |pool| format!("pool {}", printable(&pool.name)))
 }
 
@@ -33,6 +36,13 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         chunks.push(PlannedChunk { pool: 0, ..chunk.clone() });
     }
     let place = |chunk: usize| places.get(chunk).copied().flatten();
+    // A part is drawn until its whole begins, which has the same bytes from then on.
+    for part in &plan.parts {
+        if let (Some(part), Some(whole)) = (place(part.chunk), plan.chunks.get(part.whole)) {
+            let part = &mut chunks[part];
+            part.end = part.end.min(whole.begin.max(part.begin + 1));
+        }
+    }
     for chunk in &mut chunks {
         let link = chunk.overwrites.and_then(|link| Some((place(link.chunk)?, link.offset)));
         chunk.overwrites = link.map(|(chunk, offset)| PlannedLink::new(chunk, offset));
@@ -45,6 +55,7 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         }
         TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
     });
+    let is_only = plan.pools.len() == 1;
     let mut own = Plan {
         tensors: tensors.collect(),
         chunks,
@@ -53,10 +64,12 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         parts: Vec::new(),
         peak: Vec::new(),
         bodies: Vec::new(),
-        claimed_bound: None,
-        proven_optimal: false,
         ..plan.clone()
     };
+    if is_only {
+        return own;
+    }
+    (own.claimed_bound, own.proven_optimal) = (None, false);
     let mut live = live_bytes(&own);
     // The first of the largest.
     live.reverse();

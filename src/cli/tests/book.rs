@@ -13,6 +13,7 @@ use shared::shared_path;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
 const BRANCHES: &str = "book/src/figures/branches.json";
+const POOLS: &str = "book/src/figures/pools.json";
 const OVERWRITE: &str = "book/src/figures/overwrite.json";
 
 #[rstest]
@@ -24,6 +25,7 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("overwrite.trace.txt", &["plan", OVERWRITE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
 #[case("branches.map.txt", &["show", BRANCHES, "--reorder", "--alignment", "1", "--height", "12"], None)]
 #[case("branches.explain.txt", &["explain", BRANCHES, "--reorder", "--alignment", "1"], None)]
+#[case("pools.map.txt", &["show", POOLS, "--height", "8"], None)]
 #[case("verify.txt", &["verify", OVERWRITE, "book/src/figures/wrong.plan.json"], None)]
 #[case("help.txt", &["--help"], None)]
 #[case("ops.txt", &["ops", "tests/models/encoder.onnx", "--inplace", "elementwise"], None)]
@@ -86,6 +88,14 @@ fn the_first_model_is_planned_as_the_tool_does() {
     let explanation = memplan(&["explain", model]).out;
     compare_figure("first.explain.txt", explanation.split_once("\n\n").unwrap().1);
     compare_figure("first.verify.txt", &memplan(&["verify", model, plan]).out);
+}
+
+/// Several memories, pins and more.
+#[test]
+fn the_problem_in_two_pools_is_planned_as_the_tool_does() {
+    let printed = memplan(&["plan", POOLS]).out;
+    let (_, summary) = printed.split_once('\n').unwrap();
+    compare_figure("pools.plan.txt", summary);
 }
 
 /// The model with a plan is smaller in memory.
