@@ -1,7 +1,7 @@
 //! Problems with pools, pins, holes, parts or streams: bounds and links that recorded cases do not show.
 
 use memplan::{
-    Plan, Problem,
+    Plan, Problem, ProblemError,
     problem::{Refusal, demands::Pool},
     verify::verify,
 };
@@ -46,6 +46,19 @@ fn two_chunks_on_streams_do_not_overwrite_each_other() {
     builder.overwrite(a, b, 0).overwrite(b, a, 0);
     let problem = builder.build().unwrap();
     let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
-    assert_eq!(refused, [(0, Refusal::NotBefore)]);
+    assert_eq!(refused, [(1, Refusal::NotBefore)]);
     assert_eq!(problem.lower_bound().bytes, 8);
+}
+
+/// Alignment keeps 2 bytes of every buffer of 8 below the body of 7.
+#[test]
+fn a_body_that_fits_into_no_aligned_place_of_a_buffer_is_too_large() {
+    let mut builder = Problem::builder();
+    builder.pool(Pool::new("buffers").largest(8));
+    let (part, whole) = (builder.chunk(0..2, 1), builder.chunk(1..3, 7));
+    builder.part(part, whole, 2).align(part, 4);
+    assert!(matches!(builder.build(), Err(ProblemError::TooLarge { .. })));
+    builder.pool(Pool::new("other"));
+    let problem = builder.build().unwrap();
+    assert_eq!(problem.bodies()[0].pools.len(), 1);
 }

@@ -181,7 +181,9 @@ impl<'a> Joiner<'a> {
     pub(crate) fn honour(mut self, requests: &[Request]) -> Resolved {
         let mut refused = Vec::new();
         for taken in self.allowed(requests, &mut refused) {
-            if let Err(fault) = self.overwrite(requests[taken]) {
+            if self.closes_ring(requests[taken]) {
+                refused.push((taken, Refusal::NotBefore));
+            } else if let Err(fault) = self.overwrite(requests[taken]) {
                 refused.push((taken, fault.refusal()));
             }
         }
@@ -238,10 +240,16 @@ impl<'a> Joiner<'a> {
         if !is_last {
             return Some(Refusal::NotLastReader);
         }
-        // Two chunks made in one step of one stream must not overwrite each other. The steps of a chunk
-        // on several streams are the sums of its clocks, which grow along every link.
         let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
-        (order(new) < order(old)).then_some(Refusal::NotBefore)
+        (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
+    }
+
+    /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others.
+    /// On several streams, chunks that are made in one step may ask for that.
+    fn closes_ring(&self, request: Request) -> bool {
+        let link = |&chunk: &ChunkId| self.links[chunk.index()].map(|link| link.overwritten);
+        std::iter::successors(Some(request.overwritten), link)
+            .any(|chunk| chunk == request.overwriter)
     }
 
     /// Honours one request, or leaves everything as it is.
@@ -379,7 +387,10 @@ impl<'a> Joiner<'a> {
                 let Pool { largest, capacity, .. } = demands.pools[pool.index()];
                 let limit = largest.into_iter().chain(capacity).min();
                 let Congruence { modulus, rest } = self.congruence(&placed, pool).ok()?;
-                limit.is_none_or(|limit| extent <= limit).then_some(AllowedPool {
+                // In the buffers, the lowest of the offsets that alignments allow.
+                let lowest = largest
+                    .map_or(0, |largest| rest % modulus.min(largest & largest.wrapping_neg()));
+                limit.is_none_or(|limit| lowest + extent <= limit).then_some(AllowedPool {
                     pool,
                     modulus,
                     rest,
