@@ -210,14 +210,12 @@ impl Problem {
     /// The requests that are not honoured, with the reasons, by request.
     #[must_use]
     pub fn refused(&self) -> Vec<Dropped> {
-        match &self.extra {
-            Some(extra) => extra.refused.clone(),
-            None => {
-                let (_, mut dropped) = Links::resolve(&self.chunks, &self.requests);
-                dropped.sort_by_key(|dropped| dropped.request);
-                dropped
-            }
+        if let Some(extra) = &self.extra {
+            return extra.refused.clone();
         }
+        let (_, mut dropped) = Links::resolve(&self.chunks, &self.requests);
+        dropped.sort_by_key(|dropped| dropped.request);
+        dropped
     }
 
     /// The names and outside ids of the chunks, for people and files.

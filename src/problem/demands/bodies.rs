@@ -92,6 +92,7 @@ struct Group {
 
 /// The bodies of a problem, and its honoured overwrites.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::struct_field_names, reason = "they are the bodies, beside what joins them")]
 pub(crate) struct Bodies {
     pub(crate) links: Vec<Option<Link>>,
     /// In the order of their first chunks.

@@ -126,7 +126,9 @@ impl Problem {
         let fixed = |slab: &Slab| slab.fixed.clone().filter(|_| is_one);
         let ranges = slabs.iter().filter_map(fixed).chain(reserved.iter().cloned());
         let mut free = FreeBytes::new(ranges.flat_map(|range| [range.start, range.end]));
-        reserved.iter().for_each(|range| free.take(range));
+        for range in reserved {
+            free.take(range);
+        }
         let mut events: BTreeMap<Step, (Vec<&Slab>, Vec<&Slab>)> = BTreeMap::new();
         for slab in slabs {
             events.entry(slab.time.begin[0]).or_default().1.push(slab);
@@ -137,15 +139,17 @@ impl Problem {
         let mut crowd = Crowd::default();
         for (step, (ended, begun)) in events {
             for slab in ended {
-                match fixed(slab) {
-                    Some(range) => free.release(&range),
-                    None => (plain, celled) = (plain - slab.plain, celled - slab.celled),
+                if let Some(range) = fixed(slab) {
+                    free.release(&range);
+                } else {
+                    (plain, celled) = (plain - slab.plain, celled - slab.celled);
                 }
             }
             for slab in begun {
-                match fixed(slab) {
-                    Some(range) => free.take(&range),
-                    None => (plain, celled) = (plain + slab.plain, celled + slab.celled),
+                if let Some(range) = fixed(slab) {
+                    free.take(&range);
+                } else {
+                    (plain, celled) = (plain + slab.plain, celled + slab.celled);
                 }
             }
             let bytes = free.height(plain).max(celled.saturating_sub(cut_off));
@@ -226,7 +230,9 @@ fn heaviest(slabs: &[Slab]) -> Vec<usize> {
         (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
     let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (a, list) in later.iter().enumerate() {
-        list.iter().for_each(|&b| earlier[b].push(a));
+        for &b in list {
+            earlier[b].push(a);
+        }
     }
     // What an end can still hand on, and a begin still receive.
     let mut from: Vec<Bytes> = slabs.iter().map(|slab| slab.plain).collect();
@@ -237,7 +243,9 @@ fn heaviest(slabs: &[Slab]) -> Vec<usize> {
         // something left.
         let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
         let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
-        queue.iter().for_each(|&a| parent[a] = Some(a));
+        for &a in &queue {
+            parent[a] = Some(a);
+        }
         let mut next = 0;
         let mut augmented = false;
         while let Some(&node) = queue.get(next) {
@@ -296,9 +304,10 @@ fn augment(
         return false;
     }
     for &(before, after) in &path {
-        match before < count {
-            true => flow[before * count + (after - count)] += bytes,
-            false => flow[after * count + (before - count)] -= bytes,
+        if before < count {
+            flow[before * count + (after - count)] += bytes;
+        } else {
+            flow[after * count + (before - count)] -= bytes;
         }
     }
     from[node] -= bytes;
