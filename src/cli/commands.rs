@@ -46,6 +46,15 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
+/// Checks that a plan of several pools is not written in a form that has one.
+fn check_pools(plan: &Plan, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
+    if is_csv && plan.pools.len() > 1 {
+        let words = "a plan in CSV cannot say in which pool a chunk lies; take .json or --json";
+        return Err(wrong(path, words));
+    }
+    Ok(())
+}
+
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let output = match args.output.as_deref() {
         Some(path) => {
@@ -92,10 +101,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             }
         },
     };
-    if plan.pools.len() > 1 && (args.csv || matches!(output, Some((_, Format::Csv)))) {
-        let words = "a plan in CSV cannot say in which pool a chunk lies; take .json or --json";
-        return Err(wrong(path, words));
-    }
+    check_pools(&plan, args.csv || matches!(output, Some((_, Format::Csv))), path)?;
     let took = start.elapsed();
     let arena = match &model {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),

@@ -20,7 +20,7 @@ pub enum PlanError {
     /// The strategy does not know what the problem asks for.
     #[error(
         "strategy {strategy} knows nothing of {feature}{}; best, optimal and first-fit do",
-        at(chunk)
+        at(chunk.as_ref())
     )]
     Unsupported {
         /// The strategy.
@@ -75,6 +75,6 @@ pub enum PlanError {
     Problem(#[from] ProblemError),
 }
 
-fn at(chunk: &Option<String>) -> String {
-    chunk.as_ref().map(|chunk| format!(" (chunk '{chunk}')")).unwrap_or_default()
+fn at(chunk: Option<&String>) -> String {
+    chunk.map(|chunk| format!(" (chunk '{chunk}')")).unwrap_or_default()
 }

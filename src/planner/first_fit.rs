@@ -201,9 +201,8 @@ impl<'a> Room<'a> {
                 Some(largest) if found / largest != (end - 1) / largest => {
                     allowed.lift((end - 1) / largest * largest)?
                 }
-                Some(_) => found,
                 None if self.pool.capacity.is_some_and(|capacity| end > capacity) => return None,
-                None => found,
+                _ => found,
             };
             if lifted == found {
                 return self.has_capacity(found, body.extent).then_some(found);

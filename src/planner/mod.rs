@@ -222,7 +222,7 @@ impl Planner<'_> {
         let observer = Observer { progress: None, ..self.observer };
         let lowering = self.lowering.inputs_in_pool(false).weights_in_pool(false);
         let memories = Memories::default();
-        let inner = Planner { lowering, observer, memories, ..self.clone() };
+        let inner = Planner { lowering, memories, observer, ..self.clone() };
         bodies::flatten(sequence, self.limits, |body, limits| {
             inner.clone().limits(limits).plan(body)
         })

@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Moment {
             type Value = Moment;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a step, or a list of one per stream")
+                f.write_str("a step from 0, or a list of one per stream")
             }
 
             fn visit_u64<E: de::Error>(self, step: u64) -> Result<Moment, E> {

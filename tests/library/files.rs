@@ -175,11 +175,11 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
 )]
 #[case::negative(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [\n{\"id\": 0, \"begin\": -1, \"end\": 1, \"size\": 1}]}",
-    "invalid value: integer `-1`, expected u64 at line 2 column 21"
+    "invalid type: integer `-1`, expected a step from 0, or a list of one per stream at line 2 column 21"
 )]
 #[case::fraction(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 0, \"begin\": 0, \"end\": 1.5, \"size\": 1}]}",
-    "invalid type: floating point `1.5`, expected u64"
+    "invalid type: floating point `1.5`, expected a step from 0, or a list of one per stream"
 )]
 #[case::unknown_chunk(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [], \"overwrites\": [{\"chunk\": 3, \"overwritten\": 4, \"offset\": 0}]}",

@@ -109,7 +109,9 @@ mod tests {
             let mut tree = FreeBytes::new(ranges.iter().flat_map(|range| [range.start, range.end]));
             let is_taken = |at: usize| taken >> at & 1 == 1;
             // Take all, then give back those that are not taken.
-            ranges.iter().for_each(|range| tree.take(range));
+            for range in &ranges {
+                tree.take(range);
+            }
             for (_, range) in ranges.iter().enumerate().filter(|&(at, _)| !is_taken(at)) {
                 tree.release(range);
             }
@@ -120,8 +122,8 @@ mod tests {
                     .any(|(at, range)| is_taken(at) && range.contains(&address))
             };
             let free: Vec<u64> = (0..40).filter(|&address| is_free(address)).collect();
-            for bytes in 1..20 {
-                assert_eq!(tree.height(bytes), free[bytes as usize - 1] + 1, "{taken} {bytes}");
+            for (bytes, last) in (1..20).zip(&free) {
+                assert_eq!(tree.height(bytes), last + 1, "{taken} {bytes}");
             }
             assert_eq!(tree.height(0), 0);
         }

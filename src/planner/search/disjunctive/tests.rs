@@ -8,6 +8,11 @@ fn always(_: u64) -> bool {
     false
 }
 
+/// The alignment, which all bodies of a plain problem have.
+fn align(search: &Disjunctive) -> i64 {
+    search.offered[0].modulus
+}
+
 /// Returns whether two bodies are disjoint if the second lies this far above the first.
 fn keep_apart(search: &Disjunctive, [a, b]: [usize; 2], above: i64) -> bool {
     search.sections.iter().all(|section| {
@@ -46,7 +51,7 @@ fn gaps_are_the_differences_that_keep_two_bodies_apart() {
         let problem = random_problem(random)?;
         let Some(search) = Disjunctive::new(&instance(&problem)) else { return Ok(()) };
         for pair in &search.pairs {
-            for above in (-40..=40).map(|above| above * search.offered[0].modulus) {
+            for above in (-40..=40).map(|above| above * align(&search)) {
                 let gap = pair.gaps.iter().any(|gap| (gap.least..=gap.most).contains(&above));
                 assert_eq!(gap, keep_apart(&search, pair.bodies, above), "{problem:#?}");
             }
@@ -74,12 +79,13 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
             // Steps of one pair do not count for the next.
             search.steps.fill(0);
             for body in [a, b] {
-                search.low[body] = random.int_in_range(0..=12)? * search.align;
-                search.high[body] = search.low[body] + random.int_in_range(0..=12)? * search.align;
+                search.low[body] = random.int_in_range(0..=12)? * align(&search);
+                search.high[body] =
+                    search.low[body] + random.int_in_range(0..=12)? * align(&search);
             }
             let (last, range) = (search.pairs[at].gaps.len() - 1, |search: &Disjunctive, body| {
                 let all = search.low[body]..=search.high[body];
-                all.step_by(usize::try_from(search.align).unwrap()).collect::<Vec<i64>>()
+                all.step_by(usize::try_from(align(search)).unwrap()).collect::<Vec<i64>>()
             });
             let first = random.int_in_range(0..=last)?;
             search.open[at] = Open { first, last: random.int_in_range(first..=last)? };
@@ -126,7 +132,7 @@ fn packings_are_right_and_runs_leave_no_trace() {
             if end == Verdict::Packed {
                 let at = |body: usize| i64::try_from(search.offsets()[body]).unwrap();
                 for (body, top) in search.tops.iter().enumerate() {
-                    assert!(at(body) % search.align == 0);
+                    assert!(at(body) % align(&search) == 0);
                     assert!(at(body) + top <= i64::try_from(limit).unwrap());
                 }
                 for pair in &search.pairs {

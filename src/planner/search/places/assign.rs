@@ -422,7 +422,7 @@ impl<'a> Assignment<'a> {
         let (bound, best) = self.figures();
         let nodes = self.nodes();
         self.is_stopped = self.is_stopped || nodes >= self.budget;
-        if self.work % PAUSE == 0 {
+        if self.work.is_multiple_of(PAUSE) {
             self.is_stopped = self.is_stopped || monitor.stop(nodes, bound, best);
         }
         self.is_cut = self.is_cut || self.is_stopped;

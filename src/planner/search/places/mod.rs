@@ -84,7 +84,7 @@ pub fn layout(
             // With one pool, the proof is a bound.
             let is_one = is_proven && statement.pools.len() == 1;
             let lower_bound = if is_one { layout.pool_size(problem) } else { 0 };
-            Ok(Layout { is_proven, lower_bound, ..layout })
+            Ok(Layout { lower_bound, is_proven, ..layout })
         }
         (None, _) if is_proven => Err(PlanError::Infeasible),
         (None, first) => first.map(|packed| layout_of(&packed.places)),
