@@ -132,6 +132,10 @@ typedef enum {
      Every chunk in memory of its own.
      */
     MEMPLAN_STRATEGY_NAIVE = 16,
+    /*
+     In several orders, each body at the lowest free offset; knows pools, pins and streams.
+     */
+    MEMPLAN_STRATEGY_FIRST_FIT = 17,
 } memplan_strategy;
 
 /*

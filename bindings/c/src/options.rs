@@ -47,6 +47,8 @@ pub enum Strategy {
     TfliteMicro = 15,
     /// Every chunk in memory of its own.
     Naive = 16,
+    /// In several orders, each body at the lowest free offset; knows pools, pins and streams.
+    FirstFit = 17,
 }
 
 /// The strategies by number.
@@ -68,6 +70,7 @@ const STRATEGIES: &[(Strategy, library::Strategy)] = &[
     (Strategy::TfliteCpuArena, library::Strategy::TfliteCpuArena),
     (Strategy::TfliteMicro, library::Strategy::TfliteMicro),
     (Strategy::Naive, library::Strategy::Naive),
+    (Strategy::FirstFit, library::Strategy::FirstFit),
 ];
 
 fn strategy(number: u32) -> Option<library::Strategy> {
