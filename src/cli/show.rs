@@ -101,7 +101,7 @@ fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> Strin
     let map = |(title, pool)| MapOf::new(title, pool, steps);
     let maps: Vec<MapOf<'_>> = titles.iter().map(String::as_str).zip(&pools).map(map).collect();
     match form {
-        Form::Svg if maps.len() > 1 => report::memory_maps_svg(&maps, picture(args, plan)),
+        Form::Svg if maps.len() > 1 => report::pool_maps_svg(plan, steps, picture(args, plan)),
         Form::Text if maps.len() > 1 => {
             report::memory_maps(&maps, map_options(args.width, args.height))
         }

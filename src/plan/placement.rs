@@ -46,6 +46,9 @@ pub enum PlacementError {
         /// Its name.
         tensor: String,
     },
+    /// The plan has several pools, and an offset alone does not say in which.
+    #[error("the plan has several pools; take the offsets from its tensors and chunks")]
+    SeveralPools,
     /// The plan does not place a tensor or workspace, or places it with too few bytes.
     #[error("'{name}' needs {size} B, but the plan places {found} B")]
     Size {
@@ -98,9 +101,12 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the plan lacks a tensor or a workspace, or places one with too few bytes or outside the
+    /// If the plan has several pools, lacks a tensor or a workspace, or places one with too few bytes or outside the
     /// pool. Overlaps are not checked here but by [`verify`](mod@crate::verify).
     pub fn placement<'a>(&self, sequence: &'a OpSequence) -> Result<Placement<'a>, PlacementError> {
+        if self.pools.len() > 1 {
+            return Err(PlacementError::SeveralPools);
+        }
         let pool_size = self.pool_size;
         let mut placed: Vec<Option<Location>> = vec![None; sequence.tensors().len()];
         let mut holds_tensor = vec![false; self.chunks.len()];

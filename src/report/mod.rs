@@ -48,7 +48,7 @@ pub use html::{MapSheet, PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
-pub use maps::{MapOf, memory_maps, memory_maps_svg};
+pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps_svg};
 pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;

@@ -46,6 +46,7 @@ mod contents;
 mod execute;
 mod figures;
 mod places;
+mod pools;
 mod problem;
 mod same_bytes;
 mod sequence;
@@ -117,6 +118,8 @@ fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
 
 fn of_sequence(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
+    violations.extend(pools::check(sequence, plan));
+    let plan = &*pools::in_one(plan);
     violations.extend(table::check(plan));
     if let Some(flat) = bodies::flatten(sequence, plan, of_sequence, &mut violations) {
         violations.extend(sequence::check(&flat, plan));
@@ -202,6 +205,7 @@ pub fn execute<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation
 }
 
 fn execution(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let plan = &*pools::in_one(plan);
     let mut violations = loose_ends(plan);
     if let Some(flat) = bodies::flatten(sequence, plan, execution, &mut violations) {
         violations.extend(execute::run(&flat, plan));

@@ -12,6 +12,7 @@ mod lowering;
 mod order;
 mod pictures;
 mod placement;
+mod pools;
 mod properties;
 mod report_words;
 mod sequence_checks;

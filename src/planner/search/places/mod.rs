@@ -36,7 +36,7 @@ const MANY_BODIES: usize = 500;
 const FEW_BODIES: usize = 20;
 
 /// The nodes of a search if the caller sets no limit.
-const NODES: u64 = 200_000;
+const NODES: u64 = 100_000;
 
 /// Searches for the best places of a problem that is not plain, within limits.
 ///

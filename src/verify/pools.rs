@@ -1,0 +1,124 @@
+//! Plans of a sequence in several pools. The pools are laid one after another, so that all other
+//! checks see one; what only the pools can tell is checked here.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use crate::{
+    Bytes, OpSequence, Plan, TensorPlace,
+    sequence::{Dependency, Origin, TensorId},
+    verify::Violation,
+};
+
+/// The plan with its pools one after another, each at a multiple of the alignment.
+pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
+    if plan.pools.is_empty() || !plan.alignment.is_power_of_two() {
+        return Cow::Borrowed(plan);
+    }
+    let mut bases = Vec::with_capacity(plan.pools.len());
+    let mut end: Bytes = 0;
+    for pool in &plan.pools {
+        bases.push(end);
+        let size = pool.size.checked_next_multiple_of(plan.alignment);
+        end = end.saturating_add(size.unwrap_or(Bytes::MAX));
+    }
+    let mut one = plan.clone();
+    let base = |chunk: usize| {
+        let pool = plan.chunks.get(chunk).map_or(0, |chunk| chunk.pool);
+        bases.get(pool).copied().unwrap_or(0)
+    };
+    for (at, chunk) in one.chunks.iter_mut().enumerate() {
+        chunk.offset = chunk.offset.saturating_add(base(at));
+    }
+    for tensor in &mut one.tensors {
+        if let TensorPlace::Pool { chunk, offset } = &mut tensor.place {
+            *offset = offset.saturating_add(base(*chunk));
+        }
+    }
+    let roots = one.chunks.iter().filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none());
+    let top = roots.map(|root| one.end_of(root)).max().unwrap_or(0);
+    one.pool_size = top.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
+    // What a search has proven is about the objective.
+    one.proven_optimal &= plan.pools.len() == 1 && one.lower_bound == one.pool_size;
+    one.pools = Vec::new();
+    Cow::Owned(one)
+}
+
+/// Checks the pools that the plan of a sequence lists: everything lies inside, sizes and traffic are
+/// right, and nothing exceeds a capacity.
+pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if plan.pools.is_empty() || !plan.alignment.is_power_of_two() {
+        return violations;
+    }
+    let mut needed: Vec<Bytes> = vec![0; plan.pools.len()];
+    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
+        let name = || chunk.name.to_string();
+        let Some(pool) = plan.pools.get(chunk.pool) else {
+            violations.push(Violation::NoSuchPool { chunk: name(), pool: chunk.pool.to_string() });
+            continue;
+        };
+        let end = plan.end_of(chunk);
+        needed[chunk.pool] = needed[chunk.pool].max(end);
+        if pool.capacity.is_some_and(|capacity| end > capacity) {
+            violations.push(Violation::OutsideCapacity {
+                chunk: name(),
+                pool: pool.name.to_string(),
+                offset: chunk.offset,
+                size: end - chunk.offset,
+                capacity: pool.capacity.unwrap_or(Bytes::MAX),
+            });
+        }
+    }
+    for (pool, &needed) in plan.pools.iter().zip(&needed) {
+        let size = needed.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
+        let expected = pool.capacity.map_or(size, |capacity| size.min(capacity.max(needed)));
+        if pool.size != expected {
+            let (pool, found) = (pool.name.to_string(), pool.size);
+            violations.push(Violation::WrongPoolSize { pool, expected, found });
+        }
+    }
+    let expected = plan.pools.iter().map(|pool| pool.size).fold(0, Bytes::saturating_add);
+    if plan.pool_size != expected {
+        violations.push(Violation::WrongTotal { expected, found: plan.pool_size });
+    }
+    let expected = traffic(sequence, plan);
+    if plan.traffic != expected {
+        violations.push(Violation::WrongTraffic { expected, found: plan.traffic });
+    }
+    violations
+}
+
+/// The bytes of all reads and writes in the pools, each times what a byte costs there. An operator reads
+/// an input once, and writes its outputs, except a view that lies where its input does.
+fn traffic(sequence: &OpSequence, plan: &Plan) -> u128 {
+    let chunks: HashMap<&str, usize> = plan
+        .tensors
+        .iter()
+        .filter_map(|tensor| match tensor.place {
+            TensorPlace::Pool { chunk, .. } => Some((&*tensor.name, chunk)),
+            TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+        })
+        .collect();
+    let chunk = |tensor: TensorId| chunks.get(&*sequence.tensor(tensor).name).copied();
+    let cost = |tensor: TensorId| -> u128 {
+        let pool = chunk(tensor).and_then(|chunk| plan.chunks.get(chunk)).map(|chunk| chunk.pool);
+        let pool = pool.and_then(|pool| plan.pools.get(pool));
+        let bytes = sequence.tensor(tensor).size.unwrap_or(0);
+        pool.map_or(0, |pool| u128::from(pool.cost) * u128::from(bytes))
+    };
+    let is_written = |&&output: &&TensorId| match sequence.tensor(output).origin {
+        Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => {
+            chunk(input) != chunk(output)
+        }
+        _ => true,
+    };
+    let mut sum: u128 = 0;
+    for operator in sequence.operators() {
+        let mut inputs = operator.inputs.clone();
+        inputs.sort_unstable();
+        inputs.dedup();
+        let written = operator.outputs.iter().filter(is_written).copied();
+        sum = inputs.into_iter().chain(written).map(cost).fold(sum, u128::saturating_add);
+    }
+    sum
+}

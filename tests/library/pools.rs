@@ -1,0 +1,100 @@
+//! Sequences in several pools, and their verification.
+
+use memplan::{
+    Limits, OpSequence, Operator, Output, Plan, Planner, Strategy, TensorPlace, networks,
+    plan::PlacementError,
+    problem::demands::Pool,
+    verify::{Violation, execute, verify},
+};
+use rstest::rstest;
+
+/// A short search.
+fn planner() -> Planner<'static> {
+    Planner::new().alignment(64).limits(Limits::default().nodes(2000))
+}
+
+fn pools() -> [Pool; 2] {
+    [Pool::new("sram").capacity(4 << 20).cost(1), Pool::new("psram").cost(20)]
+}
+
+fn mobilenet() -> (OpSequence, Plan) {
+    let sequence = networks::mobilenet_v2(1).unwrap();
+    let plan = planner().pools(pools()).plan(&sequence).unwrap();
+    (sequence, plan)
+}
+
+/// The largest tensors do not fit into the fast pool; everything else does.
+#[test]
+fn a_network_spills_little() {
+    let (sequence, plan) = mobilenet();
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    assert!(plan.pools[0].size <= 4 << 20);
+    let only_slow = planner().pools([Pool::new("psram").cost(20)]);
+    let only_slow = only_slow.plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &only_slow), []);
+    assert!(plan.traffic < only_slow.traffic / 2, "{} {}", plan.traffic, only_slow.traffic);
+    assert_eq!(plan.placement(&sequence).unwrap_err(), PlacementError::SeveralPools);
+}
+
+/// A pin holds the tensor, not only its chunk.
+#[test]
+fn a_pinned_tensor_lies_where_it_must() {
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(Operator::new("a").output(Output::new("whole", 256)))
+        .operator(
+            Operator::new("b")
+                .inputs(["whole"])
+                .output(Output::new("view", 64).reads_at("whole", 128)),
+        )
+        .operator(Operator::new("c").inputs(["view"]).output(Output::new("end", 64)))
+        .output("end");
+    let sequence = sequence.build().unwrap();
+    let plan = Planner::new().pin("view", "", 1152).plan(&sequence).unwrap();
+    assert_eq!(plan.offset("whole"), Some(1024));
+    assert_eq!(verify(&sequence, &plan), []);
+    let below = Planner::new().pin("view", "", 64).plan(&sequence).unwrap_err();
+    assert_eq!(
+        below.to_string(),
+        "'view' lies 128 B inside its chunk; pin it at that offset or above"
+    );
+    let unknown = Planner::new().pin("x", "", 0).plan(&sequence).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no tensor or chunk 'x' to pin");
+    let unknown = Planner::new().pin("end", "sram", 0).plan(&sequence).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no pool 'sram'");
+}
+
+#[rstest]
+#[case::other_pool(|plan: &mut Plan| {
+    let at = plan.chunks.iter().position(|chunk| chunk.pool == 0 && chunk.size > 0).unwrap();
+    plan.chunks[at].pool = 1;
+}, "traffic")]
+#[case::no_pool(|plan: &mut Plan| plan.chunks[3].pool = 7, "pool")]
+#[case::traffic(|plan: &mut Plan| plan.traffic += 1, "traffic")]
+#[case::size(|plan: &mut Plan| plan.pools[1].size += 64, "pool 'psram'")]
+#[case::capacity(|plan: &mut Plan| plan.pools[0].capacity = Some(64), "'sram'")]
+#[case::sum(|plan: &mut Plan| plan.pool_size += 64, "the pool size is")]
+fn a_change_is_noticed(#[case] change: fn(&mut Plan), #[case] words: &str) {
+    let (sequence, mut plan) = mobilenet();
+    change(&mut plan);
+    let violations: Vec<String> =
+        verify(&sequence, &plan).iter().map(Violation::to_string).collect();
+    assert!(violations.iter().any(|v| v.contains(words)), "{violations:#?}");
+}
+
+/// Every strategy that knows pools gives right plans in them, whatever fits where.
+#[rstest]
+fn plans_in_pools_are_right(
+    #[values(Strategy::Best, Strategy::FirstFit)] strategy: Strategy,
+    #[values(1, 2, 5, 100)] capacity: u64,
+) {
+    let sequence = networks::mobilenet_v2(1).unwrap();
+    let fast = Pool::new("fast").capacity(capacity << 20).cost(1);
+    let pools = [fast, Pool::new("middle").capacity(3 << 20).cost(4), Pool::new("slow").cost(9)];
+    let plan = planner().strategy(strategy).pools(pools).plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    let in_pool = |place: &TensorPlace| matches!(place, TensorPlace::Pool { .. });
+    assert!(plan.tensors.iter().any(|tensor| in_pool(&tensor.place)));
+}
