@@ -158,6 +158,7 @@ fn names_lead_to_their_strategies() {
         "tflite-cpu-arena",
         "tflite-micro",
         "naive",
+        "first-fit",
     ];
     let all: Vec<&str> = Strategy::ALL.iter().map(|strategy| strategy.name()).collect();
     assert_eq!(all, names);

@@ -33,6 +33,9 @@ fn digest(plan: &Plan) -> u64 {
         for number in [chunk.id, chunk.size, chunk.begin, chunk.end, chunk.offset] {
             digest.add(&number.to_le_bytes());
         }
+        if !plan.pools.is_empty() {
+            digest.add(&chunk.pool.to_le_bytes());
+        }
     }
     for tensor in &plan.tensors {
         digest.add(tensor.name.as_bytes());
@@ -92,7 +95,7 @@ fn every_plan_is_the_one_in_the_table() {
     let table = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/planners/same_plan.txt");
     let mut digests = BTreeMap::new();
     for (name, input) in inputs() {
-        let chunks = plan(&input, Strategy::Naive).unwrap().chunks.len();
+        let chunks = plan(&input, Strategy::FirstFit).unwrap().chunks.len();
         for &strategy in Strategy::ALL {
             // A flow between all pairs, and walks over all conflicts, take their time.
             let most = match strategy {
@@ -102,7 +105,11 @@ fn every_plan_is_the_one_in_the_table() {
                 _ => usize::MAX,
             };
             if chunks <= most {
-                let digest = digest(&plan(&input, strategy).unwrap());
+                let plan = match plan(&input, strategy) {
+                    Err(PlanError::Unsupported { .. }) => continue,
+                    plan => plan.unwrap(),
+                };
+                let digest = digest(&plan);
                 digests.insert(format!("{name} {strategy}"), format!("{digest:016x}"));
             }
         }
