@@ -135,11 +135,12 @@ fn separate(
     }
     let Some(mut separation) = Separation::new(&inst) else { return 0 };
     let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
-    // What a short search proves needs no separation.
+    // What a short search proves, or brings within a percent of the bound, needs no separation.
     let short = limits.nodes(limits.effort().min(SHORT));
     let Outcome { nodes: before, .. } =
         climb_and_complete(problem, roots, greedy, solution, &short, monitor);
-    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+    let gap = solution.pool_size - solution.lower_bound;
+    if gap <= solution.lower_bound / 100 || monitor.stopped() {
         return before;
     }
     let nodes = (limits.effort().saturating_sub(before) / 2).min(MOST_SEPARATED);
