@@ -406,6 +406,9 @@ impl Plan {
 
 /// Returns the pools of a problem that is not plain, with the sizes that its chunks take.
 fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<PlannedPool> {
+    if problem.is_plain() {
+        return Vec::new();
+    }
     let padded = |chunk: &PlannedChunk| chunk.size.saturating_add(problem.padding());
     let used = chunks.iter().filter(|chunk| chunk.size > 0);
     let used = used.map(|chunk| UsedBytes {

@@ -115,7 +115,11 @@ fn bounds_are_the_recorded_ones() {
 
 /// A search to the end.
 fn optimal(problem: &Problem) -> std::result::Result<Plan, PlanError> {
-    let limits = Limits::default().nodes(20_000_000);
+    search(problem, 20_000_000)
+}
+
+fn search(problem: &Problem, nodes: u64) -> std::result::Result<Plan, PlanError> {
+    let limits = Limits::default().nodes(nodes);
     Planner::new().strategy(Strategy::Optimal).limits(limits).plan(problem)
 }
 
@@ -287,7 +291,7 @@ impl SmallProblem {
 
 #[test]
 fn optima_are_those_of_trying_all_places() {
-    let (mut solved, mut refused, mut infeasible) = (0, 0, 0);
+    let (mut solved, mut refused, mut infeasible, mut cut_off) = (0, 0, 0, 0);
     arbtest::arbtest(|random| {
         let small = SmallProblem::random(random)?;
         let Ok(problem) = small.build() else {
@@ -307,10 +311,24 @@ fn optima_are_those_of_trying_all_places() {
             Err(error) => panic!("{error}: {small:?}"),
         };
         assert_eq!(found, small.least(&mut Vec::new()), "{small:?}");
+        // A search that is cut off proves nothing that is not so.
+        for nodes in [1, 2, 5, 10, 20, 50] {
+            match search(&problem, nodes) {
+                Ok(plan) => {
+                    let reached = Some(objective(&problem, &plan));
+                    assert!(found.is_some() && reached >= found, "{nodes} nodes: {small:?}");
+                    assert!(!plan.proven_optimal || reached == found, "{nodes} nodes: {small:?}");
+                    cut_off += u64::from(!plan.proven_optimal);
+                }
+                Err(PlanError::Infeasible) => assert_eq!(found, None, "{nodes} nodes: {small:?}"),
+                Err(error) => assert!(matches!(error, PlanError::NoPlace { .. }), "{error}"),
+            }
+        }
         Ok(())
     })
     .budget_ms(2000);
-    assert!(solved > 50 && refused > 5 && infeasible > 5, "{solved} {refused} {infeasible}");
+    let counts = [solved, 10 * refused, 10 * infeasible, cut_off];
+    assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
 }
 
 /// A problem that asks for one thing.

@@ -28,6 +28,15 @@ const FIRST_LOOK: u64 = 5000;
 /// The nodes between two questions whether to stop.
 const PAUSE: u64 = 64;
 
+/// More bodies in one bin are packed only when all bodies have bins.
+const GLANCED: usize = 20;
+
+/// Setting up the search for a bin takes as long as a node for so many pairs of bodies.
+const PAIRS_PER_NODE: usize = 10;
+
+/// The pairs of bodies in all the searches that are kept, some hundred bytes each.
+const MOST_PAIRS: usize = 1_000_000;
+
 /// A search through the assignments of bodies to bins.
 pub struct Assignment<'a> {
     statement: &'a Statement<'a>,
@@ -47,6 +56,8 @@ pub struct Assignment<'a> {
     filled: Vec<Filled>,
     cost: u128,
     shelves: HashMap<(usize, Vec<usize>), Shelf>,
+    /// The pairs of bodies in the shelves.
+    pairs: usize,
     best: Option<(Vec<u128>, Vec<Place>)>,
     /// No size below this is possible, if there is one pool.
     bound: Bytes,
@@ -75,14 +86,6 @@ struct Filled {
     loads: Vec<Bytes>,
     /// Their highest load, or the end of a pin above it.
     least: Bytes,
-}
-
-/// The answer for one bin.
-enum Lowest {
-    /// This size is the least, or the least found.
-    Size(Bytes),
-    /// Nothing as low as asked was found.
-    None,
 }
 
 impl<'a> Assignment<'a> {
@@ -157,6 +160,7 @@ impl<'a> Assignment<'a> {
             rest,
             cost: 0,
             shelves: HashMap::new(),
+            pairs: 0,
             best,
             bound,
             budget,
@@ -211,6 +215,7 @@ impl<'a> Assignment<'a> {
             self.take_back(body, bin);
             (self.filled[bin].least, self.cost) = before;
             if self.is_stopped {
+                self.is_cut = true;
                 return;
             }
         }
@@ -272,7 +277,8 @@ impl<'a> Assignment<'a> {
 
     /// A quick look at whether the bodies of a bin fit into it.
     fn may_fit(&mut self, bin: usize, monitor: &mut Monitor<'_>) -> bool {
-        let Some(room) = self.bins[bin].room.filter(|_| self.bins.len() > 1) else { return true };
+        let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= GLANCED;
+        let Some(room) = self.bins[bin].room.filter(|_| is_looked_at) else { return true };
         self.decide(bin, room, GLANCE, monitor) != Verdict::Refuted
     }
 
@@ -288,8 +294,13 @@ impl<'a> Assignment<'a> {
         let (bound, best) = self.figures();
         let bodies: Vec<usize> =
             (0..self.bin_of.len()).filter(|&body| self.bin_of[body] == Some(bin)).collect();
-        let Self { statement, bins, sections, shelves, .. } = self;
-        let new = || Shelf::new(statement, sections, &bins[bin], &bodies);
+        let Self { statement, bins, sections, shelves, pairs, nodes: counted, .. } = self;
+        let new = || {
+            let count = bodies.len() * bodies.len() / 2;
+            *pairs += count;
+            *counted += (count / PAIRS_PER_NODE) as u64;
+            Shelf::new(statement, sections, &bins[bin], &bodies)
+        };
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);
         let before = shelf.nodes();
         let mut due = before;
@@ -309,6 +320,10 @@ impl<'a> Assignment<'a> {
 
     /// All bodies have bins: packs each, the pools that matter most first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
+        if self.pairs > MOST_PAIRS {
+            self.shelves.clear();
+            self.pairs = 0;
+        }
         let mut objective = vec![self.cost];
         let mut is_better = self.best.as_ref().is_none_or(|(best, _)| self.cost < best[0]);
         let pools = self.statement.pools.len();
@@ -330,10 +345,8 @@ impl<'a> Assignment<'a> {
             for bin in bins {
                 others -= self.bins[bin].size(self.filled[bin].least);
                 let Some(most) = most.checked_sub(sum + others) else { return };
-                match self.lowest(bin, most, monitor) {
-                    Lowest::Size(size) => sum += size,
-                    Lowest::None => return,
-                }
+                let Some(size) = self.lowest(bin, most, monitor) else { return };
+                sum += size;
             }
             objective.push(sum.into());
             let before = self.best.as_ref().map(|(best, _)| best[objective.len() - 1]);
@@ -344,10 +357,10 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// The least size of a bin, if it is not above `most`.
-    fn lowest(&mut self, bin: usize, most: Bytes, monitor: &mut Monitor<'_>) -> Lowest {
+    /// The least size of a bin, or the least found; `None` if nothing was found that is not above `most`.
+    fn lowest(&mut self, bin: usize, most: Bytes, monitor: &mut Monitor<'_>) -> Option<Bytes> {
         if self.filled[bin].count == 0 {
-            return Lowest::Size(0);
+            return Some(0);
         }
         let Bin { room, pool, .. } = self.bins[bin];
         let is_only =
@@ -356,18 +369,18 @@ impl<'a> Assignment<'a> {
         let least = self.bins[bin].size(least);
         let mut limit = most.min(room.unwrap_or(Bytes::MAX));
         if limit < least {
-            return Lowest::None;
+            return None;
         }
         let mut found = None;
         // Many packings are as low as the bound.
         let first = self.decide(bin, least, FIRST_LOOK, monitor);
         if first == Verdict::Packed {
-            return Lowest::Size(least);
+            return self.size(bin);
         }
         loop {
             match self.decide(bin, limit, u64::MAX, monitor) {
                 Verdict::Packed => {
-                    let Some(size) = self.size(bin) else { return Lowest::None };
+                    let size = self.size(bin)?;
                     found = Some(size);
                     match self.bins[bin].below(size).filter(|&below| below >= least) {
                         Some(below) => limit = below,
@@ -381,7 +394,7 @@ impl<'a> Assignment<'a> {
                 }
             }
         }
-        found.map_or(Lowest::None, Lowest::Size)
+        found
     }
 
     fn shelf(&self, bin: usize) -> Option<&Shelf> {

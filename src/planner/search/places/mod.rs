@@ -36,7 +36,7 @@ const MANY_BODIES: usize = 500;
 const FEW_BODIES: usize = 20;
 
 /// The nodes of a search if the caller sets no limit.
-const NODES: u64 = 100_000;
+const NODES: u64 = 500_000;
 
 /// Searches for the best places of a problem that is not plain, within limits.
 ///
@@ -68,7 +68,7 @@ pub fn layout(
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
-        let nodes = promote(&statement, packed, share, &mut monitor);
+        let nodes = promote(&statement, packed, bound, share, &mut monitor);
         monitor.add(nodes);
     }
     if is_large || monitor.stopped() {

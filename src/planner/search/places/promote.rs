@@ -5,26 +5,30 @@
 //! not be in, chosen by a fixed sequence of random numbers, moves ahead by some places, and everything
 //! is packed again; the new order is kept unless the plan is worse.
 
-use crate::planner::{
-    first_fit::{Packed, pack_in},
-    search::{control::monitor::Monitor, state::fingerprint::scramble},
-    statement::Statement,
+use crate::{
+    Bytes,
+    planner::{
+        first_fit::{Packed, pack_in},
+        search::{control::monitor::Monitor, state::fingerprint::scramble},
+        statement::Statement,
+    },
 };
 
-/// Packing this many bodies takes as long as a node.
-const BODIES_PER_NODE: u64 = 4;
+/// Packing a body takes as long as so many nodes.
+const NODES_PER_BODY: u64 = 2;
 
 /// Improves a packing until the budget is spent; returns the nodes.
 pub fn promote(
     statement: &Statement<'_>,
     best: &mut Packed,
+    bound: Bytes,
     budget: u64,
     monitor: &mut Monitor<'_>,
 ) -> u64 {
     let bodies = &statement.bodies;
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
-    let cost = 1 + bodies.len() as u64 / BODIES_PER_NODE;
+    let cost = bodies.len() as u64 * NODES_PER_BODY;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;
@@ -54,7 +58,7 @@ pub fn promote(
             *best = packed;
         }
         let size = best.objective[1..].iter().sum::<u128>();
-        if monitor.stop(nodes, 0, u64::try_from(size).unwrap_or(u64::MAX)) {
+        if monitor.stop(nodes, bound, u64::try_from(size).unwrap_or(u64::MAX)) {
             break;
         }
     }
