@@ -42,6 +42,8 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(String),
+    /// The input is right, but nothing fits.
+    NoPlan(String),
     /// An error in several lines, whose text is printable.
     Lines(String),
     /// The reader of the output has closed it.
@@ -85,6 +87,10 @@ fn main() -> ExitCode {
         Err(Failure::Input(message)) => {
             say(&message);
             ExitCode::from(2)
+        }
+        Err(Failure::NoPlan(message)) => {
+            say(&message);
+            ExitCode::from(1)
         }
         Err(Failure::Lines(message)) => {
             let _ = writeln!(io::stderr(), "memplan: {message}");

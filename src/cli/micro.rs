@@ -46,6 +46,10 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
             return Err(wrong(args.input.as_deref(), words));
         }
     }
+    if args.input.as_deref().is_some_and(is_model) && args.planning.placing.has_pools() {
+        let words = "the runtime has one arena for a TensorFlow Lite model; omit --pool";
+        return Err(wrong(args.input.as_deref(), words));
+    }
     if let Some(path) = &args.c_struct {
         let read = [&args.input, &args.reading.scratch, &args.output].into_iter().flatten();
         files::output("--c-struct", path, read.map(PathBuf::as_path), "it writes a file")?;

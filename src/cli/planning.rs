@@ -128,7 +128,12 @@ pub(crate) fn make_plan(
 ) -> Result<Plan, Failure> {
     let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
     let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
-    let plan = plan.map_err(|error| wrong(path, error))?;
+    let plan = plan.map_err(|error| match (&error, wrong(path, &error)) {
+        (PlanError::NoPlace { .. } | PlanError::Infeasible, Failure::Input(words)) => {
+            Failure::NoPlan(words)
+        }
+        (_, failure) => failure,
+    })?;
     if is_interrupted() && !plan.proven_optimal {
         note("interrupted: this is the best plan so far; it is not proven the smallest");
     }

@@ -33,11 +33,30 @@ pub enum PlanError {
     /// Pools are given for a problem that lists its own.
     #[error("the problem lists its pools; give no others")]
     PoolsTwice,
+    /// A pool of buffers, or with an alignment of its own, for operators.
+    #[error(
+        "pool '{pool}' has an alignment of its own or a largest buffer, which only problems know"
+    )]
+    PoolOfProblem {
+        /// Its name.
+        pool: String,
+    },
+    /// A pin of a chunk that the problem pins.
+    #[error("the problem pins '{name}' itself; omit the pin")]
+    PinnedTwice {
+        /// The chunk.
+        name: String,
+    },
+    /// An order is looked for in several pools.
+    #[error("an order of the operators is looked for in one pool; give no pools")]
+    OrderInPools,
     /// A pin in a pool that is not listed.
-    #[error("there is no pool '{pool}'")]
+    #[error("there is no pool '{pool}'; the pools are {pools}")]
     UnknownPool {
         /// Its name.
         pool: String,
+        /// The names of the pools.
+        pools: String,
     },
     /// A pin of something that the input does not have.
     #[error("there is no tensor or chunk '{name}' to pin")]

@@ -10,7 +10,10 @@
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it knows all of them.
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use crate::{
     Bytes, PlanError, Problem, Step,
@@ -106,15 +109,16 @@ fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figure
     let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
     let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
     let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
-    let area =
-        |b: &TimedBox| (sum(&b.end) - sum(&b.begin)) * u128::from(b.bytes.end - b.bytes.start);
+    let area = |b: &TimedBox| {
+        (sum(&b.end) - sum(&b.begin)).saturating_mul((b.bytes.end - b.bytes.start).into())
+    };
     let cost =
         |pool: Option<&AllowedPool>| pool.map_or(0, |allowed| statement.cost(body, allowed.pool));
     let (first, last) = (cost(body.pools.first()), cost(body.pools.last()));
     Figures {
         extent: body.extent.into(),
         life: end - begin,
-        area: boxes.iter().map(area).sum(),
+        area: boxes.iter().map(area).fold(0, u128::saturating_add),
         begin,
         saving: last.saturating_sub(first),
     }
@@ -134,6 +138,10 @@ fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize>
             })
         });
         let place = place.ok_or(at)?;
+        // A pinned buffer counts towards the capacity of its pool as well.
+        if !rooms[place.pool.index()].has_capacity(place.offset, body.extent) {
+            return Err(at);
+        }
         rooms[place.pool.index()].take(body, boxes, place.offset);
         places[at] = place;
     }
@@ -143,8 +151,8 @@ fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize>
 /// A pool that is being filled.
 struct Room<'a> {
     problem: &'a Problem,
-    /// Groups of chunks kept apart.
-    groups: &'a [Vec<ChunkId>],
+    /// By chunk: the groups of chunks kept apart that it is in.
+    groups: &'a HashMap<ChunkId, Vec<usize>>,
     pool: &'a Pool,
     /// With one stream: the bytes taken over each run of steps.
     taken: Option<Occupancy>,
@@ -152,8 +160,9 @@ struct Room<'a> {
     list: Vec<(&'a TimedBox, Bytes)>,
     /// By group of chunks kept apart: the ranges of bytes of its chunks.
     apart: Vec<Vec<(Bytes, Bytes)>>,
-    /// The sizes of the buffers in use, if the pool consists of buffers.
-    buffers: Vec<Bytes>,
+    /// The sizes of the buffers in use, if the pool consists of buffers, and their sum.
+    buffers: BTreeMap<u64, Bytes>,
+    sum: Bytes,
 }
 
 /// The groups of chunks kept apart that a body has members in, with these.
@@ -162,16 +171,16 @@ type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 impl<'a> Room<'a> {
     fn new(statement: &'a Statement<'_>, pool: &'a Pool) -> Self {
         let problem = statement.problem;
-        let groups = statement.apart();
         let begins = || statement.boxes.iter().flatten().map(|b| b.begin[0]);
         let mut room = Self {
             problem,
-            groups,
+            groups: &statement.groups,
             pool,
             taken: (statement.streams() == 1).then(|| Occupancy::new(begins().chain([0]))),
             list: Vec::new(),
-            apart: vec![Vec::new(); groups.len()],
-            buffers: Vec::new(),
+            apart: vec![Vec::new(); statement.apart().len()],
+            buffers: BTreeMap::new(),
+            sum: 0,
         };
         if let Some(taken) = &mut room.taken {
             // Reserved bytes are taken in all steps.
@@ -216,17 +225,15 @@ impl<'a> Room<'a> {
         let (Some(largest), Some(capacity)) = (self.pool.largest, self.pool.capacity) else {
             return true;
         };
-        let alignment = self.pool.alignment.max(self.problem.alignment());
-        let index = offset / largest;
-        let top = (offset % largest + extent).checked_next_multiple_of(alignment);
-        let mut sum = top.unwrap_or(Bytes::MAX).min(largest);
-        for (buffer, &size) in (0..).zip(&self.buffers) {
-            if buffer == index {
-                sum = sum.max(size);
-            }
-        }
-        let others = (0..).zip(&self.buffers).filter(|&(buffer, _)| buffer != index);
-        others.map(|(_, &size)| size).fold(sum, Bytes::saturating_add) <= capacity
+        let size = self.buffers.get(&(offset / largest)).copied().unwrap_or(0);
+        let grown = self.size_of_buffer(offset, extent, largest).max(size);
+        (self.sum - size).saturating_add(grown) <= capacity
+    }
+
+    /// The size of the buffer around some bytes, if they are its highest.
+    fn size_of_buffer(&self, offset: Bytes, extent: Bytes, largest: Bytes) -> Bytes {
+        let top = offset % largest + extent;
+        self.pool.aligned(self.problem, top).unwrap_or(Bytes::MAX).min(largest)
     }
 
     /// The lowest allowed offset from `offset` on at which a body clashes with nothing.
@@ -282,7 +289,10 @@ impl<'a> Room<'a> {
                 // The first offset that clashes, and the first above it that does not.
                 let (low, high) = (base + other.bytes.start, base + other.bytes.end);
                 if high > own.bytes.start {
-                    ranges.push(((low + 1).saturating_sub(own.bytes.end), high - own.bytes.start));
+                    ranges.push((
+                        low.saturating_add(1).saturating_sub(own.bytes.end),
+                        high - own.bytes.start,
+                    ));
                 }
             }
         }
@@ -297,12 +307,11 @@ impl<'a> Room<'a> {
     }
 
     fn groups<'b>(&self, body: &'b Body) -> Apart<'b> {
-        let mut groups = Vec::new();
-        for (index, group) in self.groups.iter().enumerate() {
-            let inside = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
-            groups.extend(inside.map(|member| (index, member)));
-        }
-        groups
+        let inside = |member: &'b (ChunkId, Bytes)| {
+            let groups = self.groups.get(&member.0).into_iter().flatten();
+            groups.map(move |&group| (group, member))
+        };
+        body.members.iter().flat_map(inside).collect()
     }
 
     fn take(&mut self, body: &Body, boxes: &'a [TimedBox], offset: Bytes) {
@@ -315,13 +324,10 @@ impl<'a> Room<'a> {
             self.apart[group].push((low, low + self.problem.padded_size(chunk)));
         }
         if let Some(largest) = self.pool.largest {
-            let alignment = self.pool.alignment.max(self.problem.alignment());
-            let index = usize::try_from(offset / largest).unwrap_or(usize::MAX);
-            if index >= self.buffers.len() {
-                self.buffers.resize(index + 1, 0);
-            }
-            let top = (offset % largest + body.extent).next_multiple_of(alignment).min(largest);
-            self.buffers[index] = self.buffers[index].max(top);
+            let grown = self.size_of_buffer(offset, body.extent, largest);
+            let size = self.buffers.entry(offset / largest).or_default();
+            self.sum = (self.sum - *size).saturating_add(grown.max(*size));
+            *size = grown.max(*size);
         }
     }
 }

@@ -42,6 +42,11 @@ impl Memories {
         if has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
         }
+        if let Some(pool) = pools.iter().find(|pool| pool.alignment > 1 || pool.largest.is_some())
+            && input.sequence().is_some()
+        {
+            return Err(PlanError::PoolOfProblem { pool: pool.name.to_string() });
+        }
         let listed = if pools.is_empty() { problem.pools().to_vec() } else { pools.clone() };
         let places = pins.iter().map(|pin| {
             let (chunk, at) = find(&pin.name, input, &problem, &homes)?;
@@ -49,12 +54,19 @@ impl Memories {
                 "" if listed.len() < 2 => Some(0),
                 name => listed.iter().position(|pool| &*pool.name == name),
             };
-            let unknown = || PlanError::UnknownPool { pool: pin.pool.to_string() };
+            let names = || listed.iter().map(|pool| &*pool.name).collect::<Vec<_>>().join(", ");
+            let unknown = || PlanError::UnknownPool { pool: pin.pool.to_string(), pools: names() };
             let pool = PoolId::from_index(pool.ok_or_else(unknown)?);
             let below = || PlanError::PinBelow { name: pin.name.to_string(), offset: at };
             Ok((chunk, pool, pin.offset.checked_sub(at).ok_or_else(below)?))
         });
         let places = places.collect::<Result<Vec<_>, PlanError>>()?;
+        let is_pinned = |chunk: ChunkId| {
+            problem.demands().is_some_and(|demands| demands.chunks[chunk.index()].pin.is_some())
+        };
+        if let Some((chunk, ..)) = places.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
+            return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });
+        }
         let traffic = input.sequence().map(|sequence| traffic(sequence, &homes, problem.len()));
         let mut builder = problem.into_builder();
         if !pools.is_empty() {

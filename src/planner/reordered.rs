@@ -36,12 +36,15 @@ impl Planner<'_> {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As [`plan`](Self::plan), and if there are pools: an order is looked for in one.
     pub fn plan_reordered(
         &self,
         sequence: &OpSequence,
         limits: Limits,
     ) -> Result<ReorderedPlan, PlanError> {
+        if !self.memories.pools.is_empty() {
+            return Err(PlanError::OrderInPools);
+        }
         let given = self.plan(sequence)?;
         let options = ReorderOptions::default()
             .lowering(self.lowering)

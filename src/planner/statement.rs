@@ -1,7 +1,7 @@
 //! A problem as planners of everything read it: bodies with their boxes, and pools to place them in.
 //! A plain problem is one pool, and its chains are the bodies.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use crate::problem::{
     ChunkId, Problem,
@@ -15,6 +15,8 @@ pub(super) struct Statement<'p> {
     pub(super) bodies: Cow<'p, [Body]>,
     /// By body.
     pub(super) boxes: Vec<Vec<TimedBox>>,
+    /// By chunk: the groups of chunks kept apart that it is in.
+    pub(super) groups: HashMap<ChunkId, Vec<usize>>,
 }
 
 impl<'p> Statement<'p> {
@@ -23,11 +25,22 @@ impl<'p> Statement<'p> {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
             let boxes = problem.roots().map(|root| chain_boxes(problem, root)).collect();
             let pools = vec![Pool::new("pool")];
-            return Self { problem, pools: pools.into(), bodies: bodies.into(), boxes };
+            let groups = HashMap::new();
+            return Self { problem, pools: pools.into(), bodies: bodies.into(), boxes, groups };
         }
         let bodies = problem.bodies();
         let boxes = bodies.iter().map(|body| problem.boxes(body)).collect();
-        Self { problem, pools: problem.pools().into(), bodies: bodies.into(), boxes }
+        let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
+        let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
+        for (group, chunks) in apart.iter().enumerate() {
+            for &chunk in chunks {
+                let groups = groups.entry(chunk).or_default();
+                if groups.last() != Some(&group) {
+                    groups.push(group);
+                }
+            }
+        }
+        Self { problem, pools: problem.pools().into(), bodies: bodies.into(), boxes, groups }
     }
 
     /// The groups of chunks kept apart.

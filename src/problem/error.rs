@@ -36,6 +36,17 @@ pub enum ProblemError {
         /// The id that no chunk has.
         id: u64,
     },
+    /// More pools than a problem may list.
+    #[error("there are {pools} pools; at most {most} may be listed")]
+    TooManyPools {
+        /// The number of pools.
+        pools: usize,
+        /// The most that are allowed.
+        most: usize,
+    },
+    /// A pool without a name.
+    #[error("a pool has no name; give each a name of its own")]
+    UnnamedPool,
     /// A chunk requests to overwrite itself.
     #[error("chunk '{chunk}' requests to overwrite itself")]
     OverwritesItself {

@@ -1,7 +1,7 @@
 //! Every offset of a plan, as a table.
 
 use crate::{
-    Plan, TensorPlace,
+    Bytes, Plan, PlannedChunk, TensorPlace,
     report::{
         explain::lifetime,
         fit::{WIDTH, line, name, text},
@@ -24,7 +24,7 @@ struct Row<'a> {
 
 /// Lists the offset, size, steps and name of every tensor, in the order of the sequence, and then
 /// of the chunks that hold no tensor, such as workspaces. For the plan of a problem, lists every
-/// chunk. Offsets and sizes are in bytes.
+/// chunk. Offsets and sizes are in bytes; in several pools, an offset names its pool, as `sram+1024`.
 #[must_use]
 pub fn offsets(plan: &Plan) -> String {
     let rows = rows(plan);
@@ -52,6 +52,15 @@ pub fn offsets(plan: &Plan) -> String {
     table
 }
 
+/// An offset, with the pool if there are several.
+fn place(plan: &Plan, chunk: Option<&PlannedChunk>, offset: Bytes) -> String {
+    let pool = chunk.and_then(|chunk| plan.pools.get(chunk.pool));
+    match pool.filter(|_| plan.pools.len() > 1) {
+        Some(pool) => format!("{}+{offset}", printable(&pool.name)),
+        None => offset.to_string(),
+    }
+}
+
 fn rows(plan: &Plan) -> Vec<Row<'_>> {
     let mut holds_none = vec![true; plan.chunks.len()];
     let mut rows = Vec::with_capacity(plan.tensors.len());
@@ -63,7 +72,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
                 }
                 let chunk = plan.chunks.get(*chunk);
                 let steps = chunk.map_or_else(String::new, |at| lifetime(at.begin, at.end));
-                (offset.to_string(), steps, None)
+                (place(plan, chunk, *offset), steps, None)
             }
             TensorPlace::Supplied { tensor, offset } => {
                 let place =
@@ -82,7 +91,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
     }
     let without_tensor = plan.chunks.iter().zip(holds_none).filter(|&(_, holds_none)| holds_none);
     rows.extend(without_tensor.map(|(chunk, _)| Row {
-        offset: chunk.offset.to_string(),
+        offset: place(plan, Some(chunk), chunk.offset),
         size: chunk.size.to_string(),
         steps: lifetime(chunk.begin, chunk.end),
         name: &chunk.name,

@@ -76,7 +76,8 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
     let (step, alive) = live.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or_default();
     own.peak_step = step;
     own.lower_bound = alive.min(own.pool_size);
-    own.naive_size = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset).sum();
+    let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
+    own.naive_size = sizes.fold(0, u64::saturating_add);
     own
 }
 

@@ -1,5 +1,5 @@
 //! Plans of a sequence in several pools. The pools are laid one after another, so that all other
-//! checks see one; what only the pools can tell is checked here.
+//! checks see one; what depends on the single pools is checked here.
 
 use std::{borrow::Cow, collections::HashMap};
 

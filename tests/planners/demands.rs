@@ -397,3 +397,78 @@ fn planners_of_plain_problems_refuse_what_they_do_not_know(
         assert!(words.ends_with("; best, optimal and first-fit do"), "{words}");
     }
 }
+
+/// Buffers of 48 bytes begin at a multiple of 64 in every fourth only.
+#[test]
+fn buffers_that_alignments_tell_apart_are_no_proof() {
+    let mut problem = Problem::builder();
+    problem.pool(Pool::new("row").largest(48).capacity(144));
+    for _ in 0..2 {
+        let chunk = problem.chunk(0..2, 40);
+        problem.align(chunk, 64);
+    }
+    let plan = optimal(&problem.build().unwrap()).unwrap();
+    assert_eq!(plan.pool_size, 80);
+}
+
+#[test]
+fn pinned_buffers_count_towards_the_capacity() {
+    let mut problem = Problem::builder();
+    let pool = problem.pool(Pool::new("row").largest(16).capacity(16));
+    for (size, offset) in [(8, 0), (16, 16)] {
+        let chunk = problem.chunk(0..1, size);
+        problem.pin(chunk, pool, offset);
+    }
+    let problem = problem.build().unwrap();
+    assert_eq!(optimal(&problem).unwrap_err(), PlanError::Infeasible);
+    let first_fit = Planner::new().strategy(Strategy::FirstFit).plan(&problem);
+    assert!(matches!(first_fit, Err(PlanError::NoPlace { .. })), "{first_fit:?}");
+}
+
+/// A buffer far up needs no list of those below it.
+#[test]
+fn a_pin_in_a_far_buffer_is_placed() {
+    let mut problem = Problem::builder();
+    let pool = problem.pool(Pool::new("row").largest(16));
+    let chunk = problem.chunk(0..1, 8);
+    problem.pin(chunk, pool, 1 << 62);
+    problem.chunk(0..1, 8);
+    let plan = optimal(&problem.build().unwrap()).unwrap();
+    assert_eq!(plan.pool_size, 16);
+}
+
+/// Each chunk is a part of the one before, in two ways, so there are 2^40 ways down.
+#[test]
+fn parts_of_parts_are_followed_once() {
+    let mut problem = Problem::builder();
+    let mut above = problem.chunk(0..9, 8);
+    for _ in 0..40 {
+        let sides = [problem.chunk(0..9, 8), problem.chunk(0..9, 8)];
+        let below = problem.chunk(0..9, 8);
+        for side in sides {
+            problem.part(side, above, 0);
+            problem.part(below, side, 0);
+        }
+        above = below;
+    }
+    let plan = optimal(&problem.build().unwrap()).unwrap();
+    assert_eq!((plan.pool_size, plan.proven_optimal), (8, true));
+}
+
+#[test]
+fn unfinished_streams_and_pools_are_refused() {
+    let error =
+        |problem: memplan::problem::ProblemBuilder| problem.build().unwrap_err().to_string();
+    let mut streams = Problem::builder();
+    streams.chunk(0..1, 8);
+    streams.streams(2);
+    assert!(error(streams).contains("stream"));
+    let mut unnamed = Problem::builder();
+    unnamed.pool(Pool::new(""));
+    assert_eq!(error(unnamed), "a pool has no name; give each a name of its own");
+    let mut many = Problem::builder();
+    for at in 0..257 {
+        many.pool(Pool::new(format!("p{at}")));
+    }
+    assert_eq!(error(many), "there are 257 pools; at most 256 may be listed");
+}

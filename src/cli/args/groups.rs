@@ -271,6 +271,11 @@ impl PlacingArgs {
     /// Kernels need this to read and write whole vectors and cache lines.
     pub(crate) const MODEL_ALIGNMENT: u64 = 64;
 
+    /// Returns whether memories are given.
+    pub(crate) fn has_pools(&self) -> bool {
+        !self.pools.is_empty()
+    }
+
     /// The first of its options that is given.
     pub(crate) fn switch(&self) -> Option<&'static str> {
         let padding = self.padding.map(|_| "--padding");

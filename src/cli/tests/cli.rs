@@ -10,6 +10,8 @@ mod hard;
 mod orders;
 #[path = "cli/outputs.rs"]
 mod outputs;
+#[path = "cli/pools.rs"]
+mod pools;
 #[path = "cli/searches.rs"]
 mod searches;
 #[path = "../../../tests/common/shared.rs"]

@@ -3,7 +3,7 @@
 use crate::{
     Bytes,
     problem::{
-        ChunkId, Link, Refusal, Request, align_up,
+        ChunkId, Link, Refusal, Request,
         demands::{
             Place, Pool, PoolId, TimedBox,
             boxes::{View, concurrent},
@@ -391,11 +391,10 @@ impl<'a> Joiner<'a> {
                 // In the buffers, the lowest of the offsets that alignments allow.
                 let lowest = largest
                     .map_or(0, |largest| rest % modulus.min(largest & largest.wrapping_neg()));
-                limit.is_none_or(|limit| lowest + extent <= limit).then_some(AllowedPool {
-                    pool,
-                    modulus,
-                    rest,
-                })
+                let end = lowest.checked_add(extent);
+                limit
+                    .is_none_or(|limit| end.is_some_and(|end| end <= limit))
+                    .then_some(AllowedPool { pool, modulus, rest })
             })
             .collect();
         if pools.is_empty() {
@@ -420,7 +419,7 @@ impl<'a> Joiner<'a> {
         for &(chunk, at) in members {
             let own = self.view.demands.chunks[chunk.index()].alignment;
             let modulus = if self.is_root(chunk) { own.max(of_roots) } else { own };
-            let rest = align_up(at, modulus) - at;
+            let rest = at.wrapping_neg() & (modulus - 1);
             let common = modulus.min(sum.modulus);
             if rest % common != sum.rest % common {
                 return Err(Fault::Misaligned(chunk));

@@ -29,7 +29,7 @@ impl TimedBox {
     }
 }
 
-/// Returns whether a moment is not after another on any stream.
+/// Returns whether everything before `end` is over at `begin`, on every stream.
 pub(crate) fn is_over(end: &[Step], begin: &[Step]) -> bool {
     end.iter().zip(begin).all(|(end, begin)| end <= begin)
 }

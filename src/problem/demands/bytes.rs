@@ -91,17 +91,24 @@ impl Family {
     ) -> (BTreeSet<Byte>, Bytes) {
         let mut found = BTreeSet::new();
         let mut run = size(chunk) - byte;
-        for &(part, at) in self.parts(chunk) {
-            if at <= byte && byte < at + size(part) {
-                let (inner, length) = self.names(part, byte - at, size);
-                found.extend(inner);
-                run = run.min(length);
-            } else if byte < at {
-                run = run.min(at - byte);
+        let mut seen = HashSet::from([(chunk, byte)]);
+        let mut open = vec![(chunk, byte)];
+        while let Some((chunk, byte)) = open.pop() {
+            let mut is_covered = false;
+            for &(part, at) in self.parts(chunk) {
+                if at <= byte && byte < at + size(part) {
+                    is_covered = true;
+                    run = run.min(size(part) - (byte - at));
+                    if seen.insert((part, byte - at)) {
+                        open.push((part, byte - at));
+                    }
+                } else if byte < at {
+                    run = run.min(at - byte);
+                }
             }
-        }
-        if found.is_empty() {
-            found.insert((chunk, byte));
+            if !is_covered {
+                found.insert((chunk, byte));
+            }
         }
         (found, run)
     }

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// More pools are no memories.
+const MOST_POOLS: usize = 256;
+
 /// Checks everything about demands that does not depend on how chunks are joined.
 pub(crate) fn check(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
     let demands = view.demands;
@@ -39,9 +42,15 @@ fn check_pools(demands: &Demands, alignment: u64) -> Result<(), ProblemError> {
     if demands.pools.is_empty() {
         return Err(ProblemError::NoPools { chunk: None });
     }
+    if demands.pools.len() > MOST_POOLS {
+        return Err(ProblemError::TooManyPools { pools: demands.pools.len(), most: MOST_POOLS });
+    }
     let mut names = BTreeSet::new();
     for pool in &demands.pools {
         let name = || pool.name.to_string();
+        if pool.name.is_empty() {
+            return Err(ProblemError::UnnamedPool);
+        }
         if !names.insert(&pool.name) {
             return Err(ProblemError::DuplicatePool { pool: name() });
         }
@@ -74,6 +83,9 @@ fn check_chunk(
         return Err(ProblemError::Alignment { alignment: *alignment });
     }
     if *stream >= demands.streams {
+        return Err(ProblemError::Streams { chunk: name(), streams: demands.streams });
+    }
+    if demands.streams == 0 || demands.streams > 1 && demands.lives.len() <= index {
         return Err(ProblemError::Streams { chunk: name(), streams: demands.streams });
     }
     if let Some(life) = demands.lives.get(index) {

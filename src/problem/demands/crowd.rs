@@ -37,7 +37,7 @@ pub(crate) struct Crowd {
     pub(crate) chunks: Vec<ChunkId>,
 }
 
-/// Bytes that a body needs for some time, and no other box of it.
+/// Bytes that a body needs for some time, counted once if several of its boxes need them.
 struct Slab {
     chunk: ChunkId,
     time: TimedBox,

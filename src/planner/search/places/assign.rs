@@ -16,7 +16,7 @@ use crate::{
         },
         statement::Statement,
     },
-    problem::demands::Place,
+    problem::demands::{Body, Place},
 };
 
 /// The nodes that may be spent on the question whether bodies fit at all, before more are assigned.
@@ -142,12 +142,21 @@ impl<'a> Assignment<'a> {
             let is_free = statement.bodies[at].fixed.is_none();
             (is_free, std::cmp::Reverse((saving(at), size(at))), at)
         });
-        let mut rest = vec![0; order.len() + 1];
+        let mut rest: Vec<u128> = vec![0; order.len() + 1];
         for (at, &body) in order.iter().enumerate().rev() {
             let least = choices[body].iter().map(|choice| choice.cost).min().unwrap_or(0);
-            rest[at] = rest[at + 1] + least;
+            rest[at] = rest[at + 1].saturating_add(least);
         }
         let filled = Filled { loads: vec![0; sections.len()], ..Filled::default() };
+        // Where an alignment does not divide the buffers, they are not alike, and more may be needed
+        // than there are bodies; then the search proves nothing.
+        let divides = |body: &Body| {
+            body.pools.iter().all(|allowed| {
+                let largest = statement.pools[allowed.pool.index()].largest;
+                largest.is_none_or(|largest| largest.is_multiple_of(allowed.modulus))
+            })
+        };
+        let is_cut = !statement.bodies.iter().all(divides);
         Self {
             bin_of: vec![None; order.len()],
             filled: vec![filled; bins.len()],
@@ -166,7 +175,7 @@ impl<'a> Assignment<'a> {
             budget,
             nodes: 0,
             work: 0,
-            is_cut: false,
+            is_cut,
             is_stopped: false,
         }
     }
@@ -205,7 +214,7 @@ impl<'a> Assignment<'a> {
             }
             let before = (self.filled[bin].least, self.cost);
             self.put(body, bin);
-            self.cost += cost;
+            self.cost = self.cost.saturating_add(cost);
             let is_hopeless = room.is_some_and(|room| self.filled[bin].least > room)
                 || !self.may_be_better(at + 1)
                 || !self.may_fit(bin, monitor);
@@ -253,7 +262,7 @@ impl<'a> Assignment<'a> {
 
     /// No plan that continues this one has a better objective.
     fn least_objective(&self, at: usize) -> Vec<u128> {
-        let mut objective = vec![self.cost + self.rest[at]];
+        let mut objective = vec![self.cost.saturating_add(self.rest[at])];
         for pool in (0..self.statement.pools.len()).rev() {
             let of_pool = self.bins.iter().zip(&self.filled).filter(|(bin, _)| bin.pool == pool);
             let least = |(bin, filled): (&Bin, &Filled)| u128::from(bin.size(filled.least));
@@ -292,8 +301,7 @@ impl<'a> Assignment<'a> {
     ) -> Verdict {
         let (spent, budget) = (self.nodes(), self.budget);
         let (bound, best) = self.figures();
-        let bodies: Vec<usize> =
-            (0..self.bin_of.len()).filter(|&body| self.bin_of[body] == Some(bin)).collect();
+        let bodies: Vec<usize> = self.bodies_of(bin).collect();
         let Self { statement, bins, sections, shelves, pairs, nodes: counted, .. } = self;
         let new = || {
             let count = bodies.len() * bodies.len() / 2;
@@ -367,7 +375,10 @@ impl<'a> Assignment<'a> {
             self.statement.pools.len() == 1 && self.statement.pools[pool].largest.is_none();
         let least = self.filled[bin].least.max(if is_only { self.bound } else { 0 });
         let least = self.bins[bin].size(least);
-        let mut limit = most.min(room.unwrap_or(Bytes::MAX));
+        let mut limit = match room {
+            Some(room) if most >= room => room,
+            _ => most - most % self.bins[bin].alignment,
+        };
         if limit < least {
             return None;
         }
@@ -398,8 +409,11 @@ impl<'a> Assignment<'a> {
     }
 
     fn shelf(&self, bin: usize) -> Option<&Shelf> {
-        let bodies = (0..self.bin_of.len()).filter(|&body| self.bin_of[body] == Some(bin));
-        self.shelves.get(&(bin, bodies.collect()))
+        self.shelves.get(&(bin, self.bodies_of(bin).collect()))
+    }
+
+    fn bodies_of(&self, bin: usize) -> impl Iterator<Item = usize> {
+        (0..self.bin_of.len()).filter(move |&body| self.bin_of[body] == Some(bin))
     }
 
     fn size(&self, bin: usize) -> Option<Bytes> {
@@ -413,8 +427,7 @@ impl<'a> Assignment<'a> {
             let Some((_, offsets)) = self.shelf(at).and_then(|shelf| shelf.packed.as_ref()) else {
                 continue;
             };
-            let bodies = (0..self.bin_of.len()).filter(|&body| self.bin_of[body] == Some(at));
-            for (body, offset) in bodies.zip(offsets) {
+            for (body, offset) in self.bodies_of(at).zip(offsets) {
                 places[body] = bin.place(*offset);
             }
         }

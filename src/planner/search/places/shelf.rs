@@ -29,7 +29,7 @@ pub struct Slab {
 /// Slabs any two of which may be alive together: of one stream, those of a step.
 pub type Section = Vec<Slab>;
 
-/// The sections of a problem that tell its bodies apart.
+/// The sections of a problem: with one stream, one for each step where bytes begin to be needed.
 pub fn sections(statement: &Statement<'_>) -> Vec<Section> {
     let slabs: Vec<(usize, TimedBox)> = (0..)
         .zip(&*statement.bodies)
@@ -147,7 +147,7 @@ fn pack(
     }
     for Range { start, end } in bin.reserved.iter().cloned() {
         let (start, end) = (whole(start)?, whole(end)?);
-        // It ends nowhere: the limit does not count for it.
+        // Reserved bytes may lie above the limit.
         let at = tops.len();
         tops.push(i64::MIN / 4);
         offered.push(Offered { modulus: 1, rest: 0, fixed: Some(start) });

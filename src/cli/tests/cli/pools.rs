@@ -1,0 +1,70 @@
+//! Several pools on the command line.
+
+use rstest::rstest;
+
+use crate::command::{Run, memplan};
+
+const POOLS: &str = "book/src/figures/pools.json";
+const EXAMPLE: &str = "book/src/figures/example.json";
+const MICRO: &str = "tests/models/mobilenet_v3_se_64_i8.tflite";
+
+#[test]
+fn operators_are_planned_and_verified_in_two_pools() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    let pools = ["--pool", "fast:12KiB:1", "--pool", "slow::9"];
+    let planned = memplan(&[&["plan", EXAMPLE, "-o", &plan], &pools[..]].concat());
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    assert!(planned.out.contains("of 12.0 KiB"), "{}", planned.out);
+    assert!(planned.out.contains("traffic times cost: "), "{}", planned.out);
+    let verified = memplan(&["verify", EXAMPLE, &plan, "--execute"]);
+    assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    for command in ["show", "explain"] {
+        let shown = memplan(&[command, EXAMPLE, &plan]);
+        assert!(shown.out.contains("pool fast:") && shown.out.contains("pool slow:"), "{shown:?}");
+    }
+    let table = memplan(&[&["plan", EXAMPLE, "--table"], &pools[..]].concat());
+    assert!(table.out.contains("fast+0") && table.out.contains("slow+0"), "{}", table.out);
+}
+
+#[rstest]
+#[case::pools_of_a_file(&["plan", POOLS, "--pool", "x"], 2, "the problem lists its pools")]
+#[case::pin_of_a_file(&["plan", POOLS, "--pin", "kv=psram+64"], 2, "the problem pins 'kv' itself")]
+#[case::unknown_pool(&["plan", POOLS, "--pin", "dma=x+64"], 2, "the pools are sram, psram")]
+#[case::unknown_name(&["plan", POOLS, "--pin", "x=sram+64"], 2, "no tensor or chunk 'x'")]
+#[case::csv(&["plan", POOLS, "--csv"], 2, "cannot say in which pool")]
+#[case::no_cost(&["plan", EXAMPLE, "--pool", "x:1:y"], 2, "expected NAME[:CAPACITY[:COST]]")]
+#[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
+#[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
+#[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
+#[case::micro(&["plan", MICRO, "--pool", "x"], 2, "one arena")]
+#[case::plain_planner(&["plan", POOLS, "--strategy", "nnvm"], 2, "nnvm knows nothing of several pools")]
+fn what_cannot_be_done_is_said(#[case] args: &[&str], #[case] code: i32, #[case] words: &str) {
+    let Run { code: found, out, err } = memplan(args);
+    assert_eq!(found, code, "{out}{err}");
+    assert!(err.contains(words), "{err}");
+}
+
+/// Two chunks of one step do not fit into one pool of their size.
+#[test]
+fn a_problem_without_a_plan_is_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("full.json");
+    let text = r#"{"format": "memplan-problem/2", "pools": [{"name": "a", "capacity": 12}], "chunks": [
+        {"id": 0, "name": "x", "begin": 0, "end": 2, "size": 8},
+        {"id": 1, "name": "y", "begin": 1, "end": 3, "size": 8}]}"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let Run { code, out, err } = memplan(&["plan", &path]);
+    assert_eq!((code, &*out), (1, ""));
+    assert!(
+        err.ends_with("no plan exists: whatever lies where, a pool is too small (proven)\n"),
+        "{err}"
+    );
+    let Run { code, err, .. } = memplan(&["plan", &path, "--strategy", "first-fit"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("no pool had room for 'y'") || err.contains("no pool had room for 'x'"),
+        "{err}"
+    );
+}
