@@ -54,7 +54,10 @@ impl Memories {
                 "" if listed.len() < 2 => Some(0),
                 name => listed.iter().position(|pool| &*pool.name == name),
             };
-            let names = || listed.iter().map(|pool| &*pool.name).collect::<Vec<_>>().join(", ");
+            let names = || match &*listed {
+                [] => "not listed".to_owned(),
+                listed => listed.iter().map(|pool| &*pool.name).collect::<Vec<_>>().join(", "),
+            };
             let unknown = || PlanError::UnknownPool { pool: pin.pool.to_string(), pools: names() };
             let pool = PoolId::from_index(pool.ok_or_else(unknown)?);
             let below = || PlanError::PinBelow { name: pin.name.to_string(), offset: at };

@@ -62,7 +62,7 @@ fn a_pinned_tensor_lies_where_it_must() {
     let unknown = Planner::new().pin("x", "", 0).plan(&sequence).unwrap_err();
     assert_eq!(unknown.to_string(), "there is no tensor or chunk 'x' to pin");
     let unknown = Planner::new().pin("end", "sram", 0).plan(&sequence).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no pool 'sram'; the pools are pool");
+    assert_eq!(unknown.to_string(), "there is no pool 'sram'; the pools are not listed");
 }
 
 #[rstest]
