@@ -25,7 +25,7 @@ pub enum PlanError {
     Unsupported {
         /// The strategy.
         strategy: Strategy,
-        /// What it does not know.
+        /// The feature that it does not know.
         feature: Feature,
         /// A chunk that asks for it, unless it is the pools.
         chunk: Option<String>,

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// What an order is made of.
+/// The figures of a body that orders sort by.
 struct Figures {
     /// The bytes from the lowest to the highest.
     extent: u128,

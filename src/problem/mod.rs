@@ -27,17 +27,21 @@ mod file;
 mod footprint;
 mod labels;
 mod links;
+#[cfg(feature = "serde")]
+mod moment;
 
 pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
 pub use error::ProblemError;
 #[cfg(feature = "serde")]
 pub use file::{
-    ChunkEntry, Moment, OverwriteEntry, PartEntry, PinEntry, PoolEntry, ProblemFile, WindowEntry,
+    ChunkEntry, OverwriteEntry, PartEntry, PinEntry, PoolEntry, ProblemFile, WindowEntry,
 };
 pub use footprint::Segment;
 pub use labels::{Ids, Labels};
 pub use links::{Dropped, Link, Refusal, Request};
+#[cfg(feature = "serde")]
+pub use moment::Moment;
 
 use crate::{Bytes, Step};
 pub(crate) use links::Links;

@@ -202,7 +202,9 @@ fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
 fn explain_free(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     let (most, peak) = (most_alive(plan), steps.short_name(plan.peak_step));
     if plan.pool_size == most {
-        let when = if most == 0 { String::new() } else { format!(" in {peak}") };
+        // With several streams, there is no step at which they are alive.
+        let is_step = most > 0 && plan.peak.is_empty();
+        let when = if is_step { format!(" in {peak}") } else { String::new() };
         out.push_str(&wrapped(&format!("The pool is no larger than the bytes alive{when}."), 0));
         return;
     }

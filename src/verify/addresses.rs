@@ -1,44 +1,23 @@
-//! Plans of problems that are not plain, checked offset by offset: pools, pins, alignments, links
-//! and parts. Nothing here asks how the problem joined its chunks; only what it asks for is read
-//! from it, and everything is derived again from the definition.
+//! Plans of problems that are not plain, checked offset by offset: pools, pins, alignments, parts and
+//! buffers.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    Bytes, Plan, PlannedLink, Problem, Step,
+    Bytes, Plan, Problem,
     plan::PlannedPart,
     problem::{
         ChunkId,
         demands::{Demands, Pool, PoolId},
     },
     verify::{
-        Field, Violation,
-        clashes::{self, Need},
+        Violation, clashes,
+        facts::{Facts, Spot},
+        joined::Joined,
         problem::Matching,
         sizes, table,
     },
 };
-
-/// The bytes that a chunk has in its pool.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    /// The pool, by its index in the problem.
-    pub(super) pool: usize,
-    pub(super) low: Bytes,
-    /// The byte after the last, padding included. It may be beyond 64 bits.
-    pub(super) high: u128,
-}
-
-/// What a problem asks for, and what its plan says about it.
-pub(super) struct Facts<'a> {
-    pub(super) problem: &'a Problem,
-    pub(super) demands: &'a Demands,
-    pub(super) plan: &'a Plan,
-    /// By chunk of the problem: its bytes, if it has any and lies in a pool that exists.
-    pub(super) spots: Vec<Option<Spot>>,
-    /// By chunk of the problem: the chunk that it overwrites, if the plan says so and may.
-    pub(super) overwrites: Vec<Option<ChunkId>>,
-}
 
 /// Returns everything that is wrong with the places, the links and the figures of a plan.
 pub(super) fn check(
@@ -70,232 +49,7 @@ pub(super) fn bytes_alive(
     Bytes::try_from(sizes::bytes_alive(&facts)).unwrap_or(Bytes::MAX)
 }
 
-impl<'a> Facts<'a> {
-    fn of(
-        problem: &'a Problem,
-        demands: &'a Demands,
-        plan: &'a Plan,
-        matching: &Matching,
-        violations: &mut Vec<Violation>,
-    ) -> Self {
-        let overwrites = vec![None; problem.len()];
-        let mut facts = Self { problem, demands, plan, spots: Vec::new(), overwrites };
-        let pools = facts.match_pools(violations);
-        facts.spots = facts.find_spots(&pools, matching, violations);
-        facts.overwrites = facts.find_overwrites(matching, violations);
-        facts
-    }
-
-    pub(super) fn name(&self, chunk: ChunkId) -> String {
-        self.problem.labels().name(chunk)
-    }
-
-    pub(super) fn pool(&self, pool: usize) -> &'a Pool {
-        &self.demands.pools[pool]
-    }
-
-    fn pool_name(&self, pool: usize) -> String {
-        self.pool(pool).name.to_string()
-    }
-
-    pub(super) fn spot(&self, chunk: ChunkId) -> Option<Spot> {
-        self.spots[chunk.index()]
-    }
-
-    /// The chunks with bytes that lie in a pool that exists.
-    pub(super) fn placed(&self) -> impl Iterator<Item = (ChunkId, Spot)> + '_ {
-        self.problem.ids().filter_map(|chunk| Some((chunk, self.spot(chunk)?)))
-    }
-
-    /// The bytes to reserve for a chunk.
-    pub(super) fn padded(&self, chunk: ChunkId) -> u128 {
-        match self.problem.chunk(chunk).size {
-            0 => 0,
-            size => u128::from(size) + u128::from(self.plan.padding),
-        }
-    }
-
-    /// The alignment that the plan keeps to; that of the problem if it is not a power of two.
-    pub(super) fn alignment(&self) -> Bytes {
-        let Plan { alignment, .. } = *self.plan;
-        if alignment.is_power_of_two() { alignment } else { self.problem.alignment() }
-    }
-
-    /// The moment at which the producer of a chunk begins: for each stream, its steps that are over.
-    pub(super) fn begin(&self, chunk: ChunkId) -> &[Step] {
-        match self.demands.lives.get(chunk.index()) {
-            Some(life) => &life.begin,
-            None => std::slice::from_ref(&self.problem.chunk(chunk).begin),
-        }
-    }
-
-    /// The moment from which nobody reads a chunk any more.
-    pub(super) fn end(&self, chunk: ChunkId) -> &[Step] {
-        match self.demands.lives.get(chunk.index()) {
-            Some(life) => &life.end,
-            None => std::slice::from_ref(&self.problem.chunk(chunk).end),
-        }
-    }
-
-    /// Finds the pool of the problem for each pool of the plan. They must be the same, in one order.
-    fn match_pools(&self, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
-        if self.plan.pools.is_empty() && self.demands.pools.len() == 1 {
-            return vec![Some(0)];
-        }
-        let named: HashMap<&str, usize> =
-            self.demands.pools.iter().enumerate().map(|(at, pool)| (&*pool.name, at)).collect();
-        let mut is_listed = vec![false; self.demands.pools.len()];
-        let mut found = Vec::with_capacity(self.plan.pools.len());
-        for (at, planned) in self.plan.pools.iter().enumerate() {
-            let pool = named.get(&*planned.name).copied();
-            found.push(pool);
-            let text = || planned.name.to_string();
-            let Some(pool) = pool else {
-                violations.push(Violation::Unknown { name: format!("pool '{}'", planned.name) });
-                continue;
-            };
-            if std::mem::replace(&mut is_listed[pool], true) {
-                violations.push(Violation::Repeated { name: format!("pool '{}'", planned.name) });
-            } else if pool != at {
-                violations.push(Violation::PoolOutOfOrder { pool: text() });
-            }
-            let Pool { capacity, cost, .. } = *self.pool(pool);
-            if capacity != planned.capacity {
-                violations.push(Violation::WrongCapacity {
-                    pool: text(),
-                    expected: capacity,
-                    found: planned.capacity,
-                });
-            }
-            if cost != planned.cost {
-                violations.push(Violation::Changed {
-                    name: format!("pool {}", planned.name),
-                    field: Field::Cost,
-                    expected: cost,
-                    found: planned.cost,
-                });
-            }
-        }
-        for (pool, _) in self.demands.pools.iter().zip(is_listed).filter(|(_, listed)| !listed) {
-            violations.push(Violation::Missing { name: format!("pool '{}'", pool.name) });
-        }
-        found
-    }
-
-    fn find_spots(
-        &self,
-        pools: &[Option<usize>],
-        matching: &Matching,
-        violations: &mut Vec<Violation>,
-    ) -> Vec<Option<Spot>> {
-        let spot = |chunk: ChunkId| {
-            let planned = &self.plan.chunks[matching.planned[chunk.index()]?];
-            let Some(pool) = pools.get(planned.pool).copied().flatten() else {
-                let named = self.plan.pools.get(planned.pool);
-                let pool = named.map_or_else(|| planned.pool.to_string(), |p| p.name.to_string());
-                violations.push(Violation::NoSuchPool { chunk: self.name(chunk), pool });
-                return None;
-            };
-            let (low, size) = (planned.offset, self.padded(chunk));
-            (size > 0).then(|| Spot { pool, low, high: u128::from(low) + size })
-        };
-        self.problem.ids().map(spot).collect()
-    }
-
-    /// Checks that overwriters lie where their links put them and were allowed to overwrite.
-    fn find_overwrites(
-        &self,
-        matching: &Matching,
-        violations: &mut Vec<Violation>,
-    ) -> Vec<Option<ChunkId>> {
-        let requested: HashSet<(ChunkId, ChunkId, Bytes)> = self
-            .problem
-            .requests()
-            .iter()
-            .map(|request| (request.overwriter, request.overwritten, request.offset))
-            .collect();
-        let mut honoured: Vec<Option<ChunkId>> = vec![None; self.problem.len()];
-        let mut overwriters: Vec<Option<ChunkId>> = vec![None; self.problem.len()];
-        for (planned, new) in self.plan.chunks.iter().zip(&matching.chunks) {
-            let Some(PlannedLink { chunk: old, offset, .. }) = planned.overwrites else { continue };
-            let old = matching.chunks.get(old).copied().flatten();
-            let (Some(new), Some(old)) = (*new, old) else { continue };
-            if self.padded(new) == 0 {
-                continue;
-            }
-            let before = violations.len();
-            let (overwriter, overwritten) = (self.name(new), self.name(old));
-            if let Some(first) = overwriters[old.index()].replace(new) {
-                let (first, second) = (self.name(first), overwriter.clone());
-                let overwritten = overwritten.clone();
-                violations.push(Violation::OverwrittenTwice { overwritten, first, second });
-            }
-            let size = |chunk| self.problem.chunk(chunk).size;
-            if offset.checked_add(size(new)).is_none_or(|end| end > size(old)) {
-                let (overwriter, overwritten) = (overwriter.clone(), overwritten.clone());
-                violations.push(Violation::OverwriteTooLarge { overwriter, overwritten });
-            }
-            if !self.is_last_reader(new, old) {
-                violations.push(self.out_of_time(new, old));
-            }
-            violations.extend(self.misplaced(new, old, offset, |expected, found| {
-                Violation::Misplaced { overwriter, overwritten, expected, found }
-            }));
-            if before == violations.len() && requested.contains(&(new, old, offset)) {
-                honoured[new.index()] = Some(old);
-            }
-        }
-        if let Some(chunk) = table::cycle(self.plan) {
-            violations.push(Violation::OverwriteCycle { chunk });
-        }
-        honoured
-    }
-
-    /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every
-    /// other reader is over before it begins.
-    fn is_last_reader(&self, new: ChunkId, old: ChunkId) -> bool {
-        let stream = self.demands.chunks[new.index()].stream;
-        let mut ends = self.begin(new).iter().zip(self.end(old)).enumerate();
-        self.padded(old) > 0
-            && ends.all(
-                |(at, (&begin, &end))| {
-                    if at == stream { begin.checked_add(1) == Some(end) } else { end <= begin }
-                },
-            )
-    }
-
-    fn out_of_time(&self, new: ChunkId, old: ChunkId) -> Violation {
-        let (overwriter, overwritten) = (self.name(new), self.name(old));
-        if self.demands.streams > 1 {
-            return Violation::OverwriteUnordered { overwriter, overwritten };
-        }
-        let (begin, end) = (self.problem.chunk(new).begin, self.problem.chunk(old).end);
-        let last = end.saturating_sub(1);
-        Violation::OverwriteOutOfTime { overwriter, overwritten, begin, last }
-    }
-
-    /// Returns a violation if a chunk does not lie at an offset in another one.
-    fn misplaced(
-        &self,
-        inner: ChunkId,
-        outer: ChunkId,
-        offset: Bytes,
-        violation: impl FnOnce(Bytes, Bytes) -> Violation,
-    ) -> Option<Violation> {
-        let (inside, around) = (self.spot(inner)?, self.spot(outer)?);
-        if inside.pool != around.pool {
-            return Some(Violation::TornApart {
-                chunk: self.name(inner),
-                other: self.name(outer),
-                pool: self.pool_name(inside.pool),
-                expected: self.pool_name(around.pool),
-            });
-        }
-        let expected = around.low.checked_add(offset);
-        (expected != Some(inside.low))
-            .then(|| violation(expected.unwrap_or(Bytes::MAX), inside.low))
-    }
-
+impl Facts<'_> {
     /// Checks pools, pins, alignments, capacities and reserved bytes.
     fn check_places(&self, violations: &mut Vec<Violation>) {
         let Plan { alignment, .. } = *self.plan;
@@ -427,43 +181,6 @@ impl<'a> Facts<'a> {
             }
         }
     }
-
-    /// What a chunk needs in time order, with one stream. An overwriter has its bytes for itself only
-    /// from the step after its first.
-    pub(super) fn needs(&self, chunk: ChunkId, is_overwriter: bool) -> Vec<Need> {
-        let all = self.padded(chunk);
-        let asked = &self.demands.chunks[chunk.index()];
-        let life = self.problem.chunk(chunk);
-        let begin = if is_overwriter { life.begin + 1 } else { life.begin };
-        let padding = u128::from(self.plan.padding);
-        // What the chunk needs instead of all of its bytes.
-        let mut pauses: Vec<Need> = asked
-            .holes
-            .iter()
-            .map(|hole| Need { begin: hole.start, end: hole.end, low: 0, high: 0 })
-            .collect();
-        pauses.extend(asked.windows.iter().map(|window| Need {
-            begin: window.steps.start,
-            end: window.steps.end,
-            low: window.bytes.start.into(),
-            high: u128::from(window.bytes.end) + padding,
-        }));
-        pauses.sort_by_key(|pause| pause.begin);
-        let mut needs = Vec::with_capacity(2 * pauses.len() + 1);
-        let mut from = life.begin;
-        for pause in pauses {
-            needs.push(Need { begin: from, end: pause.begin, low: 0, high: all });
-            needs.push(pause);
-            from = pause.end;
-        }
-        needs.push(Need { begin: from, end: life.end, low: 0, high: all });
-        let late = |need: Need| Need { begin: need.begin.max(begin), ..need };
-        needs
-            .into_iter()
-            .map(late)
-            .filter(|need| need.begin < need.end && need.low < need.high)
-            .collect()
-    }
 }
 
 /// The reserved ranges of a pool by their begins, each with the one among them and those before that
@@ -490,27 +207,5 @@ impl Reserved {
         let begun = self.0.partition_point(|&(begin, _)| u128::from(begin) < spot.high);
         let &(_, range) = self.0.get(begun.checked_sub(1)?)?;
         (range.1 > spot.low).then_some(range)
-    }
-}
-
-/// Groups of joined chunks.
-pub(super) struct Joined(Vec<usize>);
-
-impl Joined {
-    pub(super) fn new(chunks: usize) -> Self {
-        Self((0..chunks).collect())
-    }
-
-    pub(super) fn find(&mut self, mut chunk: usize) -> usize {
-        while self.0[chunk] != chunk {
-            self.0[chunk] = self.0[self.0[chunk]];
-            chunk = self.0[chunk];
-        }
-        chunk
-    }
-
-    pub(super) fn join(&mut self, a: ChunkId, b: ChunkId) {
-        let (a, b) = (self.find(a.index()), self.find(b.index()));
-        self.0[b] = a;
     }
 }

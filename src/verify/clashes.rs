@@ -11,20 +11,11 @@ use crate::{
     problem::ChunkId,
     verify::{
         Violation,
-        addresses::{Facts, Spot},
+        facts::{Facts, Need, Spot},
         same_bytes::SameBytes,
         sweep::{OVERLAP_LIMIT, Rectangle, each_overlap},
     },
 };
-
-/// Bytes, from the start of a chunk, that it needs in some steps.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
-    pub(super) begin: Step,
-    pub(super) end: Step,
-    pub(super) low: u128,
-    pub(super) high: u128,
-}
 
 /// Returns the pairs of chunks that may not share the bytes that they share, up to a limit.
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {

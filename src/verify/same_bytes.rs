@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::{
     Bytes, Problem,
     problem::{ChunkId, demands::Part},
-    verify::addresses::Joined,
+    verify::joined::Joined,
 };
 
 /// A byte of a chunk.

@@ -10,8 +10,8 @@ use crate::{
     problem::{ChunkId, demands::Pool},
     verify::{
         Figure, Violation,
-        addresses::{Facts, Spot},
         clashes::Timed,
+        facts::{Facts, Spot},
     },
 };
 

@@ -7,6 +7,28 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+/// The families of recorded problems.
+pub const FAMILIES: [&str; 11] = [
+    "plain",
+    "alignment",
+    "pins",
+    "holes",
+    "parts",
+    "streams",
+    "choices",
+    "pools",
+    "buffers",
+    "all",
+    "handmade",
+];
+
+/// The recorded cases of a file, without those that exclude chunks by choices.
+pub fn recorded(file: &str) -> Vec<Value> {
+    let text = super::shared(&format!("data/problem2/{file}.jsonl")).unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.contains("\"when\""));
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// Numbers that are the same in every run.
 pub struct Dice(pub u64);
 

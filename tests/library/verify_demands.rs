@@ -3,7 +3,7 @@
 
 use crate::common::{
     self,
-    demands::{Dice, Spot, bodies, is_right, random_problem},
+    demands::{Dice, FAMILIES, Spot, bodies, is_right, random_problem, recorded},
 };
 use memplan::{
     Plan, PlannedLink, Problem,
@@ -368,15 +368,8 @@ fn random_plans_are_judged_alike() {
     assert!(right > 1_000 && wrong > 1_000, "{right} right, {wrong} wrong");
 }
 
-/// The recorded cases of a file, without those that exclude chunks by choices.
-fn cases(file: &str) -> Vec<Value> {
-    let text = common::shared(&format!("data/problem2/{file}.jsonl")).unwrap_or_default();
-    let lines = text.lines().filter(|line| !line.contains("\"when\""));
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// A recorded plan: either chunks with their pools, or offsets in the order of the chunks.
-fn recorded(problem: &Problem, plan: &Value) -> Option<Plan> {
+fn stated(problem: &Problem, plan: &Value) -> Option<Plan> {
     let at = |pool: &str, offset: &Value| {
         let pool = problem.pools().iter().position(|one| &*one.name == pool).unwrap_or(0);
         Place::new(PoolId(u16::try_from(pool).unwrap()), offset.as_u64().unwrap())
@@ -389,29 +382,15 @@ fn recorded(problem: &Problem, plan: &Value) -> Option<Plan> {
     Some(Plan::from_places(problem, &places.collect::<Vec<_>>()).unwrap())
 }
 
-const FAMILIES: [&str; 11] = [
-    "plain",
-    "alignment",
-    "pins",
-    "holes",
-    "parts",
-    "streams",
-    "choices",
-    "pools",
-    "buffers",
-    "all",
-    "handmade",
-];
-
 #[test]
 fn recorded_optimal_plans_are_right_and_shifted_ones_judged_alike() {
     let mut dice = Dice(2);
     for family in FAMILIES {
-        for case in cases(&format!("oracle_{family}")) {
+        for case in recorded(&format!("oracle_{family}")) {
             let name = case["name"].as_str().unwrap();
             let text = &case["problem"];
             let Some(problem) = read(text) else { continue };
-            let Some(mut plan) = recorded(&problem, &case["plan"]) else { continue };
+            let Some(mut plan) = stated(&problem, &case["plan"]) else { continue };
             assert_eq!(verify(&problem, &plan), [], "{name}");
             if problem.is_plain() {
                 continue;
@@ -444,7 +423,7 @@ fn recorded_optimal_plans_are_right_and_shifted_ones_judged_alike() {
 #[case::vela("vela")]
 fn plans_of_others_are_judged_as_recorded(#[case] file: &str) {
     let mut counts = [0, 0];
-    for case in cases(file) {
+    for case in recorded(file) {
         let name = case["name"].as_str().unwrap();
         let Some(problem) = read(&case["problem"]) else { continue };
         let mut plans: Vec<(String, &Value)> = Vec::new();
@@ -454,7 +433,7 @@ fn plans_of_others_are_judged_as_recorded(#[case] file: &str) {
         let several = case["plans"].as_object().into_iter().flatten();
         plans.extend(several.map(|(key, plan)| (key.clone(), plan)));
         for (key, plan) in plans {
-            let Some(read) = recorded(&problem, plan) else { continue };
+            let Some(read) = stated(&problem, plan) else { continue };
             let named = &case["violations"][&key];
             let violations = [&plan["violations"], &case["violations"], named];
             let is_wrong = violations.iter().any(|v| v.as_array().is_some_and(|v| !v.is_empty()));

@@ -13,32 +13,16 @@ use memplan::{
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::common;
-
-const FAMILIES: [&str; 11] = [
-    "plain",
-    "alignment",
-    "pins",
-    "holes",
-    "parts",
-    "streams",
-    "choices",
-    "pools",
-    "buffers",
-    "all",
-    "handmade",
-];
+use crate::common::{
+    self,
+    demands::{FAMILIES, recorded},
+};
 
 /// The recorded cases, without those that exclude chunks by choices.
 fn cases() -> Vec<Value> {
     let mut cases = Vec::new();
     for family in FAMILIES {
-        let Some(text) = common::shared(&format!("data/problem2/oracle_{family}.jsonl")) else {
-            continue;
-        };
-        let lines = text.lines().filter(|line| !line.contains("\"when\""));
-        cases.extend(lines.map(|line| {
-            let mut case: Value = serde_json::from_str(line).unwrap();
+        cases.extend(recorded(&format!("oracle_{family}")).into_iter().map(|mut case| {
             case["family"] = family.into();
             case
         }));

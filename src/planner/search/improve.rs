@@ -135,7 +135,7 @@ fn separate(
     }
     let Some(mut separation) = Separation::new(&inst) else { return 0 };
     let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
-    // What a short search proves, or brings within a percent of the bound, needs no separation.
+    // A short search comes first: separation is not needed within a percent of the bound.
     let short = limits.nodes(limits.effort().min(SHORT));
     let Outcome { nodes: before, .. } =
         climb_and_complete(problem, roots, greedy, solution, &short, monitor);

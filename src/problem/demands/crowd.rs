@@ -76,7 +76,7 @@ impl Problem {
         let alignment = self.alignment();
         let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
         let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
-        // Where overwrites and parts form a ring, no chunk is a root, and the body may lie anywhere.
+        // A body has no root if overwrites and parts form a ring; then it may lie anywhere.
         let is_aligned = body.pools.iter().all(|allowed| allowed.modulus >= alignment);
         let celled = |bytes: &Range<Bytes>| {
             if is_aligned {

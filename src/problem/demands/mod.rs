@@ -6,6 +6,7 @@
 //! none of it is *plain*.
 
 mod bodies;
+mod body;
 mod boxes;
 mod bytes;
 mod check;
@@ -14,8 +15,8 @@ mod features;
 mod free_bytes;
 mod pools;
 
-pub use bodies::{AllowedPool, Body};
 pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
+pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent};
 pub(crate) use check::check;

@@ -148,8 +148,8 @@ impl<'a> Assignment<'a> {
             rest[at] = rest[at + 1].saturating_add(least);
         }
         let filled = Filled { loads: vec![0; sections.len()], ..Filled::default() };
-        // Where an alignment does not divide the buffers, they are not alike, and more may be needed
-        // than there are bodies; then the search proves nothing.
+        // Buffers are alike only if their size is a multiple of each alignment. Otherwise the search
+        // may skip one that matters, and proves nothing.
         let divides = |body: &Body| {
             body.pools.iter().all(|allowed| {
                 let largest = statement.pools[allowed.pool.index()].largest;
@@ -340,8 +340,8 @@ impl<'a> Assignment<'a> {
                 (0..self.bins.len()).filter(|&bin| self.bins[bin].pool == pool).collect();
             let least = |bin: usize| self.bins[bin].size(self.filled[bin].least);
             let mut others: Bytes = bins.iter().map(|&bin| least(bin)).sum();
-            // What this pool may take for the plan to be better, or, unless it is the last to be
-            // packed, as good.
+            // The largest size with which the plan can still be better than the best. A pool that is
+            // not the last to be packed may be as large as in the best.
             let best = self.best.as_ref().filter(|_| !is_better).map(|(best, _)| best);
             let most = best.map(|best| {
                 let size = u64::try_from(best[objective.len()]).unwrap_or(u64::MAX);

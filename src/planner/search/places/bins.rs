@@ -21,6 +21,12 @@ pub struct Bin {
 }
 
 impl Bin {
+    /// An upper limit of the number of bins.
+    pub fn count(statement: &Statement<'_>) -> usize {
+        let rows = statement.pools.iter().filter(|pool| pool.largest.is_some()).count();
+        statement.pools.len() + rows * statement.bodies.len()
+    }
+
     /// All bins, by pool. Of a pool of buffers, as many as there are bodies, and those of pins.
     pub fn all(statement: &Statement<'_>) -> Vec<Self> {
         let mut bins = Vec::new();

@@ -23,7 +23,7 @@ use crate::{
         Layout, first_fit,
         search::{
             control::monitor::Monitor,
-            places::{assign::Assignment, promote::promote},
+            places::{assign::Assignment, bins::Bin, promote::promote},
         },
         statement::Statement,
     },
@@ -31,6 +31,9 @@ use crate::{
 
 /// More bodies are placed by first fit alone, in many orders.
 const MANY_BODIES: usize = 500;
+
+/// More buffers and pools are not searched through: the loads of each are kept.
+const MANY_BINS: usize = 2000;
 
 /// So few bodies are searched through at once.
 const FEW_BODIES: usize = 20;
@@ -63,7 +66,7 @@ pub fn layout(
     let mut monitor = Monitor::new(limits, observer);
     // Few bodies are searched through sooner than they are packed in many orders.
     let is_small = statement.bodies.len() <= FEW_BODIES;
-    let is_large = statement.bodies.len() > MANY_BODIES;
+    let is_large = statement.bodies.len() > MANY_BODIES || Bin::count(&statement) > MANY_BINS;
     if let Ok(packed) = &mut first
         && !is_small
     {
