@@ -119,6 +119,16 @@ pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure
     placed.map_err(|error| wrong(Some(&args.input), error))
 }
 
+/// That nothing fits is an answer; every other error is about the input.
+fn unplanned(path: Option<&Path>, error: &PlanError) -> Failure {
+    match (error, wrong(path, error)) {
+        (PlanError::NoPlace { .. } | PlanError::Infeasible, Failure::Input(words)) => {
+            Failure::NoPlan(words)
+        }
+        (_, failure) => failure,
+    }
+}
+
 /// Makes a plan; after Ctrl-C, it is the best that the search found.
 pub(crate) fn make_plan(
     input: &Input,
@@ -128,12 +138,7 @@ pub(crate) fn make_plan(
 ) -> Result<Plan, Failure> {
     let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
     let plan = if strategy.searches() { searching(None, plan) } else { plan(Observer::default()) };
-    let plan = plan.map_err(|error| match (&error, wrong(path, &error)) {
-        (PlanError::NoPlace { .. } | PlanError::Infeasible, Failure::Input(words)) => {
-            Failure::NoPlan(words)
-        }
-        (_, failure) => failure,
-    })?;
+    let plan = plan.map_err(|error| unplanned(path, &error))?;
     if is_interrupted() && !plan.proven_optimal {
         note("interrupted: this is the best plan so far; it is not proven the smallest");
     }
@@ -152,5 +157,5 @@ pub(crate) fn fit(
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
     let searches = planning.strategy.searches();
     let fit = if searches { searching(Some(capacity), fit) } else { fit(Observer::default()) };
-    fit.map_err(|error| wrong(path, error))
+    fit.map_err(|error| unplanned(path, &error))
 }

@@ -61,6 +61,7 @@ fn a_problem_without_a_plan_is_an_answer() {
         err.ends_with("no plan exists: whatever lies where, a pool is too small (proven)\n"),
         "{err}"
     );
+    assert_eq!(memplan(&["plan", &path, "--capacity", "99"]).code, 1);
     let Run { code, err, .. } = memplan(&["plan", &path, "--strategy", "first-fit"]);
     assert_eq!(code, 1);
     assert!(
