@@ -89,26 +89,22 @@ fn pixels(args: &ShowArgs) -> Option<u32> {
     args.width.map(|width| u32::try_from(width).unwrap_or(u32::MAX))
 }
 
-/// The size of a picture.
-fn picture(args: &ShowArgs, plan: &Plan) -> SvgOptions {
+/// The size of each of several maps in a picture; all of them should fit into a window.
+fn picture(args: &ShowArgs, plan: &Plan, maps: usize) -> SvgOptions {
     let fitting = SvgOptions::fitting(plan);
+    let several = u32::try_from(maps).unwrap_or(u32::MAX).saturating_add(1);
+    let fitting = fitting.height(fitting.height.saturating_mul(2) / several);
     pixels(args).map_or(fitting, |width| fitting.width(width))
 }
 
 fn draw(args: &ShowArgs, form: Form, plan: &Plan, steps: StepNames<'_>) -> String {
-    let pools = report::by_pool(plan);
-    let titles: Vec<String> = (0..pools.len()).map(|at| report::pool_title(plan, at)).collect();
-    let map = |(title, pool)| MapOf::new(title, pool, steps);
-    let maps: Vec<MapOf<'_>> = titles.iter().map(String::as_str).zip(&pools).map(map).collect();
     match form {
-        Form::Svg if maps.len() > 1 => report::pool_maps_svg(plan, steps, picture(args, plan)),
-        Form::Text if maps.len() > 1 => {
-            report::memory_maps(&maps, map_options(args.width, args.height))
+        Form::Svg => {
+            report::pool_maps_svg(plan, steps, picture(args, plan, plan.pools.len().max(1)))
         }
-        Form::Svg => report::memory_map_svg(&pools[0], steps, picture(args, plan)),
         Form::Trace => report::trace(plan, steps),
         Form::Text | Form::Html => {
-            report::memory_map(&pools[0], steps, map_options(args.width, args.height))
+            report::pool_maps(plan, steps, map_options(args.width, args.height))
         }
     }
 }
@@ -128,7 +124,7 @@ fn both_orders(args: &ShowArgs, form: Form, given: &Input) -> Result<String, Fai
     ];
     let maps = if found.reordered.is_better() { &maps[..] } else { &maps[..1] };
     Ok(match form {
-        Form::Svg => report::memory_maps_svg(maps, picture(args, &found.given)),
+        Form::Svg => report::memory_maps_svg(maps, picture(args, &found.given, maps.len())),
         _ => report::memory_maps(maps, map_options(args.width, args.height)),
     })
 }

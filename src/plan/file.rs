@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
-    plan::{PlannedBody, PlannedLink, PlannedPart, PlannedPool, TensorPlace},
+    plan::{
+        PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve, PlannedWindow,
+        TensorPlace,
+    },
     planner::UnknownStrategy,
     sequence::SizeBasis,
 };
@@ -65,6 +68,12 @@ pub struct PlanFile {
     /// Format 2: chunks that lie inside others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartEntry>,
+    /// Format 2: steps in which chunks need only some of their bytes, or none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowEntry>,
+    /// Format 2: the ids of the chunks whose places the problem gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<u64>,
     /// The tensors.
     #[serde(default)]
     pub tensors: Vec<TensorEntry>,
@@ -102,6 +111,9 @@ pub struct PoolEntry {
     capacity: Option<Bytes>,
     #[serde(default, skip_serializing_if = "is_zero")]
     cost: u64,
+    /// Half-open ranges of bytes that no chunk may touch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reserved: Vec<[Bytes; 2]>,
 }
 
 /// A chunk that lies inside another.
@@ -112,6 +124,30 @@ pub struct PartEntry {
     chunk: u64,
     whole: u64,
     offset: Bytes,
+}
+
+/// Steps in which a chunk needs only the bytes `[low, high)` from its start; none in a hole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WindowEntry {
+    chunk: u64,
+    begin: Step,
+    end: Step,
+    low: Bytes,
+    high: Bytes,
+}
+
+impl WindowEntry {
+    fn new(window: PlannedWindow, id: impl Fn(usize) -> u64) -> Self {
+        let PlannedWindow { chunk, begin, end, low, high } = window;
+        Self { chunk: id(chunk), begin, end, low, high }
+    }
+
+    fn planned(self, find: impl Fn(u64) -> usize) -> PlannedWindow {
+        let Self { chunk, begin, end, low, high } = self;
+        PlannedWindow { chunk: find(chunk), begin, end, low, high }
+    }
 }
 
 /// A planned chunk.
@@ -208,11 +244,18 @@ impl From<Plan> for PlanFile {
             pools: plan
                 .pools
                 .into_iter()
-                .map(|PlannedPool { name, size, capacity, cost }| PoolEntry {
+                .enumerate()
+                .map(|(at, PlannedPool { name, size, capacity, cost })| PoolEntry {
                     name,
                     size,
                     capacity,
                     cost,
+                    reserved: plan
+                        .reserved
+                        .iter()
+                        .filter(|reserve| reserve.pool == at)
+                        .map(|reserve| [reserve.low, reserve.high])
+                        .collect(),
                 })
                 .collect(),
             traffic: has_pools.then_some(plan.traffic),
@@ -226,6 +269,8 @@ impl From<Plan> for PlanFile {
                     offset,
                 })
                 .collect(),
+            windows: plan.windows.into_iter().map(|window| WindowEntry::new(window, id)).collect(),
+            pinned: plan.pinned.into_iter().map(id).collect(),
             strategy: plan.strategy.map(|strategy| strategy.to_string()),
             winner: plan.winner.map(|winner| winner.to_string()),
             pool_size: plan.pool_size,
@@ -338,12 +383,21 @@ impl TryFrom<PlanFile> for Plan {
             whole: find(part.whole),
             offset: part.offset,
         });
+        let reserved = file.pools.iter().enumerate().flat_map(|(pool, entry)| {
+            entry.reserved.iter().map(move |&[low, high]| PlannedReserve { pool, low, high })
+        });
+        let reserved: Vec<PlannedReserve> = reserved.collect();
         let pools = file.pools.into_iter().map(|pool| PlannedPool {
             name: pool.name,
             size: pool.size,
             capacity: pool.capacity,
             cost: pool.cost,
         });
+        let windows = file.windows.into_iter().map(|window| window.planned(find));
+        let mut windows: Vec<PlannedWindow> = windows.collect();
+        windows.sort_unstable();
+        let mut pinned: Vec<usize> = file.pinned.into_iter().map(find).collect();
+        pinned.sort_unstable();
         let plan = Self {
             strategy: file.strategy.map(|strategy| strategy.parse()).transpose()?,
             winner: file.winner.map(|winner| winner.parse()).transpose()?,
@@ -364,6 +418,9 @@ impl TryFrom<PlanFile> for Plan {
             bodies,
             pools: pools.collect(),
             parts: parts.collect(),
+            windows,
+            pinned,
+            reserved,
             traffic: file.traffic.unwrap_or(0),
         };
         if !plan.pools.is_empty() && plan.objective() != file.objective {
@@ -387,6 +444,8 @@ impl PlanFile {
             (!self.peak.is_empty(), "peak"),
             (!self.pools.is_empty(), "pools"),
             (!self.parts.is_empty(), "parts"),
+            (!self.windows.is_empty(), "windows"),
+            (!self.pinned.is_empty(), "pinned"),
             (self.traffic.is_some(), "traffic"),
             (!self.objective.is_empty(), "objective"),
             (self.chunks.iter().any(|chunk| chunk.pool.is_some()), "pool"),

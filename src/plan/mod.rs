@@ -5,12 +5,17 @@ mod file;
 mod offsets;
 mod placement;
 mod step_memory;
+mod windows;
 
 #[cfg(feature = "serde")]
-pub use file::{BodyEntry, ChunkEntry, LinkEntry, PlanFile, PlanFileError, TensorEntry};
+pub use file::{
+    BodyEntry, ChunkEntry, LinkEntry, PartEntry, PlanFile, PlanFileError, PoolEntry, TensorEntry,
+    WindowEntry,
+};
 pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
+pub use windows::{PlannedReserve, PlannedWindow};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
@@ -74,6 +79,12 @@ pub struct Plan {
     pub pools: Vec<PlannedPool>,
     /// The chunks that lie inside others and are their bytes there.
     pub parts: Vec<PlannedPart>,
+    /// The steps in which chunks need only some of their bytes, by chunk and then by step.
+    pub windows: Vec<PlannedWindow>,
+    /// The chunks whose places the problem gives, by their places in [`Plan::chunks`], ascending.
+    pub pinned: Vec<usize>,
+    /// The bytes of the pools that no chunk may touch.
+    pub reserved: Vec<PlannedReserve>,
     /// The bytes that operators move to and from the chunks, each times what it costs in its pool.
     pub traffic: u128,
 }
@@ -290,6 +301,9 @@ impl Plan {
             bodies: Vec::new(),
             pools,
             parts: Vec::new(),
+            windows: Vec::new(),
+            pinned: Vec::new(),
+            reserved: Vec::new(),
             traffic: 0,
         };
         let proven_optimal = plan.is_at_bound(bound.bytes);
@@ -302,7 +316,8 @@ impl Plan {
         self.pools.len() < 2 && self.pool_size == bound
     }
 
-    /// Adds parts, traffic and, with several streams, the peak.
+    /// Adds what a problem asks for beyond chunks and overwrites, the traffic and, with several streams,
+    /// the peak.
     fn with_demands(self, problem: &Problem) -> Self {
         let Some(demands) = problem.demands() else { return self };
         let parts = demands.parts.iter().map(|part| PlannedPart {
@@ -314,7 +329,7 @@ impl Plan {
         let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
         let peak = if demands.streams > 1 { problem.crowd().chunks } else { Vec::new() };
         let peak = peak.into_iter().map(ChunkId::index).collect();
-        Self { parts: parts.collect(), traffic, peak, ..self }
+        Self { parts: parts.collect(), traffic, peak, ..self }.with_windows(problem)
     }
 
     /// The figures that planning makes as small as it can, the most important first: the traffic, then
@@ -336,15 +351,16 @@ impl Plan {
     ///
     /// If the plan's alignment is not a power of two, or the sizes do not add up with its padding.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
-        let bound =
-            problem.with_alignment(self.alignment)?.with_padding(self.padding)?.lower_bound();
-        Ok(Self {
+        let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
+        let bound = problem.lower_bound();
+        let counted = Self {
             lower_bound: bound.bytes,
             proven_optimal: self.is_at_bound(bound.bytes),
             claimed_bound: (self.lower_bound != bound.bytes).then_some(self.lower_bound),
             peak_step: bound.peak_step,
             ..self
-        })
+        };
+        Ok(counted.with_windows(&problem))
     }
 
     /// Finds a tensor by name; searches the list.

@@ -7,9 +7,9 @@ use crate::{
     planner::search::Conflict,
     report::{
         Size, StepNames,
-        explain::lifetime,
         fit::{self, line, wrapped},
         printable,
+        times::lifetime,
     },
 };
 

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use crate::{
     Plan,
     report::{
-        Size, StepNames, printable,
+        Size, printable,
         profile::{Chains, View},
+        times::Times,
     },
 };
 
@@ -17,7 +18,7 @@ const SHOWN: usize = 8;
 pub(super) fn describe(
     plan: &Plan,
     at: usize,
-    steps: StepNames<'_>,
+    times: Times<'_>,
     chains: &Chains,
     views: &[View<'_>],
 ) -> String {
@@ -27,8 +28,8 @@ pub(super) fn describe(
         printable(&chunk.name),
         Size(chunk.size),
         chunk.offset,
-        steps.name(chunk.begin),
-        steps.name(chunk.end.saturating_sub(1)),
+        times.name(chunk.begin),
+        times.name(chunk.end.saturating_sub(1)),
     );
     let name = |at: usize| plan.chunks.get(at).map_or("?".into(), |chunk| printable(&chunk.name));
     if let Some(link) = chunk.overwrites {
@@ -43,6 +44,17 @@ pub(super) fn describe(
         if let Some(more) = views.len().checked_sub(SHOWN).filter(|&more| more > 0) {
             let _ = write!(text, " and {more} more");
         }
+    }
+    if plan.pinned.binary_search(&at).is_ok() {
+        text.push_str("\npinned");
+    }
+    for window in plan.windows_of(at) {
+        let when = times.lifetime(window.begin, window.end);
+        let _ = if window.low < window.high {
+            write!(text, "\nonly bytes {} to {} in {when}", window.low, window.high - 1)
+        } else {
+            write!(text, "\nno bytes in {when}")
+        };
     }
     if let Some(object) = chunk.object {
         let _ = write!(text, "\nin shared object {object}");

@@ -5,40 +5,50 @@ use std::{cmp::Reverse, fmt::Write};
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
     report::{
-        Size, StepNames, by_pool, count,
+        Size, StepNames,
+        boxes::PlacedBox,
+        by_pool, count,
         fit::{line, name, text, wrapped},
         pool_title, printable,
         profile::{alive_at_peak, most_alive},
         short,
+        times::Times,
     },
 };
 
 /// The largest number of chunks that a list shows.
 const SHOWN: usize = 40;
+/// The first lines of an explanation with several streams.
+const CLOCK_SUMS: &str = "There are several streams, so times are given as clock sums: the number of \
+steps that are over, on all streams together.";
 
 /// Lists the chunks alive at the peak, the stacks of chunks that reach the top of the pool, and the
 /// bytes that are free at the peak.
 #[must_use]
 pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
+    let times = Times::of(plan, steps);
+    let pools = by_pool(plan);
     let mut text = String::new();
-    if plan.pools.len() > 1 {
-        for (at, pool) in by_pool(plan).iter().enumerate() {
-            let _ = writeln!(text, "In {}:\n", pool_title(plan, at));
-            text.push_str(&explain(pool, steps));
-            text.push_str(if at + 1 < plan.pools.len() { "\n" } else { "" });
-        }
-        return text;
+    if times.is_sum() {
+        text.push_str(&wrapped(CLOCK_SUMS, 0));
+        text.push('\n');
     }
-    explain_peak(&mut text, plan, steps);
-    text.push('\n');
-    explain_top(&mut text, plan, steps);
-    text.push('\n');
-    explain_free(&mut text, plan, steps);
+    for (at, pool) in pools.iter().enumerate() {
+        if pools.len() > 1 {
+            let _ = writeln!(text, "In {}:\n", pool_title(plan, at));
+        }
+        explain_peak(&mut text, pool, times);
+        text.push('\n');
+        explain_top(&mut text, pool, times);
+        text.push('\n');
+        explain_free(&mut text, pool, times);
+        text.push_str(if at + 1 < pools.len() { "\n" } else { "" });
+    }
     text
 }
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
-fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
+fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
     let alive = largest_at_peak(plan);
     if alive.is_empty() {
         out.push_str("Nothing is ever alive.\n");
@@ -48,7 +58,7 @@ fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     out.push_str(&wrapped(
         &match count(alive.len() as u64, "chunk") {
             chunks if plan.peak.is_empty() => {
-                let peak = steps.short_name(plan.peak_step);
+                let peak = times.short_name(plan.peak_step);
                 format!("The most bytes are alive in {peak}: {}, in {chunks}.", Size(most))
             }
             chunks => format!("The most bytes may be alive together in {chunks}: {}.", Size(most)),
@@ -60,7 +70,7 @@ fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
         out.push_str(&line(vec![
             text(format!("  {share:5.1} %  {:>10}  ", format!("{:#}", Size(*bytes)))),
             name(printable(&chunk.name)),
-            text(format!(", {}", lifetime(chunk.begin, chunk.end))),
+            text(format!(", {}", times.lifetime(chunk.begin, chunk.end))),
         ]));
     }
     if let Some(more) = alive.len().checked_sub(SHOWN).filter(|&more| more > 0) {
@@ -73,19 +83,10 @@ fn explain_peak(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
 
 /// The chunks alive at the peak with their bytes, padding included, the largest first.
 fn largest_at_peak(plan: &Plan) -> Vec<(&PlannedChunk, Bytes)> {
-    let mut alive: Vec<(&PlannedChunk, Bytes)> = alive_at_peak(plan)
-        .map(|(_, chunk)| (chunk, chunk.size.saturating_add(plan.padding)))
-        .collect();
+    let mut alive: Vec<(&PlannedChunk, Bytes)> =
+        alive_at_peak(plan).map(|(chunk, own)| (chunk, own.high - own.low)).collect();
     alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
     alive
-}
-
-/// Formats a lifetime as `step 4` or `steps 4 to 7`.
-pub(super) fn lifetime(begin: Step, end: Step) -> String {
-    match end.saturating_sub(1) {
-        last if last <= begin => format!("step {begin}"),
-        last => format!("steps {begin} to {last}"),
-    }
 }
 
 /// Chunks that are alive together, from the highest down, and the free bytes between them.
@@ -97,58 +98,118 @@ struct Stack<'a> {
     places: Vec<Place<'a>>,
 }
 
-/// A range of addresses with its chunk, if any.
+/// A range of addresses and what lies there.
 #[derive(Debug)]
 struct Place<'a> {
     low: Bytes,
     high: Bytes,
-    chunk: Option<&'a PlannedChunk>,
+    content: Content<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content<'a> {
+    Chunk(&'a PlannedChunk),
+    Free,
+    Reserved,
 }
 
 impl<'a> Place<'a> {
-    fn of(plan: &Plan, chunk: &'a PlannedChunk) -> Self {
-        Self { low: chunk.offset, high: plan.end_of(chunk), chunk: Some(chunk) }
+    fn chunk(&self) -> Option<&'a PlannedChunk> {
+        match self.content {
+            Content::Chunk(chunk) => Some(chunk),
+            Content::Free | Content::Reserved => None,
+        }
     }
+}
+
+/// Cuts a run of addresses without chunks at the reserved ranges of the pool, from the highest down.
+fn unused<'a>(plan: &Plan, low: Bytes, high: Bytes) -> impl Iterator<Item = Place<'a>> {
+    let mut places = Vec::new();
+    let mut floor = low;
+    for reserve in &plan.reserved {
+        let (from, to) = (reserve.low.max(floor), reserve.high.min(high));
+        if from < to {
+            places.push((floor, from, Content::Free));
+            places.push((from, to, Content::Reserved));
+            floor = to;
+        }
+    }
+    places.push((floor, high, Content::Free));
+    let places = places.into_iter().rev().filter(|(low, high, _)| low < high);
+    places.map(|(low, high, content)| Place { low, high, content })
+}
+
+/// A chunk with all of its bytes for all of its life, or with those that it needs in some steps.
+#[derive(Clone, Copy, Debug)]
+struct Piece<'a> {
+    chunk: &'a PlannedChunk,
+    own: PlacedBox,
+}
+
+impl Piece<'_> {
+    fn meets(&self, begin: Step, end: Step) -> bool {
+        self.own.begin < end && begin < self.own.end
+    }
+}
+
+impl<'a> From<Piece<'a>> for Place<'a> {
+    fn from(Piece { chunk, own }: Piece<'a>) -> Self {
+        Self { low: own.low, high: own.high, content: Content::Chunk(chunk) }
+    }
+}
+
+/// The pieces of the chunks that have bytes, each from the step in which its operator runs.
+fn pieces(plan: &Plan) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
+        if plan.is_whole(at) {
+            let (low, high) = (chunk.offset, plan.end_of(chunk));
+            let own = PlacedBox { begin: chunk.begin, end: chunk.end, low, high };
+            pieces.push(Piece { chunk, own });
+        } else {
+            pieces.extend(plan.boxes(at).map(|own| Piece { chunk, own }));
+        }
+    }
+    pieces
 }
 
 /// Returns the stack that ends at the top of the pool, then those that its chunks rest on in other
 /// steps, and whether there are more. A chunk rests on the highest chunk below it that is alive
 /// with it.
 fn stacks(plan: &Plan) -> (Vec<Stack<'_>>, bool) {
-    let with_bytes = || plan.chunks.iter().filter(|chunk| chunk.size > 0);
-    let top = with_bytes().max_by_key(|chunk| (plan.end_of(chunk), Reverse(chunk.begin)));
-    let Some(mut at) = top else { return (Vec::new(), false) };
-    let mut stacks =
-        vec![Stack { begin: at.begin, end: at.end, places: vec![Place::of(plan, at)] }];
+    let pieces = pieces(plan);
+    let top = pieces.iter().max_by_key(|piece| (piece.own.high, Reverse(piece.own.begin)));
+    let Some(&(mut at)) = top else { return (Vec::new(), false) };
+    let mut stacks = vec![Stack { begin: at.own.begin, end: at.own.end, places: vec![at.into()] }];
     for _ in 1..SHOWN {
-        if at.offset == 0 {
+        if at.own.low == 0 {
             return (stacks, false);
         }
         let Some(stack) = stacks.last_mut() else { break };
         let (begin, end) = (stack.begin, stack.end);
-        let meets = |chunk: &PlannedChunk| chunk.begin < end && begin < chunk.end;
-        let below = with_bytes()
-            .filter(|chunk| chunk.begin < at.end && at.begin < chunk.end)
-            .filter(|chunk| plan.end_of(chunk) <= at.offset)
-            .max_by_key(|chunk| (plan.end_of(chunk), meets(chunk), Reverse(chunk.begin)));
-        let floor = below.map_or(0, |chunk| plan.end_of(chunk));
-        if floor < at.offset {
-            stack.places.push(Place { low: floor, high: at.offset, chunk: None });
+        let below = pieces
+            .iter()
+            .filter(|piece| piece.meets(at.own.begin, at.own.end) && piece.own.high <= at.own.low)
+            .max_by_key(|p| (p.own.high, p.meets(begin, end), Reverse(p.own.begin)));
+        let floor = below.map_or(0, |piece| piece.own.high);
+        if floor < at.own.low {
+            stack.places.extend(unused(plan, floor, at.own.low));
         }
-        let Some(below) = below else { return (stacks, false) };
-        if meets(below) {
-            (stack.begin, stack.end) = (begin.max(below.begin), end.min(below.end));
-            stack.places.push(Place::of(plan, below));
+        let Some(&below) = below else { return (stacks, false) };
+        if below.meets(begin, end) {
+            (stack.begin, stack.end) = (begin.max(below.own.begin), end.min(below.own.end));
+            stack.places.push(below.into());
         } else {
-            let (begin, end) = (at.begin.max(below.begin), at.end.min(below.end));
-            stacks.push(Stack { begin, end, places: vec![Place::of(plan, below)] });
+            let begin = at.own.begin.max(below.own.begin);
+            let end = at.own.end.min(below.own.end);
+            stacks.push(Stack { begin, end, places: vec![below.into()] });
         }
         at = below;
     }
-    (stacks, at.offset > 0)
+    (stacks, at.own.low > 0)
 }
 
-fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
+fn explain_top(out: &mut String, plan: &Plan, times: Times<'_>) {
     let (stacks, more) = stacks(plan);
     if stacks.is_empty() {
         out.push_str("The pool is empty.\n");
@@ -158,8 +219,8 @@ fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     let mut above: Option<&PlannedChunk> = None;
     for stack in &stacks {
         let when = match stack.end.saturating_sub(1) {
-            last if last <= stack.begin => steps.short_name(stack.begin),
-            _ => lifetime(stack.begin, stack.end),
+            last if last <= stack.begin => times.short_name(stack.begin),
+            _ => times.lifetime(stack.begin, stack.end),
         };
         match above {
             None => out.push_str(&wrapped(
@@ -182,16 +243,17 @@ fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
                 place.high,
                 format!("{:#}", Size(place.high - place.low)),
             );
-            out.push_str(&match place.chunk {
-                Some(chunk) => line(vec![
+            out.push_str(&match place.content {
+                Content::Chunk(chunk) => line(vec![
                     text(range),
                     name(printable(&chunk.name)),
-                    text(format!(", {}", lifetime(chunk.begin, chunk.end))),
+                    text(format!(", {}", times.lifetime(chunk.begin, chunk.end))),
                 ]),
-                None => line(vec![text(range), text("free")]),
+                Content::Free => line(vec![text(range), text("free")]),
+                Content::Reserved => line(vec![text(range), text("reserved")]),
             });
         }
-        above = stack.places.iter().rev().find_map(|place| place.chunk);
+        above = stack.places.iter().rev().find_map(Place::chunk);
     }
     if more {
         out.push_str("  and more below\n");
@@ -199,18 +261,25 @@ fn explain_top(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
-fn explain_free(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
-    let (most, peak) = (most_alive(plan), steps.short_name(plan.peak_step));
+fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
+    let most = most_alive(plan);
+    let peak = times.short_name(plan.peak_step);
     if plan.pool_size == most {
         // With several streams, there is no step at which they are alive.
-        let is_step = most > 0 && plan.peak.is_empty();
+        let is_step = most > 0 && !times.is_sum();
         let when = if is_step { format!(" in {peak}") } else { String::new() };
         out.push_str(&wrapped(&format!("The pool is no larger than the bytes alive{when}."), 0));
         return;
     }
     let free = plan.pool_size.saturating_sub(most);
     let share = 100.0 * free as f64 / plan.pool_size.max(1) as f64;
-    let words = format!("{} of the pool ({share:.1} %) are free even in {peak}.", Size(free));
+    let when = if times.is_sum() {
+        "while these chunks are alive".to_owned()
+    } else {
+        format!("in {peak}")
+    };
+    let are = if plan.reserved.is_empty() { "free" } else { "free or reserved" };
+    let words = format!("{} of the pool ({share:.1} %) are {are} even {when}.", Size(free));
     out.push_str(&wrapped(&words, 0));
     explain_gaps(out, plan);
     if plan.proven_optimal {
@@ -218,11 +287,12 @@ fn explain_free(out: &mut String, plan: &Plan, steps: StepNames<'_>) {
     }
 }
 
-/// A range of bytes that is free at the peak.
+/// A range of bytes that is free at the peak, or reserved.
 #[derive(Debug)]
 struct Gap<'a> {
     from: Bytes,
     bytes: Bytes,
+    is_reserved: bool,
     /// The chunk below; `None` at the bottom of the pool.
     below: Option<&'a PlannedChunk>,
     /// The chunk above; `None` at the top of the pool.
@@ -231,20 +301,29 @@ struct Gap<'a> {
 
 /// The free ranges at the peak, the largest first.
 fn gaps(plan: &Plan) -> Vec<Gap<'_>> {
-    let mut alive: Vec<&PlannedChunk> = alive_at_peak(plan).map(|(_, chunk)| chunk).collect();
-    alive.sort_by_key(|chunk| chunk.offset);
+    let mut alive: Vec<(&PlannedChunk, PlacedBox)> = alive_at_peak(plan).collect();
+    alive.sort_by_key(|(_, own)| own.low);
     let mut gaps = Vec::new();
+    let mut push = |low: Bytes, high: Bytes, below, above| {
+        gaps.extend(unused(plan, low, high).map(|Place { low, high, content }| Gap {
+            from: low,
+            bytes: high - low,
+            is_reserved: matches!(content, Content::Reserved),
+            below,
+            above,
+        }));
+    };
     let (mut floor, mut below) = (0, None);
-    for chunk in alive {
-        if chunk.offset > floor {
-            gaps.push(Gap { from: floor, bytes: chunk.offset - floor, below, above: Some(chunk) });
+    for (chunk, own) in alive {
+        if own.low > floor {
+            push(floor, own.low, below, Some(chunk));
         }
-        if plan.end_of(chunk) >= floor {
-            (floor, below) = (plan.end_of(chunk), Some(chunk));
+        if own.high >= floor {
+            (floor, below) = (own.high, Some(chunk));
         }
     }
     if plan.pool_size > floor {
-        gaps.push(Gap { from: floor, bytes: plan.pool_size - floor, below, above: None });
+        push(floor, plan.pool_size, below, None);
     }
     gaps.sort_by_key(|gap| Reverse(gap.bytes));
     gaps
@@ -259,10 +338,11 @@ fn explain_gaps(out: &mut String, plan: &Plan) {
     };
     for gap in gaps.iter().take(SHOWN) {
         let range = format!(
-            "  {:>width$} .. {:<width$}  {:>10}  free, between ",
+            "  {:>width$} .. {:<width$}  {:>10}  {}, between ",
             gap.from,
             gap.from + gap.bytes,
             format!("{:#}", Size(gap.bytes)),
+            if gap.is_reserved { "reserved" } else { "free" },
         );
         out.push_str(&line(vec![
             text(range),
@@ -277,10 +357,38 @@ fn explain_gaps(out: &mut String, plan: &Plan) {
 }
 
 /// Returns the whole explanation as numbers, for machines. Lifetimes and address ranges are
-/// half-open.
+/// half-open. Of several pools, each has an explanation of its own, under `pools`.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
+    use serde_json::json;
+    let times = Times::of(plan, steps);
+    let pools = by_pool(plan);
+    let explained = pools.iter().map(|pool| pool_json(pool, times));
+    let mut value = match plan.pools.len() {
+        0 | 1 => explained.fold(json!({}), |_, pool| pool),
+        _ => {
+            let pools = explained.zip(&plan.pools).map(|(mut own, pool)| {
+                own["name"] = json!(pool.name);
+                own
+            });
+            json!({
+                "pool_size": plan.pool_size,
+                "proven_bound": plan.lower_bound,
+                "claimed_bound": plan.claimed_bound,
+                "proven_optimal": plan.proven_optimal,
+                "naive_size": plan.naive_size,
+                "pools": pools.collect::<Vec<_>>(),
+            })
+        }
+    };
+    value["format"] = json!("memplan-explanation/1");
+    value["strategy"] = json!(plan.strategy.map(crate::Strategy::name));
+    value
+}
+
+#[cfg(feature = "files")]
+fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
     use serde_json::json;
     let chunk = |chunk: &PlannedChunk| {
         json!({
@@ -291,8 +399,6 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
     let (stacks, more) = stacks(plan);
     let bytes_alive = most_alive(plan);
     json!({
-        "format": "memplan-explanation/1",
-        "strategy": plan.strategy.map(crate::Strategy::name),
         "pool_size": plan.pool_size,
         "bytes_alive": bytes_alive,
         "proven_bound": plan.lower_bound.max(bytes_alive),
@@ -300,10 +406,10 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
         "proven_optimal": plan.proven_optimal,
         "naive_size": plan.naive_size,
         "peak": {
-            "step": plan.peak_step,
-            "operator": steps.operator(plan.peak_step),
+            "step": (!times.is_sum()).then_some(plan.peak_step),
+            "operator": times.steps().operator(plan.peak_step),
             "chunks": largest_at_peak(plan).iter().map(|(at, _)| chunk(at)).collect::<Vec<_>>(),
-            "free": gaps(plan).iter().map(|gap| json!({
+            "free": gaps(plan).iter().filter(|gap| !gap.is_reserved).map(|gap| json!({
                 "low": gap.from, "high": gap.from + gap.bytes,
                 "below": gap.below.map(|chunk| chunk.id), "above": gap.above.map(|chunk| chunk.id),
             })).collect::<Vec<_>>(),
@@ -311,7 +417,7 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
         "stacks": stacks.iter().map(|stack| json!({
             "begin": stack.begin, "end": stack.end,
             "places": stack.places.iter().map(|place| json!({
-                "low": place.low, "high": place.high, "chunk": place.chunk.map(chunk),
+                "low": place.low, "high": place.high, "chunk": place.chunk().map(chunk),
             })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "more_stacks": more,

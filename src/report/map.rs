@@ -7,12 +7,15 @@ use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, fmt::Write};
 
 use crate::{
     Bytes, Plan, Step,
+    plan::PlannedReserve,
     report::{
-        Size, StepNames, bound_name, count,
-        explain::lifetime,
+        Size, StepNames, bound_name,
+        boxes::PlacedBox,
+        count,
         fit::{self, WIDTH, wrapped},
         printable,
-        profile::alive_at_peak,
+        profile::placed_at_peak,
+        times::Times,
     },
 };
 
@@ -51,6 +54,9 @@ impl MapOptions {
 const LETTERS: &[u8; 52] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const FREE: u8 = b'.';
 const SEVERAL: u8 = b'*';
+const RESERVED: u8 = b'#';
+/// Every other character of a pinned chunk.
+const PINNED: u8 = b'/';
 /// The width of the address axis in columns.
 const AXIS: usize = 11;
 /// The largest number of chunks that the legend names.
@@ -87,12 +93,21 @@ pub(super) fn map_to_scale(
         let _ = writeln!(text, "{address:>width$} |{line}", width = AXIS - 2);
     }
     let _ = writeln!(text, "{:>AXIS$}{}", "+", "-".repeat(grid.columns));
-    text.push_str(&grid.step_axis(plan));
+    let times = Times::of(plan, steps);
+    text.push_str(&grid.step_axis(plan, times));
     text.push_str(&exact_or_short([grid.row_bytes], |[line]| {
-        let (column, free, several) = (grid.column_name(), char::from(FREE), char::from(SEVERAL));
+        let column = grid.column_name(times);
+        let (free, several) = (char::from(FREE), char::from(SEVERAL));
         format!("a column is {column}, a line {line}; '{free}' free, '{several}' several chunks")
     }));
-    legend(&mut text, plan, steps, &letters);
+    let pinned = (!plan.pinned.is_empty()).then(|| format!("'{}' pinned", char::from(PINNED)));
+    let reserved =
+        (!plan.reserved.is_empty()).then(|| format!("'{}' reserved", char::from(RESERVED)));
+    let signs: Vec<String> = pinned.into_iter().chain(reserved).collect();
+    if !signs.is_empty() {
+        let _ = writeln!(text, "  {}", signs.join(", "));
+    }
+    legend(&mut text, plan, times, &letters);
     text
 }
 
@@ -126,7 +141,7 @@ impl Letters {
             (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0).collect();
         let some = named.len() > LEGEND;
         if some {
-            named = alive_at_peak(plan).map(|(at, _)| at).collect();
+            named = placed_at_peak(plan).map(|(at, _)| at).collect();
             named.sort_by_key(|&at| Reverse(plan.chunks[at].size));
         }
         let mut letters = Self { of_chunk, named, some };
@@ -187,9 +202,10 @@ impl Grid {
         let height = options.height.max(1) as u64;
         // Lines fall on every edge if there are few enough of them.
         let edges = plan.chunks.iter().filter(|chunk| chunk.size > 0);
-        let unit = edges
-            .flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)])
-            .fold(plan.pool_size, gcd);
+        let edges = edges.flat_map(|chunk| [chunk.offset, chunk.size.saturating_add(plan.padding)]);
+        let inner = plan.windows.iter().flat_map(|window| [window.low, window.high]);
+        let reserved = plan.reserved.iter().flat_map(|reserve| [reserve.low, reserve.high]);
+        let unit = edges.chain(inner).chain(reserved).fold(plan.pool_size, gcd);
         let row_bytes = match scale {
             Some(scale) => scale.max(plan.pool_size).div_ceil(height),
             None if plan.pool_size / unit <= height => unit,
@@ -207,20 +223,29 @@ impl Grid {
         let mut cells = vec![FREE; self.columns * self.rows];
         // Letters repeat, so the chunk in each cell is kept as well.
         let mut owners = vec![usize::MAX; cells.len()];
-        for (at, chunk) in plan.chunks.iter().enumerate() {
-            let begin = plan.own_begin(chunk);
-            if chunk.size == 0 || begin >= chunk.end {
-                continue;
+        let row = |byte: Bytes| usize::try_from(byte / self.row_bytes).unwrap_or(usize::MAX);
+        for PlannedReserve { low, high, .. } in plan.reserved.iter().filter(|r| r.low < r.high) {
+            for row in row(*low)..=row(high - 1).min(self.rows - 1) {
+                cells[row * self.columns..][..self.columns].fill(RESERVED);
             }
-            let high = plan.end_of(chunk);
-            let row = |byte: Bytes| usize::try_from(byte / self.row_bytes).unwrap_or(usize::MAX);
-            for row in row(chunk.offset)..=row(high - 1).min(self.rows - 1) {
-                let last = self.column(chunk.end - 1) + self.columns_per_step - 1;
-                for column in self.column(begin)..=last.min(self.columns - 1) {
+        }
+        for (at, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
+            let hatches = plan.pinned.binary_search(&at).is_ok();
+            let (bottom, left) = (row(low), self.column(begin));
+            for row in bottom..=row(high - 1).min(self.rows - 1) {
+                let last = self.column(end - 1) + self.columns_per_step - 1;
+                for column in left..=last.min(self.columns - 1) {
                     let cell = row * self.columns + column;
                     let owner = std::mem::replace(&mut owners[cell], at);
                     let alone = owner == usize::MAX || owner == at;
-                    cells[cell] = if alone { letters[at] } else { SEVERAL };
+                    let is_stroke = hatches && (row - bottom + column - left) % 2 == 1;
+                    cells[cell] = if !alone {
+                        SEVERAL
+                    } else if is_stroke {
+                        PINNED
+                    } else {
+                        letters[at]
+                    };
                 }
             }
         }
@@ -228,7 +253,7 @@ impl Grid {
     }
 
     /// Formats the step numbers, as many as there is room for.
-    fn step_axis(&self, plan: &Plan) -> String {
+    fn step_axis(&self, plan: &Plan, times: Times<'_>) -> String {
         let mut line = vec![b' '; AXIS + self.columns];
         let mut free_from = 0;
         for mark in 0..self.columns / self.columns_per_step {
@@ -244,14 +269,15 @@ impl Grid {
             }
         }
         let text: String = line.into_iter().map(char::from).collect();
-        format!("{:>width$}{}\n", "step ", &text[AXIS..].trim_end(), width = AXIS)
+        let unit = format!("{} ", times.unit);
+        format!("{unit:>width$}{}\n", &text[AXIS..].trim_end(), width = AXIS)
     }
 
-    fn column_name(&self) -> String {
+    fn column_name(&self, times: Times<'_>) -> String {
         match (self.columns_per_step, self.steps_per_column) {
-            (1, 1) => "a step".to_owned(),
-            (1, many) => format!("{many} steps"),
-            (columns, _) => format!("1/{columns} of a step"),
+            (1, 1) => format!("a {}", times.unit),
+            (1, many) => times.count(many),
+            (columns, _) => format!("1/{columns} of a {}", times.unit),
         }
     }
 }
@@ -261,18 +287,20 @@ fn gcd(a: Bytes, b: Bytes) -> Bytes {
 }
 
 /// Writes the names of the letters.
-fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letters) {
+fn legend(text: &mut String, plan: &Plan, times: Times<'_>, letters: &Letters) {
     let shown = &letters.named;
     if letters.some {
-        let title = format!(
-            "the largest of {} at the peak, {}:",
-            count(plan.chunks.len() as u64, "chunk"),
-            steps.short_name(plan.peak_step)
-        );
+        let chunks = count(plan.chunks.len() as u64, "chunk");
+        let title = if times.is_sum() {
+            format!("the largest of {chunks} at the peak:")
+        } else {
+            let peak = times.short_name(plan.peak_step);
+            format!("the largest of {chunks} at the peak, {peak}:")
+        };
         text.push_str(&wrapped(&title, 2));
     }
     // The exact size is omitted where a line has no room for it.
-    let entries = |exact| shown.iter().map(move |&at| Legend::new(plan, letters, at, exact));
+    let entries = |exact| shown.iter().map(move |&at| Legend::new(plan, times, letters, at, exact));
     let is_wide = |entry: &Legend<'_>| entry.length() > WIDTH;
     let exact = !entries(true).any(|entry| is_wide(&entry));
     let width = entries(exact).map(|entry| entry.name.chars().count()).max().unwrap_or(0);
@@ -280,7 +308,8 @@ fn legend(text: &mut String, plan: &Plan, steps: StepNames<'_>, letters: &Letter
     let width = width.min(room.unwrap_or(0)).min(40);
     text.extend(entries(exact).map(|entry| entry.line(width)));
     if letters.repeat(plan) {
-        text.push_str("  letters repeat, but not among these in that step\n");
+        let when = if times.is_sum() { "" } else { " in that step" };
+        let _ = writeln!(text, "  letters repeat, but not among these{when}");
     }
 }
 
@@ -295,15 +324,16 @@ struct Legend<'a> {
 }
 
 impl<'a> Legend<'a> {
-    fn new(plan: &'a Plan, letters: &Letters, at: usize, exact: bool) -> Self {
+    fn new(plan: &'a Plan, times: Times<'_>, letters: &Letters, at: usize, exact: bool) -> Self {
         let chunk = &plan.chunks[at];
         let size = Size(chunk.size);
         let size = if exact { size.to_string() } else { format!("{size:#}") };
         let (begin, end) = (chunk.begin, chunk.end);
+        let pinned = if plan.pinned.binary_search(&at).is_ok() { ", pinned" } else { "" };
         Self {
             letter: char::from(letters.of_chunk[at]),
             name: printable(&chunk.name),
-            place: format!("{size} at {}, {}", chunk.offset, lifetime(begin, end)),
+            place: format!("{size} at {}, {}{pinned}", chunk.offset, times.lifetime(begin, end)),
             over: chunk.overwrites.map(|link| {
                 plan.chunks.get(link.chunk).map_or("?".into(), |old| printable(&old.name))
             }),

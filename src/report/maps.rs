@@ -1,12 +1,12 @@
-//! Several maps on one scale: one input in several orders.
+//! Several maps, one below the other: one input in several orders, or the pools of a plan.
 
 use std::fmt::Write;
 
 use crate::{
     Bytes, Plan,
     report::{
-        MapOptions, StepNames, SvgOptions, by_pool,
-        map::map_to_scale,
+        MapOptions, Size, StepNames, SvgOptions, by_pool,
+        map::{map_to_scale, memory_map},
         markup::Escaped,
         pool_title,
         svg::{STYLE, draw},
@@ -39,60 +39,35 @@ pub fn memory_maps(maps: &[MapOf<'_>], options: MapOptions) -> String {
     drawn.collect::<Vec<_>>().join("\n")
 }
 
-/// Draws plans as a self-contained SVG, side by side, each in a picture of the given size and all
-/// on one scale.
+/// Draws plans as a self-contained SVG, one below the other, each in a picture of the given size and
+/// all on one scale.
 #[must_use]
 pub fn memory_maps_svg(maps: &[MapOf<'_>], options: SvgOptions) -> String {
-    arranged(maps, options, Arrangement::Beside)
+    let highest = |map: &MapOf<'_>| -> Bytes {
+        let ends = map.plan.chunks.iter().map(|chunk| map.plan.end_of(chunk));
+        ends.max().unwrap_or(0).max(map.plan.pool_size)
+    };
+    stacked(maps, options, maps.iter().map(highest).max().unwrap_or(0))
 }
 
-/// Draws the pools of a plan as a self-contained SVG, one below the other, each in a picture of the
-/// given size and all on one scale.
-#[must_use]
-pub fn pool_maps_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
-    let pools = by_pool(plan);
-    let titles: Vec<String> = (0..pools.len()).map(|at| pool_title(plan, at)).collect();
-    let maps = titles.iter().zip(&pools).map(|(title, pool)| MapOf::new(title, pool, steps));
-    arranged(&maps.collect::<Vec<_>>(), options, Arrangement::Below)
-}
-
-/// The places of several maps in one picture.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Arrangement {
-    Beside,
-    Below,
-}
-
-fn arranged(maps: &[MapOf<'_>], options: SvgOptions, arrangement: Arrangement) -> String {
+/// Draws maps one below the other, each on an address axis of at least `scale` bytes.
+fn stacked(maps: &[MapOf<'_>], options: SvgOptions, scale: Bytes) -> String {
     /// Room for the titles, in pixels.
     const TITLE: u32 = 36;
     let (width, height) = (options.width.max(320), options.height.max(320));
-    let highest = |plan: &Plan| -> Bytes {
-        let ends = plan.chunks.iter().map(|chunk| plan.end_of(chunk));
-        ends.max().unwrap_or(0).max(plan.pool_size)
-    };
-    let scale = maps.iter().map(|map| highest(map.plan)).max().unwrap_or(0);
-    let (columns, rows) = match arrangement {
-        Arrangement::Beside => (maps.len() as u64, 1),
-        Arrangement::Below => (1, maps.len() as u64),
-    };
-    let (all, high) = (u64::from(width) * columns, u64::from(height + TITLE) * rows);
+    let high = u64::from(height + TITLE) * maps.len() as u64;
     let titles: Vec<_> = maps.iter().map(|map| Escaped(map.title).to_string()).collect();
     let titles = titles.join("; ");
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {all} {high}\" width=\"100%\" role=\"img\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {high}\" width=\"100%\" role=\"img\">\n\
          <title>{titles}</title>\n\
-         <style>\n{STYLE}</style>\n<rect class=\"page\" width=\"{all}\" height=\"{high}\"/>\n"
+         <style>\n{STYLE}</style>\n<rect class=\"page\" width=\"{width}\" height=\"{high}\"/>\n"
     );
     for (at, map) in (0..).zip(maps) {
-        let (left, top) = match arrangement {
-            Arrangement::Beside => (u64::from(width) * at, 0),
-            Arrangement::Below => (0, u64::from(height + TITLE) * at),
-        };
+        let top = u64::from(height + TITLE) * at;
         let _ = write!(
             svg,
-            "<text class=\"head\" x=\"{}\" y=\"{}\">{}</text>\n<svg x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"{height}\">\n{}</svg>\n",
-            left + 16,
+            "<text class=\"head\" x=\"16\" y=\"{}\">{}</text>\n<svg x=\"0\" y=\"{}\" width=\"{width}\" height=\"{height}\">\n{}</svg>\n",
             top + 26,
             Escaped(map.title),
             top + u64::from(TITLE),
@@ -101,4 +76,41 @@ fn arranged(maps: &[MapOf<'_>], options: SvgOptions, arrangement: Arrangement) -
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// Draws the pools of a plan as text, one below the other, each to a scale of its own.
+#[must_use]
+pub fn pool_maps(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+    let drawn = by_pool(plan).into_iter().zip(titles(plan)).map(|(pool, title)| {
+        let map = memory_map(&pool, steps, options);
+        if title.is_empty() { map } else { format!("{title}:\n{map}") }
+    });
+    drawn.collect::<Vec<_>>().join("\n")
+}
+
+/// Draws the pools of a plan as a self-contained SVG, one below the other, each in a picture of the
+/// given size and to a scale of its own.
+#[must_use]
+pub fn pool_maps_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+    let (pools, titles) = (by_pool(plan), titles(plan));
+    if let [pool] = &*pools {
+        return draw(pool, steps, options, 0);
+    }
+    let maps = titles.iter().zip(&pools);
+    let maps = maps.map(|(title, pool)| MapOf::new(title, pool, steps));
+    stacked(&maps.collect::<Vec<_>>(), options, 0)
+}
+
+/// The titles of the pools with their capacities.
+fn titles(plan: &Plan) -> Vec<String> {
+    let title = |at: usize| {
+        let capacity = plan.pools.get(at).and_then(|pool| pool.capacity);
+        match (pool_title(plan, at), capacity) {
+            (title, Some(bytes)) if !title.is_empty() => {
+                format!("{title}, capacity {:#}", Size(bytes))
+            }
+            (title, _) => title,
+        }
+    };
+    (0..plan.pools.len().max(1)).map(title).collect()
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "tflite")]
 mod arena;
+mod boxes;
 mod compare;
 mod conflict;
 mod count;
@@ -27,6 +28,7 @@ mod rules;
 mod size;
 mod summary;
 mod svg;
+mod times;
 #[cfg(feature = "files")]
 mod trace;
 mod verification;
@@ -48,7 +50,7 @@ pub use html::{MapSheet, PageError, memory_map_html};
 #[cfg(feature = "files")]
 pub use json::{write_plan_json, write_problem_json, write_sequence_json};
 pub use map::{MapOptions, memory_map};
-pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps_svg};
+pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps, pool_maps_svg};
 pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;

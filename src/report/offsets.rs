@@ -3,9 +3,10 @@
 use crate::{
     Bytes, Plan, PlannedChunk, TensorPlace,
     report::{
-        explain::lifetime,
+        StepNames,
         fit::{WIDTH, line, name, text},
         printable,
+        times::Times,
     },
 };
 
@@ -62,6 +63,7 @@ fn place(plan: &Plan, chunk: Option<&PlannedChunk>, offset: Bytes) -> String {
 }
 
 fn rows(plan: &Plan) -> Vec<Row<'_>> {
+    let times = Times::of(plan, StepNames(None));
     let mut holds_none = vec![true; plan.chunks.len()];
     let mut rows = Vec::with_capacity(plan.tensors.len());
     for tensor in &plan.tensors {
@@ -71,7 +73,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
                     *holds_none = false;
                 }
                 let chunk = plan.chunks.get(*chunk);
-                let steps = chunk.map_or_else(String::new, |at| lifetime(at.begin, at.end));
+                let steps = chunk.map_or_else(String::new, |at| times.lifetime(at.begin, at.end));
                 (place(plan, chunk, *offset), steps, None)
             }
             TensorPlace::Supplied { tensor, offset } => {
@@ -93,7 +95,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
     rows.extend(without_tensor.map(|(chunk, _)| Row {
         offset: place(plan, Some(chunk), chunk.offset),
         size: chunk.size.to_string(),
-        steps: lifetime(chunk.begin, chunk.end),
+        steps: times.lifetime(chunk.begin, chunk.end),
         name: &chunk.name,
         elsewhere: None,
     }));

@@ -4,8 +4,13 @@ use std::fmt::Write;
 
 use crate::{
     Plan, PlannedChunk, PlannedLink,
-    plan::TensorPlace,
-    report::{Size, count, fit::wrapped, printable, profile::live_bytes},
+    plan::{PlannedReserve, PlannedWindow, TensorPlace},
+    report::{
+        Size, count,
+        fit::wrapped,
+        printable,
+        profile::{live_bytes, placed_at_peak},
+    },
 };
 
 /// The chunks of each pool as a plan of their own, in the order of [`Plan::pools`]; of a plan without
@@ -55,6 +60,10 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         }
         TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
     });
+    let windows = plan.windows.iter();
+    let windows =
+        windows.filter_map(|window| Some(PlannedWindow { chunk: place(window.chunk)?, ..*window }));
+    let reserved = plan.reserved.iter().filter(|reserve| reserve.pool == pool);
     let is_only = plan.pools.len() == 1;
     let mut own = Plan {
         tensors: tensors.collect(),
@@ -63,10 +72,14 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         pools: Vec::new(),
         parts: Vec::new(),
         peak: Vec::new(),
+        windows: windows.collect(),
+        pinned: plan.pinned.iter().filter_map(|&chunk| place(chunk)).collect(),
+        reserved: reserved.map(|reserve| PlannedReserve { pool: 0, ..*reserve }).collect(),
         bodies: Vec::new(),
         ..plan.clone()
     };
     if is_only {
+        own.peak = plan.peak.iter().filter_map(|&chunk| place(chunk)).collect();
         return own;
     }
     (own.claimed_bound, own.proven_optimal) = (None, false);
@@ -76,6 +89,10 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
     let (step, alive) = live.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or_default();
     own.peak_step = step;
     own.lower_bound = alive.min(own.pool_size);
+    if !plan.peak.is_empty() {
+        // Chunks that are alive at one sum of clocks are alive together.
+        own.peak = placed_at_peak(&own).map(|(chunk, _)| chunk).collect();
+    }
     let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
     own.naive_size = sizes.fold(0, u64::saturating_add);
     own

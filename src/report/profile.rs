@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Plan, PlannedChunk, Step, plan::TensorPlace, report::StepNames, sequence::Origin,
+    Bytes, Plan, PlannedChunk, Step,
+    plan::TensorPlace,
+    report::{StepNames, boxes::PlacedBox},
+    sequence::Origin,
 };
 
 /// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. In a
 /// plan without its problem's links, more bytes are alive than the bound.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
-    // Parts and holes are not in the plan, so only the bound counts them.
-    if !plan.pools.is_empty() {
-        return plan.lower_bound;
-    }
-    if plan.strategy.is_some_and(|strategy| !strategy.searches()) {
+    // Parts lie in the bytes of their wholes. Only the plans of single pools count neither twice.
+    if !plan.pools.is_empty() || !plan.peak.is_empty() {
         return plan.lower_bound;
     }
     let most = live_bytes(plan).into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0);
@@ -28,18 +28,14 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     // roots are multiples of the alignment. Plans from files may be wrong, so sums are wide.
     let alignment = u128::from(plan.alignment.max(1));
     let mut changes: BTreeMap<Step, (i128, i128)> = BTreeMap::new();
-    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
-        let begin = plan.own_begin(chunk);
-        if begin >= chunk.end {
-            continue;
-        }
-        let (low, high) = (u128::from(chunk.offset), u128::from(plan.end_of(chunk)));
+    for (_, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
+        let (low, high) = (u128::from(low), u128::from(high));
         let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
         let signed = |bytes: u128| i128::try_from(bytes).unwrap_or(0);
         let (bytes, cells) = (signed(high - low), signed(cells));
         let begun = changes.entry(begin).or_default();
         *begun = (begun.0 + bytes, begun.1 + cells);
-        let ended = changes.entry(chunk.end).or_default();
+        let ended = changes.entry(end).or_default();
         *ended = (ended.0 - bytes, ended.1 - cells);
     }
     let (mut plain, mut celled) = (0_i128, 0_i128);
@@ -54,14 +50,17 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
         .collect()
 }
 
-/// The chunks that have bytes to themselves at the peak, with their indices in the plan.
-pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedChunk)> {
-    let alive = plan.chunks.iter().enumerate().filter(|(_, chunk)| {
-        let lives = plan.own_begin(chunk) <= plan.peak_step && plan.peak_step < chunk.end;
-        chunk.size > 0 && lives && plan.peak.is_empty()
-    });
-    let at_peak = plan.peak.iter().filter_map(|&at| Some((at, plan.chunks.get(at)?)));
-    alive.chain(at_peak)
+/// The chunks that have bytes to themselves at the peak, with their indices in the plan and these bytes.
+pub(super) fn placed_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, PlacedBox)> {
+    let at_peak = |own: &PlacedBox| plan.peak.is_empty() && own.is_alive_at(plan.peak_step);
+    let alive = plan.all_boxes().filter(move |(_, own)| at_peak(own));
+    let in_crowd = plan.peak.iter().filter(|&&at| at < plan.chunks.len());
+    alive.chain(in_crowd.flat_map(|&at| plan.boxes(at).map(move |own| (at, own))))
+}
+
+/// The same, by chunk.
+pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (&PlannedChunk, PlacedBox)> {
+    placed_at_peak(plan).map(|(at, own)| (&plan.chunks[at], own))
 }
 
 /// A tensor that is a view of a chunk.

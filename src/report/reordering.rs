@@ -165,7 +165,7 @@ fn pays(found: &ReorderedPlan) -> Vec<Pay> {
     let now: HashMap<&str, (Step, Step)> =
         found.plan.chunks.iter().map(|chunk| (&*chunk.name, (chunk.begin, chunk.end))).collect();
     let mut pays: BTreeMap<(usize, Role), (u64, Bytes)> = BTreeMap::new();
-    for (_, chunk) in alive_at_peak(&found.given) {
+    for (chunk, _) in alive_at_peak(&found.given) {
         let Some(&(begin, end)) = now.get(&*chunk.name) else { continue };
         let (role, at) = match (begin > place, end <= place) {
             (true, _) => (Role::Makes, begin),

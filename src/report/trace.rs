@@ -27,10 +27,6 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
     }
     let mut lives = Vec::new();
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let begin = plan.own_begin(chunk);
-        if chunk.size == 0 || begin >= chunk.end {
-            continue;
-        }
         let name = |at: usize| plan.chunks.get(at).map(|chunk| &chunk.name);
         let row = json!({"local": format!("{:#x}", chains.root[at])});
         let life = |phase: &str, step: Step, args: Value| {
@@ -40,8 +36,10 @@ pub fn trace(plan: &Plan, steps: StepNames<'_>) -> String {
         let args = json!({"size": chunk.size, "offset": chunk.offset,
             "overwrites": chunk.overwrites.and_then(|link| name(link.chunk)),
             "chain": name(chains.root[at])});
-        lives.push(((begin, 1), life("b", begin, args)));
-        lives.push(((chunk.end, 0), life("e", chunk.end, json!({}))));
+        for own in plan.boxes(at) {
+            lives.push(((own.begin, 1), life("b", own.begin, args.clone())));
+            lives.push(((own.end, 0), life("e", own.end, json!({}))));
+        }
     }
     // In a row, each lifetime ends before the next begins.
     lives.sort_by_key(|&(order, _)| order);

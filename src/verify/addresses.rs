@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    Bytes, Plan, Problem,
-    plan::PlannedPart,
+    Bytes, Plan, Problem, Step,
+    plan::{PlannedPart, PlannedReserve, PlannedWindow},
     problem::{
         ChunkId,
-        demands::{Demands, Pool, PoolId},
+        demands::{ChunkDemands, Demands, Pool, PoolId},
     },
     verify::{
         Violation, clashes,
@@ -30,6 +30,7 @@ pub(super) fn check(
     let facts = Facts::of(problem, demands, plan, matching, &mut violations);
     facts.check_places(&mut violations);
     facts.check_parts(matching, &mut violations);
+    facts.check_repeated(matching, &mut violations);
     facts.check_buffers(&mut violations);
     table::check_objects(plan, &mut violations);
     violations.extend(clashes::check(&facts));
@@ -137,6 +138,50 @@ impl Facts<'_> {
             violations.extend(self.misplaced(part.part, part.whole, offset, |expected, found| {
                 Violation::MisplacedPart { part: name, whole, expected, found }
             }));
+        }
+    }
+
+    /// Checks what the plan repeats of the problem for pictures: holes and windows, pins and reserved
+    /// bytes. It may leave them out.
+    fn check_repeated(&self, matching: &Matching, violations: &mut Vec<Violation>) {
+        let find = |at: usize| matching.chunks.get(at).copied().flatten();
+        let mut listed: HashMap<usize, Vec<PlannedWindow>> = HashMap::new();
+        for window in &self.plan.windows {
+            listed.entry(window.chunk).or_default().push(*window);
+        }
+        let mut listed: Vec<_> = listed.into_iter().collect();
+        listed.sort_unstable();
+        for (at, mut windows) in listed {
+            let Some(chunk) = find(at) else {
+                violations.push(Violation::NoSuchChunk { user: "a window".to_owned() });
+                continue;
+            };
+            let ChunkDemands { holes, windows: asked, .. } = &self.demands.chunks[chunk.index()];
+            let holes = holes.iter().map(|hole| (hole.start, hole.end, 0, 0));
+            let asked = asked.iter().map(|window| {
+                (window.steps.start, window.steps.end, window.bytes.start, window.bytes.end)
+            });
+            let mut asked: Vec<(Step, Step, Bytes, Bytes)> = holes.chain(asked).collect();
+            asked.sort_unstable();
+            windows.sort_unstable();
+            if !windows.iter().map(|w| (w.begin, w.end, w.low, w.high)).eq(asked) {
+                violations.push(Violation::OtherWindows { chunk: self.name(chunk) });
+            }
+        }
+        for &at in &self.plan.pinned {
+            match find(at) {
+                None => violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() }),
+                Some(chunk) if self.demands.chunks[chunk.index()].pin.is_some() => {}
+                Some(chunk) => violations.push(Violation::UnknownPin { chunk: self.name(chunk) }),
+            }
+        }
+        for &PlannedReserve { pool, low, high } in &self.plan.reserved {
+            let Some(planned) = self.plan.pools.get(pool) else { continue };
+            let mut asked = self.demands.pools.iter().filter(|pool| pool.name == planned.name);
+            if !asked.any(|pool| pool.reserved.contains(&(low..high))) {
+                let pool = planned.name.to_string();
+                violations.push(Violation::UnknownReserve { pool, low, high });
+            }
         }
     }
 

@@ -555,6 +555,30 @@ pub enum Violation {
         /// Bytes from the start of the whole.
         offset: Bytes,
     },
+    /// Holes or windows of a chunk in the plan that are not those of the problem.
+    #[error("the holes and windows that the plan lists for '{chunk}' are not those of the problem")]
+    OtherWindows {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A chunk that the plan lists as pinned, and the problem does not pin.
+    #[error("the plan says that '{chunk}' is pinned, and it is not")]
+    UnknownPin {
+        /// The chunk.
+        chunk: String,
+    },
+    /// A reserved range in the plan that the problem does not have.
+    #[error(
+        "the plan says that the bytes [{low}, {high}) of pool '{pool}' are reserved, and they are not"
+    )]
+    UnknownReserve {
+        /// The pool.
+        pool: String,
+        /// The first of the bytes.
+        low: Bytes,
+        /// The byte after the last.
+        high: Bytes,
+    },
     /// Two chunks that are to be kept apart and share bytes.
     #[error("'{first}' and '{second}' must be kept apart, but share the bytes [{low}, {high})")]
     TogetherThoughApart {

@@ -134,6 +134,14 @@ const E: usize = 9;
 #[case::repeated_part(|p: &mut Plan| { let part: PlannedPart = p.parts[0]; p.parts.push(part); },
     "'p as a part of w' is in the plan twice")]
 #[case::no_such_part(|p: &mut Plan| p.parts[0].chunk = 10, "'w' refers to a chunk that the plan does not list")]
+#[case::longer_hole(|p: &mut Plan| p.windows[0].end = 5,
+    "the holes and windows that the plan lists for 'h' are not those of the problem")]
+#[case::hole_of_another(|p: &mut Plan| p.windows[0].chunk = S,
+    "the holes and windows that the plan lists for 's' are not those of the problem")]
+#[case::hole_of_none(|p: &mut Plan| p.windows[0].chunk = 10, "'a window' refers to a chunk that the plan does not list")]
+#[case::unknown_pin(|p: &mut Plan| p.pinned.push(S), "the plan says that 's' is pinned, and it is not")]
+#[case::unknown_reserve(|p: &mut Plan| p.reserved[0].high = 58,
+    "the plan says that the bytes [56, 58) of pool 'fast' are reserved, and they are not")]
 #[case::apart(|p: &mut Plan| p.chunks[Y].offset = 0, "'x' and 'y' must be kept apart, but share the bytes [0, 4)")]
 #[case::overlap(|p: &mut Plan| p.chunks[H].offset = 16,
     "'w' and 'h' are both alive in step 4 and share the bytes [16, 24)")]

@@ -56,6 +56,9 @@ impl Head {
             bodies: Vec::new(),
             pools: Vec::new(),
             parts: Vec::new(),
+            windows: Vec::new(),
+            pinned: Vec::new(),
+            reserved: Vec::new(),
             traffic: 0,
         }
     }

@@ -13,7 +13,9 @@ use std::fmt::Write;
 use crate::{
     Bytes, Plan, Step,
     report::{
-        Size, StepNames, bound_name, count,
+        Size, StepNames, bound_name,
+        boxes::PlacedBox,
+        count,
         describe::describe,
         markup::Escaped,
         printable,
@@ -21,8 +23,9 @@ use crate::{
         summary::bound_line,
         svg::{
             frame::{Frame, Px},
-            style::{COLOURS, LETTER, PATTERN, broken, fitted, width},
+            style::{COLOURS, FIXED, LETTER, PATTERN, broken, fitted, width},
         },
+        times::Times,
     },
 };
 pub use simulation::simulation_svg;
@@ -78,8 +81,12 @@ pub fn memory_map_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) ->
 pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale: Bytes) -> String {
     let (width, height) = (f64::from(options.width.max(320)), f64::from(options.height.max(320)));
     let mut svg = String::new();
-    let top = heading(&mut svg, plan, width, height) + 30.0;
-    let legend = legend(plan, width);
+    let times = Times::of(plan, steps);
+    let top = heading(&mut svg, plan, times, width, height) + 30.0;
+    if !plan.pinned.is_empty() || !plan.reserved.is_empty() {
+        svg.push_str(FIXED);
+    }
+    let legend = legend(plan, times, width);
     let rows = legend.last().map_or(0.0, |entry| entry.y);
     if plan.steps == 0 || plan.pool_size == 0 {
         svg.push_str("<text x=\"16\" y=\"80\">an empty pool</text>\n</svg>\n");
@@ -95,8 +102,8 @@ pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale
         bytes: highest.max(plan.pool_size).max(scale),
     };
     ground(&mut svg, &frame, plan);
-    let (chains, views) = (Chains::new(plan), views(plan, steps));
-    let map = Map { plan, steps, frame, chains, views };
+    let (chains, views) = (Chains::new(plan), views(plan, times.steps()));
+    let map = Map { plan, times, frame, chains, views };
     map.chunks(&mut svg);
     map.seams(&mut svg);
     map.profile(&mut svg);
@@ -145,7 +152,7 @@ fn lines(svg: &mut String, class: &str, text: &str, width: f64, y: f64) -> f64 {
 
 /// Begins the picture with the plan's figures, which are its title and description as well, and returns
 /// the height of the last line.
-fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) -> f64 {
+fn heading(svg: &mut String, plan: &Plan, times: Times<'_>, width: f64, height: f64) -> f64 {
     let winner = plan.winner.map_or_else(String::new, |winner| format!(" ({winner})"));
     let head = format!(
         "{}{winner}: a pool of {}, {:.3} × the {}",
@@ -160,10 +167,11 @@ fn heading(svg: &mut String, plan: &Plan, width: f64, height: f64) -> f64 {
         Size(plan.lower_bound),
         Size(plan.naive_size),
         count(plan.chunks.len() as u64, "chunk"),
-        count(plan.steps, "step"),
+        times.count(plan.steps),
     );
     let description = format!(
-        "A memory map: steps to the right, addresses up, a rectangle for each chunk of memory; {more}."
+        "A memory map: {}s to the right, addresses up, a rectangle for each chunk of memory; {more}.",
+        times.unit
     );
     open(svg, width, height, &head, &description);
     let y = lines(svg, "head", &head, width, 24.0);
@@ -193,13 +201,24 @@ fn ground(svg: &mut String, frame: &Frame, plan: &Plan) {
             Size(address),
         );
     }
+    for reserve in &plan.reserved {
+        let (top, bottom) = (frame.y(reserve.high), frame.y(reserve.low));
+        let (low, high) = (Size(reserve.low), Size(reserve.high));
+        let _ = writeln!(
+            svg,
+            "<rect class=\"reserved\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>reserved: {low} to {high}</title></rect>",
+            Px(top),
+            Px(frame.width),
+            Px((bottom - top).max(0.4)),
+        );
+    }
     let _ = writeln!(svg, "<path class=\"frame\" d=\"M{left} {}H{right}\"/>", Px(pool));
 }
 
 /// A plan with what its picture needs.
 struct Map<'a> {
     plan: &'a Plan,
-    steps: StepNames<'a>,
+    times: Times<'a>,
     frame: Frame,
     chains: Chains,
     views: Vec<Vec<View<'a>>>,
@@ -225,10 +244,8 @@ impl Map<'_> {
 
     /// The chunks that have bytes, with their rectangles on the picture.
     fn placed(&self) -> impl Iterator<Item = (usize, Rectangle)> {
-        self.plan.chunks.iter().enumerate().filter_map(|(at, chunk)| {
-            let begin = self.plan.own_begin(chunk);
-            let high = self.plan.end_of(chunk);
-            Some((at, self.rectangle(begin, chunk.end, chunk.offset, high)?))
+        self.plan.all_boxes().filter_map(|(at, PlacedBox { begin, end, low, high })| {
+            Some((at, self.rectangle(begin, end, low, high)?))
         })
     }
 
@@ -236,7 +253,7 @@ impl Map<'_> {
         for (at, Rectangle { x, y, width, height }) in self.placed() {
             // A border would hide such a small rectangle.
             let class = if width < 3.0 || height < 3.0 { 't' } else { 'c' };
-            let text = describe(self.plan, at, self.steps, &self.chains, &self.views[at]);
+            let text = describe(self.plan, at, self.times, &self.chains, &self.views[at]);
             let _ = writeln!(
                 svg,
                 "<rect class=\"{class} c{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
@@ -247,6 +264,16 @@ impl Map<'_> {
                 Px(height.max(0.4)),
                 Escaped(&text),
             );
+            if self.plan.pinned.binary_search(&at).is_ok() {
+                let _ = writeln!(
+                    svg,
+                    "<rect class=\"pinned\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                    Px(x),
+                    Px(y),
+                    Px(width.max(0.4)),
+                    Px(height.max(0.4)),
+                );
+            }
         }
     }
 
@@ -284,28 +311,14 @@ impl Map<'_> {
 
     /// Draws the live bytes at each step, the bound and the peak.
     fn profile(&self, svg: &mut String) {
-        let Frame { left, top, .. } = self.frame;
+        let Frame { left, .. } = self.frame;
         let (plan, frame) = (self.plan, &self.frame);
         let (x, width) = (frame.x(plan.peak_step), frame.x(plan.peak_step.saturating_add(1)));
-        let _ = writeln!(
-            svg,
-            "<rect class=\"peak\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            Px(x),
-            Px(top - 4.0),
-            Px((width - x).max(1.0)),
-            Px(frame.height + 4.0),
-        );
-        let label = format!("peak: {}", self.steps.name(plan.peak_step));
-        let (anchor, at) =
-            if x > frame.left + frame.width / 2.0 { ("end", width) } else { ("", x) };
-        let label = fitted(&label, frame.width / 2.0).unwrap_or_default();
-        let _ = writeln!(
-            svg,
-            "<text class=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
-            Px(at),
-            Px(top - 9.0),
-            Escaped(&label),
-        );
+        // With several streams, the chunks of the peak are alive together, but maybe at no sum of clocks.
+        let has_step = !self.times.is_sum();
+        if has_step {
+            self.peak(svg, x, width);
+        }
         let mut path = format!("M{} {}", Px(left), Px(frame.bottom()));
         for (step, bytes) in live_bytes(plan) {
             let _ = write!(path, "H{}V{}", Px(frame.x(step)), Px(frame.y(bytes)));
@@ -320,6 +333,31 @@ impl Map<'_> {
             Px(left),
             Px(bound),
             Px(frame.right()),
+        );
+    }
+
+    /// Draws a frame around the peak step, and its name above the map.
+    fn peak(&self, svg: &mut String, x: f64, width: f64) {
+        let (plan, frame) = (self.plan, &self.frame);
+        let top = frame.top;
+        let _ = writeln!(
+            svg,
+            "<rect class=\"peak\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            Px(x),
+            Px(top - 4.0),
+            Px((width - x).max(1.0)),
+            Px(frame.height + 4.0),
+        );
+        let label = format!("peak: {}", self.times.name(plan.peak_step));
+        let (anchor, at) =
+            if x > frame.left + frame.width / 2.0 { ("end", width) } else { ("", x) };
+        let label = fitted(&label, frame.width / 2.0).unwrap_or_default();
+        let _ = writeln!(
+            svg,
+            "<text class=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
+            Px(at),
+            Px(top - 9.0),
+            Escaped(&label),
         );
     }
 
@@ -365,20 +403,21 @@ impl Map<'_> {
         }
         let _ = writeln!(
             svg,
-            "<path class=\"frame\" d=\"M{} {}H{}\"/><text class=\"end soft\" x=\"{}\" y=\"{}\">step</text>",
+            "<path class=\"frame\" d=\"M{} {}H{}\"/><text class=\"end soft\" x=\"{}\" y=\"{}\">{}</text>",
             Px(frame.left),
             Px(bottom),
             Px(frame.right()),
             Px(frame.left - 8.0),
             Px(bottom + 15.0),
+            self.times.unit,
         );
         let each = self.plan.steps.div_ceil(STRIPS).max(1);
         for strip in 0..self.plan.steps.div_ceil(each) {
             let (first, next) =
                 (strip * each, (strip + 1).saturating_mul(each).min(self.plan.steps));
-            let mut text = self.steps.name(first);
+            let mut text = self.times.name(first);
             if next - first > 1 {
-                let _ = write!(text, " to {}", self.steps.name(next - 1));
+                let _ = write!(text, " to {}", self.times.name(next - 1));
             }
             let _ = writeln!(
                 svg,
@@ -401,21 +440,24 @@ struct Entry {
 }
 
 /// The entries of the legend, in as many rows as they need.
-fn legend(plan: &Plan, room: f64) -> Vec<Entry> {
+fn legend(plan: &Plan, times: Times<'_>, room: f64) -> Vec<Entry> {
     let rect = |class: &str| format!("<rect class=\"{class}\" width=\"22\" height=\"12\"/>");
     let line = |class: &str| format!("<path class=\"{class}\" d=\"M0 6H22\"/>");
     let seam =
         "<rect class=\"c0\" width=\"22\" height=\"12\"/><path class=\"over\" d=\"M11 0v12\"/>";
     let view = "<rect class=\"c2\" width=\"22\" height=\"12\"/><rect class=\"view\" x=\"2\" y=\"2\" width=\"18\" height=\"8\"/>";
-    let entries = [
+    let mut entries = vec![
         (rect("c1"), "memory chunk; a colour for each chain"),
         (seam.to_owned(), "written over"),
         (view.to_owned(), "view"),
         (rect("free"), "free"),
         (line("live"), "bytes alive"),
         (line("bound"), bound_line(plan)),
-        (rect("peak"), "peak step"),
     ];
+    entries.extend((!times.is_sum()).then(|| (rect("peak"), "peak step")));
+    let pinned = || rect("c4") + &rect("pinned");
+    entries.extend((!plan.pinned.is_empty()).then(|| (pinned(), "pinned")));
+    entries.extend((!plan.reserved.is_empty()).then(|| (rect("reserved"), "reserved")));
     let left = if room < 640.0 { 16.0 } else { LEFT };
     let (mut x, mut y) = (left, 0.0);
     let mut placed = Vec::new();

@@ -29,6 +29,12 @@ text{font:11px system-ui,sans-serif;fill:var(--ink)}
 pub(super) const PATTERN: &str = "<defs><pattern id=\"hatch\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
 <rect class=\"hatch\" width=\"8\" height=\"8\"/><path d=\"M-2 2l4-4M0 8l8-8M6 10l4-4\"/></pattern></defs>\n";
 
+/// The patterns of pinned chunks and of reserved bytes, for the pictures that have any.
+pub(super) const FIXED: &str = "<style>.pinned{fill:url(#strokes);pointer-events:none}.strokes{stroke:var(--ink);stroke-width:1;stroke-opacity:.35}\n\
+.reserved{fill:url(#grid);stroke:var(--soft);stroke-width:1}.grid{fill:var(--rule)}.grid+path{stroke:var(--soft);stroke-width:1}</style>\n\
+<defs><pattern id=\"strokes\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path class=\"strokes\" d=\"M-2 6l4 4M0 0l8 8M6-2l4 4\"/></pattern>\
+<pattern id=\"grid\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect class=\"grid\" width=\"6\" height=\"6\"/><path d=\"M0 0l6 6M0 6l6-6\"/></pattern></defs>\n";
+
 /// The approximate width of a character in pixels.
 pub(super) const LETTER: f64 = 6.1;
 

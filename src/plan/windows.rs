@@ -1,0 +1,82 @@
+//! What a plan repeats of its problem so that pictures need nothing else: when a chunk needs only some of
+//! its bytes, which chunks are pinned, and which bytes of a pool are reserved.
+
+use std::collections::HashMap;
+
+use crate::{
+    Bytes, Plan, Problem, Step,
+    problem::{ChunkId, demands::ChunkDemands},
+};
+
+/// Steps in which a chunk needs only some of its bytes, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct PlannedWindow {
+    /// The chunk, by its place in [`Plan::chunks`].
+    pub chunk: usize,
+    /// The first of the steps.
+    pub begin: Step,
+    /// The step after the last.
+    pub end: Step,
+    /// The lowest byte that it needs, from its start.
+    pub low: Bytes,
+    /// The byte after the highest; the same as `low` in a hole, where it needs none.
+    pub high: Bytes,
+}
+
+/// Bytes of a pool that no chunk may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct PlannedReserve {
+    /// The pool, by its index in [`Plan::pools`].
+    pub pool: usize,
+    /// The first of the bytes.
+    pub low: Bytes,
+    /// The byte after the last.
+    pub high: Bytes,
+}
+
+impl Plan {
+    /// Repeats the holes, windows, pins and reserved ranges of the problem that this is a plan of.
+    pub(super) fn with_windows(self, problem: &Problem) -> Self {
+        let Some(demands) = problem.demands() else { return self };
+        let places: HashMap<u64, usize> =
+            self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)).collect();
+        let place = |chunk: ChunkId| places.get(&problem.labels().number(chunk)).copied();
+        let of_chunks = || {
+            let placed = problem.ids().zip(&demands.chunks);
+            placed.filter_map(|(chunk, asked)| Some((place(chunk)?, asked)))
+        };
+        let mut windows: Vec<PlannedWindow> =
+            of_chunks().flat_map(|(chunk, asked)| windows(chunk, asked)).collect();
+        windows.sort_unstable();
+        let pinned = of_chunks().filter(|(_, asked)| asked.pin.is_some());
+        let mut pinned: Vec<usize> = pinned.map(|(chunk, _)| chunk).collect();
+        pinned.sort_unstable();
+        let reserved = self.pools.iter().enumerate().flat_map(|(at, planned)| {
+            let asked = demands.pools.iter().filter(|pool| pool.name == planned.name);
+            let ranges = asked.flat_map(|pool| &pool.reserved);
+            ranges.map(move |range| PlannedReserve { pool: at, low: range.start, high: range.end })
+        });
+        let reserved = reserved.collect();
+        Self { windows, pinned, reserved, ..self }
+    }
+}
+
+/// The holes and windows of a chunk, in any order.
+fn windows(chunk: usize, asked: &ChunkDemands) -> impl Iterator<Item = PlannedWindow> {
+    let holes = asked.holes.iter().map(move |hole| PlannedWindow {
+        chunk,
+        begin: hole.start,
+        end: hole.end,
+        low: 0,
+        high: 0,
+    });
+    holes.chain(asked.windows.iter().map(move |window| PlannedWindow {
+        chunk,
+        begin: window.steps.start,
+        end: window.steps.end,
+        low: window.bytes.start,
+        high: window.bytes.end,
+    }))
+}

@@ -1,0 +1,69 @@
+//! The times of a plan in words. With one stream they are steps, with names if the operators are known.
+//! With several streams, a time is a clock, and a plan has the sum of its steps.
+
+use crate::{
+    Plan, Step,
+    report::{StepNames, count},
+};
+
+/// Names times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times<'a> {
+    steps: StepNames<'a>,
+    /// `step` or `clock sum`.
+    pub(super) unit: &'static str,
+}
+
+impl<'a> Times<'a> {
+    pub(super) fn of(plan: &Plan, steps: StepNames<'a>) -> Self {
+        if plan.peak.is_empty() {
+            Self { steps, unit: "step" }
+        } else {
+            Self { steps: StepNames(None), unit: "clock sum" }
+        }
+    }
+
+    /// The operators of the steps, if they are known.
+    pub(super) fn steps(&self) -> StepNames<'a> {
+        self.steps
+    }
+
+    /// Returns whether times are sums of clocks.
+    pub(super) fn is_sum(&self) -> bool {
+        self.unit != "step"
+    }
+
+    /// Names a time as `step 4 (conv1)`, `step 4` or `clock sum 4`.
+    pub(super) fn name(&self, time: Step) -> String {
+        match self.unit {
+            "step" => self.steps.name(time),
+            unit => format!("{unit} {time}"),
+        }
+    }
+
+    /// The same with a long operator name shortened, for text of limited width.
+    pub(super) fn short_name(&self, time: Step) -> String {
+        match self.unit {
+            "step" => self.steps.short_name(time),
+            unit => format!("{unit} {time}"),
+        }
+    }
+
+    /// Counts times, as `3 steps`.
+    pub(super) fn count(&self, times: Step) -> String {
+        count(times, self.unit)
+    }
+
+    /// Formats a lifetime as `step 4` or `steps 4 to 7`.
+    pub(super) fn lifetime(&self, begin: Step, end: Step) -> String {
+        match end.saturating_sub(1) {
+            last if last <= begin => format!("{} {begin}", self.unit),
+            last => format!("{}s {begin} to {last}", self.unit),
+        }
+    }
+}
+
+/// Formats a lifetime in steps.
+pub(super) fn lifetime(begin: Step, end: Step) -> String {
+    Times { steps: StepNames(None), unit: "step" }.lifetime(begin, end)
+}
