@@ -91,17 +91,33 @@ impl Aliases {
         low: Bytes,
         high: Bytes,
     ) -> Option<TensorId> {
+        self.sharing(chunk, low, high).find_map(|span| match (span.low, span.high) {
+            _ if span.output => Some(span.tensor),
+            bytes if bytes == (low, high) => None,
+            _ if span.tensor != overwritten => Some(span.tensor),
+            _ => span.second,
+        })
+    }
+
+    /// Returns a tensor besides `overwritten` that shares any of these bytes of a chunk.
+    pub(super) fn beside(
+        &self,
+        overwritten: TensorId,
+        chunk: ChunkId,
+        low: Bytes,
+        high: Bytes,
+    ) -> Option<TensorId> {
+        self.sharing(chunk, low, high).find_map(|span| {
+            if span.tensor == overwritten { span.second } else { Some(span.tensor) }
+        })
+    }
+
+    /// The spans of a chunk that share these bytes: three of them if there are more.
+    fn sharing(&self, chunk: ChunkId, low: Bytes, high: Bytes) -> impl Iterator<Item = &Span> {
         let reach = self.spans.partition_point(|span| (span.chunk, span.low) < (chunk, high));
-        self.highest[reach.checked_sub(1)?]
-            .iter()
-            .map(|&at| &self.spans[at])
-            .filter(|span| span.chunk == chunk && span.high > low)
-            .find_map(|span| match (span.low, span.high) {
-                _ if span.output => Some(span.tensor),
-                bytes if bytes == (low, high) => None,
-                _ if span.tensor != overwritten => Some(span.tensor),
-                _ => span.second,
-            })
+        let highest = reach.checked_sub(1).map(|last| &self.highest[last]);
+        let spans = highest.into_iter().flatten().map(|&at| &self.spans[at]);
+        spans.filter(move |span| span.chunk == chunk && span.high > low)
     }
 }
 

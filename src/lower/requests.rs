@@ -101,7 +101,7 @@ impl WriteDependency<'_> {
         overwriter: ChunkId,
         aliases: &Aliases,
     ) -> Result<Result<Request, Obstacle>, SequenceError> {
-        let Overwrite { input, offset, required } = *self.overwrite;
+        let Overwrite { input, offset, below, required } = *self.overwrite;
         let Some((overwritten, base)) = places.tensors[input.index()] else {
             return Ok(Err(Obstacle::Refusal(Refusal::Empty)));
         };
@@ -109,9 +109,17 @@ impl WriteDependency<'_> {
         let chunk = &places.chunks[overwritten.index()];
         // An input that is a view adds its own offset; the rest of its chunk may be overwritten as
         // well.
-        let low = base.checked_add(offset);
-        let bytes = low.and_then(|low| Some((low, low.checked_add(size)?)));
-        let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size) else {
+        // What an output has below the chunk shares no bytes with it.
+        let (low, below) = match below {
+            0 => (base.checked_add(offset), 0),
+            _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
+        };
+        let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));
+        let is_overlap = self.overwrite.below > 0;
+        let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size || below > 0) else {
+            if is_overlap {
+                return Ok(Err(Obstacle::Refusal(Refusal::DoesNotFit)));
+            }
             return Err(SequenceError::OverwriteDoesNotFit {
                 operator: sequence.operator_name(self.step),
                 output: sequence.tensor(self.output).name.to_string(),
@@ -121,7 +129,12 @@ impl WriteDependency<'_> {
                 room: chunk.size - base,
             });
         };
-        if let Some(other) = aliases.in_the_way(input, overwritten, low, high) {
+        let in_the_way = if is_overlap {
+            aliases.beside(input, overwritten, low, high)
+        } else {
+            aliases.in_the_way(input, overwritten, low, high)
+        };
+        if let Some(other) = in_the_way {
             return Ok(Err(Obstacle::Alias(other)));
         }
         if chunk.kept() {
@@ -130,7 +143,7 @@ impl WriteDependency<'_> {
         if !required && (chunk.outside.is_some() || chunk.variable == Variable::Outside) {
             return Ok(Err(Obstacle::Refusal(Refusal::OutsideThePool)));
         }
-        Ok(Ok(Request { overwriter, overwritten, offset: low, required }))
+        Ok(Ok(Request { overwriter, overwritten, offset: low, below, required }))
     }
 
     /// Reports a dropped request as an event and a dropped requirement as an error.

@@ -89,7 +89,8 @@ impl Model {
         let mut parts = Parts::new(operators);
         // An unaligned overwriter touches as many cells as its offset in the chain implies, but at
         // least as many as it fills.
-        let aligned = |request: &&Request| request.offset.is_multiple_of(placing.alignment);
+        let aligned =
+            |request: &&Request| (request.offset + request.below).is_multiple_of(placing.alignment);
         let mut unaligned = vec![false; graph.chunks.len()];
         for request in graph.requests.iter().filter(|request| !aligned(request)) {
             unaligned[request.overwriter.index()] = true;
@@ -118,9 +119,18 @@ impl Model {
             else {
                 continue;
             };
+            // Of an output that begins below the chunk, the bytes that lie over it.
+            let whole = cells(request.overwriter.index());
+            let old = &graph.chunks[request.overwritten.index()];
+            let shared = old.size.min(over.size.saturating_sub(request.below));
+            let bytes = if request.below > 0 {
+                align_up(shared + placing.padding, placing.alignment)
+            } else {
+                whole
+            };
             let overwrite = Overwrite {
                 output: request.overwriter.0,
-                bytes: cells(request.overwriter.index()),
+                bytes: bytes.min(whole),
                 size: over.size,
                 required: request.required,
                 chunk,
@@ -396,8 +406,10 @@ fn never_overwrites_less(overwrites: &[Overwrite]) -> bool {
     let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
     chunks.sort_unstable();
     chunks.dedup();
-    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
-    if single || chunks.len() < 2 {
+    let is_alike = |overwrite: &Overwrite| {
+        (overwrite.output, overwrite.bytes) == (overwrites[0].output, overwrites[0].bytes)
+    };
+    if overwrites.iter().all(is_alike) || chunks.len() < 2 {
         return true;
     }
     if chunks.len() > 8 {

@@ -169,13 +169,22 @@ pub struct ChunkEntry {
     object: Option<usize>,
 }
 
+impl ChunkEntry {
+    fn is_below(&self) -> bool {
+        self.overwrites.as_ref().is_some_and(|link| link.below > 0)
+    }
+}
+
 /// An overwrite link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LinkEntry {
     chunk: u64,
+    #[serde(default)]
     offset: Bytes,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    below: Bytes,
 }
 
 /// A planned tensor: in a chunk, at an offset in the pool; or in a supplied tensor, at an offset in
@@ -293,9 +302,9 @@ impl From<Plan> for PlanFile {
                     end: chunk.end,
                     pool: pool_of(chunk.pool),
                     offset: chunk.offset,
-                    overwrites: chunk
-                        .overwrites
-                        .map(|link| LinkEntry { chunk: id(link.chunk), offset: link.offset }),
+                    overwrites: chunk.overwrites.map(|PlannedLink { chunk, offset, below }| {
+                        LinkEntry { chunk: id(chunk), offset, below }
+                    }),
                     object: chunk.object,
                 })
                 .collect(),
@@ -356,9 +365,9 @@ impl TryFrom<PlanFile> for Plan {
                 end: chunk.end,
                 pool,
                 offset: chunk.offset,
-                overwrites: chunk
-                    .overwrites
-                    .map(|link| PlannedLink::new(find(link.chunk), link.offset)),
+                overwrites: chunk.overwrites.map(|LinkEntry { chunk, offset, below }| {
+                    PlannedLink { chunk: find(chunk), offset, below }
+                }),
                 object: chunk.object,
             })
             .collect();
@@ -449,6 +458,7 @@ impl PlanFile {
             (self.traffic.is_some(), "traffic"),
             (!self.objective.is_empty(), "objective"),
             (self.chunks.iter().any(|chunk| chunk.pool.is_some()), "pool"),
+            (self.chunks.iter().any(ChunkEntry::is_below), "below"),
         ];
         match fields.into_iter().find(|(is_used, _)| *is_used) {
             Some((_, field)) => Err(PlanFileError::Field(field)),

@@ -17,12 +17,14 @@ pub use placement::{Location, Placement, PlacementError};
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 
+use std::ops::Range;
+
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
     problem::{
-        ChunkId, ProblemError,
+        ChunkId, Link, ProblemError,
         demands::{Pool, PoolId, UsedBytes},
     },
     sequence::{Origin, SizeBasis, TensorId},
@@ -169,15 +171,27 @@ pub struct PlannedChunk {
 pub struct PlannedLink {
     /// The overwritten chunk, by its place in [`Plan::chunks`].
     pub chunk: usize,
-    /// Bytes from its start.
+    /// Bytes from its start; 0 if the other one begins below it.
     pub offset: Bytes,
+    /// The bytes by which the other one begins below it; 0 if it lies inside.
+    pub below: Bytes,
 }
 
 impl PlannedLink {
     /// Links to a chunk, by its place in [`Plan::chunks`], at an offset in bytes.
     #[must_use]
     pub const fn new(chunk: usize, offset: Bytes) -> Self {
-        Self { chunk, offset }
+        Self { chunk, offset, below: 0 }
+    }
+
+    /// Links to a chunk that the other one begins below, by so many bytes.
+    #[must_use]
+    pub const fn overlap(chunk: usize, below: Bytes) -> Self {
+        Self { chunk, offset: 0, below }
+    }
+
+    pub(crate) const fn of(link: Link) -> Self {
+        Self { chunk: link.overwritten.index(), offset: link.offset, below: link.below }
     }
 }
 
@@ -246,9 +260,7 @@ impl Plan {
                     end: chunk.end,
                     pool: layout.pool(id).index(),
                     offset: layout.offset(id),
-                    overwrites: problem
-                        .link(id)
-                        .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),
+                    overwrites: problem.link(id).map(PlannedLink::of),
                     object: objects.and_then(|objects| objects.of_chunk[id.index()]),
                 }
             })
@@ -400,6 +412,16 @@ impl Plan {
     pub fn own_begin(&self, chunk: &PlannedChunk) -> Step {
         let overwritten = chunk.overwrites.and_then(|link| self.chunks.get(link.chunk));
         overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
+    }
+
+    /// The bytes that a chunk has outside the one that it overwrites, if it begins below that. It has
+    /// them for itself in the step before [`own_begin`](Self::own_begin) as well.
+    pub fn outside(&self, chunk: &PlannedChunk) -> impl Iterator<Item = Range<Bytes>> + use<> {
+        let link = chunk.overwrites.filter(|link| link.below > 0);
+        let old = link.and_then(|link| self.chunks.get(link.chunk));
+        let (low, high) = (chunk.offset, self.end_of(chunk));
+        let outside = old.map(|old| [low..high.min(old.offset), low.max(self.end_of(old))..high]);
+        outside.into_iter().flatten().filter(|bytes| !bytes.is_empty())
     }
 
     /// The end of a chunk in the pool in bytes, padding included.

@@ -91,7 +91,7 @@ impl Plan {
             let link = problem.link(id).filter(|link| {
                 let overwritten = places[link.overwritten.index()];
                 overwritten.pool == place.pool
-                    && overwritten.offset.checked_add(link.offset) == Some(offset)
+                    && i128::from(overwritten.offset) + link.distance() == i128::from(offset)
             });
             chunks.push(PlannedChunk {
                 id: labels.number(id),
@@ -101,8 +101,7 @@ impl Plan {
                 end: chunk.end,
                 pool: place.pool.index(),
                 offset,
-                overwrites: link
-                    .map(|link| PlannedLink::new(link.overwritten.index(), link.offset)),
+                overwrites: link.map(PlannedLink::of),
                 object: None,
             });
         }

@@ -241,7 +241,8 @@ impl Placement<'_> {
         overwrites.iter().any(|overwrite| {
             match (self.tensor(overwrite.input), self.tensor(output)) {
                 (Location::Pool(input), Location::Pool(output)) => {
-                    input.start.checked_add(overwrite.offset) == Some(output.start)
+                    let over = input.start.checked_add(overwrite.offset);
+                    over.is_some() && output.start.checked_add(overwrite.below) == over
                 }
                 _ => false,
             }

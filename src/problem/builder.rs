@@ -104,11 +104,40 @@ impl ProblemBuilder {
         overwritten: ChunkId,
         offset: Bytes,
     ) -> &mut Self {
-        self.request(Request { overwriter, overwritten, offset, required: false })
+        self.request(Request::new(overwriter, overwritten, offset))
+    }
+
+    /// Requests that `overwriter` be written over `overwritten` from `below` bytes below its start
+    /// on: a partial overlap, for an operator that writes behind its reading. In the step that both
+    /// share, they need all bytes of either; from the next step on, the overwriter's remain. It may
+    /// reach out of `overwritten` at both ends.
+    ///
+    /// ```
+    /// use memplan::{Planner, Problem};
+    ///
+    /// let mut problem = Problem::builder();
+    /// let input = problem.chunk(0..2, 96);
+    /// let output = problem.chunk(1..3, 96);
+    /// let problem = problem.overlap(output, input, 16).build()?;
+    /// let plan = Planner::new().plan(&problem)?;
+    /// assert_eq!(plan.pool_size, 96 + 16);
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    pub fn overlap(
+        &mut self,
+        overwriter: ChunkId,
+        overwritten: ChunkId,
+        below: Bytes,
+    ) -> &mut Self {
+        self.request(Request::overlap(overwriter, overwritten, below))
     }
 
     /// Adds a request, or a requirement, to overwrite.
     pub fn request(&mut self, request: Request) -> &mut Self {
+        if request.below > 0 {
+            // Plain problems only know chunks that lie inside others.
+            self.demands();
+        }
         self.requests.push(request);
         self
     }
@@ -375,7 +404,7 @@ impl ProblemBuilder {
 
     fn check_requests(&self) -> Result<(), ProblemError> {
         for request in &self.requests {
-            let Request { overwriter, overwritten, offset, .. } = *request;
+            let Request { overwriter, overwritten, offset, below, .. } = *request;
             for chunk in [overwriter, overwritten] {
                 if chunk.index() >= self.chunks.len() {
                     return Err(ProblemError::UnknownChunk { id: u64::from(chunk.0) });
@@ -384,6 +413,10 @@ impl ProblemBuilder {
             let name = |chunk| self.labels.name(chunk);
             if overwriter == overwritten {
                 return Err(ProblemError::OverwritesItself { chunk: name(overwriter) });
+            }
+            if below > 0 {
+                self.check_overlap(request)?;
+                continue;
             }
             let size = self.chunks[overwriter.index()].size;
             let room = self.chunks[overwritten.index()].size;
@@ -399,6 +432,18 @@ impl ProblemBuilder {
         }
         Ok(())
     }
+
+    /// Checks a request to begin below a chunk.
+    fn check_overlap(&self, request: &Request) -> Result<(), ProblemError> {
+        let overwriter = self.labels.name(request.overwriter);
+        if request.offset > 0 {
+            return Err(ProblemError::OffsetAndBelow { overwriter });
+        }
+        if self.demands.as_deref().is_some_and(|demands| demands.streams > 1) {
+            return Err(ProblemError::OverlapInStreams { overwriter });
+        }
+        Ok(())
+    }
 }
 
 /// Returns an element that occurs twice.
@@ -410,13 +455,15 @@ fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
         Self::Displaced,
         Self::NotBefore,
         Self::Empty,
+        Self::NothingShared,
+        Self::DoesNotFit,
         Self::KeptToTheEnd,
         Self::OutsideThePool,
         Self::Clash,

@@ -69,6 +69,22 @@ pub enum ProblemError {
         /// The overwritten chunk's size in bytes.
         room: Bytes,
     },
+    /// A request to overwrite states both an offset inside the other chunk and bytes below it.
+    #[error(
+        "chunk '{overwriter}' may begin inside the chunk that it overwrites or below it, not both: give 'offset' or 'below'"
+    )]
+    OffsetAndBelow {
+        /// The overwriter's name.
+        overwriter: String,
+    },
+    /// A chunk begins below the one that it overwrites, with several streams.
+    #[error(
+        "chunk '{overwriter}' begins below the chunk that it overwrites, which only problems with one stream can have"
+    )]
+    OverlapInStreams {
+        /// The overwriter's name.
+        overwriter: String,
+    },
     /// A required overwrite cannot be honoured.
     #[error("chunk '{overwriter}' must overwrite '{overwritten}', but {reason}")]
     RequiredOverwrite {

@@ -161,8 +161,12 @@ pub struct OverwriteEntry {
     pub chunk: u64,
     /// Id of the overwritten chunk.
     pub overwritten: u64,
-    /// Bytes from the overwritten chunk's start.
+    /// Bytes from the overwritten chunk's start; may be omitted if `below` is given.
+    #[serde(default)]
     pub offset: Bytes,
+    /// Format 2: the bytes by which the overwriter begins below the overwritten chunk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub below: Bytes,
     /// True if the overwrite must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
@@ -221,6 +225,7 @@ impl From<Problem> for ProblemFile {
                     chunk: number(request.overwriter),
                     overwritten: number(request.overwritten),
                     offset: request.offset,
+                    below: request.below,
                     required: request.required,
                 })
                 .collect(),
@@ -434,6 +439,7 @@ impl TryFrom<ProblemFile> for Problem {
                 overwriter: find(entry.chunk)?,
                 overwritten: find(entry.overwritten)?,
                 offset: entry.offset,
+                below: entry.below,
                 required: entry.required,
             });
         }
@@ -450,6 +456,7 @@ impl ProblemFile {
             ("pools", self.pools.is_some()),
             ("parts", self.parts.is_some()),
             ("apart", self.apart.is_some()),
+            ("below", self.overwrites.iter().any(|entry| entry.below > 0)),
         ];
         let of_file = keys.iter().find(|(_, used)| *used).map(|(key, _)| *key);
         of_file.or_else(|| self.chunks.iter().find_map(ChunkEntry::new_key))

@@ -15,8 +15,11 @@ pub struct Request {
     pub overwriter: ChunkId,
     /// The older chunk.
     pub overwritten: ChunkId,
-    /// The offset in the older chunk, in bytes from its start.
+    /// The offset in the older chunk, in bytes from its start; 0 if the newer one begins below it.
     pub offset: Bytes,
+    /// The bytes by which the newer chunk begins below the older one: a partial overlap, which may
+    /// reach out of the older chunk at both ends. 0 for a chunk that lies inside.
+    pub below: Bytes,
     /// True if a plan without it is wrong (a state update) rather than only larger.
     pub required: bool,
 }
@@ -25,7 +28,13 @@ impl Request {
     /// Creates a request that may be dropped, to be written over a chunk from `offset` bytes on.
     #[must_use]
     pub const fn new(overwriter: ChunkId, overwritten: ChunkId, offset: Bytes) -> Self {
-        Self { overwriter, overwritten, offset, required: false }
+        Self { overwriter, overwritten, offset, below: 0, required: false }
+    }
+
+    /// Creates a request that may be dropped, to be written from `below` bytes below a chunk on.
+    #[must_use]
+    pub const fn overlap(overwriter: ChunkId, overwritten: ChunkId, below: Bytes) -> Self {
+        Self { overwriter, overwritten, offset: 0, below, required: false }
     }
 
     /// Sets whether a plan without it is wrong, as for a state update.
@@ -42,8 +51,17 @@ impl Request {
 pub struct Link {
     /// The chunk that is written over.
     pub overwritten: ChunkId,
-    /// The offset in it, in bytes from its start.
+    /// The offset in it, in bytes from its start; 0 if the overwriter begins below it.
     pub offset: Bytes,
+    /// The bytes by which the overwriter begins below it; 0 if it lies inside.
+    pub below: Bytes,
+}
+
+impl Link {
+    /// The distance from the start of the overwritten chunk to that of the overwriter, in bytes.
+    pub(crate) fn distance(self) -> i128 {
+        i128::from(self.offset) - i128::from(self.below)
+    }
 }
 
 /// The reason why a request was not honoured.
@@ -62,6 +80,10 @@ pub enum Refusal {
     NotBefore,
     /// One of the two has no bytes.
     Empty,
+    /// The overwriter would end at the start of the other chunk, or below.
+    NothingShared,
+    /// The overwriter would begin inside the other chunk and reach beyond its end.
+    DoesNotFit,
     /// The overwritten chunk is kept to the end: a graph output, or the state of a variable.
     KeptToTheEnd,
     /// The overwritten chunk was supplied from outside the pool.
@@ -91,6 +113,8 @@ impl fmt::Display for Refusal {
             Self::Displaced => "a larger overwriter of that chunk came later",
             Self::NotBefore => "that chunk does not come before it",
             Self::Empty => "one of the two has no bytes",
+            Self::NothingShared => "it would lie below that chunk as a whole",
+            Self::DoesNotFit => "it would reach beyond the end of that chunk",
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
             Self::Clash => "another chunk of the body needs the same bytes",
@@ -166,8 +190,8 @@ impl Links {
         let links: Vec<Option<Link>> = taken
             .iter()
             .map(|taken| {
-                let Request { overwritten, offset, .. } = requests[(*taken)?];
-                Some(Link { overwritten, offset })
+                let Request { overwritten, offset, below, .. } = requests[(*taken)?];
+                Some(Link { overwritten, offset, below })
             })
             .collect();
         let places = places(&links, &overwriters);
@@ -217,6 +241,8 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     let order = |chunk: &Chunk, id| (chunk.begin, chunk.end, id);
     if overwriter.size == 0 || overwritten.size == 0 {
         Some(Refusal::Empty)
+    } else if request.below >= overwriter.size {
+        Some(Refusal::NothingShared)
     } else if overwriter.begin != overwritten.end - 1 {
         Some(Refusal::NotLastReader)
     } else if order(overwriter, request.overwriter) < order(overwritten, request.overwritten) {
@@ -236,15 +262,16 @@ fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     }
 }
 
-/// Walks every chain once, from its root.
+/// Walks every chain once, from its root. A chunk that begins below its root has no offset there;
+/// [bodies](super::demands::Body) say where it lies.
 fn places(links: &[Option<Link>], overwriters: &[Option<ChunkId>]) -> Vec<(ChunkId, Bytes)> {
     let mut places: Vec<(ChunkId, Bytes)> =
         (0..links.len()).map(|c| (ChunkId::from_index(c), 0)).collect();
     for root in (0..links.len()).filter(|&c| links[c].is_none()).map(ChunkId::from_index) {
-        let (mut last, mut offset) = (root, 0);
+        let (mut last, mut offset) = (root, 0_i128);
         while let Some(next) = overwriters[last.index()] {
-            offset += links[next.index()].map_or(0, |link| link.offset);
-            places[next.index()] = (root, offset);
+            offset += links[next.index()].map_or(0, Link::distance);
+            places[next.index()] = (root, Bytes::try_from(offset).unwrap_or(0));
             last = next;
         }
     }

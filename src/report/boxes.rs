@@ -20,8 +20,9 @@ impl PlacedBox {
 }
 
 impl Plan {
-    /// The boxes of a chunk in time order, from the step where it has its bytes to itself. It has none if
-    /// it has no bytes or never has them to itself.
+    /// The boxes of a chunk in time order, from the step where it has its bytes to itself; what lies
+    /// outside the chunk that it overwrites, it has one step earlier. It has no boxes if it has no bytes or
+    /// never has them to itself.
     pub(super) fn boxes(&self, at: usize) -> impl Iterator<Item = PlacedBox> + '_ {
         let chunk = &self.chunks[at];
         let (from, until) = (self.own_begin(chunk), chunk.end);
@@ -42,7 +43,11 @@ impl Plan {
         // The last window ends where all of the bytes are needed again.
         let last = self.windows_of(at).iter().map(|window| window.end).max();
         let after = last.unwrap_or(from);
-        before.chain([own(after, until, whole)]).flatten()
+        let outside = self.outside(chunk).map(move |bytes| {
+            let (low, high) = (bytes.start, bytes.end);
+            PlacedBox { begin: from.saturating_sub(1), end: from, low, high }
+        });
+        outside.chain(before.chain([own(after, until, whole)]).flatten())
     }
 
     /// The steps in which a chunk needs only some of its bytes.

@@ -33,7 +33,11 @@ pub(super) fn describe(
     );
     let name = |at: usize| plan.chunks.get(at).map_or("?".into(), |chunk| printable(&chunk.name));
     if let Some(link) = chunk.overwrites {
-        let _ = write!(text, "\nwritten over {} at {}", name(link.chunk), link.offset);
+        let at = match link.below {
+            0 => format!("at {}", link.offset),
+            below => format!("from {below} below"),
+        };
+        let _ = write!(text, "\nwritten over {} {at}", name(link.chunk));
     }
     if let Some(overwriter) = chains.overwriter[at] {
         let _ = write!(text, "\noverwritten by {}", name(overwriter));

@@ -339,6 +339,7 @@ impl<'a> Legend<'a> {
             }),
             at: match chunk.overwrites {
                 Some(link) if link.offset > 0 => format!(" at {}", link.offset),
+                Some(link) if link.below > 0 => format!(" from {} below", link.below),
                 _ => String::new(),
             },
         }

@@ -49,8 +49,10 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         }
     }
     for chunk in &mut chunks {
-        let link = chunk.overwrites.and_then(|link| Some((place(link.chunk)?, link.offset)));
-        chunk.overwrites = link.map(|(chunk, offset)| PlannedLink::new(chunk, offset));
+        let link = chunk
+            .overwrites
+            .and_then(|link| Some(PlannedLink { chunk: place(link.chunk)?, ..link }));
+        chunk.overwrites = link;
     }
     let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
         TensorPlace::Pool { chunk, offset } => {

@@ -360,6 +360,7 @@ impl<T> Dependency<T> {
                         Ok(Overwrite {
                             input: map(&overwrite.input)?,
                             offset: overwrite.offset,
+                            below: overwrite.below,
                             required: overwrite.required,
                         })
                     })
@@ -413,7 +414,17 @@ fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
             }
             Dependency::Overwrites(overwrites) => {
                 let size = tensor.size.unwrap_or(0);
-                for &Overwrite { input, offset, .. } in overwrites {
+                for &Overwrite { input, offset, below, required } in overwrites {
+                    if below > 0 {
+                        if offset > 0 || required {
+                            return Err(SequenceError::OverlapInside {
+                                operator: sequence.operator_name(*step),
+                                output: tensor.name.to_string(),
+                                input: sequence.tensor(input).name.to_string(),
+                            });
+                        }
+                        continue;
+                    }
                     let room = rooms[input.index()];
                     if offset.checked_add(size).is_none_or(|end| end > room) {
                         return Err(SequenceError::OverwriteDoesNotFit {

@@ -28,8 +28,11 @@ pub enum Dependency<T> {
 pub struct Overwrite<T> {
     /// The overwritten input.
     pub input: T,
-    /// Bytes from the input's start.
+    /// Bytes from the input's start; 0 if the output begins below it.
     pub offset: Bytes,
+    /// The bytes by which the output begins below the input at least; 0 if it lies inside the input's
+    /// chunk.
+    pub below: Bytes,
     /// True if the output must land there (a state update), false if it may.
     pub required: bool,
 }
@@ -133,7 +136,30 @@ impl Output {
     /// The output may be written over the input from `offset` bytes on.
     #[must_use]
     pub fn overwrites_at(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
-        self.overwrite(input.into(), offset, false)
+        self.overwrite(input.into(), offset, 0, false)
+    }
+
+    /// The output may begin `below` bytes below the input and reach over it: a partial overlap, for
+    /// an operator that never writes a byte while that byte of the input is still to be read, as long
+    /// as the output begins so far below. The distance follows from the order in which the kernel reads
+    /// and writes. No other input may share bytes with the output. With 0 bytes, this is
+    /// [`overwrites`](Self::overwrites).
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// // Each row is computed from three, one above and one below.
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("load").output(Output::new("x", 9216)))
+    ///     .operator(Operator::new("blur").inputs(["x"]).output(Output::new("y", 9216).overlaps("x", 112)))
+    ///     .output("y")
+    ///     .build()?;
+    /// assert_eq!(Planner::new().plan(&sequence)?.pool_size, 9216 + 112);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn overlaps(self, input: impl Into<Box<str>>, below: Bytes) -> Self {
+        self.overwrite(input.into(), 0, below, false)
     }
 
     /// The output must be written over the input from `offset` bytes on: a state update that
@@ -141,12 +167,12 @@ impl Output {
     /// always can.
     #[must_use]
     pub fn updates(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
-        self.overwrite(input.into(), offset, true)
+        self.overwrite(input.into(), offset, 0, true)
     }
 
-    fn overwrite(mut self, input: Box<str>, offset: Bytes, required: bool) -> Self {
+    fn overwrite(mut self, input: Box<str>, offset: Bytes, below: Bytes, required: bool) -> Self {
         self.both |= matches!(self.dependency, Dependency::Reads { .. });
-        let overwrite = Overwrite { input, offset, required };
+        let overwrite = Overwrite { input, offset, below, required };
         match &mut self.dependency {
             Dependency::Overwrites(overwrites) => overwrites.push(overwrite),
             dependency => *dependency = Dependency::Overwrites(vec![overwrite]),

@@ -118,6 +118,18 @@ pub enum SequenceError {
         /// Bytes there.
         room: Bytes,
     },
+    /// An output that begins below an input, but is a required update or has an offset in it.
+    #[error(
+        "operator '{operator}': '{output}' begins below '{input}', so it can neither be required to overwrite it nor have an offset in it"
+    )]
+    OverlapInside {
+        /// The operator.
+        operator: String,
+        /// The output.
+        output: String,
+        /// The input.
+        input: String,
+    },
     /// A required overwrite that cannot be honoured.
     #[error("operator '{operator}': '{output}' must overwrite '{input}', but {reason}")]
     RequiredOverwrite {

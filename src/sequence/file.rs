@@ -150,6 +150,9 @@ pub struct OverwriteEntry {
     /// Bytes from its start.
     #[serde(default)]
     pub offset: Bytes,
+    /// The bytes by which the output begins below it at least; left out if it lies inside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub below: Bytes,
     /// True if it must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
@@ -270,6 +273,7 @@ impl From<&OpSequence> for BodyEntry {
                         .map(|overwrite| OverwriteEntry {
                             input: name(overwrite.input),
                             offset: overwrite.offset,
+                            below: overwrite.below,
                             required: overwrite.required,
                         })
                         .collect();
@@ -385,9 +389,10 @@ impl TryFrom<OutputEntry> for Output {
             (None, Some(OverwriteEntries(overwrites))) => Dependency::Overwrites(
                 overwrites
                     .into_iter()
-                    .map(|OverwriteEntry { input, offset, required }| Overwrite {
+                    .map(|OverwriteEntry { input, offset, below, required }| Overwrite {
                         input,
                         offset,
+                        below,
                         required,
                     })
                     .collect(),

@@ -135,9 +135,12 @@ impl Facts<'_> {
                 let (part, whole) = (name.clone(), whole.clone());
                 violations.push(Violation::MissingPart { part, whole, offset });
             }
-            violations.extend(self.misplaced(part.part, part.whole, offset, |expected, found| {
-                Violation::MisplacedPart { part: name, whole, expected, found }
-            }));
+            violations.extend(self.misplaced(
+                part.part,
+                part.whole,
+                offset.into(),
+                |expected, found| Violation::MisplacedPart { part: name, whole, expected, found },
+            ));
         }
     }
 
@@ -192,9 +195,9 @@ impl Facts<'_> {
         }
         let mut joined = Joined::new(self.problem.len());
         self.demands.parts.iter().for_each(|part| joined.join(part.part, part.whole));
-        for (chunk, overwritten) in self.problem.ids().zip(&self.overwrites) {
-            if let Some(overwritten) = *overwritten {
-                joined.join(chunk, overwritten);
+        for (chunk, over) in self.problem.ids().zip(&self.overwrites) {
+            if let Some(over) = over {
+                joined.join(chunk, over.chunk);
             }
         }
         // The first chunk of each group in each pool, and the bytes of all of them.

@@ -97,8 +97,7 @@ impl Clashes<'_> {
         let facts = self.facts;
         let mut rectangles = Vec::new();
         for (chunk, spot) in facts.placed().filter(|(_, spot)| spot.pool == pool) {
-            let is_overwriter = facts.overwrites[chunk.index()].is_some();
-            let needs = facts.needs(chunk, is_overwriter).into_iter();
+            let needs = facts.needs(chunk, facts.overwrites[chunk.index()]).into_iter();
             rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {
                 owner: (chunk, spot.low),
                 begin,

@@ -4,6 +4,8 @@
 //! It must stay untouched from the step that writes it to the last step that reads any of them.
 //! Chunks play no part here.
 
+use std::ops::Range;
+
 use crate::{
     Bytes, OpSequence, Plan, Step,
     sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
@@ -30,6 +32,24 @@ pub(super) struct Content {
     pub(super) high: Bytes,
     /// The content that it is written over, identified by the tensor written there.
     pub(super) overwrites: Option<usize>,
+}
+
+impl Content {
+    /// The bytes that an overwriter has outside the content that it overwrites. It needs them from its
+    /// first step on.
+    pub(super) fn outside(&self, old: &Self) -> impl Iterator<Item = Range<Bytes>> {
+        let below = self.low..self.high.min(old.low);
+        let above = self.low.max(old.high)..self.high;
+        [below, above].into_iter().filter(|bytes| !bytes.is_empty())
+    }
+}
+
+/// An input that an output is declared to be written over, and lies over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared {
+    pub(super) input: usize,
+    /// True if the output begins below the input.
+    pub(super) is_overlap: bool,
 }
 
 /// All contents of a sequence.
@@ -99,18 +119,24 @@ impl<'a> Counter<'a> {
         }
     }
 
-    fn begin(&mut self, tensor: usize, step: Step, overwritten: Option<usize>) {
+    fn begin(&mut self, tensor: usize, step: Step, over: Option<Declared>) {
         let size = self.size(tensor);
         let Some(Interval { memory, low, high }) = self.places[tensor].interval(size) else {
             return;
         };
         let padding = if memory == Memory::Pool { self.plan.padding } else { 0 };
         let high = high.saturating_add(padding);
-        // An output inside the bytes of the content that it overwrites shares them in this step.
-        // That content guards them until then; if it lives longer, the two overlap.
-        let overwrites = overwritten.map(|input| self.contents.shown[input]).filter(|&old| {
-            let old = self.contents.of[old].as_ref();
-            old.is_some_and(|old| old.memory == memory && old.low <= low && high <= old.high)
+        // An output shares the bytes of the content that it overwrites in this step. That content
+        // guards them until then; if it lives longer, the two overlap. Only an overlap reaches out.
+        let overwrites = over.and_then(|over| {
+            let shown = self.contents.shown[over.input];
+            let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
+            let shares = if over.is_overlap {
+                low < old.high && old.low < high
+            } else {
+                old.low <= low && high <= old.high
+            };
+            shares.then_some(shown)
         });
         if memory == Memory::Pool {
             if overwrites.is_none() && low % self.plan.alignment.max(1) != 0 {
@@ -181,13 +207,14 @@ impl<'a> Counter<'a> {
         overwrites: &[Overwrite<TensorId>],
         operator: &OperatorNode,
         sharing: &mut Option<Sharing<'a>>,
-    ) -> Option<usize> {
+    ) -> Option<Declared> {
         let mut declared = Vec::new();
-        for &Overwrite { input, offset, required } in overwrites {
+        for overwrite in overwrites {
+            let &Overwrite { input, below, required, .. } = overwrite;
             let expected = self.places[input.index()];
-            if self.places[tensor].is_at(expected, offset) {
+            if self.places[tensor].is_over(expected, overwrite) {
                 if required || matches!(expected, Place::Pool(_)) {
-                    declared.push(input.index());
+                    declared.push(Declared { input: input.index(), is_overlap: below > 0 });
                 }
             } else if required && self.size(tensor) > 0 {
                 self.violations.push(Violation::RequiredOverwriteMissing {
@@ -199,14 +226,14 @@ impl<'a> Counter<'a> {
         let &first = declared.first()?;
         let sharing =
             sharing.get_or_insert_with(|| Sharing::of(self.sequence, operator, self.places));
-        let allowed = declared.iter().copied().find(|&input| sharing.allows(tensor, input));
+        let allowed = declared.iter().copied().find(|&one| sharing.allows(tensor, one));
         if allowed.is_none()
             && let Some((other, Interval { low, high, .. })) =
                 sharing.first_in_the_way(tensor, first)
         {
             self.violations.push(Violation::OverwriteOfAlias {
                 overwriter: self.name(tensor),
-                overwritten: self.name(first),
+                overwritten: self.name(first.input),
                 other: self.name(other),
                 low,
                 high,

@@ -8,8 +8,8 @@
 //! 2. overwrites its workspace;
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
-//!    input and lies at the declared place. Other inputs survive, unless they have exactly the
-//!    bytes of the output;
+//!    input and lies at the declared place, or at least as far below the input as is declared. Other
+//!    inputs survive, unless they have exactly the bytes of the output;
 //! 4. leaves its outputs, views included, and its workspace whole: they do not overlap.
 //!
 //! A required overwrite must lie in its variable. After the last step, the graph outputs and the
@@ -46,6 +46,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
         content_of: (0..tensors.len()).collect(),
         state: tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect(),
         overwritten: vec![Vec::new(); tensors.len()],
+        overlapped: vec![Vec::new(); tensors.len()],
         destroyed: vec![None; tensors.len()],
         shadow: Shadow::default(),
         violations,
@@ -148,6 +149,8 @@ struct Machine<'a> {
     state: Vec<bool>,
     /// The inputs that each output is declared to overwrite in its place, sorted.
     overwritten: Vec<Vec<usize>>,
+    /// The inputs that each output begins below, at least as far as it is declared to.
+    overlapped: Vec<Vec<usize>>,
     /// The input of other bytes that each output destroys. There is at most one, and it is
     /// declared.
     destroyed: Vec<Option<usize>>,
@@ -231,6 +234,12 @@ impl Machine<'_> {
             Dependency::Overwrites(overwrites) => {
                 for overwrite in overwrites {
                     let input = overwrite.input.index();
+                    if overwrite.below > 0 {
+                        if self.places[tensor].is_below(self.places[input], overwrite.below) {
+                            self.overlapped[tensor].push(input);
+                        }
+                        continue;
+                    }
                     let in_place = self.places[tensor].is_at(self.places[input], overwrite.offset);
                     if in_place {
                         self.overwritten[tensor].push(input);
@@ -330,7 +339,6 @@ impl Machine<'_> {
 
     /// Checks an input that was whole before its operator wrote: an output that destroyed it must
     /// be declared to.
-    /// be declared to.
     fn check_destroyed(&mut self, step: usize, input: usize) {
         let Some(interval) = self.interval(input) else { return };
         let content = self.content_of[input];
@@ -369,7 +377,8 @@ impl Machine<'_> {
             return !declared.is_empty();
         }
         let is_first = self.destroyed[writer].is_none_or(|first| first == input);
-        is_first && declared.binary_search(&input).is_ok()
+        let is_overlap = self.overlapped[writer].contains(&input);
+        is_first && (is_overlap || declared.binary_search(&input).is_ok())
     }
 
     /// Checks graph outputs and the state of variables in the pool after the last step.

@@ -23,6 +23,14 @@ pub(super) struct Spot {
     pub(super) high: u128,
 }
 
+/// What an overwriter overwrites.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Over {
+    pub(super) chunk: ChunkId,
+    /// The bytes of the overwriter that lie below that chunk.
+    pub(super) below: Bytes,
+}
+
 /// Bytes, from the start of a chunk, that it needs in some steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
@@ -39,8 +47,8 @@ pub(super) struct Facts<'a> {
     pub(super) plan: &'a Plan,
     /// By chunk of the problem: its bytes, if it has any and lies in a pool that exists.
     pub(super) spots: Vec<Option<Spot>>,
-    /// By chunk of the problem: the chunk that it overwrites, if the plan says so and may.
-    pub(super) overwrites: Vec<Option<ChunkId>>,
+    /// By chunk of the problem: what it overwrites, if the plan says so and may.
+    pub(super) overwrites: Vec<Option<Over>>,
 }
 
 impl<'a> Facts<'a> {
@@ -180,17 +188,19 @@ impl<'a> Facts<'a> {
         &self,
         matching: &Matching,
         violations: &mut Vec<Violation>,
-    ) -> Vec<Option<ChunkId>> {
-        let requested: HashSet<(ChunkId, ChunkId, Bytes)> = self
+    ) -> Vec<Option<Over>> {
+        let requested: HashSet<(ChunkId, ChunkId, Bytes, Bytes)> = self
             .problem
             .requests()
             .iter()
-            .map(|request| (request.overwriter, request.overwritten, request.offset))
+            .map(|r| (r.overwriter, r.overwritten, r.offset, r.below))
             .collect();
-        let mut honoured: Vec<Option<ChunkId>> = vec![None; self.problem.len()];
+        let mut honoured: Vec<Option<Over>> = vec![None; self.problem.len()];
         let mut overwriters: Vec<Option<ChunkId>> = vec![None; self.problem.len()];
         for (planned, new) in self.plan.chunks.iter().zip(&matching.chunks) {
-            let Some(PlannedLink { chunk: old, offset, .. }) = planned.overwrites else { continue };
+            let Some(PlannedLink { chunk: old, offset, below }) = planned.overwrites else {
+                continue;
+            };
             let old = matching.chunks.get(old).copied().flatten();
             let (Some(new), Some(old)) = (*new, old) else { continue };
             if self.padded(new) == 0 {
@@ -204,18 +214,20 @@ impl<'a> Facts<'a> {
                 violations.push(Violation::OverwrittenTwice { overwritten, first, second });
             }
             let size = |chunk| self.problem.chunk(chunk).size;
-            if offset.checked_add(size(new)).is_none_or(|end| end > size(old)) {
+            let end = offset.checked_add(size(new));
+            if below == 0 && end.is_none_or(|end| end > size(old)) {
                 let (overwriter, overwritten) = (overwriter.clone(), overwritten.clone());
                 violations.push(Violation::OverwriteTooLarge { overwriter, overwritten });
             }
             if !self.is_last_reader(new, old) {
                 violations.push(self.out_of_time(new, old));
             }
-            violations.extend(self.misplaced(new, old, offset, |expected, found| {
+            let distance = i128::from(offset) - i128::from(below);
+            violations.extend(self.misplaced(new, old, distance, |expected, found| {
                 Violation::Misplaced { overwriter, overwritten, expected, found }
             }));
-            if before == violations.len() && requested.contains(&(new, old, offset)) {
-                honoured[new.index()] = Some(old);
+            if before == violations.len() && requested.contains(&(new, old, offset, below)) {
+                honoured[new.index()] = Some(Over { chunk: old, below });
             }
         }
         if let Some(chunk) = table::cycle(self.plan) {
@@ -247,12 +259,12 @@ impl<'a> Facts<'a> {
         Violation::OverwriteOutOfTime { overwriter, overwritten, begin, last }
     }
 
-    /// Returns a violation if a chunk does not lie at an offset in another one.
+    /// Returns a violation if a chunk does not lie at a distance from the start of another one.
     pub(super) fn misplaced(
         &self,
         inner: ChunkId,
         outer: ChunkId,
-        offset: Bytes,
+        distance: i128,
         violation: impl FnOnce(Bytes, Bytes) -> Violation,
     ) -> Option<Violation> {
         let (inside, around) = (self.spot(inner)?, self.spot(outer)?);
@@ -264,18 +276,19 @@ impl<'a> Facts<'a> {
                 expected: self.pool_name(around.pool),
             });
         }
-        let expected = around.low.checked_add(offset);
-        (expected != Some(inside.low))
-            .then(|| violation(expected.unwrap_or(Bytes::MAX), inside.low))
+        let expected = i128::from(around.low) + distance;
+        let stated = expected.clamp(0, Bytes::MAX.into()).cast_unsigned();
+        (expected != i128::from(inside.low))
+            .then(|| violation(Bytes::try_from(stated).unwrap_or(Bytes::MAX), inside.low))
     }
 
-    /// What a chunk needs in time order, with one stream. An overwriter has its bytes for itself only
-    /// from the step after its first.
-    pub(super) fn needs(&self, chunk: ChunkId, is_overwriter: bool) -> Vec<Need> {
+    /// What a chunk needs in time order, with one stream. In its first step, an overwriter shares the
+    /// bytes of the chunk that it overwrites.
+    pub(super) fn needs(&self, chunk: ChunkId, over: Option<Over>) -> Vec<Need> {
         let all = self.padded(chunk);
         let asked = &self.demands.chunks[chunk.index()];
         let life = self.problem.chunk(chunk);
-        let begin = if is_overwriter { life.begin + 1 } else { life.begin };
+        let begin = if over.is_some() { life.begin + 1 } else { life.begin };
         let padding = u128::from(self.plan.padding);
         // What the chunk needs instead of all of its bytes.
         let mut pauses: Vec<Need> = asked
@@ -299,9 +312,21 @@ impl<'a> Facts<'a> {
         }
         needs.push(Need { begin: from, end: life.end, low: 0, high: all });
         let late = |need: Need| Need { begin: need.begin.max(begin), ..need };
-        needs
+        // What an overwriter has below the other chunk and above its end is for itself at once.
+        let first = needs.iter().find(|need| need.begin < begin && need.end > life.begin).copied();
+        let outside = over.zip(first).into_iter().flat_map(|(over, need)| {
+            let below = u128::from(over.below);
+            let end = below + self.padded(over.chunk);
+            let in_first = Need { end: begin, ..need };
+            let above = Need { low: need.low.max(end), ..in_first };
+            [Need { high: need.high.min(below), ..in_first }, above]
+                .into_iter()
+                .filter(move |_| below > 0)
+        });
+        let outside: Vec<Need> = outside.collect();
+        outside
             .into_iter()
-            .map(late)
+            .chain(needs.into_iter().map(late))
             .filter(|need| need.begin < need.end && need.low < need.high)
             .collect()
     }

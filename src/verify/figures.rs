@@ -5,6 +5,8 @@
 //! proven the smallest only if the bound meets the pool. Only a search could check a bound above
 //! the bytes alive.
 
+use std::ops::Range;
+
 use crate::{
     Bytes, Plan, Problem, Step,
     verify::{Figure, Violation},
@@ -25,6 +27,21 @@ pub(super) struct Life {
     pub(super) low: u128,
     /// The size without padding.
     pub(super) size: Bytes,
+    /// The bytes that it needs in the step before `begin`, outside the chunk that it overwrites.
+    pub(super) outside: Vec<Span>,
+}
+
+/// Addresses, counted as `low` is.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    low: u128,
+    high: u128,
+}
+
+impl From<Range<Bytes>> for Span {
+    fn from(bytes: Range<Bytes>) -> Self {
+        Self { low: bytes.start.into(), high: bytes.end.into() }
+    }
 }
 
 impl Counted {
@@ -35,6 +52,7 @@ impl Counted {
             end: chunk.end,
             low: chunk.offset.into(),
             size: chunk.size,
+            outside: plan.outside(chunk).map(Into::into).collect(),
         });
         Self::of_lives(plan, steps, lives)
     }
@@ -49,6 +67,8 @@ impl Counted {
                 end: chunk.end,
                 low: problem.place_in_chain(id).1.into(),
                 size: chunk.size,
+                // Only problems that are not plain have chunks that reach out.
+                outside: Vec::new(),
             }
         });
         Self::of_lives(plan, problem.steps(), lives)
@@ -59,14 +79,21 @@ impl Counted {
         let mut naive_size = 0;
         // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
         let mut changes: Vec<(Step, i128, i128)> = Vec::new();
-        for Life { begin, end, low, size } in lives.filter(|life| life.size > 0) {
+        let mut need = |begin: Step, end: Step, Span { low, high }: Span| {
+            let bytes = (high - low).cast_signed();
+            let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+            let cells = cells.cast_signed();
+            changes.push((begin, bytes, cells));
+            changes.push((end, -bytes, -cells));
+        };
+        for Life { begin, end, low, size, outside } in lives.filter(|life| life.size > 0) {
             let bytes = u128::from(size) + u128::from(plan.padding);
             naive_size += bytes.next_multiple_of(alignment);
             if begin < end {
-                let high = (low + bytes).next_multiple_of(alignment);
-                let cells = (high - low.next_multiple_of(alignment)).cast_signed();
-                changes.push((begin, bytes.cast_signed(), cells));
-                changes.push((end, -bytes.cast_signed(), -cells));
+                need(begin, end, Span { low, high: low + bytes });
+            }
+            for span in outside {
+                need(begin.saturating_sub(1), begin, span);
             }
         }
         changes.sort_unstable();

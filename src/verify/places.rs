@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
-    sequence::{Origin, TensorId},
+    sequence::{Origin, Overwrite, TensorId},
     verify::{Field, Violation},
 };
 
@@ -64,6 +64,24 @@ impl Place {
     pub(super) fn interval(self, size: Bytes) -> Option<Interval> {
         let (memory, low) = self.address()?;
         Interval::new(memory, low, size)
+    }
+
+    /// Returns whether this place is where an output lies that is written over an input at the other
+    /// one.
+    pub(super) fn is_over(self, other: Self, overwrite: &Overwrite<TensorId>) -> bool {
+        let beyond = |place: Self, bytes: Bytes| {
+            place.address().map(|(memory, low)| (memory, u128::from(low) + u128::from(bytes)))
+        };
+        let expected = beyond(other, overwrite.offset);
+        expected.is_some() && beyond(self, overwrite.below) == expected
+    }
+
+    /// Returns whether this place is so many bytes below the other one, or more.
+    pub(super) fn is_below(self, other: Self, bytes: Bytes) -> bool {
+        let places = self.address().zip(other.address());
+        places.is_some_and(|((memory, low), (of, high))| {
+            memory == of && high.checked_sub(low).is_some_and(|distance| distance >= bytes)
+        })
     }
 
     /// Returns whether this place is the other one plus an offset.

@@ -34,8 +34,8 @@ pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
             *offset = offset.saturating_add(base(*chunk));
         }
     }
-    let roots = one.chunks.iter().filter(|chunk| chunk.size > 0 && chunk.overwrites.is_none());
-    let top = roots.map(|root| one.end_of(root)).max().unwrap_or(0);
+    let used = one.chunks.iter().filter(|chunk| chunk.size > 0);
+    let top = used.map(|chunk| one.end_of(chunk)).max().unwrap_or(0);
     one.pool_size = top.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
     // What a search has proven is about the objective.
     one.proven_optimal &= plan.pools.len() == 1 && one.lower_bound == one.pool_size;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Plan, PlannedChunk, PlannedLink, Problem,
-    problem::{ChunkId, Ids},
+    problem::{ChunkId, Ids, Request},
     verify::{Field, Violation},
 };
 
@@ -48,14 +48,14 @@ pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violati
         violations.push(Violation::Missing { name: labels.name(id) });
     }
 
-    let requested: HashSet<(ChunkId, ChunkId, u64)> = problem
-        .requests()
-        .iter()
-        .map(|request| (request.overwriter, request.overwritten, request.offset))
-        .collect();
+    let of = |request: &Request| {
+        (request.overwriter, request.overwritten, request.offset, request.below)
+    };
+    let requested: HashSet<(ChunkId, ChunkId, u64, u64)> =
+        problem.requests().iter().map(of).collect();
     let link_of = |at: usize| {
-        let PlannedLink { chunk: overwritten, offset, .. } = plan.chunks[at].overwrites?;
-        Some((chunks[at]?, (*chunks.get(overwritten)?)?, offset))
+        let PlannedLink { chunk: overwritten, offset, below } = plan.chunks[at].overwrites?;
+        Some((chunks[at]?, (*chunks.get(overwritten)?)?, offset, below))
     };
     for at in 0..plan.chunks.len() {
         if let Some(link) = link_of(at).filter(|link| !requested.contains(link)) {
@@ -68,7 +68,7 @@ pub(super) fn check(problem: &Problem, plan: &Plan, violations: &mut Vec<Violati
     // An update without bytes has nothing to write.
     let writes = |chunk: ChunkId| problem.chunk(chunk).size > 0;
     for request in problem.requests().iter().filter(|r| r.required && writes(r.overwriter)) {
-        let link = (request.overwriter, request.overwritten, request.offset);
+        let link = of(request);
         let taken = planned[request.overwriter.index()].and_then(link_of);
         if taken != Some(link) {
             violations.push(Violation::RequiredOverwriteMissing {

@@ -2,7 +2,7 @@
 //! size, lifetime and link of every chunk follow from its content, and the bound and the peak
 //! follow from all contents; the plan must agree.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
@@ -148,14 +148,17 @@ impl<'a> Checker<'a> {
 
     /// Checks rule 2 for contents and workspaces, in the pool and in supplied tensors.
     fn check_overlaps(&mut self) {
-        let contents = self.contents.of.iter().enumerate();
-        let mut rectangles: Vec<(Memory, Rectangle<Cow<'_, str>>)> = contents
-            .filter_map(|(at, content)| {
-                let &Content { memory, begin, end, low, high, .. } = content.as_ref()?;
-                let owner = Cow::Borrowed(self.name(at));
-                Some((memory, Rectangle { owner, begin, end, low, high }))
-            })
-            .collect();
+        let mut rectangles: Vec<(Memory, Rectangle<Cow<'_, str>>)> = Vec::new();
+        for (at, content) in self.contents.of.iter().enumerate() {
+            let Some(content) = content else { continue };
+            let &Content { memory, written, begin, end, low, high, .. } = content;
+            let owner = Cow::Borrowed(self.name(at));
+            rectangles.extend(self.outside(content).map(|bytes| {
+                let (owner, low, high) = (owner.clone(), bytes.start, bytes.end);
+                (memory, Rectangle { owner, begin: written, end: begin, low, high })
+            }));
+            rectangles.push((memory, Rectangle { owner, begin, end, low, high }));
+        }
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
@@ -171,18 +174,26 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
+    /// The bytes of a content outside the one that it overwrites.
+    fn outside(&self, content: &Content) -> impl Iterator<Item = Range<Bytes>> {
+        let old = content.overwrites.and_then(|old| self.contents.of[old].as_ref());
+        old.into_iter().flat_map(|old| content.outside(old))
+    }
+
     fn check_figures(&mut self) {
         let contents = self.in_pool().map(|(tensor, content)| Life {
             begin: content.begin,
             end: content.end,
             low: content.low.into(),
             size: self.sequence.tensors()[tensor].size.unwrap_or(0),
+            outside: self.outside(content).map(Into::into).collect(),
         });
         let workspaces = self.workspaces.iter().map(|workspace| Life {
             begin: workspace.step as Step,
             end: workspace.step as Step + 1,
             low: workspace.interval.low.into(),
             size: workspace.interval.high - workspace.interval.low,
+            outside: Vec::new(),
         });
         if self.plan.alignment.is_power_of_two() {
             let steps = self.sequence.operators().len() as Step;

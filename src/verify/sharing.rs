@@ -8,7 +8,10 @@
 use crate::{
     Bytes, OpSequence,
     sequence::{Dependency, OperatorNode, Origin},
-    verify::places::{Interval, Memory, Place},
+    verify::{
+        contents::Declared,
+        places::{Interval, Memory, Place},
+    },
 };
 
 /// The intervals that the inputs of an operator occupy, and its views in place.
@@ -88,13 +91,15 @@ impl<'a> Sharing<'a> {
     }
 
     /// Returns whether an output may be written over an input where the output lies.
-    pub(super) fn allows(&self, output: usize, input: usize) -> bool {
+    pub(super) fn allows(&self, output: usize, Declared { input, is_overlap }: Declared) -> bool {
         let (Some(written), Some(overwritten)) = (self.interval(output), self.interval(input))
         else {
             return true;
         };
         let declared = written != overwritten && written.common(&overwritten).is_some();
-        let harmless = self.inputs.equal(written) + usize::from(declared);
+        // An operator that writes behind its reading does so in one input only.
+        let equal = if is_overlap { 0 } else { self.inputs.equal(written) };
+        let harmless = equal + usize::from(declared);
         self.inputs.sharing(written) == harmless && self.views.sharing(written) == 0
     }
 
@@ -104,13 +109,14 @@ impl<'a> Sharing<'a> {
     pub(super) fn first_in_the_way(
         &mut self,
         output: usize,
-        input: usize,
+        Declared { input, is_overlap }: Declared,
     ) -> Option<(usize, Interval)> {
         if std::mem::replace(&mut self.is_reported, true) {
             return None;
         }
         let written = self.interval(output)?;
-        let is_other = |tensor: usize| tensor != input && self.interval(tensor) != Some(written);
+        let is_harmless = |tensor: usize| !is_overlap && self.interval(tensor) == Some(written);
+        let is_other = |tensor: usize| tensor != input && !is_harmless(tensor);
         let inputs = self.inputs.tensors.iter().filter(|&&tensor| is_other(tensor));
         inputs
             .chain(&self.views.tensors)

@@ -11,7 +11,7 @@ use crate::{
     verify::{
         Figure, Violation,
         clashes::Timed,
-        facts::{Facts, Spot},
+        facts::{Facts, Over, Spot},
     },
 };
 
@@ -170,9 +170,12 @@ pub(super) fn bytes_alive(facts: &Facts<'_>) -> u128 {
 
 /// The most bytes alive in one step of the only stream.
 fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
-    let is_overwriter = |chunk: ChunkId| match links {
-        Links::OfPlan => facts.overwrites[chunk.index()].is_some(),
-        Links::OfProblem => facts.problem.link(chunk).is_some(),
+    let over = |chunk: ChunkId| match links {
+        Links::OfPlan => facts.overwrites[chunk.index()],
+        Links::OfProblem => {
+            let link = facts.problem.link(chunk)?;
+            Some(Over { chunk: link.overwritten, below: link.below })
+        }
     };
     let places: Vec<u128> = match links {
         Links::OfPlan => facts
@@ -188,7 +191,7 @@ fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
             continue;
         }
         let place = places[chunk.index()];
-        for need in facts.needs(chunk, is_overwriter(chunk)) {
+        for need in facts.needs(chunk, over(chunk)) {
             let (low, high) = (place + need.low, place + need.high);
             changes.push(Change { step: need.begin, is_begin: true, low, high });
             changes.push(Change { step: need.end, is_begin: false, low, high });
@@ -219,14 +222,15 @@ struct Change {
 fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
     let count = facts.problem.len();
     let mut near: Vec<Vec<(usize, i128)>> = vec![Vec::new(); count];
-    let mut join = |inner: ChunkId, outer: ChunkId, offset: Bytes| {
-        near[outer.index()].push((inner.index(), offset.into()));
-        near[inner.index()].push((outer.index(), -i128::from(offset)));
+    let mut join = |inner: ChunkId, outer: ChunkId, distance: i128| {
+        near[outer.index()].push((inner.index(), distance));
+        near[inner.index()].push((outer.index(), -distance));
     };
-    facts.demands.parts.iter().for_each(|part| join(part.part, part.whole, part.offset));
+    facts.demands.parts.iter().for_each(|part| join(part.part, part.whole, part.offset.into()));
     for chunk in facts.problem.ids() {
         if let Some(link) = facts.problem.link(chunk) {
-            join(chunk, link.overwritten, link.offset);
+            let distance = i128::from(link.offset) - i128::from(link.below);
+            join(chunk, link.overwritten, distance);
         }
     }
     let mut places: Vec<Option<i128>> = vec![None; count];

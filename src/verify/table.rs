@@ -15,7 +15,7 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
     check_objects(plan, &mut violations);
-    let rectangles: Vec<_> = (0..plan.chunks.len()).map(|at| rectangle(plan, at)).collect();
+    let rectangles: Vec<_> = (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect();
     violations.extend(overlaps(&rectangles));
     violations
 }
@@ -49,10 +49,11 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
             let size = padded(plan, chunk);
             violations.push(Violation::OutsideThePool { chunk: name(), offset, size, pool_size });
         }
-        if chunk.overwrites.is_none() {
-            if offset % alignment != 0 {
-                violations.push(Violation::Misaligned { chunk: name(), offset, alignment });
-            }
+        if chunk.overwrites.is_none() && offset % alignment != 0 {
+            violations.push(Violation::Misaligned { chunk: name(), offset, alignment });
+        }
+        // Other overwriters lie inside.
+        if chunk.overwrites.is_none_or(|link| link.below > 0) {
             expected = expected.max(end(plan, chunk));
         }
     }
@@ -69,7 +70,7 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
 fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
     let mut overwriters: Vec<Option<usize>> = vec![None; plan.chunks.len()];
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let Some(PlannedLink { chunk: overwritten, offset, .. }) = link(plan, chunk) else {
+        let Some(PlannedLink { chunk: overwritten, offset, below }) = link(plan, chunk) else {
             continue;
         };
         let old = &plan.chunks[overwritten];
@@ -81,8 +82,9 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
                 second: name(chunk),
             });
         }
-        let expected = old.offset.saturating_add(offset);
-        if chunk.offset != expected {
+        let expected = old.offset.saturating_add(offset).saturating_sub(below);
+        let distance = i128::from(chunk.offset) - i128::from(old.offset);
+        if distance != i128::from(offset) - i128::from(below) {
             violations.push(Violation::Misplaced {
                 overwriter: name(chunk),
                 overwritten: name(old),
@@ -90,7 +92,8 @@ fn check_links(plan: &Plan, violations: &mut Vec<Violation>) {
                 found: chunk.offset,
             });
         }
-        if offset.checked_add(chunk.size).is_none_or(|end| end > old.size) {
+        let end = offset.checked_add(chunk.size);
+        if below == 0 && end.is_none_or(|end| end > old.size) {
             violations.push(Violation::OverwriteTooLarge {
                 overwriter: name(chunk),
                 overwritten: name(old),
@@ -165,22 +168,34 @@ pub(super) fn cycle(plan: &Plan) -> Option<String> {
     None
 }
 
-/// Returns the steps and bytes that a chunk occupies. An overwriter inside the chunk that it
-/// overwrites shares its bytes in that chunk's last step; its own time begins one step later. The
-/// overwritten chunk guards the bytes until then.
-fn rectangle(plan: &Plan, at: usize) -> Rectangle<Cow<'_, str>> {
+/// Returns the steps and bytes that a chunk occupies. An overwriter shares the bytes of the chunk
+/// that it overwrites in that chunk's last step; its own time begins one step later. The overwritten
+/// chunk guards the bytes until then. What an overwriter has outside of them is for itself at once;
+/// only one that begins below has such bytes.
+fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<Cow<'_, str>>> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
-    let shares = link(plan, chunk).is_some_and(|link| {
+    let old = link(plan, chunk).and_then(|link| {
         let old = &plan.chunks[link.chunk];
-        let inside = old.offset <= low && high <= end(plan, old);
-        link.chunk != at && inside && old.end.checked_sub(1) == Some(chunk.begin)
+        let inside = link.below > 0 || (old.offset <= low && high <= end(plan, old));
+        let shares = link.chunk != at && inside && old.end.checked_sub(1) == Some(chunk.begin);
+        shares.then_some(old)
     });
-    Rectangle {
-        owner: Cow::Borrowed(&*chunk.name),
-        begin: if shares { chunk.begin + 1 } else { chunk.begin },
-        end: chunk.end,
-        low,
-        high,
-    }
+    let owner = Cow::Borrowed(&*chunk.name);
+    let begin = if old.is_some() { chunk.begin + 1 } else { chunk.begin };
+    let first = old
+        .into_iter()
+        .flat_map(move |old| [(low, high.min(old.offset)), (low.max(end(plan, old)), high)]);
+    let first = first.filter(|(low, high)| low < high).map({
+        let owner = owner.clone();
+        move |(low, high)| Rectangle {
+            owner: owner.clone(),
+            begin: chunk.begin,
+            end: begin,
+            low,
+            high,
+        }
+    });
+    let all = Rectangle { owner, begin, end: chunk.end, low, high };
+    first.chain(std::iter::once(all))
 }

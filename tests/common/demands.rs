@@ -62,6 +62,12 @@ pub fn random_problem(dice: &mut Dice) -> Value {
         if other == at {
             continue;
         }
+        if streams == 1 && dice.roll(5) == 0 {
+            begin_at_the_end_of(&mut chunks, at, other, dice);
+            let below = 1 + dice.roll(5);
+            overwrites.push(json!({"chunk": at, "overwritten": other, "below": below}));
+            continue;
+        }
         let (small, room) = (size(&chunks, at), size(&chunks, other));
         if small > room {
             continue;
@@ -70,14 +76,9 @@ pub fn random_problem(dice: &mut Dice) -> Value {
         match dice.roll(5) {
             0 | 1 => parts.push(json!({"chunk": at, "whole": other, "offset": offset})),
             2 | 3 => {
-                // It begins in the last step of the other.
                 let end = chunks[other]["end"].clone();
                 if streams == 1 {
-                    let begin = end.as_u64().unwrap() - 1;
-                    chunks[at]["begin"] = begin.into();
-                    chunks[at]["end"] = (begin + 1 + dice.roll(3)).into();
-                    chunks[at].as_object_mut().unwrap().remove("holes");
-                    chunks[at].as_object_mut().unwrap().remove("windows");
+                    begin_at_the_end_of(&mut chunks, at, other, dice);
                 } else {
                     let stream = dice.at(usize::try_from(streams).unwrap());
                     let mut begin: Vec<u64> = clock(&end);
@@ -113,6 +114,15 @@ pub fn random_problem(dice: &mut Dice) -> Value {
         problem["apart"] = json!([BTreeSet::from([a, b])]);
     }
     problem
+}
+
+/// Moves a chunk to the last step of another one.
+fn begin_at_the_end_of(chunks: &mut [Value], at: usize, other: usize, dice: &mut Dice) {
+    let begin = chunks[other]["end"].as_u64().unwrap() - 1;
+    chunks[at]["begin"] = begin.into();
+    chunks[at]["end"] = (begin + 1 + dice.roll(3)).into();
+    chunks[at].as_object_mut().unwrap().remove("holes");
+    chunks[at].as_object_mut().unwrap().remove("windows");
 }
 
 fn random_pool(dice: &mut Dice, at: u64) -> Value {
@@ -363,9 +373,15 @@ impl<'a> Judge<'a> {
     fn needs(&self, chunk: usize, byte: u64, step: u64, spots: &[Spot]) -> bool {
         let asked = &self.chunks[chunk];
         let (begin, end) = (number(&asked["begin"], 0), number(&asked["end"], 0));
-        let own = if spots[chunk].overwrites.is_some() { begin + 1 } else { begin };
-        if step < own || step >= end {
+        if step < begin || step >= end {
             return false;
+        }
+        // In its first step, an overwriter shares the bytes of the other chunk.
+        if let (Some(old), true) = (spots[chunk].overwrites, step == begin) {
+            let at = spots[chunk].offset + byte;
+            if spots[old].offset <= at && at < spots[old].offset + self.padded(old) {
+                return false;
+            }
         }
         if list(&asked["holes"]).iter().any(|h| number(&h[0], 0) <= step && step < number(&h[1], 0))
         {

@@ -195,11 +195,11 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
 )]
 #[case::typo_in_an_overwrite(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": {\"inputs\": \"x\"}}]}]}",
-    "unknown field `inputs`, expected one of `input`, `offset`, `required` at line 1"
+    "unknown field `inputs`, expected one of `input`, `offset`, `below`, `required` at line 1"
 )]
 #[case::typo_in_a_list_of_overwrites(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": [{\"input\": \"x\", \"ofset\": 1}]}]}]}",
-    "unknown field `ofset`, expected one of `input`, `offset`, `required` at line 1"
+    "unknown field `ofset`, expected one of `input`, `offset`, `below`, `required` at line 1"
 )]
 #[case::no_overwrite(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": \"x\"}]}]}",

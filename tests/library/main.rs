@@ -11,6 +11,7 @@ mod fuzz_corpus;
 mod lower_bound;
 mod lowering;
 mod order;
+mod overlap;
 mod pictures;
 mod placement;
 mod pools;

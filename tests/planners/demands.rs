@@ -340,6 +340,10 @@ fn with(feature: Feature) -> Problem {
         Feature::Alignments => _ = problem.align(whole, 8),
         Feature::Parts => _ = problem.part(part, whole, 4),
         Feature::Apart => _ = problem.apart([whole, part]),
+        Feature::Overlap => {
+            let output = problem.named_chunk("c", 3..4, 16);
+            problem.overlap(output, whole, 4);
+        }
         Feature::Streams => {
             for chunk in [whole, part] {
                 problem.clocks(chunk, Box::new([0, 0]), Box::new([1, 2]), 0);
@@ -363,6 +367,7 @@ fn planners_of_plain_problems_refuse_what_they_do_not_know(
         Feature::Windows,
         Feature::Parts,
         Feature::Apart,
+        Feature::Overlap,
         Feature::Streams
     )]
     feature: Feature,
@@ -372,7 +377,7 @@ fn planners_of_plain_problems_refuse_what_they_do_not_know(
     for &strategy in Strategy::ALL {
         let plan = Planner::new().strategy(strategy).plan(&problem);
         if matches!(strategy, Strategy::Best | Strategy::Optimal | Strategy::FirstFit) {
-            assert_eq!(plan.unwrap().chunks.len(), 2);
+            assert_eq!(plan.unwrap().chunks.len(), problem.len());
             continue;
         }
         let words = plan.unwrap_err().to_string();

@@ -20,6 +20,7 @@ mod optimal_effort;
 mod optimal_limits;
 mod optimal_oracle;
 mod optimal_tilings;
+mod overlap;
 mod planner;
 mod same_plan;
 mod simulation_events;

@@ -161,7 +161,7 @@ impl<'a> Joiner<'a> {
         for (index, request) in requests.iter().enumerate() {
             let (new, old) = (request.overwriter, request.overwritten);
             let present = overwriters[old.index()];
-            let refusal = self.rule_a(new, old).or_else(|| {
+            let refusal = self.rule_a(request).or_else(|| {
                 if taken[new.index()].is_some() {
                     return Some(Refusal::OverwritesAnother);
                 }
@@ -188,10 +188,14 @@ impl<'a> Joiner<'a> {
     }
 
     /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
-    fn rule_a(&self, new: ChunkId, old: ChunkId) -> Option<Refusal> {
+    fn rule_a(&self, request: &Request) -> Option<Refusal> {
+        let (new, old) = (request.overwriter, request.overwritten);
         let chunk = |id: ChunkId| &self.view.chunks[id.index()];
         if chunk(new).size == 0 || chunk(old).size == 0 {
             return Some(Refusal::Empty);
+        }
+        if request.below >= chunk(new).size {
+            return Some(Refusal::NothingShared);
         }
         let stream = self.view.demands.chunks[new.index()].stream;
         let (begin, end) = (self.view.begin(new), self.view.end(old));
@@ -217,16 +221,16 @@ impl<'a> Joiner<'a> {
     /// Honours one request, or leaves everything as it is.
     fn overwrite(&mut self, request: Request) -> Result<(), Fault> {
         let (new, old) = (request.overwriter, request.overwritten);
-        let link = Link { overwritten: old, offset: request.offset };
+        let link = Link { overwritten: old, offset: request.offset, below: request.below };
         let ((a, at_a), (b, at_b)) = (self.of[old.index()], self.of[new.index()]);
-        let shift = at_a + i128::from(request.offset) - at_b;
+        let shift = at_a + link.distance() - at_b;
         if a == b && shift != 0 {
             return Err(Fault::TwoPlaces(new));
         }
         self.links[new.index()] = Some(link);
         let result = self.check_join(a, b, shift);
         match result {
-            Ok(()) if a != b => self.join(old, new, i128::from(request.offset)),
+            Ok(()) if a != b => self.join(old, new, link.distance()),
             Ok(()) => Ok(()),
             Err(fault) => {
                 self.links[new.index()] = None;

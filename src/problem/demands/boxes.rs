@@ -70,8 +70,8 @@ impl View<'_> {
         }
     }
 
-    /// The boxes of a chunk in time order. An overwriter has its bytes for itself only from the step
-    /// where the overwritten chunk has ended.
+    /// The boxes of a chunk in time order. An overwriter has the bytes of the overwritten chunk only
+    /// from the step where that has ended; what it has outside of them, it needs from its own begin.
     pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> Vec<TimedBox> {
         let full = self.padded(chunk);
         if full == 0 {
@@ -79,7 +79,10 @@ impl View<'_> {
         }
         let demands = &self.demands.chunks[chunk.index()];
         let (mut begin, end) = (self.begin(chunk), self.end(chunk));
-        if link.is_some() {
+        if let Some(link) = link {
+            if link.below > 0 {
+                return self.boxes_outside(chunk, link);
+            }
             begin[demands.stream] += 1;
             if begin == end {
                 return Vec::new();
@@ -114,6 +117,31 @@ impl View<'_> {
         }
         if at < end {
             boxes.push(one(at, end, 0..full));
+        }
+        boxes
+    }
+
+    /// The boxes of an overwriter that reaches out of the overwritten chunk: its boxes without a link,
+    /// less the bytes of that chunk in the step that both share.
+    fn boxes_outside(&self, chunk: ChunkId, link: Link) -> Vec<TimedBox> {
+        // Only problems with one stream have such links.
+        let shared = self.chunks[chunk.index()].begin;
+        let old = link.below..link.below.saturating_add(self.padded(link.overwritten));
+        let mut boxes = Vec::new();
+        for whole in self.boxes(chunk, None) {
+            if whole.begin[0] > shared {
+                boxes.push(whole);
+                continue;
+            }
+            let bytes = whole.bytes.clone();
+            let outside =
+                [bytes.start..bytes.end.min(old.start), bytes.start.max(old.end)..bytes.end];
+            boxes.extend(outside.into_iter().filter(|bytes| !bytes.is_empty()).map(|bytes| {
+                TimedBox { begin: whole.begin.clone(), end: Box::new([shared + 1]), bytes }
+            }));
+            if whole.end[0] > shared + 1 {
+                boxes.push(TimedBox { begin: Box::new([shared + 1]), ..whole });
+            }
         }
         boxes
     }

@@ -28,6 +28,8 @@ pub enum Feature {
     Parts,
     /// Chunks that never share bytes.
     Apart,
+    /// A chunk that begins below the one that it overwrites.
+    Overlap,
     /// Several streams.
     Streams,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Feature {
             Self::Windows => "windows",
             Self::Parts => "parts",
             Self::Apart => "chunks kept apart",
+            Self::Overlap => "partial overlaps",
             Self::Streams => "streams",
         })
     }
@@ -94,7 +97,9 @@ impl Problem {
         };
         let part = demands.parts.first().map(|part| (part.part, Feature::Parts));
         let apart = demands.apart.iter().flatten().next().map(|&chunk| (chunk, Feature::Apart));
-        let joined = part.or(apart);
+        let is_below = |chunk: &ChunkId| self.link(*chunk).is_some_and(|link| link.below > 0);
+        let below = self.ids().find(is_below).map(|chunk| (chunk, Feature::Overlap));
+        let joined = part.or(apart).or(below);
         let joined = joined.map(|(chunk, feature)| Asked { feature, chunk: Some(chunk) });
         self.ids().zip(&demands.chunks).find_map(of_chunk).or(joined)
     }

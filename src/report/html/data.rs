@@ -371,9 +371,7 @@ impl Events {
 fn is_of(plan: &Plan, problem: &Problem) -> bool {
     plan.chunks.len() == problem.len()
         && plan.chunks.iter().zip(problem.chunks()).zip(problem.ids()).all(|((a, b), id)| {
-            let link = problem
-                .link(id)
-                .map(|link| PlannedLink::new(link.overwritten.index(), link.offset));
+            let link = problem.link(id).map(PlannedLink::of);
             (a.begin, a.end, a.size, a.overwrites) == (b.begin, b.end, b.size, link)
         })
 }

@@ -1,0 +1,203 @@
+//! Outputs that begin below their inputs: links, files, checks.
+
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, TensorPlace,
+    lower::{LoweringOptions, Obstacle, lower},
+    problem::{ProblemFile, Refusal, Request, demands::Pool},
+    verify::{Violation, execute, verify},
+};
+use rstest::rstest;
+
+/// A blur of 96 bytes that begins so far below its input.
+fn blur(below: u64) -> OpSequence {
+    OpSequence::builder()
+        .operator(Operator::new("load").output(Output::new("x", 96)))
+        .operator(
+            Operator::new("blur").inputs(["x"]).output(Output::new("y", 96).overlaps("x", below)),
+        )
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn an_output_reaches_over_its_input() {
+    let sequence = blur(32);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound, plan.proven_optimal), (128, 128, true));
+    assert_eq!((plan.offset("y"), plan.offset("x")), (Some(0), Some(32)));
+    assert_eq!(plan.chunks[1].overwrites, Some(PlannedLink::overlap(0, 32)));
+    assert_eq!(plan.peak_step, 1);
+    // Without a distance, it lies inside.
+    assert_eq!(Planner::new().plan(&blur(0)).unwrap().pool_size, 96);
+}
+
+/// Moves the output, and what the plan says about it, up by some bytes.
+fn nearer(plan: &Plan, bytes: u64) -> Plan {
+    let mut plan = plan.clone();
+    plan.chunks[1].offset += bytes;
+    plan.chunks[1].overwrites = Some(PlannedLink::overlap(0, 32 - bytes));
+    for tensor in plan.tensors.iter_mut().filter(|tensor| &*tensor.name == "y") {
+        if let TensorPlace::Pool { offset, .. } = &mut tensor.place {
+            *offset += bytes;
+        }
+    }
+    plan
+}
+
+#[rstest]
+#[case::a_byte(1)]
+#[case::half(16)]
+#[case::all_but_a_byte(31)]
+fn a_smaller_distance_is_wrong(#[case] bytes: u64) {
+    let sequence = blur(32);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    let near = nearer(&plan, bytes);
+    assert!(!verify(&sequence, &near).is_empty());
+    let found = execute(&sequence, &near);
+    assert!(matches!(found[..], [Violation::WrittenOverInput { .. }]), "{found:?}");
+
+    let problem = lower(&sequence, LoweringOptions::default()).unwrap().problem;
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    let found = verify(&problem, &nearer(&plan, bytes));
+    let is_unknown = |one: &Violation| matches!(one, Violation::OverwriteNotRequested { .. });
+    assert!(found.iter().any(is_unknown), "{found:?}");
+}
+
+/// A larger distance loses no bytes, though a plan keeps to the one that is declared.
+#[test]
+fn a_larger_distance_runs() {
+    let plan = Planner::new().plan(&blur(48)).unwrap();
+    assert_eq!(execute(&blur(32), &plan), []);
+    assert!(!verify(&blur(32), &plan).is_empty());
+}
+
+/// The refusal of an output over `x`, of 16 bytes.
+fn refusal(operators: impl IntoIterator<Item = Operator>, outputs: &[&str]) -> Option<Obstacle> {
+    let mut sequence = OpSequence::builder();
+    sequence.operator(Operator::new("load").output(Output::new("x", 16)));
+    for operator in operators {
+        sequence.operator(operator);
+    }
+    for output in outputs {
+        sequence.output(*output);
+    }
+    let sequence = sequence.build().unwrap();
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    lowered.refused.first().map(|refused| refused.obstacle)
+}
+
+fn over(size: u64, below: u64) -> Operator {
+    Operator::new("conv").inputs(["x"]).output(Output::new("y", size).overlaps("x", below))
+}
+
+fn reads(name: &str) -> Operator {
+    Operator::new("later").inputs([name, "y"]).output(Output::new("z", 4))
+}
+
+#[rstest]
+#[case::inside(over(16, 4), &[], None)]
+#[case::out_above(over(64, 4), &[], None)]
+#[case::all_below(over(16, 16), &[], Some(Refusal::NothingShared))]
+#[case::kept(over(16, 4), &["x"], Some(Refusal::KeptToTheEnd))]
+fn outputs_are_refused_where_inputs_are_needed(
+    #[case] operator: Operator,
+    #[case] outputs: &[&str],
+    #[case] expected: Option<Refusal>,
+) {
+    let found = refusal([operator, Operator::new("use").inputs(["y"])], outputs);
+    assert_eq!(found, expected.map(Obstacle::Refusal));
+}
+
+#[test]
+fn a_later_reader_and_another_operand_prevent_an_overlap() {
+    let late = refusal([over(16, 4), reads("x")], &["z"]);
+    assert_eq!(late, Some(Obstacle::Refusal(Refusal::NotLastReader)));
+    // The operator reads the bytes through a view as well, in an order that nobody states.
+    let view = Operator::new("reshape").inputs(["x"]).output(Output::new("v", 16).reads("x"));
+    let both = Operator::new("conv").inputs(["x", "v"]);
+    let both = both.output(Output::new("y", 16).overlaps("x", 4));
+    let aliased = refusal([view, both], &["y"]);
+    assert!(matches!(aliased, Some(Obstacle::Alias(_))), "{aliased:?}");
+}
+
+/// Over the second half of `x`, which is a view: what is dead below it is free at once.
+#[rstest]
+#[case::inside(8, 4, None)]
+#[case::below_the_chunk(24, 12, None)]
+#[case::out_above(24, 4, Some(Refusal::DoesNotFit))]
+fn a_view_adds_its_offset(
+    #[case] size: u64,
+    #[case] below: u64,
+    #[case] expected: Option<Refusal>,
+) {
+    let view = Operator::new("slice").inputs(["x"]).output(Output::new("v", 8).reads_at("x", 8));
+    let conv = Operator::new("conv").inputs(["v"]);
+    let conv = conv.output(Output::new("y", size).overlaps("v", below));
+    assert_eq!(refusal([view, conv], &["y"]), expected.map(Obstacle::Refusal));
+}
+
+#[test]
+fn files_say_it_only_where_it_is_used() {
+    let sequence = blur(32);
+    let text = serde_json::to_string(&sequence).unwrap();
+    assert!(text.contains(r#""overwrites":{"input":"x","offset":0,"below":32,"#), "{text}");
+    assert_eq!(serde_json::from_str::<OpSequence>(&text).unwrap(), sequence);
+    assert!(!serde_json::to_string(&blur(0)).unwrap().contains("below"));
+
+    let problem = lower(&sequence, LoweringOptions::default()).unwrap().problem;
+    let text = serde_json::to_string(&problem).unwrap();
+    assert!(text.contains("memplan-problem/2") && text.contains(r#""below":32"#), "{text}");
+    assert_eq!(serde_json::from_str::<Problem>(&text).unwrap(), problem);
+    let plain = text.replace("memplan-problem/2", "memplan-problem/1");
+    let error = serde_json::from_str::<Problem>(&plain).unwrap_err().to_string();
+    assert!(error.contains("'below'"), "{error}");
+
+    let plan = Planner::new().plan(&sequence).unwrap();
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    let plan = Planner::new().plan(&problem).unwrap();
+    let offsets: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
+    assert_eq!(Plan::from_offsets(&problem, &offsets).unwrap().chunks, plan.chunks);
+}
+
+#[rstest]
+#[case::offset(r#""offset": 4, "below": 4"#, 1, "'offset' or 'below'")]
+#[case::streams(r#""below": 4"#, 2, "one stream")]
+fn some_overlaps_make_no_sense(#[case] request: &str, #[case] streams: u64, #[case] words: &str) {
+    let [begin, middle, end] =
+        if streams == 1 { ["0", "1", "2"] } else { ["[0, 0]", "[1, 0]", "[2, 0]"] };
+    let text = format!(
+        r#"{{"format": "memplan-problem/2", "streams": {streams}, "chunks": [
+            {{"id": 0, "begin": {begin}, "end": {end}, "size": 16}},
+            {{"id": 1, "begin": {middle}, "end": {end}, "size": 16}}],
+            "overwrites": [{{"chunk": 1, "overwritten": 0, {request}}}]}}"#
+    );
+    let file: ProblemFile = serde_json::from_str(&text).unwrap();
+    let error = Problem::try_from(file).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn an_update_cannot_begin_below_its_variable() {
+    let text = serde_json::to_string(&blur(32)).unwrap();
+    let text = text.replace(r#""required":false"#, r#""required":true"#);
+    let error = serde_json::from_str::<OpSequence>(&text).unwrap_err().to_string();
+    assert!(error.contains("begins below 'x'"), "{error}");
+}
+
+/// The overwriter goes where its body fits: not below a capacity that is too small for both.
+#[test]
+fn a_body_that_fits_nowhere_is_not_made() {
+    let mut problem = Problem::builder();
+    problem.pool(Pool::new("small").capacity(24));
+    let input = problem.chunk(0..2, 12);
+    let output = problem.chunk(1..3, 24);
+    problem.request(Request::overlap(output, input, 14));
+    let problem = problem.build().unwrap();
+    assert_eq!(problem.refused().first().map(|dropped| dropped.reason), Some(Refusal::TooLarge));
+}
