@@ -27,22 +27,23 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     // Counts plain bytes and cells of the alignment like `Problem::lower_bound`, because offsets of
     // roots are multiples of the alignment. Plans from files may be wrong, so sums are wide.
     let alignment = u128::from(plan.alignment.max(1));
-    let mut changes: BTreeMap<Step, (i128, i128)> = BTreeMap::new();
+    let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * plan.chunks.len());
     for (_, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
         let (low, high) = (u128::from(low), u128::from(high));
         let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
         let signed = |bytes: u128| i128::try_from(bytes).unwrap_or(0);
         let (bytes, cells) = (signed(high - low), signed(cells));
-        let begun = changes.entry(begin).or_default();
-        *begun = (begun.0 + bytes, begun.1 + cells);
-        let ended = changes.entry(end).or_default();
-        *ended = (ended.0 - bytes, ended.1 - cells);
+        changes.extend([(begin, bytes, cells), (end, -bytes, -cells)]);
     }
+    changes.sort_unstable_by_key(|&(step, ..)| step);
     let (mut plain, mut celled) = (0_i128, 0_i128);
     changes
-        .into_iter()
-        .map(|(step, (bytes, cells))| {
-            (plain, celled) = (plain + bytes, celled + cells);
+        .chunk_by(|(step, ..), (next, ..)| step == next)
+        .map(|at_once| {
+            let mut step = 0;
+            for &(at, bytes, cells) in at_once {
+                (step, plain, celled) = (at, plain + bytes, celled + cells);
+            }
             let plain = u128::try_from(plain).unwrap_or(0).next_multiple_of(alignment);
             let alive = plain.max(u128::try_from(celled).unwrap_or(0));
             (step, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
