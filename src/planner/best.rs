@@ -6,7 +6,7 @@
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. Of more than 1000 chains, the
 //! crowded steps of the first candidate's plan are packed anew at once, which often meets the bound
-//! of a long run. The three that walk over conflicts are left out where that is more than a fiftieth
+//! of a long run, and then those of the best plan. The three that walk over conflicts are left out where that is more than a fiftieth
 //! of a second of work each: for each chain they do as much as for a hundred conflicting pairs, and
 //! the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
 //! counts its work, and gives up after one or two tenths of a second. Beyond 200 000 chains there is a
@@ -95,32 +95,52 @@ pub fn layout(
                 progress(&Progress { lower_bound: bound, best: pool, nodes: 0 });
             }
         }
-        if pool > bound && strategy == Strategy::Pushdown && search::is_mended(problem) {
-            let Some((pool, cheap)) = &mut best else { continue };
-            let mut limits = *limits;
-            limits.time = remaining();
-            let found = search::mended(problem, cheap, &limits, observer);
-            debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "mended");
-            if found.pool_size < *pool {
-                *pool = found.pool_size;
-                *cheap = Layout { winner: Some(Strategy::Optimal), ..found.layout };
-            }
+        if strategy == Strategy::Pushdown {
+            mend(problem, &mut best, bound, &Limits { time: remaining(), ..*limits }, observer);
         }
         if best.as_ref().is_some_and(|&(smallest, _)| smallest <= bound) {
             break;
         }
     }
+    // A packing by another planner has other crowded steps.
+    if best.as_ref().is_some_and(|(_, layout)| !is_mended(layout)) {
+        mend(problem, &mut best, bound, &Limits { time: remaining(), ..*limits }, observer);
+    }
     let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
     let is_searched = is_searched(problem, limits);
-    let mut limits = *limits;
-    limits.time = remaining();
+    let limits = Limits { time: remaining(), ..*limits };
     if pool <= bound || !is_searched || limits.time == Some(Duration::ZERO) || is_canceled() {
         return Ok(cheap);
     }
-    let found = search::continue_from(problem, &cheap, &limits, observer);
+    let found = search::continue_from(problem, &cheap, bound, &limits, observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
     Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
+}
+
+/// Mends the best layout of a large problem, if it is above the bound.
+fn mend(
+    problem: &Problem,
+    best: &mut Option<(Bytes, Layout)>,
+    bound: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) {
+    let Some((pool, layout)) = best else { return };
+    let is_late = limits.time == Some(Duration::ZERO);
+    if *pool <= bound || is_late || !search::is_mended(problem) {
+        return;
+    }
+    let found = search::mended(problem, layout, bound, limits, observer);
+    debug!(target: "memplan::best", pool = found.pool_size, nodes = found.nodes, "mended");
+    if found.pool_size < *pool {
+        *best = Some((found.pool_size, Layout { winner: Some(Strategy::Optimal), ..found.layout }));
+    }
+}
+
+/// Returns whether a layout was mended, or is what mending could not better.
+fn is_mended(layout: &Layout) -> bool {
+    matches!(layout.winner, Some(Strategy::Optimal | Strategy::Pushdown))
 }
 
 /// Returns whether a problem is small enough to be searched within these limits.

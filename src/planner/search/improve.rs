@@ -17,7 +17,10 @@ use crate::{
     problem::ChunkId,
 };
 
-/// Of problems of more chains, crowded cores are searched first.
+/// Of problems of more chains, crowded steps are mended, and crowded cores are searched first.
+pub const FEW_CHAINS: usize = 1000;
+
+/// Whether a problem of more chains fits is not asked of a search of the whole.
 pub const LARGE: usize = 5000;
 
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
@@ -30,11 +33,20 @@ const MORE_CROWDS: [Bytes; 16] =
 /// The first three cores have no more nodes together.
 const FIRST_SHARE: u64 = 50_000;
 
+/// By default, problems of more than [`FEW_CHAINS`] have so many nodes more.
+const LARGER_EFFORT: u64 = 200_000;
+
+/// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
+const WHOLE_SHARE: u64 = 200_000;
+
 /// The nodes for each further core; four times as many in each later pass over the cores.
 const SHARE: u64 = 40_000;
 
 /// A node looks at all sections. One of a core of so many chains counts as two nodes, and so on.
 const CHAINS_PER_NODE: u64 = 500;
+
+/// A node costs less among chains that cover fewer sections than this.
+const SHORT_LIFE: usize = 16;
 
 /// Runs of taken bytes that count as a node when a core is completed.
 const WORK_PER_NODE: u64 = 64;
@@ -102,9 +114,12 @@ pub fn search(
     monitor: &mut Monitor<'_>,
 ) {
     let roots: Vec<_> = problem.roots().collect();
-    if roots.len() > LARGE {
-        let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
-        search_cores(problem, greedy, solution, &limits, monitor);
+    if roots.len() > FEW_CHAINS {
+        let mut nodes = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+        if limits.is_default() {
+            nodes += LARGER_EFFORT;
+        }
+        search_cores(problem, &roots, greedy, solution, &limits.nodes(nodes), monitor);
         return;
     }
     let weight = node_weight(roots.len());
@@ -164,6 +179,7 @@ fn separate(
 /// packed at the bound at once, and the chains of less crowded steps have room enough around it.
 fn search_cores(
     problem: &Problem,
+    roots: &[ChunkId],
     greedy: &mut Greedy<'_>,
     solution: &mut Solution,
     limits: &Limits,
@@ -181,7 +197,16 @@ fn search_cores(
             return;
         }
     }
-    let limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
+    let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
+    if roots.len() <= LARGE {
+        let weight = whole_weight(problem, roots);
+        let whole = limits.nodes(limits.effort().min(WHOLE_SHARE) / weight);
+        let climb = climb_and_complete(problem, roots, greedy, solution, &whole, monitor);
+        limits = limits.nodes(limits.effort().saturating_sub(climb.nodes.saturating_mul(weight)));
+        if solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return;
+        }
+    }
     let bound = solution.lower_bound;
     let orders = greedy.more_orders();
     pack(problem, greedy, orders, solution, bound, monitor);
@@ -231,6 +256,12 @@ fn search_more_cores(
 /// The nodes that one counts for among so many chains.
 pub fn node_weight(chains: usize) -> u64 {
     1 + chains as u64 / CHAINS_PER_NODE
+}
+
+/// The nodes that one counts for among all chains of a problem: fewer where lives are short.
+fn whole_weight(problem: &Problem, roots: &[ChunkId]) -> u64 {
+    let covered = Instance::new(problem, roots).covered();
+    node_weight(roots.len().min(covered / SHORT_LIFE))
 }
 
 /// A part of some bytes, rounded down.

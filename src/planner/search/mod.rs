@@ -40,8 +40,8 @@ mod separation;
 mod solution;
 mod state;
 
+use crate::{Bytes, Problem, planner::Layout};
 pub use crate::{Limits, Observer, Progress};
-use crate::{Problem, planner::Layout};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
 use control::monitor::Monitor;
@@ -90,14 +90,15 @@ pub fn optimize(
     solution
 }
 
-/// Mends a layout of a large problem; [`continue_from`] searches on.
+/// Mends a layout of a large problem with this lower bound; [`continue_from`] searches on.
 pub(super) fn mended(
     problem: &Problem,
     layout: &Layout,
+    bound: Bytes,
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Solution {
-    let mut solution = Solution::of(problem, layout.clone());
+    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
     mend_if_large(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
     solution
 }
@@ -106,20 +107,18 @@ pub(super) fn mended(
 pub(super) fn continue_from(
     problem: &Problem,
     layout: &Layout,
+    bound: Bytes,
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Solution {
-    let mut solution = Solution::of(problem, layout.clone());
+    let mut solution = Solution::of_bound(problem, layout.clone(), bound);
     search(problem, &mut solution, limits, &mut Monitor::new(limits, observer));
     solution
 }
 
-/// Problems of no more chains are not mended: searching them whole is cheap.
-const FEW: usize = 1000;
-
-/// Returns whether a problem is large enough for mending to pay.
+/// Returns whether a problem is large enough for mending to pay; others are searched whole.
 pub(super) fn is_mended(problem: &Problem) -> bool {
-    problem.roots().nth(FEW).is_some()
+    problem.roots().nth(improve::FEW_CHAINS).is_some()
 }
 
 fn mend_if_large(
@@ -140,9 +139,12 @@ fn mend_if_large(
 fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         let mut greedy = Greedy::new(problem);
-        let enough = solution.lower_bound;
+        let (enough, before) = (solution.lower_bound, solution.pool_size);
         let orders = greedy.orders();
         improve::pack(problem, &mut greedy, orders, solution, enough, monitor);
+        if solution.pool_size < before {
+            mend_if_large(problem, solution, limits, monitor);
+        }
         if solution.pool_size > enough && !monitor.stopped() && limits.effort() > 0 {
             improve::search(problem, &mut greedy, solution, limits, monitor);
         }
