@@ -153,30 +153,12 @@ struct Sheet {
     input: Input,
 }
 
-impl Sheet {
-    /// A sheet for each pool.
-    fn by_pool(self) -> Vec<Self> {
-        let [plan] = &*self.plans else { return vec![self] };
-        if plan.pools.is_empty() {
-            return vec![self];
-        }
-        let label = |at| format!("{} {}", self.label, report::pool_title(plan, at));
-        let pools = report::by_pool(plan).into_iter().enumerate();
-        let sheet = |(at, pool)| Self {
-            label: label(at).trim().to_owned(),
-            plans: vec![pool],
-            input: self.input.clone(),
-        };
-        pools.map(sheet).collect()
-    }
-}
-
 fn page(args: &ShowArgs, given: Input) -> Result<String, Failure> {
     let name = match args.input.as_deref() {
         Some(path) => files::short_name(path),
         None => BUILT_IN.to_owned(),
     };
-    let sheets: Vec<Sheet> = sheets(args, given)?.into_iter().flat_map(Sheet::by_pool).collect();
+    let sheets: Vec<Sheet> = sheets(args, given)?;
     let problems = sheets
         .iter()
         .enumerate()

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    Plan, PlannedChunk, PlannedLink,
+    Plan, PlannedChunk, PlannedLink, Step,
     plan::{PlannedReserve, PlannedWindow, TensorPlace},
     report::{
         Size, count,
@@ -32,6 +32,21 @@ pub fn pool_title(plan: &Plan, pool: usize) -> String {
     plan.pools.get(pool).map_or_else(String::new, |pool| format!("pool {}", printable(&pool.name)))
 }
 
+/// The steps until which the chunks are drawn. A part is drawn until its whole begins, which has the same
+/// bytes from then on.
+pub(super) fn drawn_ends(plan: &Plan) -> impl Iterator<Item = Step> {
+    let mut ends: Vec<Step> = plan.chunks.iter().map(|chunk| chunk.end).collect();
+    for part in &plan.parts {
+        if let (Some(chunk), Some(whole)) =
+            (plan.chunks.get(part.chunk), plan.chunks.get(part.whole))
+        {
+            let end = whole.begin.max(chunk.begin.saturating_add(1));
+            ends[part.chunk] = ends[part.chunk].min(end);
+        }
+    }
+    ends.into_iter()
+}
+
 fn of_pool(plan: &Plan, pool: usize) -> Plan {
     // The new place of each chunk.
     let mut places = vec![None; plan.chunks.len()];
@@ -41,11 +56,9 @@ fn of_pool(plan: &Plan, pool: usize) -> Plan {
         chunks.push(PlannedChunk { pool: 0, ..chunk.clone() });
     }
     let place = |chunk: usize| places.get(chunk).copied().flatten();
-    // A part is drawn until its whole begins, which has the same bytes from then on.
-    for part in &plan.parts {
-        if let (Some(part), Some(whole)) = (place(part.chunk), plan.chunks.get(part.whole)) {
-            let part = &mut chunks[part];
-            part.end = part.end.min(whole.begin.max(part.begin + 1));
+    for (at, end) in drawn_ends(plan).enumerate() {
+        if let Some(chunk) = place(at) {
+            chunks[chunk].end = end;
         }
     }
     for chunk in &mut chunks {

@@ -424,6 +424,127 @@ async function two_files(browser) {
   await page.close();
 }
 
+// Pools stand one below the other, each with its name and its own addresses, and all with the same steps. `kept`
+// has a hole in which `conv` takes its place; `table` is pinned; the lowest bytes of `sram` are reserved.
+const POOLS = {
+  format: "memplan-problem/2",
+  pools: [{ name: "sram", capacity: 4096, cost: 1, reserved: [[0, 256]] }, { name: "psram", cost: 10 }],
+  chunks: [
+    { id: 0, name: "kept", begin: 0, end: 12, size: 1024, holes: [[3, 7]], pin: { pool: "sram", offset: 1536 } },
+    { id: 1, name: "strip", begin: 1, end: 10, size: 1536, windows: [{ begin: 4, end: 8, low: 0, high: 256 }] },
+    { id: 2, name: "conv", begin: 3, end: 7, size: 1024, pin: { pool: "sram", offset: 1536 } },
+    { id: 3, name: "table", begin: 0, end: 12, size: 512, pin: { pool: "sram", offset: 1024 } },
+    { id: 4, name: "big", begin: 2, end: 9, size: 60000 },
+    { id: 5, name: "tail", begin: 6, end: 12, size: 20480 },
+    { id: 6, name: "left", begin: 2, end: 5, size: 256 },
+    { id: 7, name: "concat", begin: 5, end: 9, size: 512 },
+  ],
+  parts: [{ chunk: 6, whole: 7, offset: 0 }],
+};
+
+// The places of the panes in the window, and what each shows.
+const panes_of = (page) => page.value(`(() => {
+  const { x, y } = canvas.getBoundingClientRect();
+  return panes.map((pane) => ({ x: x + pane.x, y: y + pane.y, w: pane.w, h: pane.h, name: pane.pool.name, range: pane.range, s0: view.s0, s1: view.s1 }));
+})()`);
+
+async function pools_one_below_the_other(browser) {
+  const input = join(folder, "pools.json");
+  writeFileSync(input, JSON.stringify(POOLS));
+  const plan = planned(input, "best"), path = page_of(input, "pools.html", "--strategy", "best,first-fit");
+  const pool_of = (name) => plan.chunks.find((chunk) => chunk.name === name).pool;
+  assert.deepEqual(["kept", "big"].map(pool_of), ["sram", "psram"]);
+  const page = await browser.open(path);
+  for (const width of [1400, 390]) {
+    await page.send("Emulation.setDeviceMetricsOverride", { width, height: 900, deviceScaleFactor: 1, mobile: false });
+    const [sram, psram] = await panes_of(page);
+    assert.deepEqual([sram.name, psram.name], ["sram", "psram"]);
+    assert(sram.x === psram.x && sram.w === psram.w, "one axis of steps");
+    assert(psram.y > sram.y + sram.h && sram.h >= 80 && psram.h >= 80, `${width}: ${JSON.stringify([sram, psram])}`);
+    assert(sram.range.a1 < 4400 && psram.range.a1 > 80000, "each pool has a scale of its own");
+  }
+  await page.send("Emulation.setDeviceMetricsOverride", { width: 1400, height: 900, deviceScaleFactor: 1, mobile: false });
+  assert((await page.text("#summary")).includes("sram 4.00 KiB of 4.00 KiB, psram "), await page.text("#summary"));
+  // What lies at a point: a chunk of that pool, and in a hole whatever lies there.
+  const [sram, psram] = await panes_of(page);
+  const at = (pane, step, address) => [pane.x + (pane.w * (step - pane.s0)) / (pane.s1 - pane.s0), pane.y + pane.h * (1 - (address - pane.range.a0) / (pane.range.a1 - pane.range.a0))];
+  for (const [pane, step, address, words] of [
+    [sram, 1.5, 1600, "kept\n1.00 KiB (1 024 B) at 1536 in sram\n"], [sram, 5, 1600, "conv\n"], [sram, 9.5, 1600, "kept\n"],
+    [sram, 6, 1100, "pinned"], [psram, 4, 100, "big\n"], [sram, 5, 1600, "at 1536 in sram"], [sram, 1.5, 1600, "no bytes in steps 3 to 6"],
+  ]) {
+    await page.mouse("mouseMoved", ...at(pane, step, address));
+    const text = await page.text("#tip");
+    assert(text.includes(words), `${words} is not in ${text}`);
+  }
+  await page.mouse("mouseMoved", ...at(sram, 6, 3000));
+  assert.equal(await page.value("tip.hidden"), true, "strip needs only its lowest bytes in step 6");
+  await page.mouse("mouseMoved", ...at(psram, 4.5, 0).map((value, axis) => value + 30 * axis));
+  assert((await page.text("#tip")).includes("(60 000 B) alive in psram"), await page.text("#tip"));
+  // The wheel zooms in the addresses of one pool and in the steps of all.
+  await page.mouse("mouseWheel", ...at(psram, 4, 30000), { deltaX: 0, deltaY: -400 });
+  const [above, below] = await panes_of(page);
+  assert(above.range.a1 === sram.range.a1 && below.range.a1 - below.range.a0 < psram.range.a1 / 1.5, JSON.stringify([above, below]));
+  assert(above.s1 - above.s0 < 8 && above.s1 === below.s1);
+  const kept = await view_of(page);
+  assert.equal(kept.length, 6);
+  await page.value("new Promise((then) => setTimeout(then, 400))");
+  const hash = await page.value("location.hash");
+  await page.press("#whole");
+  assert.notDeepEqual(await view_of(page), kept);
+  await page.value("new Promise((then) => setTimeout(then, 400))");
+  await page.value(`(() => { location.hash = ${JSON.stringify(hash)}; })()`);
+  assert((await view_of(page)).every((value, place) => Math.abs(value - kept[place]) <= 1e-6 * Math.max(1, value)), "the address keeps the view of every pool");
+  await page.press("#whole");
+  // Down from the lowest chunk of a pool is the highest one of the next.
+  await page.type("#search", "left");
+  assert.deepEqual(await page.texts("#panel .chunk"), ["left"]);
+  assert((await page.text("#panel")).includes("256 B at 256 in sram"));
+  await page.press("#panel .chunk");
+  assert((await page.text("#chosen")).startsWith("left\n"));
+  await page.press("#whole");
+  await page.value("(choose(6), canvas.focus())");
+  await page.key("ArrowDown");
+  assert((await page.text("#chosen")).startsWith("big\n"), await page.text("#chosen"));
+  await page.key("ArrowUp");
+  assert((await page.text("#chosen")).startsWith("tail\n"), await page.text("#chosen"));
+  await page.key("ArrowUp");
+  assert((await page.text("#chosen")).includes(" in sram\n"), await page.text("#chosen"));
+  // The table names the pools, and filters by them.
+  await page.value("(document.getElementById('tensors').open = true)");
+  await page.type("#filter", "psram");
+  assert.equal(await page.text("#rows-shown"), "2 of 2");
+  await page.value("(document.getElementById('tensors').open = false)");
+  // Two plans side by side have two rows of panes.
+  await select(page, "beside", 1);
+  const four = await panes_of(page);
+  assert.deepEqual(four.map(({ name }) => name), ["sram", "psram", "sram", "psram"]);
+  assert(four[2].x > four[0].x + four[0].w && four[2].y === four[0].y && four[3].y === four[1].y, JSON.stringify(four));
+  await select(page, "beside", "");
+  const svg = await page.value("svgOfView()");
+  assert(["sram: 4.00 KiB", "psram: 78.", "url(#pinned)", "url(#reserved)", "id=\"reserved\""].every((part) => svg.includes(part)), svg.slice(0, 2000));
+  await calm_but_for_the_fragment(page);
+  await page.close();
+  await every_size_and_theme(browser, path, "pools", screenshots);
+  await a_picture(browser, page_of(input, "pools.svg"), "pools-picture", screenshots);
+}
+
+// Times of several streams are sums of clocks, and are not called steps.
+async function streams(browser) {
+  const input = join(folder, "streams.json");
+  const chunks = [
+    { id: 0, name: "a", begin: [0, 0], end: [2, 0], size: 64 }, { id: 1, name: "b", begin: [0, 0], end: [0, 2], size: 128, stream: 1 },
+    { id: 2, name: "c", begin: [1, 0], end: [3, 1], size: 32 }, { id: 3, name: "d", begin: [2, 1], end: [4, 3], size: 96, stream: 1 },
+  ];
+  writeFileSync(input, JSON.stringify({ format: "memplan-problem/2", streams: 2, chunks }));
+  const page = await browser.open(page_of(input, "streams.html"));
+  await page.value("(document.getElementById('tensors').open = true)");
+  await page.value("choose(0)");
+  const text = await page.value("document.querySelector('main').innerText + document.querySelector('footer').innerText + svgOfView()");
+  assert(text.includes("clock sum") && !/\bsteps?\b/.test(text.replace("the number of steps that are over", "")), text);
+  await calm(page);
+  await page.close();
+}
+
 async function calm_but_for_the_fragment(page) {
   assert.deepEqual(page.complaints, [], "nothing on the console");
 }
@@ -573,6 +694,8 @@ try {
     ["a hostile name", a_hostile_name],
     ["a peak of one step", a_narrow_peak],
     ["two plan files", two_files],
+    ["pools one below the other", pools_one_below_the_other],
+    ["sums of clocks", streams],
     ["pictures at every size", the_pictures],
     ["the chapters of the book", (browser) => every_chapter(browser, book, screenshots)],
     ["20 000 chunks are fluid", (browser) => many_chunks(browser, 20_000, 34)],

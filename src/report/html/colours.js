@@ -96,7 +96,10 @@ function showGroup(group, parent, colour) {
 function showLegend() {
   const { groups } = colouring(state.shown.sheet);
   legend.replaceChildren();
-  const marks = [["free", "free"], ["peak", "peak step"], ["bound", state.shown.plan.bound_line], ["seam", "written over"], ["view", "view"]];
+  const { sheet, plan } = state.shown;
+  const marks = [["free", "free"], ["peak", `peak ${sheet.unit}`], ["bound", plan.bound_line], ["seam", "written over"], ["view", "view"]];
+  if (sheet.pinned.size) marks.push(["pinned", "pinned"]);
+  if (plan.pools.some(({ reserved }) => reserved.length)) marks.push(["reserved", "reserved"]);
   const list = element("ul", null, legend, "groups");
   if (!groups.length) element("li", "one colour for each chain of overwriters", list, "soft");
   for (const group of groups.slice(0, LISTED_GROUPS)) showGroup(group, list, group.colour);

@@ -7,13 +7,16 @@ use serde::Serialize;
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, PlannedLink, Problem, Step, Strategy,
-    plan::TensorPlace,
+    plan::{PlannedPool, TensorPlace},
     planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
-        MapSheet, StepNames, bound_name, printable,
+        MapSheet, StepNames, bound_name, by_pool,
+        pools::drawn_ends,
+        printable,
         profile::{live_bytes, views},
         summary::bound_line,
+        times::Times,
     },
     sequence::{Origin, TensorId, TensorType},
 };
@@ -28,6 +31,8 @@ pub(super) struct Page<'a> {
 #[derive(Serialize)]
 pub(super) struct Sheet<'a> {
     label: Cow<'a, str>,
+    /// What a time is: a step, or a sum of clocks if there are several streams.
+    unit: &'static str,
     steps: Step,
     padding: Bytes,
     peak_step: Step,
@@ -38,8 +43,13 @@ pub(super) struct Sheet<'a> {
     ends: Vec<Step>,
     supplied: Supplied,
     links: Links,
+    windows: Windows,
+    boxes: Boxes,
+    cuts: Cuts,
+    pinned: &'a [usize],
     views: Views<'a>,
     types: Types<'a>,
+    /// Empty if the plans have pools, each with its own.
     live: Live,
     /// The plans to choose from.
     plans: Vec<PagePlan<'a>>,
@@ -72,8 +82,38 @@ struct Supplied {
 struct Links {
     overwriter: Vec<usize>,
     overwritten: Vec<usize>,
-    /// The place in the overwritten chunk, in bytes from its start.
+    /// The place in the overwritten chunk, in bytes from its start; or below its start.
     offset: Vec<Bytes>,
+    below: Vec<Bytes>,
+}
+
+/// The steps in which chunks need only some of their bytes, by chunk and then by step.
+#[derive(Default, Serialize)]
+struct Windows {
+    chunk: Vec<usize>,
+    begin: Vec<Step>,
+    end: Vec<Step>,
+    /// The bytes, from the start of the chunk; none in a hole.
+    low: Vec<Bytes>,
+    high: Vec<Bytes>,
+}
+
+/// The boxes of the chunks that do not have one box for all of their bytes, by chunk.
+#[derive(Default, Serialize)]
+struct Boxes {
+    chunk: Vec<usize>,
+    begin: Vec<Step>,
+    end: Vec<Step>,
+    /// The bytes, from the start of the chunk, padding included.
+    low: Vec<Bytes>,
+    high: Vec<Bytes>,
+}
+
+/// The parts that are drawn only until their wholes begin, which have the same bytes.
+#[derive(Default, Serialize)]
+struct Cuts {
+    chunk: Vec<usize>,
+    end: Vec<Step>,
 }
 
 /// The views, by chunk.
@@ -117,8 +157,26 @@ struct PagePlan<'a> {
     naive: Bytes,
     proven: bool,
     offsets: Vec<Bytes>,
+    /// Empty if the problem is plain.
+    pools: Vec<PagePool<'a>>,
+    /// The pool of each chunk; empty if there is one.
+    pool_of: Vec<usize>,
     /// The shared object of each chunk; empty if the strategy made none.
     objects: Vec<Option<usize>>,
+}
+
+/// A pool of a plan.
+#[derive(Serialize)]
+struct PagePool<'a> {
+    name: Cow<'a, str>,
+    size: Bytes,
+    capacity: Option<Bytes>,
+    bound: Bytes,
+    bound_line: &'static str,
+    peak_step: Step,
+    /// Half-open ranges.
+    reserved: Vec<[Bytes; 2]>,
+    live: Live,
 }
 
 /// The simulation of *pushdown*; empty if the plans are not of the problem's chunks.
@@ -163,9 +221,10 @@ impl<'a> Sheet<'a> {
         let chunks = &first.chunks;
         Self {
             label: printable(label),
+            unit: Times::of(first, steps).unit,
             steps: first.steps,
             padding: first.padding,
-            peak_step: first.peak_step,
+            peak_step: peak_step(first),
             operators: Operators::of(first, steps),
             names: chunks.iter().map(|chunk| printable(&chunk.name)).collect(),
             sizes: chunks.iter().map(|chunk| chunk.size).collect(),
@@ -173,9 +232,13 @@ impl<'a> Sheet<'a> {
             ends: chunks.iter().map(|chunk| chunk.end).collect(),
             supplied: Supplied::of(chunks, steps),
             links: Links::of(chunks),
+            windows: Windows::of(first),
+            boxes: Boxes::of(first),
+            cuts: Cuts::of(first),
+            pinned: &first.pinned,
             views: Views::of(first, steps),
             types: Types::of(first, steps),
-            live: Live::of(first),
+            live: if first.pools.is_empty() { Live::of(first) } else { Live::default() },
             plans: plans.iter().map(PagePlan::of).collect(),
             simulation: if is_of(first, problem) {
                 Simulation::of(problem)
@@ -246,10 +309,11 @@ impl Links {
     fn of(chunks: &[PlannedChunk]) -> Self {
         let mut links = Self::default();
         for (at, chunk) in chunks.iter().enumerate() {
-            if let Some(PlannedLink { chunk: overwritten, offset, .. }) = chunk.overwrites {
+            if let Some(PlannedLink { chunk: overwritten, offset, below, .. }) = chunk.overwrites {
                 links.overwriter.push(at);
                 links.overwritten.push(overwritten);
                 links.offset.push(offset);
+                links.below.push(below);
             }
         }
         links
@@ -318,11 +382,84 @@ impl<'a> PagePlan<'a> {
             naive: plan.naive_size,
             proven: plan.proven_optimal,
             offsets: plan.chunks.iter().map(|chunk| chunk.offset).collect(),
+            pools: plan.pools.iter().zip(by_pool(plan)).map(PagePool::of).collect(),
+            pool_of: match plan.pools.len() {
+                0 | 1 => Vec::new(),
+                _ => plan.chunks.iter().map(|chunk| chunk.pool).collect(),
+            },
             objects: match plan.objects.as_slice() {
                 [] => Vec::new(),
                 _ => plan.chunks.iter().map(|chunk| chunk.object).collect(),
             },
         }
+    }
+}
+
+impl<'a> PagePool<'a> {
+    /// Collects the data of a pool from the plan of its chunks.
+    fn of((pool, own): (&'a PlannedPool, Plan)) -> Self {
+        Self {
+            name: printable(&pool.name),
+            size: pool.size,
+            capacity: pool.capacity,
+            bound: own.lower_bound,
+            bound_line: bound_line(&own),
+            peak_step: peak_step(&own),
+            reserved: own.reserved.iter().map(|reserve| [reserve.low, reserve.high]).collect(),
+            live: Live::of(&own),
+        }
+    }
+}
+
+/// The step where the most bytes are alive; with several streams, the first sum of clocks.
+fn peak_step(plan: &Plan) -> Step {
+    if plan.peak.is_empty() {
+        return plan.peak_step;
+    }
+    let mut live = live_bytes(plan);
+    live.reverse();
+    live.into_iter().max_by_key(|&(_, bytes)| bytes).map_or(0, |(step, _)| step)
+}
+
+impl Windows {
+    fn of(plan: &Plan) -> Self {
+        let mut table = Self::default();
+        for window in &plan.windows {
+            table.chunk.push(window.chunk);
+            table.begin.push(window.begin);
+            table.end.push(window.end);
+            table.low.push(window.low);
+            table.high.push(window.high);
+        }
+        table
+    }
+}
+
+impl Boxes {
+    fn of(plan: &Plan) -> Self {
+        let mut table = Self::default();
+        for (at, chunk) in plan.chunks.iter().enumerate() {
+            if plan.is_whole(at) && plan.outside(chunk).next().is_none() {
+                continue;
+            }
+            for own in plan.boxes(at) {
+                table.chunk.push(at);
+                table.begin.push(own.begin);
+                table.end.push(own.end);
+                table.low.push(own.low.saturating_sub(chunk.offset));
+                table.high.push(own.high.saturating_sub(chunk.offset));
+            }
+        }
+        table
+    }
+}
+
+impl Cuts {
+    fn of(plan: &Plan) -> Self {
+        let ends = drawn_ends(plan);
+        let cut = ends.zip(&plan.chunks).enumerate().filter(|(_, (end, chunk))| *end < chunk.end);
+        let (chunk, end) = cut.map(|(at, (end, _))| (at, end)).unzip();
+        Self { chunk, end }
     }
 }
 
@@ -369,7 +506,8 @@ impl Events {
 
 /// Returns whether a plan has exactly the problem's chunks and links.
 fn is_of(plan: &Plan, problem: &Problem) -> bool {
-    plan.chunks.len() == problem.len()
+    plan.pools.is_empty()
+        && plan.chunks.len() == problem.len()
         && plan.chunks.iter().zip(problem.chunks()).zip(problem.ids()).all(|((a, b), id)| {
             let link = problem.link(id).map(PlannedLink::of);
             (a.begin, a.end, a.size, a.overwrites) == (b.begin, b.end, b.size, link)

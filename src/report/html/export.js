@@ -37,18 +37,20 @@ class SvgPen {
 
   fillText(text, x, y) {
     const anchor = this.textAlign === "right" ? ' text-anchor="end"' : "";
-    this.parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${this.fillStyle}"${anchor}>${SvgPen.escape(text)}</text>`);
+    this.parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${this.fillStyle}"${anchor}${this.font === BOLD ? ' font-weight="600"' : ""}>${SvgPen.escape(text)}</text>`);
   }
 
   picture(width, height, title) {
-    const pattern = `<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8" fill="${ink.free}"/><path d="M-2 2l4-4M0 8l8-8M6 10l4-4" stroke="${ink.hatch}"/></pattern>`;
+    const lines = (strokes) => strokes.map(([x, y, dx, dy]) => `M${x} ${y}l${dx} ${dy}`).join("");
+    const drawn = ([name, { ground, stroke, strokes }]) => `<pattern id="${name}" width="8" height="8" patternUnits="userSpaceOnUse">${ground ? `<rect width="8" height="8" fill="${ground}"/>` : ""}<path d="${lines(strokes)}" stroke="${stroke}"/></pattern>`;
+    const pattern = Object.entries(patterns()).map(drawn).join("");
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="100%" role="img" font-family="system-ui, sans-serif" font-size="11"><title>${SvgPen.escape(title)}</title><defs>${pattern}</defs>\n${this.parts.join("\n")}\n</svg>\n`;
   }
 }
 
 function svgOfView() {
   const pen = new SvgPen();
-  draw(pen, "url(#hatch)");
+  draw(pen, fillsOf((name) => `url(#${name})`));
   return pen.picture(canvas.clientWidth, canvas.clientHeight, `${page.title}: ${shownPlans().map(({ label }) => label).join(" and ")}`);
 }
 

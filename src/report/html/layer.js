@@ -10,39 +10,40 @@ let resting = 0;
 function serves() {
   if (layer.stale || layer.took < SLOW || layer.view === null) return false;
   const old = layer.view;
-  return [["s0", "s1"], ["a0", "a1"]].every(([low, high]) => {
-    const span = view[high] - view[low], seen = Math.min(view[high], old[high]) - Math.max(view[low], old[low]);
-    return seen > 0.7 * span && old[high] - old[low] < 2 * span;
-  });
+  const near = (low, high, oldLow, oldHigh) => {
+    const span = high - low, seen = Math.min(high, oldHigh) - Math.max(low, oldLow);
+    return seen > 0.7 * span && oldHigh - oldLow < 2 * span;
+  };
+  return near(view.s0, view.s1, old.s0, old.s1) && view.pools.every(({ a0, a1 }, row) => near(a0, a1, old.pools[row].a0, old.pools[row].a1));
 }
 
-function drawFrame(pen, free) {
+function drawFrame(pen, fills) {
   if (serves()) {
-    drawMoved(pen, free);
+    drawMoved(pen, fills);
     clearTimeout(resting);
     resting = setTimeout(redraw, REST);
     return;
   }
   const start = performance.now(), { picture } = layer;
-  draw(pen, free);
-  Object.assign(layer, { took: performance.now() - start, view: { ...view }, stale: false });
+  draw(pen, fills);
+  Object.assign(layer, { took: performance.now() - start, view: { ...view, pools: view.pools.map((range) => ({ ...range })) }, stale: false });
   if (layer.took < SLOW) return;
   if (picture.width !== canvas.width || picture.height !== canvas.height) Object.assign(picture, { width: canvas.width, height: canvas.height });
   picture.getContext("2d").drawImage(canvas, 0, 0);
 }
 
 // Draws the last picture at its place in the view, and the axes of the view.
-function drawMoved(pen, free) {
+function drawMoved(pen, fills) {
   const old = layer.view, ratio = canvas.width / canvas.clientWidth;
   clean(pen);
   for (const pane of panes) {
-    const { x, y, w, h, timeTop, timeHeight } = pane, left = pane.px(old.s0), right = pane.px(old.s1), top = pane.py(old.a1), bottom = pane.py(old.a0);
+    const { x, y, w, h, timeTop, timeHeight } = pane, left = pane.px(old.s0), right = pane.px(old.s1), range = old.pools[pane.row], top = pane.py(range.a1), bottom = pane.py(range.a0);
     const part = (from, height, low, high) => pen.drawImage(layer.picture, x * ratio, from * ratio, w * ratio, height * ratio, left, low, right - left, high - low);
     pen.save();
     pen.beginPath();
     pen.rect(x, y, w, h);
     pen.clip();
-    drawGround(pen, pane, free);
+    drawGround(pen, pane, fills);
     part(y, h, top, bottom);
     pen.restore();
     pen.save();

@@ -36,6 +36,26 @@ function past(list, value) {
   return from;
 }
 
+function byChunk(table) {
+  const found = new Map();
+  for (const row of table) {
+    if (!found.has(row.chunk)) found.set(row.chunk, []);
+    found.get(row.chunk).push(row);
+  }
+  return found;
+}
+
+// The bytes alive: the steps where they change are stored as differences.
+function summed({ step, bytes }) {
+  let now = 0;
+  return { step: step.map((gap) => (now += gap)), bytes };
+}
+
+function liveAt({ step, bytes }, now) {
+  const after = past(step, now);
+  return after > 0 ? bytes[after - 1] : 0;
+}
+
 class Sheet {
   constructor(data) {
     Object.assign(this, data);
@@ -61,32 +81,62 @@ class Sheet {
         this.chainNumber[next] = this.chainNumber[at];
       }
     }
+    // The step until which each chunk is drawn, and the boxes of those that do not need all of their bytes
+    // for all of their lives.
+    this.until = data.ends.slice();
+    for (const { chunk, end } of rows(data.cuts)) this.until[chunk] = end;
+    this.pinned = new Set(data.pinned);
+    this.windowsOf = byChunk(rows(data.windows));
+    this.boxes = byChunk(rows(data.boxes).map((box) => ({ ...box, end: Math.min(box.end, this.until[box.chunk]) })));
     this.supplied = new Map(rows(data.supplied).map(({ chunk, kind }) => [chunk, kind]));
     this.viewRows = rows(data.views);
     this.viewsOf = Array.from({ length: count }, () => []);
     for (const view of this.viewRows) this.viewsOf[view.chunk].push(view);
     this.typeNames = data.types.dtypes.map((dtype, at) => ({ dtype, shape: data.types.shapes[at].join(" × ") || "scalar" }));
-    // The steps where the bytes alive change are stored as differences.
-    let step = 0;
-    this.live = { step: data.live.step.map((gap) => (step += gap)), bytes: data.live.bytes };
-    // The chunks with an extent, by the step where they begin; and those alive at the peak.
+    this.live = summed(data.live);
+    // The chunks with an extent, by the step where they begin.
     this.drawnChunks = [];
     for (let at = 0; at < count; at++) if (this.drawn(at)) this.drawnChunks.push(at);
     this.drawnChunks.sort((a, b) => this.ownBegins[a] - this.ownBegins[b] || a - b);
     this.drawnBegins = this.drawnChunks.map((at) => this.ownBegins[at]);
-    this.longest = this.drawnChunks.reduce((most, at) => Math.max(most, data.ends[at] - this.ownBegins[at]), 0);
-    this.peakChunks = new Set(this.aliveAt(data.peak_step));
+    this.longest = this.drawnChunks.reduce((most, at) => Math.max(most, this.until[at] - this.ownBegins[at]), 0);
+    for (const plan of data.plans) this.addPools(plan);
   }
 
-  drawn(at) { return this.sizes[at] > 0 && this.ownBegins[at] < this.ends[at]; }
+  // A plan has at least one pool; only those of problems with pools have names.
+  addPools(plan) {
+    const { peak_step, live } = this;
+    plan.pools = plan.pools.length ? plan.pools.map((pool) => ({ ...pool, live: summed(pool.live) }))
+      : [{ name: "", size: plan.pool, capacity: null, bound: plan.bound, bound_line: plan.bound_line, peak_step, reserved: [], live }];
+    plan.pools.forEach((pool, row) => {
+      pool.peakChunks = new Set(this.aliveAt(pool.peak_step).filter((at) => this.rowOf(plan, at) === row));
+    });
+  }
+
+  // The boxes of a chunk: steps, and bytes from its start, padding included.
+  boxesOf(at) {
+    return this.boxes.get(at) ?? [{ begin: this.ownBegins[at], end: this.until[at], low: 0, high: this.sizes[at] + this.padding }];
+  }
+
+  drawn(at) { return this.sizes[at] > 0 && this.ownBegins[at] < this.until[at]; }
+
+  // The pool of a chunk, by its place in the plan's list.
+  rowOf(plan, at) { return plan.pool_of.length ? plan.pool_of[at] : 0; }
+
+  // The offset of a chunk, with its pool if there are several.
+  placeOf(plan, at, offset = this.low(plan, at)) {
+    return plan.pools.length > 1 ? `${offset} in ${plan.pools[this.rowOf(plan, at)].name}` : String(offset);
+  }
+
+  lifetime(begin, end) { return end - 1 > begin ? `${this.unit}s ${begin} to ${end - 1}` : `${this.unit} ${begin}`; }
 
   low(plan, at) { return plan.offsets[at]; }
 
   high(plan, at) { return plan.offsets[at] + (this.sizes[at] > 0 ? this.sizes[at] + this.padding : 0); }
 
-  // The chunks that may be alive in a range of steps, by their beginning.
+  // The chunks that may be alive in a range of steps, by their beginning. A box may lie one step before it.
   around(begin, end) {
-    return this.drawnChunks.slice(past(this.drawnBegins, begin - this.longest - 1), past(this.drawnBegins, end));
+    return this.drawnChunks.slice(past(this.drawnBegins, begin - this.longest - 1), past(this.drawnBegins, end + 1));
   }
 
   // The members of a chain from the root on; each has its bytes to itself once the one before it ends.
@@ -101,7 +151,7 @@ class Sheet {
 
   stepName(step) {
     const operator = this.operators.name[step];
-    return operator === undefined ? `step ${step}` : `step ${step} (${operator})`;
+    return operator === undefined || this.unit !== "step" ? `${this.unit} ${step}` : `step ${step} (${operator})`;
   }
 
   // The kind of the operator of a step; empty if it is unknown.
@@ -127,7 +177,7 @@ class Sheet {
   describe(plan, at) {
     const lines = [
       this.names[at],
-      `${size(this.sizes[at])} at ${this.low(plan, at)}`,
+      `${size(this.sizes[at])} at ${this.placeOf(plan, at)}`,
       `alive from ${this.stepName(this.begins[at])} to ${this.stepName(this.ends[at] - 1)}`,
     ];
     const { dtype, shape } = this.typeOf(at);
@@ -138,10 +188,14 @@ class Sheet {
       lines.push(`operator: ${this.operators.name[this.begins[at]] ?? "?"}${kind ? `, ${kind}` : ""}`);
     }
     const link = this.linkOf[at];
-    if (link) lines.push(`written over ${this.names[link.overwritten]} at ${link.offset}`);
+    if (link) lines.push(`written over ${this.names[link.overwritten]} ${link.below ? `from ${link.below} below` : `at ${link.offset}`}`);
     if (this.overwriter[at] !== null) lines.push(`overwritten by ${this.names[this.overwriter[at]]}`);
     const views = this.viewsOf[at].map((view) => view.name);
     if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);
+    if (this.pinned.has(at)) lines.push("pinned");
+    for (const { begin, end, low, high } of this.windowsOf.get(at) ?? []) {
+      lines.push(`${low < high ? `only bytes ${low} to ${high - 1}` : "no bytes"} in ${this.lifetime(begin, end)}`);
+    }
     if (plan.objects.length) lines.push(`in shared object ${plan.objects[at]}`);
     return lines;
   }
@@ -149,15 +203,12 @@ class Sheet {
   // The chunks alive at a step, the largest first.
   aliveAt(step) {
     return this.around(step, step)
-      .filter((at) => this.ownBegins[at] <= step && step < this.ends[at])
+      .filter((at) => this.boxesOf(at).some(({ begin, end }) => begin <= step && step < end))
       .sort((a, b) => this.sizes[b] - this.sizes[a] || a - b);
   }
 
-  // The bytes alive at a step.
-  liveAt(step) {
-    const after = past(this.live.step, step);
-    return after > 0 ? this.live.bytes[after - 1] : 0;
-  }
+  // The bytes alive at a step in all pools of a plan.
+  liveAt(plan, step) { return plan.pools.reduce((sum, { live }) => sum + liveAt(live, step), 0); }
 
   // The front space of a chain, down to the bottom of the pool: the highest-ending chunks below it, and
   // the same for each of these.
@@ -171,8 +222,8 @@ class Sheet {
       const members = this.chainOf(start).filter((at) => this.drawn(at));
       let floor = 0, front = [];
       for (const member of members) {
-        for (const other of this.around(this.ownBegins[member], this.ends[member] - 1)) {
-          const together = this.ownBegins[other] < this.ends[member] && this.ownBegins[member] < this.ends[other];
+        for (const other of this.around(this.ownBegins[member], this.until[member] - 1)) {
+          const together = this.rowOf(plan, other) === this.rowOf(plan, member) && this.ownBegins[other] < this.until[member] && this.ownBegins[member] < this.until[other];
           if (!together || this.root[other] === start || high(other) > low(member)) continue;
           const base = high(other) - (low(member) - low(start));
           if (base > floor) { floor = base; front = [other]; } else if (base === floor && base > 0) front.push(other);

@@ -26,21 +26,23 @@ function list(heading, chunks, tag = "ul") {
   for (const at of chunks.slice(0, LISTED)) {
     const item = element("li", null, items);
     chunkButton(sheet.names[at], at, item);
-    element("span", ` ${short(sheet.sizes[at])} at ${sheet.low(plan, at)}`, item, "soft");
+    element("span", ` ${short(sheet.sizes[at])} at ${sheet.placeOf(plan, at)}`, item, "soft");
   }
   if (chunks.length > LISTED) element("div", `and ${chunks.length - LISTED} more`, panel, "soft");
 }
 
 // Nothing is chosen: how the page is used.
 function clear() {
-  const { sheet } = state.shown;
+  const { sheet, plan } = state.shown;
   state.chosen = state.step = state.lit = null;
   panel.replaceChildren();
   element("h2", "How to read it", panel);
   const lines = [
-    "Steps run to the right, addresses up. A rectangle is a chunk of memory; a dashed edge shows where one is written over another.",
-    "A dotted outline is a view. Hatched space is free. Below the map are the bytes alive at each step; no pool can end below the dashed line.",
-    "Click a chunk for its operator, its chain, its views and what it rests on. Click below the map for the chunks alive at a step.",
+    `${sheet.unit === "step" ? "Steps" : "Clock sums"} run to the right, addresses up. A rectangle is a chunk of memory; a dashed edge shows where one is written over another.`,
+    ...(plan.pools.length > 1 ? ["Each pool has a map of its own, with its own addresses; all have the same steps."] : []),
+    ...(sheet.unit === "step" ? [] : ["There are several streams; a clock sum is the number of steps that are over, on all streams together."]),
+    `A dotted outline is a view. Hatched space is free. Below the map are the bytes alive at each ${sheet.unit}; no pool can end below the dashed line.`,
+    `Click a chunk for its operator, its chain, its views and what it rests on. Click below the map for the chunks alive at a ${sheet.unit}.`,
     "The wheel or two fingers zoom, with Shift in time only, with Alt in addresses only; drag to pan. Keys: arrows choose the next chunk, with Shift they pan; + and - zoom, 0 shows all, P chooses the peak, Escape clears.",
   ];
   for (const text of lines) element("p", text, panel);
@@ -62,7 +64,7 @@ function showDifference() {
     element("p", `${counted(gone, "chunk")} of the first plan ${gone === 1 ? "is" : "are"} not in it, ${come} of its own ${come === 1 ? "is" : "are"} new.`, panel);
     return;
   }
-  const differ = shown.sheet.drawnChunks.filter((at) => beside.plan.offsets[at] !== shown.plan.offsets[at]);
+  const differ = shown.sheet.drawnChunks.filter(moved(shown, beside));
   element("p", `${differ.length} of ${counted(shown.sheet.drawnChunks.length, "chunk")} lie elsewhere.`, panel).id = "elsewhere";
 }
 
@@ -90,7 +92,7 @@ function choose(at) {
   if (sheet.viewsOf[at].length) {
     element("h2", `views: ${sheet.viewsOf[at].length}`, panel);
     const items = element("ul", null, panel);
-    for (const seen of sheet.viewsOf[at]) element("li", `${seen.name}: ${size(seen.size)} at ${sheet.low(plan, at) + seen.offset}, from ${sheet.stepName(seen.begin)}`, items);
+    for (const seen of sheet.viewsOf[at]) element("li", `${seen.name}: ${size(seen.size)} at ${sheet.placeOf(plan, at, sheet.low(plan, at) + seen.offset)}, from ${sheet.stepName(seen.begin)}`, items);
   }
   list(below.length ? "front space, down to the floor" : "it rests on the floor", below);
   markRow(at);
@@ -98,7 +100,7 @@ function choose(at) {
 }
 
 function chooseStep(step) {
-  const { sheet } = state.shown;
+  const { sheet, plan } = state.shown;
   if (step < 0 || step >= sheet.steps) return;
   const alive = sheet.aliveAt(step);
   Object.assign(state, { step, chosen: null, lit: new Set(alive) });
@@ -106,7 +108,7 @@ function chooseStep(step) {
   element("h2", sheet.stepName(step), panel).id = "step";
   const kind = sheet.kindOf(step);
   if (kind) element("div", kind, panel, "soft");
-  element("div", `${size(sheet.liveAt(step))} alive in ${counted(alive.length, "chunk")}`, panel);
+  element("div", `${size(sheet.liveAt(plan, step))} alive in ${counted(alive.length, "chunk")}`, panel);
   list("alive, the largest first", alive, "ol");
   redraw();
 }
@@ -122,11 +124,11 @@ function search(text) {
 }
 
 function hover(x, y) {
-  const pane = paneAt(x, y), { sheet, plan } = pane, at = chunkAt(pane, x, y);
+  const pane = paneAt(x, y), { sheet, plan, pool } = pane, at = chunkAt(pane, x, y);
   const step = stepNear(pane, x);
   const below = y > pane.y + pane.h && x >= pane.x && x <= pane.x + pane.w;
   if (at !== null) tip.textContent = sheet.describe(plan, at).join("\n");
-  else if (below && step >= 0 && step < sheet.steps) tip.textContent = `${sheet.stepName(step)}\n${size(sheet.liveAt(step))} alive`;
+  else if (below && step >= 0 && step < sheet.steps) tip.textContent = `${sheet.stepName(step)}\n${size(liveAt(pool.live, step))} alive${pool.name ? ` in ${pool.name}` : ""}`;
   else { tip.hidden = true; return; }
   tip.hidden = false;
   const stage = canvas.getBoundingClientRect(), box = tip.getBoundingClientRect();

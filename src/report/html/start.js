@@ -9,7 +9,9 @@ const controls = { colours: document.getElementById("colours"), line: document.g
 function summary({ sheet, plan }) {
   const judgement = plan.pool === plan.bound ? `equal to the ${plan.bound_name}`
     : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proven ? "; proven smallest" : ""}`;
-  return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, "step")}; pool ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
+  const each = plan.pools.map(({ name, size: bytes, capacity }) => `${name} ${short(bytes)}${capacity === null ? "" : ` of ${short(capacity)}`}`);
+  const pools = each.length > 1 ? `${each.join(", ")}; together` : "pool";
+  return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, sheet.unit)}; ${pools} ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;
 }
 
 // Shows what the state says, after another plan, another colour or another pane was chosen.
@@ -21,6 +23,7 @@ function refresh() {
   more.textContent = beside ? `beside: ${summary(beside)}` : "";
   controls.difference.parentNode.hidden = !beside || beside.sheet !== shown.sheet;
   tip.hidden = true;
+  makeRoom();
   showLegend();
   offerSimulation();
   fillTable();
@@ -46,7 +49,7 @@ function useBeside(at) {
 
 // All addresses, at the steps shown.
 function showAddresses() {
-  Object.assign(view, { a0: 0, a1: topAddress() });
+  view.pools = allAddresses();
   bound();
 }
 
@@ -79,7 +82,7 @@ canvas.addEventListener("pointermove", (event) => {
   if (!dragged && Math.hypot(dx, dy) < 4) return;
   dragged = true;
   grips.set(event.pointerId, [x, y]);
-  pan((-dx / pane.w) * (view.s1 - view.s0), (dy / pane.h) * (view.a1 - view.a0));
+  pan((-dx / pane.w) * (view.s1 - view.s0), (dy / pane.h) * (pane.range.a1 - pane.range.a0), pane.row);
 });
 canvas.addEventListener("pointerup", (event) => {
   const [x, y] = inCanvas(event), clicked = grips.delete(event.pointerId) && !dragged && grips.size === 0;
@@ -104,19 +107,28 @@ canvas.addEventListener("wheel", (event) => {
 function neighbour(across, up) {
   const { sheet, plan } = state.shown, at = state.chosen;
   if (at === null) return sheet.aliveAt(sheet.peak_step)[0] ?? sheet.drawnChunks[0] ?? null;
-  const low = sheet.low(plan, at), high = sheet.high(plan, at), begin = sheet.ownBegins[at], end = sheet.ends[at];
+  const low = sheet.low(plan, at), high = sheet.high(plan, at), begin = sheet.ownBegins[at], end = sheet.until[at];
+  const row = sheet.rowOf(plan, at);
   let best = null, least = Infinity;
   for (const other of sheet.drawnChunks) {
-    if (other === at) continue;
-    const steps = across > 0 ? sheet.ownBegins[other] - end : begin - sheet.ends[other];
+    if (other === at || sheet.rowOf(plan, other) !== row) continue;
+    const steps = across > 0 ? sheet.ownBegins[other] - end : begin - sheet.until[other];
     const bytes = up > 0 ? sheet.low(plan, other) - high : low - sheet.high(plan, other);
     const meets = across !== 0
       ? sheet.low(plan, other) < high && low < sheet.high(plan, other)
-      : sheet.ownBegins[other] < end && begin < sheet.ends[other];
+      : sheet.ownBegins[other] < end && begin < sheet.until[other];
     const way = across !== 0 ? steps : bytes;
     if (meets && way >= 0 && way < least) { least = way; best = other; }
   }
-  return best;
+  return best ?? (up === 0 ? null : inNextPool(at, row - up, up));
+}
+
+// Up from the highest chunk of a pool is the lowest one of the pool above that is alive with it; and so down.
+function inNextPool(at, row, up) {
+  const { sheet, plan } = state.shown;
+  const meets = (other) => sheet.ownBegins[other] < sheet.until[at] && sheet.ownBegins[at] < sheet.until[other];
+  const found = sheet.drawnChunks.filter((other) => sheet.rowOf(plan, other) === row && meets(other));
+  return found.sort((a, b) => up * (sheet.low(plan, a) - sheet.low(plan, b)))[0] ?? null;
 }
 
 function go(across, up) {
@@ -128,9 +140,9 @@ function go(across, up) {
 
 canvas.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const steps = (view.s1 - view.s0) / 10, addresses = (view.a1 - view.a0) / 10;
-  const [pane] = panes, centre = [pane, pane.x + pane.w / 2, pane.y + pane.h / 2];
-  const turn = (across, up) => (event.shiftKey ? pan(across * steps, up * addresses) : go(across, up));
+  const pane = state.chosen === null ? panes[0] : paneOf(state.chosen), { a0, a1 } = pane.range;
+  const steps = (view.s1 - view.s0) / 10, addresses = (a1 - a0) / 10, centre = [pane, pane.x + pane.w / 2, pane.y + pane.h / 2];
+  const turn = (across, up) => (event.shiftKey ? pan(across * steps, up * addresses, pane.row) : go(across, up));
   const answers = {
     ArrowLeft: () => turn(-1, 0), ArrowRight: () => turn(1, 0), ArrowUp: () => turn(0, 1), ArrowDown: () => turn(0, -1),
     "+": () => zoom(...centre, 0.8, true, true), "-": () => zoom(...centre, 1.25, true, true),
@@ -147,7 +159,7 @@ function remember() {
   clearTimeout(remembering);
   remembering = setTimeout(() => {
     const { shown, beside, colours, line, difference, chosen, step } = state;
-    const parts = new URLSearchParams({ plan: plans.indexOf(shown), view: [view.s0, view.s1, view.a0, view.a1].map((value) => Number(value.toPrecision(9))).join(",") });
+    const parts = new URLSearchParams({ plan: plans.indexOf(shown), view: viewNumbers().map((value) => Number(value.toPrecision(9))).join(",") });
     if (beside) parts.set("beside", plans.indexOf(beside));
     if (colours !== "chain") parts.set("colours", colours);
     if (line) parts.set("line", 1);
@@ -174,9 +186,13 @@ function recall() {
   controls.colours.value = state.colours;
   controls.line.checked = state.line;
   controls.difference.checked = state.difference;
-  Object.assign(view, { s0: 0, s1: allSteps(), a0: 0, a1: topAddress() });
+  Object.assign(view, { s0: 0, s1: allSteps(), pools: allAddresses() });
   const seen = (parts.get("view") ?? "").split(",").map(Number);
-  if (seen.length === 4 && seen.every(Number.isFinite) && seen[0] < seen[1] && seen[2] < seen[3]) [view.s0, view.s1, view.a0, view.a1] = seen;
+  const pairs = Array.from({ length: seen.length / 2 }, (_, at) => seen.slice(2 * at, 2 * at + 2));
+  if (seen.length === 2 + 2 * view.pools.length && pairs.every(([low, high]) => Number.isFinite(low) && Number.isFinite(high) && low < high)) {
+    [[view.s0, view.s1]] = pairs;
+    view.pools = pairs.slice(1).map(([a0, a1]) => ({ a0, a1 }));
+  }
   refresh();
 }
 

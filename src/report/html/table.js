@@ -4,21 +4,21 @@ const table = document.getElementById("rows");
 const filter = document.getElementById("filter");
 const PAGE_ROWS = 100;
 const COLUMNS = [
-  ["name", "name"], ["kind", "kind"], ...(sheets.some(({ typeNames }) => typeNames.length) ? [["dtype", "dtype"], ["shape", "shape"]] : []), ["size", "size"], ["begin", "from step"], ["end", "to step"],
-  ["offset", "offset"], ["chunk", "chunk"], ["over", "written over"],
+  ["name", "name"], ["kind", "kind"], ...(sheets.some(({ typeNames }) => typeNames.length) ? [["dtype", "dtype"], ["shape", "shape"]] : []), ["size", "size"], ["begin", `from ${sheets[0].unit}`], ["end", `to ${sheets[0].unit}`],
+  ["offset", "offset"], ...(plans.some(({ plan }) => plan.pools.length > 1) ? [["pool", "pool"]] : []), ["chunk", "chunk"], ["over", "written over"],
 ];
 const order = { column: "begin", down: false };
 let shownRows = PAGE_ROWS;
 
 // A row for each chunk, and one for each view.
 function tensorRows() {
-  const { sheet, plan } = state.shown;
+  const { sheet, plan } = state.shown, pool = (at) => plan.pools[sheet.rowOf(plan, at)].name;
   const made = sheet.names.map((name, at) => ({
     name, kind: sheet.kindOfChunk(at), ...sheet.typeOf(at), size: sheet.sizes[at], begin: sheet.begins[at], end: sheet.ends[at] - 1,
-    offset: sheet.low(plan, at), chunk: sheet.names[at], over: sheet.linkOf[at] ? sheet.names[sheet.linkOf[at].overwritten] : "", at,
+    offset: sheet.low(plan, at), pool: pool(at), chunk: sheet.names[at], over: sheet.linkOf[at] ? sheet.names[sheet.linkOf[at].overwritten] : "", at,
   }));
   for (const [number, { chunk: at, name, offset, size, begin }] of sheet.viewRows.entries()) {
-    made.push({ name, kind: sheet.kindOf(begin), ...sheet.typeOf(sheet.count + number), size, begin, end: sheet.ends[at] - 1, offset: sheet.low(plan, at) + offset, chunk: sheet.names[at], over: "", at });
+    made.push({ name, kind: sheet.kindOf(begin), ...sheet.typeOf(sheet.count + number), size, begin, end: sheet.ends[at] - 1, offset: sheet.low(plan, at) + offset, pool: pool(at), chunk: sheet.names[at], over: "", at });
   }
   return made;
 }
@@ -26,7 +26,7 @@ function tensorRows() {
 function fillTable() {
   if (!document.getElementById("tensors").open) return;
   const wanted = filter.value.trim().toLowerCase();
-  const found = tensorRows().filter(({ name, kind, dtype, shape }) => [name, kind, dtype, shape].some((words) => words.toLowerCase().includes(wanted)));
+  const found = tensorRows().filter(({ name, kind, dtype, shape, pool }) => [name, kind, dtype, shape, pool].some((words) => words.toLowerCase().includes(wanted)));
   const by = order.column, sign = order.down ? -1 : 1;
   found.sort((a, b) => sign * (typeof a[by] === "number" ? a[by] - b[by] : a[by] < b[by] ? -1 : a[by] > b[by] ? 1 : 0) || a.begin - b.begin || a.at - b.at);
   const body = table.tBodies[0];
