@@ -234,6 +234,10 @@ fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), F
         let words = "--scratch is for TensorFlow Lite models, but this is not one; omit it";
         return Err(about(path, words));
     }
+    if format != Format::Tflite && args.overlap {
+        let words = "--overlap is for TensorFlow Lite models, but this is not one; omit it";
+        return Err(about(path, words));
+    }
     Ok(())
 }
 
@@ -307,7 +311,13 @@ fn options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
 /// Returns the options for reading a TensorFlow Lite model.
 fn tflite_options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failure> {
     let options = args.sizes.options().map_err(|error| about(path, error))?;
-    let micro = TfliteOptions::default().kernels(kernel_library(args)?).scratch(scratch(args)?);
+    let library = kernel_library(args)?;
+    if args.overlap && library == KernelLibrary::CmsisNnMve {
+        let words = "--overlap: the loops of the kernels for MVE are not known; omit it, or state other kernels";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
+    let micro = micro.overlap(args.overlap);
     let profile = Kernels::new(args.profile().unwrap_or_default());
     Ok(options.kernels(profile).tflite(micro))
 }

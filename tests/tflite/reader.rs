@@ -9,8 +9,8 @@ use memplan::{
             survey,
         },
     },
-    sequence::{Dependency, Origin, TensorType},
-    verify::execute,
+    sequence::{Dependency, Origin, Overwrite, TensorType},
+    verify::{execute, verify},
 };
 use rstest::rstest;
 
@@ -32,8 +32,11 @@ fn shares(sequence: &OpSequence, name: &str) -> String {
             format!("view of {} at {offset}", name_of(*input))
         }
         Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
-            let names: Vec<_> = overwrites.iter().map(|over| &**name_of(over.input)).collect();
-            format!("over {}", names.join(", "))
+            let name = |over: &Overwrite<_>| match over.below {
+                0 => name_of(over.input).to_string(),
+                below => format!("{} from {below} below", name_of(over.input)),
+            };
+            format!("over {}", overwrites.iter().map(name).collect::<Vec<_>>().join(", "))
         }
         _ => String::new(),
     }
@@ -315,6 +318,64 @@ fn kernels_take_scratch_memory(
     let arena = survey(&bytes, &options).unwrap().arena;
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     assert_eq!(scratch.map(|buffer| buffer.size).collect::<Vec<_>>(), expected);
+}
+
+/// The least distance of a convolution or pool, worked out by a program that walks over all reads and
+/// writes, in full sixteens.
+#[rstest]
+#[case::conv_3x3(KernelLibrary::Reference, code::CONV_2D, [16, 8, 3, 14, 8], 1, "over x from 16 below")]
+#[case::conv_3x3_padded(KernelLibrary::Reference, code::CONV_2D, [16, 8, 3, 16, 8], 0, "over x from 144 below")]
+#[case::conv_1x1(KernelLibrary::Reference, code::CONV_2D, [16, 32, 1, 16, 8], 1, "over x from 16 below")]
+#[case::depthwise(KernelLibrary::Reference, 4, [16, 8, 3, 14, 8], 1, "over x")]
+#[case::depthwise_padded(KernelLibrary::Reference, 4, [16, 8, 3, 16, 8], 0, "over x from 144 below")]
+#[case::depthwise_twice_as_many(KernelLibrary::Reference, 4, [16, 8, 3, 14, 16], 1, "over x from 1360 below")]
+#[case::conv_3x3_cmsis(KernelLibrary::CmsisNn, code::CONV_2D, [16, 8, 3, 14, 8], 1, "over x from 16 below")]
+#[case::conv_1x1_cmsis(KernelLibrary::CmsisNn, code::CONV_2D, [16, 32, 1, 16, 8], 1, "")]
+#[case::conv_1x1_dsp(KernelLibrary::CmsisNnDsp, code::CONV_2D, [16, 32, 1, 16, 8], 1, "")]
+#[case::depthwise_cmsis(KernelLibrary::CmsisNn, 4, [16, 8, 3, 16, 8], 0, "over x from 144 below")]
+#[case::conv_mve(KernelLibrary::CmsisNnMve, code::CONV_2D, [16, 8, 3, 14, 8], 1, "")]
+#[case::depthwise_mve(KernelLibrary::CmsisNnMve, 4, [16, 8, 3, 14, 8], 1, "")]
+fn kernels_allow_overlaps(
+    #[case] kernels: KernelLibrary,
+    #[case] code: i32,
+    #[case] sizes: [i32; 5],
+    #[case] padding: u8,
+    #[case] expected: &str,
+) {
+    let [size, channels, kernel, made, outputs] = sizes;
+    let weights =
+        if code == 4 { [1, kernel, kernel, outputs] } else { [outputs, kernel, kernel, channels] };
+    let weights = Tensor { data: vec![1; 4], ..tensor("w", INT8, &weights) };
+    let output = tensor("y", INT8, &[1, made, made, outputs]);
+    let tensors = vec![tensor("x", INT8, &[1, size, size, channels]), weights, output];
+    let mut options = convolution();
+    options[0] = Field::Byte(padding);
+    let bytes = model(&[single(code, tensors, options)]);
+    let found = |overlap: bool| {
+        let options = TfliteOptions::default().kernels(kernels).overlap(overlap);
+        let sequence = read(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+        let shared = shares(&sequence, "y");
+        let plan = Planner::new().alignment(ALIGNMENT).plan(&sequence).unwrap();
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+        shared
+    };
+    assert_eq!(found(true), expected);
+    assert_eq!(found(false), "");
+}
+
+#[rstest]
+#[case::average(KernelLibrary::Reference, 1, "over x")]
+#[case::maximum(KernelLibrary::Reference, 17, "over x")]
+#[case::maximum_in_the_output(KernelLibrary::CmsisNn, 17, "over x from 16 below")]
+#[case::vectors(KernelLibrary::CmsisNnMve, 17, "")]
+fn pools_overlap(#[case] kernels: KernelLibrary, #[case] code: i32, #[case] expected: &str) {
+    let tensors = vec![tensor("x", INT8, &[1, 16, 16, 8]), tensor("y", INT8, &[1, 8, 8, 8])];
+    let int = Field::Int;
+    let options = vec![Field::Byte(1), int(2), int(2), int(2), int(2)];
+    let bytes = model(&[single(code, tensors, options)]);
+    let options = TfliteOptions::default().kernels(kernels).overlap(true);
+    let sequence = read(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    assert_eq!(shares(&sequence, "y"), expected);
 }
 
 fn changed(change: impl FnOnce(&mut Subgraph)) -> Vec<u8> {

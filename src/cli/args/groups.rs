@@ -52,6 +52,11 @@ pub(crate) struct InputArgs {
     /// memplan does not know, one per line, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE")]
     pub(crate) scratch: Option<PathBuf>,
+    /// Let the outputs of convolutions and pools of a TensorFlow Lite model begin below their inputs
+    /// and reach over them, as the loops of the kernels allow. Needs --kernels: the plan is wrong for
+    /// others.
+    #[arg(long, requires = "kernels", conflicts_with = "no_inplace")]
+    pub(crate) overlap: bool,
     /// Same as --inplace none: write no output over an input unless it is required.
     #[arg(long)]
     no_inplace: bool,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
-    OpSequence, Operator, Output,
+    Bytes, OpSequence, Operator, Output,
     import::{
         InPlace, Kernels, NotInPlace,
         tflite::{
-            KernelLibrary, TfliteError,
+            ALIGNMENT, KernelLibrary, TfliteError,
             arena::{Arena, ArenaBuffer, Names, step_name},
             model::{Model, OperatorAt, Tensor, tensor_place, wrong},
             ops::{self, Memory, Op},
@@ -25,6 +25,8 @@ pub(super) struct Emitter<'m, 'a> {
     pub(super) names: &'m Names,
     pub(super) library: KernelLibrary,
     pub(super) kernels: &'m Kernels,
+    /// Outputs may begin below an input.
+    pub(super) overlap: bool,
     pub(super) builder: SequenceBuilder,
     pub(super) reasons: Reasons,
     /// Tensors that are defined, by their place among those of all subgraphs.
@@ -296,8 +298,23 @@ impl Emitter<'_, '_> {
                 }
             }
         };
+        if let (Some((input, of)), Some(below)) = (planned(0), self.below(op, index)?) {
+            // Of no distance, it would have to lie inside the input.
+            let fits = below > 0 || tensor.bytes <= of.bytes;
+            return Ok(output.overlaps(name(input), if fits { below } else { ALIGNMENT }));
+        }
         self.reasons
             .insert(self.names.tensor(first_tensor + op.operator.outputs[index]).into(), why);
         Ok(output)
+    }
+
+    /// The bytes by which an output may begin below the first input, if fewer than it has.
+    fn below(&self, op: &Op, index: usize) -> Result<Option<Bytes>, TfliteError> {
+        let row = ops::find(op).filter(|_| self.overlap && index == 0);
+        let below = row.map_or(Ok(None), |row| row.overlap_of(op, self.library))?;
+        let below = below.and_then(|below| below.checked_next_multiple_of(ALIGNMENT));
+        Ok(below
+            .zip(op.output(0))
+            .and_then(|(below, output)| (output.bytes? > below.max(ALIGNMENT)).then_some(below)))
     }
 }

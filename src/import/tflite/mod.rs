@@ -95,6 +95,7 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
         names: &names,
         library: options.tflite.kernels,
         kernels: &options.kernels,
+        overlap: options.tflite.overlap,
         builder: OpSequence::builder(),
         reasons: BTreeMap::new(),
         defined: vec![false; arena.tensors],

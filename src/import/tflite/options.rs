@@ -62,6 +62,8 @@ pub struct TfliteOptions {
     pub pointer_size: Bytes,
     /// The scratch memory of single operators, instead of what the kernels are known to take.
     pub scratch: ScratchSizes,
+    /// Outputs may begin below an input and reach over it, as far as the loops of the kernels allow.
+    pub overlap: bool,
 }
 
 impl Default for TfliteOptions {
@@ -71,6 +73,7 @@ impl Default for TfliteOptions {
             kernels: KernelLibrary::default(),
             pointer_size: 4,
             scratch: ScratchSizes::default(),
+            overlap: false,
         }
     }
 }
@@ -87,6 +90,14 @@ impl TfliteOptions {
     #[must_use]
     pub fn pointer_size(mut self, bytes: Bytes) -> Self {
         self.pointer_size = bytes;
+        self
+    }
+
+    /// Lets outputs begin below an input and reach over it, as far as the loops of the kernels allow. A
+    /// plan then works with these kernels only.
+    #[must_use]
+    pub fn overlap(mut self, overlap: bool) -> Self {
+        self.overlap = overlap;
         self
     }
 

@@ -61,6 +61,33 @@ fn every_command_takes_a_model() {
 }
 
 #[test]
+fn outputs_begin_below_their_inputs_only_if_the_kernels_are_stated() {
+    let folder = Folder::of(&[chain()]);
+    let run = |args: &[&str]| memplan(&[args, &[&folder.model]].concat());
+    let refused = |args: &[&str], words: &str| {
+        let Run { code, err, .. } = run(args);
+        assert!(code == 2 && err.contains(words), "{err}");
+    };
+    refused(&["plan", "--overlap"], "--kernels");
+    refused(&["plan", "--overlap", "--kernels", "cmsis-nn-mve"], "not known");
+    refused(&["plan", "--overlap", "--kernels", "mine"], "'mine' is not one of");
+    let overlap = ["--overlap", "--kernels", "reference"];
+    let map = run(&[&["show"], &overlap[..]].concat());
+    assert!(map.code == 0 && map.out.contains("below"), "{}{}", map.out, map.err);
+    let planned = folder.path("planned.tflite");
+    let written = run(&[&["plan", "-o", &planned], &overlap[..]].concat());
+    assert_eq!(written.code, 0, "{}", written.err);
+    let verified = |args: &[&str]| memplan(&[&["verify", &folder.model, &planned], args].concat());
+    assert_eq!(verified(&overlap).code, 0);
+    // Without --overlap, no kernel is known to allow it.
+    assert_eq!(verified(&[]).code, 1);
+    let json = folder.path("chain.json");
+    assert_eq!(run(&[&["convert", "-o", &json], &overlap[..]].concat()).code, 0);
+    let Run { code, err, .. } = memplan(&[&["plan", &json], &overlap[..]].concat());
+    assert!(code == 2 && err.contains("TensorFlow Lite"), "{err}");
+}
+
+#[test]
 fn the_head_is_predicted_and_a_smaller_one_written() {
     let folder = Folder::of(&[chain()]);
     let planned = folder.path("planned.tflite");

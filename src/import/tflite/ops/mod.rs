@@ -1,5 +1,6 @@
-//! The facts about operators, one row each: views, in-place outputs, scratch memory.
+//! The facts about operators, one row each: views, in-place outputs, overlaps, scratch memory.
 
+pub(crate) mod overlap;
 pub(crate) mod scratch;
 mod table;
 mod views;

@@ -39,16 +39,16 @@ impl Target {
 }
 
 /// Sizes of an image, or of a kernel that moves over one.
-#[derive(Clone, Copy)]
-struct Dims {
-    batch: u64,
-    height: u64,
-    width: u64,
-    channels: u64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dims {
+    pub(super) batch: u64,
+    pub(super) height: u64,
+    pub(super) width: u64,
+    pub(super) channels: u64,
 }
 
 impl Dims {
-    fn area(self) -> u64 {
+    pub(super) fn area(self) -> u64 {
         self.height.saturating_mul(self.width)
     }
 
@@ -58,12 +58,22 @@ impl Dims {
 }
 
 /// The steps of a kernel over an image, in one direction.
-#[derive(Clone, Copy)]
-struct Stride {
-    step: u64,
-    dilation: u64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stride {
+    pub(super) step: u64,
+    pub(super) dilation: u64,
     /// Elements that are missing in front of the image.
-    padding: u64,
+    pub(super) padding: u64,
+}
+
+/// Windows that move over an image.
+#[derive(Clone, Copy)]
+pub(super) struct Windows {
+    pub(super) image: Dims,
+    pub(super) kernel: Dims,
+    pub(super) output: Dims,
+    /// Down and right.
+    pub(super) moves: [Stride; 2],
 }
 
 impl Stride {
@@ -218,20 +228,18 @@ pub(super) fn fully_connected(op: &Op, target: Target) -> Result<Sizes, TfliteEr
 }
 
 pub(super) fn convolution(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
-    let (activation, weights) = (input(op, 0)?, input(op, 1)?);
+    let activation = input(op, 0)?;
     if target.is_reference() {
         return unpacked(op);
     }
     if !is_integer(activation) {
         return Ok(Vec::new());
     }
-    let moves = |step, dilation| windows(op, [step, dilation]);
-    let [height, width] = moves([2, 1], [5, 4])?;
-    let (image, kernel) = (image(op, activation)?, image(op, weights)?);
+    let Windows { image, kernel, output, moves: [height, width] } =
+        Windows::of_weights(op, [[2, 1], [5, 4]])?;
     let size = if activation.element == Element::INT16 {
         wide_column(target, image, kernel)
     } else {
-        let output = self::image(op, output(op)?)?;
         bytes_of_convolution(target, image, kernel, output, height, width)
     };
     Ok(sized(size))
@@ -314,9 +322,8 @@ pub(super) fn depthwise(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
     if activation.element != Element::INT8 {
         return Ok(Vec::new());
     }
-    let [height, width] = windows(op, [[2, 1], [6, 5]])?;
-    let (image, kernel, output) =
-        (image(op, activation)?, image(op, weights)?, self::image(op, output(op)?)?);
+    let Windows { image, kernel, output, moves: [height, width] } =
+        Windows::of_weights(op, [[2, 1], [6, 5]])?;
     let column = kernel.column(image.channels);
     let is_int4 = weights.element == Element::INT4;
     if target.has_mve() && !is_int4 && image.channels == 1 && output.channels > 1 {
@@ -380,35 +387,46 @@ fn option(op: &Op, slot: usize) -> Result<u64, TfliteError> {
     u64::try_from(number).map_err(|_| malformed(op, &format!("a stride is {number}")))
 }
 
-/// The moves of a window down and right, from the slots of the steps and of the dilations.
-fn windows(op: &Op, [steps, dilations]: [[usize; 2]; 2]) -> Result<[Stride; 2], TfliteError> {
-    let (image, kernel) = (image(op, input(op, 0)?)?, image(op, input(op, 1)?)?);
-    let output = self::image(op, output(op)?)?;
-    let is_same = op.operator.option_byte(0)? == 0;
-    let dilation = |slot| {
-        let number = op.operator.option(slot, 1)?;
-        u64::try_from(number).map_err(|_| malformed(op, &format!("a dilation is {number}")))
-    };
-    let stride = |step, dilation: u64, image: u64, kernel: u64, output: u64| {
-        let kernel = kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
-        let reach = output.saturating_sub(1).saturating_mul(step).saturating_add(kernel);
-        let padding = if is_same { reach.saturating_sub(image) / 2 } else { 0 };
-        Stride { step, dilation, padding }
-    };
-    Ok([
-        stride(
-            option(op, steps[0])?,
-            dilation(dilations[0])?,
-            image.height,
-            kernel.height,
-            output.height,
-        ),
-        stride(
-            option(op, steps[1])?,
-            dilation(dilations[1])?,
-            image.width,
-            kernel.width,
-            output.width,
-        ),
-    ])
+impl Windows {
+    /// The windows of weights, from the slots of the steps and of the dilations.
+    pub(super) fn of_weights(
+        op: &Op,
+        [steps, dilations]: [[usize; 2]; 2],
+    ) -> Result<Self, TfliteError> {
+        let kernel = image(op, input(op, 1)?)?;
+        let dilation = |slot| {
+            let number = op.operator.option(slot, 1)?;
+            u64::try_from(number).map_err(|_| malformed(op, &format!("a dilation is {number}")))
+        };
+        let dilations = [dilation(dilations[0])?, dilation(dilations[1])?];
+        Self::new(op, kernel, steps, dilations)
+    }
+
+    /// The windows of a pool, which have no weights.
+    pub(super) fn of_pool(op: &Op) -> Result<Self, TfliteError> {
+        let (height, width) = (option(op, 4)?, option(op, 3)?);
+        Self::new(op, Dims { batch: 1, height, width, channels: 1 }, [2, 1], [1, 1])
+    }
+
+    fn new(
+        op: &Op,
+        kernel: Dims,
+        steps: [usize; 2],
+        dilations: [u64; 2],
+    ) -> Result<Self, TfliteError> {
+        let (image, output) = (image(op, input(op, 0)?)?, image(op, output(op)?)?);
+        let is_same = op.operator.option_byte(0)? == 0;
+        let stride = |step, dilation: u64, image: u64, kernel: u64, output: u64| {
+            let kernel = kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
+            let reach = output.saturating_sub(1).saturating_mul(step).saturating_add(kernel);
+            let padding = if is_same { reach.saturating_sub(image) / 2 } else { 0 };
+            Stride { step, dilation, padding }
+        };
+        let (down, right) = (option(op, steps[0])?, option(op, steps[1])?);
+        let moves = [
+            stride(down, dilations[0], image.height, kernel.height, output.height),
+            stride(right, dilations[1], image.width, kernel.width, output.width),
+        ];
+        Ok(Self { image, kernel, output, moves })
+    }
 }

@@ -1,14 +1,17 @@
 //! The table of operators. An operator that is not in it gets new memory for its outputs.
 
-use crate::import::{
-    InPlace,
-    tflite::{
-        KernelLibrary, TfliteError,
-        model::OperatorAt,
-        ops::{
-            Op,
-            scratch::{self, Sizes},
-            views,
+use crate::{
+    Bytes,
+    import::{
+        InPlace,
+        tflite::{
+            KernelLibrary, TfliteError,
+            model::OperatorAt,
+            ops::{
+                Op, overlap,
+                scratch::{self, Sizes},
+                views,
+            },
         },
     },
 };
@@ -19,6 +22,7 @@ pub(crate) struct Row {
     pub(crate) kind: &'static str,
     pub(crate) memory: Memory,
     scratch: scratch::Rule,
+    overlap: overlap::Rule,
 }
 
 /// The memory that the outputs of an operator may have.
@@ -37,32 +41,46 @@ pub(crate) enum Memory {
 
 impl Row {
     const fn new(kind: &'static str, why: &'static str) -> Self {
-        Self { kind, memory: Memory::New(why), scratch: scratch::none }
+        Self { kind, memory: Memory::New(why), scratch: scratch::none, overlap: overlap::none }
     }
 
     const fn view(kind: &'static str, rule: views::Rule) -> Self {
-        Self { kind, memory: Memory::View(rule), scratch: scratch::none }
+        Self { kind, memory: Memory::View(rule), scratch: scratch::none, overlap: overlap::none }
     }
 
     /// One input, read and written element by element.
     const fn unary(kind: &'static str) -> Self {
         let memory = Memory::Over { kernel: InPlace::Elementwise, inputs: 1 };
-        Self { kind, memory, scratch: scratch::none }
+        Self { kind, memory, scratch: scratch::none, overlap: overlap::none }
     }
 
     const fn binary(kind: &'static str) -> Self {
         let memory = Memory::Over { kernel: InPlace::Elementwise, inputs: 2 };
-        Self { kind, memory, scratch: scratch::none }
+        Self { kind, memory, scratch: scratch::none, overlap: overlap::none }
     }
 
     const fn rows(kind: &'static str) -> Self {
         let memory = Memory::Over { kernel: InPlace::Rows, inputs: 1 };
-        Self { kind, memory, scratch: scratch::none }
+        Self { kind, memory, scratch: scratch::none, overlap: overlap::none }
     }
 
     const fn scratch(mut self, rule: scratch::Rule) -> Self {
         self.scratch = rule;
         self
+    }
+
+    const fn overlap(mut self, rule: overlap::Rule) -> Self {
+        self.overlap = rule;
+        self
+    }
+
+    /// The bytes by which the first output may begin below the first input and reach over it.
+    pub(crate) fn overlap_of(
+        &self,
+        op: &Op,
+        kernels: KernelLibrary,
+    ) -> Result<Option<Bytes>, TfliteError> {
+        (self.overlap)(op, kernels)
     }
 
     /// The scratch buffers of an operator, in the order in which its kernel requests them.
@@ -118,7 +136,7 @@ const ROWS: &[Row] = &[
     Row::unary("LOG"),
     Row::unary("LOGISTIC"),
     Row::unary("NEG"),
-    Row::unary("QUANTIZE"),
+    Row::unary("QUANTIZE").overlap(overlap::widened),
     Row::unary("RELU"),
     Row::unary("RELU6"),
     Row::unary("ROUND"),
@@ -128,7 +146,7 @@ const ROWS: &[Row] = &[
     Row::unary("SQUARE"),
     Row::unary("TANH"),
     // Read: element by element.
-    Row::unary("CAST"),
+    Row::unary("CAST").overlap(overlap::widened),
     Row::unary("LOGICAL_NOT"),
     Row::unary("PRELU"),
     Row::rows("CUMSUM"),
@@ -154,19 +172,21 @@ const ROWS: &[Row] = &[
     Row::binary("LOGICAL_AND"),
     Row::binary("LOGICAL_OR"),
     Row::new("ADD_N", "nobody has tried its kernel in place").scratch(scratch::add_n),
-    Row::new("AVERAGE_POOL_2D", WINDOW).scratch(scratch::average_pool),
+    Row::new("AVERAGE_POOL_2D", WINDOW).scratch(scratch::average_pool).overlap(overlap::pool),
     Row::new("BATCH_MATMUL", WINDOW).scratch(scratch::batch_matmul),
     Row::new(
         "CONCATENATION",
         "its inputs lie one after another in it only if they are placed there",
     ),
-    Row::new("CONV_2D", WINDOW).scratch(scratch::convolution),
-    Row::new("DEPTHWISE_CONV_2D", WINDOW).scratch(scratch::depthwise),
+    Row::new("CONV_2D", WINDOW).scratch(scratch::convolution).overlap(overlap::convolution),
+    Row::new("DEPTHWISE_CONV_2D", WINDOW).scratch(scratch::depthwise).overlap(overlap::depthwise),
     Row::new("DEPTH_TO_SPACE", MOVES),
-    Row::new("DEQUANTIZE", "its elements are wider than those it reads"),
-    Row::new("FULLY_CONNECTED", WINDOW).scratch(scratch::fully_connected),
+    Row::new("DEQUANTIZE", "its elements are wider than those it reads").overlap(overlap::widened),
+    Row::new("FULLY_CONNECTED", WINDOW)
+        .scratch(scratch::fully_connected)
+        .overlap(overlap::fully_connected),
     Row::new("IF", CALLS),
-    Row::new("MAX_POOL_2D", WINDOW),
+    Row::new("MAX_POOL_2D", WINDOW).overlap(overlap::pool),
     Row::new("MEAN", REDUCES).scratch(scratch::sum),
     Row::new("MIRROR_PAD", MOVES).scratch(scratch::mirror_pad),
     Row::new("PACK", "its inputs lie one after another in it only if they are placed there"),
