@@ -10,6 +10,7 @@ mod aliases;
 mod graph;
 mod lifetimes;
 mod options;
+mod overlaps;
 mod place;
 mod requests;
 

@@ -7,6 +7,7 @@ use crate::{
     lower::{
         LoweringOptions, Obstacle, Refused,
         aliases::Aliases,
+        overlaps,
         place::{DraftChunk, Places, Variable},
     },
     problem::{Chunk, ChunkId, Links, Refusal, Request},
@@ -84,7 +85,16 @@ pub(super) fn resolve(
         .iter()
         .map(|&DraftChunk { begin, end, size, .. }| Chunk { begin, end, size })
         .collect();
-    let (links, dropped) = Links::resolve(&chunks, &requests);
+    let (mut links, mut dropped) = Links::resolve(&chunks, &requests);
+    let useless = overlaps::useless(&places.chunks, &links, &requests);
+    if !useless.is_empty() {
+        for &request in useless.iter().rev() {
+            requests.remove(request);
+            let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
+            refused.push(dependencies.remove(request).refuse(sequence, obstacle)?);
+        }
+        (links, dropped) = Links::resolve(&chunks, &requests);
+    }
     for dropped in dropped {
         let obstacle = Obstacle::Refusal(dropped.reason);
         refused.push(dependencies[dropped.request].refuse(sequence, obstacle)?);

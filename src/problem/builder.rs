@@ -455,7 +455,7 @@ fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
@@ -464,6 +464,7 @@ impl Refusal {
         Self::Empty,
         Self::NothingShared,
         Self::DoesNotFit,
+        Self::SavesNothing,
         Self::KeptToTheEnd,
         Self::OutsideThePool,
         Self::Clash,

@@ -84,6 +84,8 @@ pub enum Refusal {
     NothingShared,
     /// The overwriter would begin inside the other chunk and reach beyond its end.
     DoesNotFit,
+    /// Fewer bytes are alive in the step that both share than in others.
+    SavesNothing,
     /// The overwritten chunk is kept to the end: a graph output, or the state of a variable.
     KeptToTheEnd,
     /// The overwritten chunk was supplied from outside the pool.
@@ -115,6 +117,7 @@ impl fmt::Display for Refusal {
             Self::Empty => "one of the two has no bytes",
             Self::NothingShared => "it would lie below that chunk as a whole",
             Self::DoesNotFit => "it would reach beyond the end of that chunk",
+            Self::SavesNothing => "other steps need as many bytes without it",
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
             Self::Clash => "another chunk of the body needs the same bytes",
