@@ -2,13 +2,15 @@
 
 Usage: python check.py MEMPLAN MODELS [--update]
 
-Every .tflite in the folder MODELS is planned twice, strict (--no-views --no-inplace) and with views
-and in place. What memplan writes runs against the original:
+Every .tflite in the folder MODELS is planned three times: strict (--no-views --no-inplace), with views
+and in place, and with overlaps as well. What memplan writes runs against the original:
 
 - the head that memplan predicts for the original and for the plan is what the runtime reports;
 - every output of every operator of subgraph 0 is the same to the bit. The model is cut behind that
   operator and the tensor made its output, because a later operator may write over it;
-- `memplan verify` calls the plan right.
+- `memplan verify` calls the plan right;
+- an output that begins below its input and is moved 64 bytes nearer gets other bits, and `memplan
+  verify` calls that plan wrong.
 
 The smallest arenas that work, before and after, stand in book/src/figures/arenas.txt; --update
 writes that file.
@@ -28,6 +30,8 @@ from tflite_micro import runtime
 FIGURE = pathlib.Path(__file__).parents[2] / "book/src/figures/arenas.txt"
 LARGE = 8 << 20
 STRICT = ["--no-views", "--no-inplace"]
+OVERLAP = ["--overlap", "--kernels", "reference"]
+NEARER = 64
 
 
 def u32(data, at):
@@ -68,6 +72,43 @@ def cuts(data):
             struct.pack_into("<I", cut, operators, index + 1)
             struct.pack_into("<Ii", cut, outputs, 1, tensor)
             yield (index, tensor), bytes(cut)
+
+
+def offsets(data):
+    """The place of the offsets in the metadata of a planned model."""
+    root = u32(data, 0)
+    metadata, buffers = vector(data, root, 6), vector(data, root, 4)
+    for index in range(u32(data, metadata)):
+        entry = follow(data, metadata + 4 + 4 * index)
+        name = vector(data, entry, 0)
+        if data[name + 4 : name + 4 + u32(data, name)] == b"OfflineMemoryAllocation":
+            buffer = u32(data, field(data, entry, 1))
+            return vector(data, follow(data, buffers + 4 + 4 * buffer), 0) + 4 + 12
+    raise ValueError("no offline plan")
+
+
+def operands(data):
+    """The inputs and outputs of the operators of subgraph 0."""
+    subgraph = follow(data, vector(data, u32(data, 0), 2) + 4)
+    operators = vector(data, subgraph, 3)
+    for index in range(u32(data, operators)):
+        operator = follow(data, operators + 4 + 4 * index)
+        yield [numbers(data, vector(data, operator, slot)) for slot in (1, 2)]
+
+
+def plant(data, truth):
+    """For each output that begins below its input, the model with it moved nearer, and its place."""
+    at = offsets(data)
+    for index, (inputs, outputs) in enumerate(operands(data)):
+        offset = lambda tensor: struct.unpack_from("<i", data, at + 4 * tensor)[0]
+        source, output = inputs[0] if inputs else -1, outputs[0]
+        if source < 0 or -1 in (offset(source), offset(output)):
+            continue
+        distance, size = offset(source) - offset(output), len(truth[index, output])
+        if NEARER <= distance < size:
+            planted = bytearray(data)
+            struct.pack_into("<i", planted, at + 4 * output, offset(output) + NEARER)
+            yield (index, output), bytes(planted)
 
 
 def count_inputs(data):
@@ -163,7 +204,8 @@ def check(memplan, path, folder):
     reported, total = allocations(original)
     mistakes, row = [], [smallest(original, total)]
     truth = None
-    for options in (STRICT, []):
+    planted = 0
+    for options in (STRICT, [], OVERLAP):
         planned = pathlib.Path(folder) / "planned.tflite"
         planned.unlink(missing_ok=True)
         command = [memplan, "plan", str(path), "-o", str(planned), *options]
@@ -183,7 +225,7 @@ def check(memplan, path, folder):
             mistakes.append(f"the head with the plan is {found}, but memplan says\n{words}")
         row.append(smallest(data, total))
         verified = subprocess.run(
-            [memplan, "verify", str(path), str(planned), *options[1:]],
+            [memplan, "verify", str(path), str(planned), *(options[1:] if options is STRICT else options)],
             capture_output=True, text=True,
         )  # fmt: skip
         if verified.returncode:
@@ -194,29 +236,38 @@ def check(memplan, path, folder):
         for place, cut in cuts(data):
             if invoked(cut).get_output(0).tobytes() != truth[place]:
                 mistakes.append(f"operator {place[0]}: tensor {place[1]} has other bits")
-    return row, mistakes, len(truth or ())
+        for place, wrong in plant(data, truth) if options is OVERLAP else ():
+            planted += 1
+            planned.write_bytes(wrong)
+            command = [memplan, "verify", str(path), str(planned), *OVERLAP]
+            if subprocess.run(command, capture_output=True).returncode != 1:
+                mistakes.append(f"operator {place[0]}: verify does not see that it overwrites its input")
+            if invoked(dict(cuts(wrong))[place]).get_output(0).tobytes() == truth[place]:
+                mistakes.append(f"operator {place[0]}: {NEARER} bytes nearer make no difference")
+    return row, mistakes, len(truth or ()), planted
 
 
 def main():
     memplan, models = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
-    text = f"{'model':<32}{'own plan':>10}{'strict':>10}{'in place':>10}\n"
-    failed, compared = False, 0
+    text = f"{'model':<32}{'own plan':>10}{'strict':>10}{'in place':>10}{'overlap':>10}\n"
+    failed, compared, wrong = False, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(models.glob("*.tflite")):
-            row, mistakes, outputs = check(memplan, path, folder)
+            row, mistakes, outputs, planted = check(memplan, path, folder)
             compared += outputs
+            wrong += planted
             cells = "".join(f"{'-' if cell is None else cell:>10}" for cell in row)
             text += f"{path.stem:<32}{cells}\n"
             for mistake in mistakes:
                 failed = True
                 print(f"{path.stem}: {mistake}")
-    print(text + f"{compared} outputs of operators compared")
+    print(text + f"{compared} outputs of operators compared, {wrong} moved nearer to their inputs")
     if "--update" in sys.argv:
         FIGURE.write_text(text)
     elif models.name == "models" and models.parent.name == "tflite" and FIGURE.read_text() != text:
         failed = True
         print(f"{FIGURE} differs; write it anew with --update")
-    if compared == 0:
+    if compared == 0 or wrong == 0:
         failed = True
         print("nothing was compared")
     sys.exit(failed)
