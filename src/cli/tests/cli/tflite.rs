@@ -62,7 +62,11 @@ fn every_command_takes_a_model() {
 
 #[test]
 fn outputs_begin_below_their_inputs_only_if_the_kernels_are_stated() {
-    let folder = Folder::of(&[chain()]);
+    let mut convolution = chain();
+    convolution.operators.truncate(2);
+    convolution.tensors.truncate(4);
+    convolution.outputs = vec![3];
+    let folder = Folder::of(&[convolution]);
     let run = |args: &[&str]| memplan(&[args, &[&folder.model]].concat());
     let refused = |args: &[&str], words: &str| {
         let Run { code, err, .. } = run(args);
