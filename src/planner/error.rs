@@ -48,7 +48,7 @@ pub enum PlanError {
         name: String,
     },
     /// An order is looked for in several pools.
-    #[error("an order of the operators is looked for in one pool; give no pools")]
+    #[error("a better order of the operators can be searched for in one pool only; give no pools")]
     OrderInPools,
     /// A pin in a pool that is not listed.
     #[error("there is no pool '{pool}'; the pools are {pools}")]
@@ -65,7 +65,7 @@ pub enum PlanError {
         name: String,
     },
     /// A pin of a tensor outside the pools, or without bytes.
-    #[error("'{name}' cannot be pinned, for it does not lie in the pool")]
+    #[error("'{name}' cannot be pinned, because it does not lie in the pool")]
     NotInPool {
         /// Its name.
         name: String,
@@ -79,7 +79,9 @@ pub enum PlanError {
         offset: Bytes,
     },
     /// Chunks that move together found no place in any of their pools.
-    #[error("no pool had room for '{chunk}' and what is joined to it, {size} B")]
+    #[error(
+        "no plan was found: no pool had room left for '{chunk}' and what is joined to it, {size} B"
+    )]
     NoPlace {
         /// One of the chunks.
         chunk: String,
@@ -87,7 +89,7 @@ pub enum PlanError {
         size: Bytes,
     },
     /// The search proved that no plan exists.
-    #[error("no plan exists: whatever lies where, a pool is too small (proven)")]
+    #[error("no plan exists: the pools are too small for these chunks (proven)")]
     Infeasible,
     /// The problem cannot be planned.
     #[error(transparent)]

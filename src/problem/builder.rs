@@ -10,7 +10,7 @@ use crate::{
         Chunk, ChunkId, Dropped, Extra, Ids, Labels, Problem, ProblemError, Refusal, Request,
         demands::{
             self, Bodies, ChunkDemands, Clock, Demands, Fault, Joiner, Life, Part, Place, Pool,
-            PoolId, Resolved, View, Window,
+            PoolId, REQUEST, Resolved, View, Window,
         },
         links::Links,
     },
@@ -341,13 +341,21 @@ impl ProblemBuilder {
             Fault::NoCommonPool(chunk) => ProblemError::NoCommonPool { chunk: name(chunk) },
             Fault::TwoPins(chunk) => ProblemError::TwoPins { chunk: name(chunk) },
             Fault::Misaligned(chunk) => ProblemError::Misaligned { chunk: name(chunk) },
-            Fault::Pins(chunk) => ProblemError::Pins { chunk: name(chunk), other: None },
-            Fault::TooLarge(chunk) => ProblemError::TooLarge { chunk: name(chunk) },
+            Fault::Pins(chunk, obstacle) => {
+                let reason = format!(
+                    "chunk '{}' cannot lie where it is pinned: with all that is joined to it, {obstacle}",
+                    name(chunk)
+                );
+                ProblemError::Pins { reason }
+            }
+            Fault::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
         };
         let Resolved { bodies, refused } = Joiner::new(view).map_err(error)?.honour(&self.requests);
         let clash = bodies.clash_of_pins(view);
         if let Some((first, second)) = clash {
-            return Err(ProblemError::Pins { chunk: name(first), other: Some(name(second)) });
+            let (first, second) = (name(first), name(second));
+            let reason = format!("the pins of '{first}' and '{second}' put them on the same bytes");
+            return Err(ProblemError::Pins { reason });
         }
         let dropped = refused.into_iter().map(|(request, reason)| Dropped { request, reason });
         Ok((Links::of(bodies.links.clone()), dropped.collect(), bodies))
@@ -365,7 +373,10 @@ impl ProblemBuilder {
             let name = || self.labels.name(ChunkId::from_index(index));
             if chunk.begin >= chunk.end {
                 let Chunk { begin, end, .. } = *chunk;
-                return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+                let reason = format!(
+                    "it begins in step {begin}, and `end`, the last reading step + 1, is {end}"
+                );
+                return Err(ProblemError::EmptyLifetime { chunk: name(), reason });
             }
             if chunk.size > 0 {
                 sum = chunk
@@ -407,7 +418,8 @@ impl ProblemBuilder {
             let Request { overwriter, overwritten, offset, below, .. } = *request;
             for chunk in [overwriter, overwritten] {
                 if chunk.index() >= self.chunks.len() {
-                    return Err(ProblemError::UnknownChunk { id: u64::from(chunk.0) });
+                    let id = u64::from(chunk.0);
+                    return Err(ProblemError::UnknownChunk { user: REQUEST, id });
                 }
             }
             let name = |chunk| self.labels.name(chunk);

@@ -7,16 +7,12 @@ use crate::{Bytes, Step, problem::Refusal};
 #[non_exhaustive]
 pub enum ProblemError {
     /// A chunk's lifetime does not end after it begins.
-    #[error(
-        "chunk '{chunk}' has an empty lifetime [{begin}, {end}): `end` is the last reading step + 1"
-    )]
+    #[error("chunk '{chunk}' has an empty lifetime: {reason}")]
     EmptyLifetime {
         /// The chunk's name.
         chunk: String,
-        /// Its first step.
-        begin: Step,
-        /// Its end.
-        end: Step,
+        /// The reason, with its times.
+        reason: String,
     },
     /// Two chunks have the same id.
     #[error("two chunks have the id '{id}'; ids must be unique")]
@@ -25,14 +21,16 @@ pub enum ProblemError {
         id: String,
     },
     /// The number of ids differs from the number of chunks.
-    #[error("the number of ids is not the number of chunks, {chunks}")]
+    #[error("there must be one id for each of the {chunks} chunks")]
     IdCount {
         /// The number of chunks.
         chunks: usize,
     },
-    /// A request refers to a chunk that does not exist.
-    #[error("an overwrite request names chunk {id}, which does not exist")]
+    /// A request, a part or a list of chunks kept apart refers to a chunk that does not exist.
+    #[error("{user} names chunk {id}, which does not exist")]
     UnknownChunk {
+        /// What names it, such as `an overwrite request`.
+        user: &'static str,
         /// The id that no chunk has.
         id: u64,
     },
@@ -130,7 +128,7 @@ pub enum ProblemError {
         pool: String,
     },
     /// A pool that does not exist is named.
-    #[error("there is no pool '{pool}'")]
+    #[error("there is no pool '{pool}'; the name of a pool must be in the list of pools")]
     UnknownPool {
         /// The name, or the index.
         pool: String,
@@ -148,12 +146,10 @@ pub enum ProblemError {
         chunk: String,
     },
     /// Pins put bodies where they may not lie, or on each other.
-    #[error("{}", pins(chunk, other.as_deref()))]
+    #[error("{reason}")]
     Pins {
-        /// A chunk of the body.
-        chunk: String,
-        /// A chunk of the other body, if two clash.
-        other: Option<String>,
+        /// The reason, with the names of the chunks.
+        reason: String,
     },
     /// A reserved range is empty.
     #[error("a reserved range of pool '{pool}' is empty")]
@@ -163,7 +159,7 @@ pub enum ProblemError {
     },
     /// The buffers of a pool do not suit it.
     #[error(
-        "the largest buffer of pool '{pool}', {largest} B, must be a multiple of {alignment} B, in a pool without reserved ranges"
+        "pool '{pool}' consists of buffers of {largest} B; their size must be a positive multiple of the alignment, {alignment} B, and there may be no reserved ranges beside them"
     )]
     Largest {
         /// The pool.
@@ -174,14 +170,18 @@ pub enum ProblemError {
         alignment: Bytes,
     },
     /// A body fits in none of its pools.
-    #[error("chunk '{chunk}', with what is joined to it, fits in none of its pools")]
+    #[error(
+        "chunk '{chunk}' and all that is joined to it take {size} B, and no pool where they may lie has room for them"
+    )]
     TooLarge {
         /// A chunk of the body.
         chunk: String,
+        /// The bytes of the body, padding included.
+        size: Bytes,
     },
     /// A hole or window is empty or outside the life of its chunk.
     #[error(
-        "chunk '{chunk}' has a hole or window [{begin}, {end}) that is empty or outside its life"
+        "chunk '{chunk}' has a hole or window [{begin}, {end}) that is empty or outside its lifetime"
     )]
     HoleOutside {
         /// The chunk.
@@ -218,7 +218,9 @@ pub enum ProblemError {
         chunk: String,
     },
     /// The stream of a chunk, or the length of its clocks, does not suit the number of streams.
-    #[error("the times and the stream of chunk '{chunk}' must be those of {streams} streams")]
+    #[error(
+        "chunk '{chunk}' needs one time for each of the {streams} streams in `begin` and in `end`, and a stream below {streams}"
+    )]
     Streams {
         /// The chunk.
         chunk: String,
@@ -268,26 +270,28 @@ pub enum ProblemError {
         whole: String,
     },
     /// Links put a chunk at two places of its body.
-    #[error("the links of chunk '{chunk}' put it at two places of its body")]
+    #[error(
+        "the overwrites and parts that chunk '{chunk}' takes part in would put it at two offsets at once"
+    )]
     TwoPlaces {
         /// The chunk.
         chunk: String,
     },
     /// Two chunks of a body are pinned to places that do not agree.
-    #[error("the pins of chunks that are joined to '{chunk}' do not agree")]
+    #[error("chunks joined to '{chunk}' are pinned to places that do not agree; omit a pin")]
     TwoPins {
         /// A chunk of the body.
         chunk: String,
     },
     /// The chunks of a body allow no common pool.
-    #[error("no pool is allowed for all chunks that are joined to '{chunk}'")]
+    #[error("chunk '{chunk}' and the chunks joined to it have no pool in common")]
     NoCommonPool {
         /// A chunk of the body.
         chunk: String,
     },
     /// The alignments of a body's chunks cannot all be met.
     #[error(
-        "chunk '{chunk}' cannot be aligned: the chunks that it is joined to lie at other remainders"
+        "chunk '{chunk}' cannot be aligned together with the chunks that it is joined to; change their alignments or their offsets in each other"
     )]
     Misaligned {
         /// The chunk.
@@ -328,14 +332,5 @@ fn no_pools(chunk: Option<&str>) -> String {
     match chunk {
         None => "the list of pools is empty; leave it out for one pool without limits".to_owned(),
         Some(chunk) => format!("chunk '{chunk}' may lie in no pool; name at least one"),
-    }
-}
-
-fn pins(chunk: &str, other: Option<&str>) -> String {
-    match other {
-        None => {
-            format!("a pin puts chunk '{chunk}', with what is joined to it, where it may not lie")
-        }
-        Some(other) => format!("the pins of '{chunk}' and '{other}' put them on the same bytes"),
     }
 }

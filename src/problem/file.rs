@@ -7,7 +7,7 @@ use crate::{
     file::{Places, is_zero},
     problem::{
         ChunkId, Ids, Moment, Problem, ProblemBuilder, ProblemError, Request,
-        demands::{ChunkDemands, Demands, Pool, PoolId},
+        demands::{APART, ChunkDemands, Demands, PART, Pool, PoolId, REQUEST},
     },
 };
 
@@ -425,19 +425,21 @@ impl TryFrom<ProblemFile> for Problem {
             }
         }
         let places = Places::new(numbers.iter().copied());
-        let find = |id: u64| {
-            places.find(id).map(ChunkId::from_index).ok_or(ProblemError::UnknownChunk { id })
+        let find = |id: u64, user: &'static str| {
+            let found = places.find(id).map(ChunkId::from_index);
+            found.ok_or(ProblemError::UnknownChunk { user, id })
         };
         for entry in file.parts.iter().flatten() {
-            problem.part(find(entry.chunk)?, find(entry.whole)?, entry.offset);
+            let [chunk, whole] = [find(entry.chunk, PART)?, find(entry.whole, PART)?];
+            problem.part(chunk, whole, entry.offset);
         }
         for group in file.apart.iter().flatten() {
-            problem.apart(group.iter().map(|&id| find(id)).collect::<Result<Vec<_>, _>>()?);
+            problem.apart(group.iter().map(|&id| find(id, APART)).collect::<Result<Vec<_>, _>>()?);
         }
         for entry in &file.overwrites {
             problem.request(Request {
-                overwriter: find(entry.chunk)?,
-                overwritten: find(entry.overwritten)?,
+                overwriter: find(entry.chunk, REQUEST)?,
+                overwritten: find(entry.overwritten, REQUEST)?,
                 offset: entry.offset,
                 below: entry.below,
                 required: entry.required,

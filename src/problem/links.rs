@@ -120,13 +120,13 @@ impl fmt::Display for Refusal {
             Self::SavesNothing => "other steps need as many bytes without it",
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
-            Self::Clash => "another chunk of the body needs the same bytes",
+            Self::Clash => "another chunk joined to them needs the same bytes",
             Self::TwoPlaces => "another link puts it elsewhere",
-            Self::TwoPins => "two chunks of the body are pinned to places that do not agree",
-            Self::Pins => "a pin puts the body where it may not lie",
+            Self::TwoPins => "chunks joined to them are pinned to places that do not agree",
+            Self::Pins => "a pin would put the two where they may not lie",
             Self::NoCommonPool => "no pool is allowed for both",
             Self::Misaligned => "the alignments of both cannot be met",
-            Self::TooLarge => "the body fits in none of its pools",
+            Self::TooLarge => "together they fit in none of their pools",
         })
     }
 }

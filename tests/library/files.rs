@@ -185,6 +185,42 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     "{\"format\": \"memplan-problem/1\", \"chunks\": [], \"overwrites\": [{\"chunk\": 3, \"overwritten\": 4, \"offset\": 0}]}",
     "an overwrite request names chunk 3, which does not exist"
 )]
+#[case::unknown_part(
+    r#"{"format": "memplan-problem/2", "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8}], "parts": [{"chunk": 9, "whole": 5, "offset": 0}]}"#,
+    "a part names chunk 9, which does not exist"
+)]
+#[case::unknown_apart(
+    r#"{"format": "memplan-problem/2", "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8}], "apart": [[5, 9]]}"#,
+    "a list of chunks kept apart names chunk 9, which does not exist"
+)]
+#[case::backward_clock(
+    r#"{"format": "memplan-problem/2", "streams": 2, "chunks": [{"id": 0, "begin": [1, 0], "end": [0, 5], "size": 1}]}"#,
+    "chunk '0' has an empty lifetime: it begins at [1, 0] and ends at [0, 5]; no stream may end before it begins"
+)]
+#[case::nothing_but_a_hole(
+    r#"{"format": "memplan-problem/2", "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "holes": [[0, 4]]}]}"#,
+    "chunk 'a' has an empty lifetime: its holes leave nothing of [0, 4)"
+)]
+#[case::pin_in_reserved_bytes(
+    r#"{"format": "memplan-problem/2", "pools": [{"name": "m", "capacity": 64, "alignment": 16, "reserved": [[0, 32]]}], "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "pin": {"pool": "m", "offset": 16}}]}"#,
+    "chunk 'a' cannot lie where it is pinned: with all that is joined to it, it would reach into the reserved bytes [0, 32)"
+)]
+#[case::pin_above_the_capacity(
+    r#"{"format": "memplan-problem/2", "pools": [{"name": "m", "capacity": 64, "alignment": 16, "reserved": [[0, 32]]}], "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "pin": {"pool": "m", "offset": 64}}]}"#,
+    "chunk 'a' cannot lie where it is pinned: with all that is joined to it, it would end above the capacity of the pool, 64 B"
+)]
+#[case::pin_off_the_alignment(
+    r#"{"format": "memplan-problem/2", "pools": [{"name": "m", "capacity": 64, "alignment": 16, "reserved": [[0, 32]]}], "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "pin": {"pool": "m", "offset": 40}}]}"#,
+    "chunk 'a' cannot lie where it is pinned: with all that is joined to it, it would begin at 40, which does not suit the alignment 16"
+)]
+#[case::pin_across_buffers(
+    r#"{"format": "memplan-problem/2", "pools": [{"name": "m", "largest": 16}], "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "pin": {"pool": "m", "offset": 12}}]}"#,
+    "chunk 'a' cannot lie where it is pinned: with all that is joined to it, it would lie across two of the pool's buffers of 16 B"
+)]
+#[case::body_too_large(
+    r#"{"format": "memplan-problem/2", "pools": [{"name": "m", "capacity": 4}], "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8}]}"#,
+    "chunk 'a' and all that is joined to it take 8 B, and no pool where they may lie has room for them"
+)]
 #[case::itself(
     "{\"format\": \"memplan-problem/1\", \"chunks\": [{\"id\": 5, \"begin\": 0, \"end\": 1, \"size\": 1}], \"overwrites\": [{\"chunk\": 5, \"overwritten\": 5, \"offset\": 0}]}",
     "chunk '5' requests to overwrite itself"

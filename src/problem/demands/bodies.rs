@@ -1,5 +1,7 @@
 //! Joining: which chunks overwrites and parts make one body, and where that may lie.
 
+use std::fmt;
+
 use crate::{
     Bytes,
     problem::{
@@ -27,8 +29,8 @@ pub(crate) enum Fault {
     NoCommonPool(ChunkId),
     TwoPins(ChunkId),
     Misaligned(ChunkId),
-    Pins(ChunkId),
-    TooLarge(ChunkId),
+    Pins(ChunkId, Obstacle),
+    TooLarge(ChunkId, Bytes),
 }
 
 impl Fault {
@@ -39,8 +41,39 @@ impl Fault {
             Self::NoCommonPool(_) => Refusal::NoCommonPool,
             Self::TwoPins(_) => Refusal::TwoPins,
             Self::Misaligned(_) => Refusal::Misaligned,
-            Self::Pins(_) => Refusal::Pins,
-            Self::TooLarge(_) => Refusal::TooLarge,
+            Self::Pins(..) => Refusal::Pins,
+            Self::TooLarge(..) => Refusal::TooLarge,
+        }
+    }
+}
+
+/// The reason why a body cannot lie where a pin puts it, as the end of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    BelowThePool,
+    Alignment { offset: Bytes, modulus: Bytes },
+    Reserved { low: Bytes, high: Bytes },
+    Capacity(Option<Bytes>),
+    Buffers(Bytes),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BelowThePool => f.write_str("it would begin below offset 0"),
+            Self::Alignment { offset, modulus } => {
+                write!(f, "it would begin at {offset}, which does not suit the alignment {modulus}")
+            }
+            Self::Reserved { low, high } => {
+                write!(f, "it would reach into the reserved bytes [{low}, {high})")
+            }
+            Self::Capacity(Some(bytes)) => {
+                write!(f, "it would end above the capacity of the pool, {bytes} B")
+            }
+            Self::Capacity(None) => f.write_str("it would end above 2^64 bytes"),
+            Self::Buffers(largest) => {
+                write!(f, "it would lie across two of the pool's buffers of {largest} B")
+            }
         }
     }
 }
@@ -339,12 +372,14 @@ impl<'a> Joiner<'a> {
         let fixed = match fixed {
             None => None,
             Some((pool, base)) => {
-                let offset = Bytes::try_from(base).map_err(|_| Fault::Pins(first))?;
+                let pinned = placed.iter().map(|&(chunk, _)| chunk).find(|&c| of(c).pin.is_some());
+                let pins = |obstacle| Fault::Pins(pinned.unwrap_or(first), obstacle);
+                let offset = Bytes::try_from(base).map_err(|_| pins(Obstacle::BelowThePool))?;
                 let place = Place::new(pool, offset);
-                if !self.can_lie(&placed, extent, place) {
-                    return Err(Fault::Pins(first));
+                match self.obstacle(&placed, extent, place) {
+                    Some(obstacle) => return Err(pins(obstacle)),
+                    None => Some(place),
                 }
-                Some(place)
             }
         };
         let pools: Vec<AllowedPool> = pools
@@ -363,7 +398,7 @@ impl<'a> Joiner<'a> {
             })
             .collect();
         if pools.is_empty() {
-            return Err(Fault::TooLarge(first));
+            return Err(Fault::TooLarge(first, extent));
         }
         Ok(Body { members: placed, pools, fixed, extent })
     }
@@ -396,20 +431,38 @@ impl<'a> Joiner<'a> {
         Ok(sum)
     }
 
-    /// Returns whether a body may lie at a place, by alignment, capacity and reserved bytes.
-    fn can_lie(&self, members: &[(ChunkId, Bytes)], extent: Bytes, place: Place) -> bool {
+    /// Returns what keeps a body from a place: its alignment, reserved bytes or the end of the pool.
+    fn obstacle(
+        &self,
+        members: &[(ChunkId, Bytes)],
+        extent: Bytes,
+        place: Place,
+    ) -> Option<Obstacle> {
+        let Place { offset, .. } = place;
         let pool = &self.view.demands.pools[place.pool.index()];
-        let Ok(aligned) = self.congruence(members, place.pool) else { return false };
-        let Some(end) = place.offset.checked_add(extent) else { return false };
-        let is_free = members.iter().all(|&(chunk, at)| {
-            let (low, high) = (place.offset + at, place.offset + at + self.view.padded(chunk));
-            pool.reserved.iter().all(|range| high <= range.start || range.end <= low)
-        });
-        let fits = match pool.largest {
-            Some(largest) => place.offset / largest == (end - 1) / largest,
-            None => pool.capacity.is_none_or(|capacity| end <= capacity),
+        let modulus = self.alignment(pool);
+        let Ok(aligned) = self.congruence(members, place.pool) else {
+            return Some(Obstacle::Alignment { offset, modulus });
         };
-        is_free && fits && place.offset % aligned.modulus == aligned.rest
+        let Some(end) = offset.checked_add(extent) else { return Some(Obstacle::Capacity(None)) };
+        let reserved = members.iter().find_map(|&(chunk, at)| {
+            let (low, high) = (offset + at, offset + at + self.view.padded(chunk));
+            pool.reserved.iter().find(|range| low < range.end && range.start < high)
+        });
+        if let Some(range) = reserved {
+            return Some(Obstacle::Reserved { low: range.start, high: range.end });
+        }
+        match (pool.largest, pool.capacity) {
+            (Some(largest), _) if offset / largest != (end - 1) / largest => {
+                return Some(Obstacle::Buffers(largest));
+            }
+            (None, Some(capacity)) if end > capacity => {
+                return Some(Obstacle::Capacity(Some(capacity)));
+            }
+            _ => {}
+        }
+        let modulus = aligned.modulus;
+        (offset % modulus != aligned.rest).then_some(Obstacle::Alignment { offset, modulus })
     }
 
     fn finish(self) -> Bodies {

@@ -14,6 +14,11 @@ use crate::{
     },
 };
 
+/// What names a chunk.
+pub(crate) const REQUEST: &str = "an overwrite request";
+pub(crate) const PART: &str = "a part";
+pub(crate) const APART: &str = "a list of chunks kept apart";
+
 /// More pools are no memories.
 const MOST_POOLS: usize = 256;
 
@@ -26,16 +31,16 @@ pub(crate) fn check(view: View<'_>, labels: &Labels) -> Result<(), ProblemError>
         check_chunk(demands, index, chunk, &name)?;
     }
     for chunk in demands.apart.iter().flatten() {
-        known(view.chunks, *chunk)?;
+        known(view.chunks, *chunk, APART)?;
     }
     check_parts(view, labels)
 }
 
-fn known(chunks: &[Chunk], chunk: ChunkId) -> Result<(), ProblemError> {
+fn known(chunks: &[Chunk], chunk: ChunkId, user: &'static str) -> Result<(), ProblemError> {
     if chunk.index() < chunks.len() {
         return Ok(());
     }
-    Err(ProblemError::UnknownChunk { id: u64::from(chunk.0) })
+    Err(ProblemError::UnknownChunk { user, id: u64::from(chunk.0) })
 }
 
 fn check_pools(demands: &Demands, alignment: u64) -> Result<(), ProblemError> {
@@ -94,8 +99,11 @@ fn check_chunk(
             return Err(ProblemError::Streams { chunk: name(), streams: demands.streams });
         }
         if !is_over(&life.begin, &life.end) || life.begin == life.end {
-            let Chunk { begin, end, .. } = *chunk;
-            return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+            let reason = format!(
+                "it begins at {:?} and ends at {:?}; no stream may end before it begins, and at least one must end later",
+                life.begin, life.end
+            );
+            return Err(ProblemError::EmptyLifetime { chunk: name(), reason });
         }
     }
     check_pauses(demands, index, chunk, name)?;
@@ -153,7 +161,8 @@ fn check_pauses(
     let paused: Step = holes.iter().map(|hole| hole.end - hole.start).sum();
     if paused == chunk.end - chunk.begin {
         let Chunk { begin, end, .. } = *chunk;
-        return Err(ProblemError::EmptyLifetime { chunk: name(), begin, end });
+        let reason = format!("its holes leave nothing of [{begin}, {end})");
+        return Err(ProblemError::EmptyLifetime { chunk: name(), reason });
     }
     Ok(())
 }
@@ -164,8 +173,8 @@ fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
     let parts = &view.demands.parts;
     let mut seen = BTreeSet::new();
     for part in parts {
-        known(view.chunks, part.part)?;
-        known(view.chunks, part.whole)?;
+        known(view.chunks, part.part, PART)?;
+        known(view.chunks, part.whole, PART)?;
         let name = labels.name(part.part);
         let whole = labels.name(part.whole);
         let size = |chunk: ChunkId| view.chunks[chunk.index()].size;

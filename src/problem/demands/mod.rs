@@ -19,7 +19,7 @@ pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent};
-pub(crate) use check::check;
+pub(crate) use check::{APART, PART, REQUEST, check};
 pub(crate) use crowd::Crowd;
 pub(crate) use features::Asked;
 pub use features::Feature;

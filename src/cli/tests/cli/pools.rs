@@ -58,14 +58,15 @@ fn a_problem_without_a_plan_is_an_answer() {
     let Run { code, out, err } = memplan(&["plan", &path]);
     assert_eq!((code, &*out), (1, ""));
     assert!(
-        err.ends_with("no plan exists: whatever lies where, a pool is too small (proven)\n"),
+        err.ends_with("no plan exists: the pools are too small for these chunks (proven)\n"),
         "{err}"
     );
     assert_eq!(memplan(&["plan", &path, "--capacity", "99"]).code, 1);
     let Run { code, err, .. } = memplan(&["plan", &path, "--strategy", "first-fit"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("no pool had room for 'y'") || err.contains("no pool had room for 'x'"),
+        err.contains("no pool had room left for 'y'")
+            || err.contains("no pool had room left for 'x'"),
         "{err}"
     );
 }
