@@ -117,6 +117,17 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(lowered)
 }
 
+/// The limits of overlaps that may lead to different plans, ascending; see
+/// [`LoweringOptions::overlap_limit`].
+pub(crate) fn overlap_limits(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+) -> Result<Vec<Bytes>, SequenceError> {
+    let mut places = place::place(sequence, options)?;
+    lifetimes::walk(sequence, &mut places);
+    Ok(requests::resolve(sequence, options, &places)?.into_limits())
+}
+
 /// Drops the chunks outside the pool and renumbers the others.
 fn build(
     sequence: &OpSequence,

@@ -1,5 +1,7 @@
 //! The options of lowering.
 
+use crate::Bytes;
+
 /// The options of lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
@@ -13,11 +15,20 @@ pub struct LoweringOptions {
     pub inputs_in_pool: bool,
     /// True if weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
+    /// Outputs begin below their inputs only in steps that otherwise need more bytes than this; if
+    /// `None`, than the pool must have anyway.
+    pub overlap_limit: Option<Bytes>,
 }
 
 impl Default for LoweringOptions {
     fn default() -> Self {
-        Self { views: true, inplace: true, inputs_in_pool: false, weights_in_pool: false }
+        Self {
+            views: true,
+            inplace: true,
+            inputs_in_pool: false,
+            weights_in_pool: false,
+            overlap_limit: None,
+        }
     }
 }
 
@@ -40,6 +51,13 @@ impl LoweringOptions {
     #[must_use]
     pub const fn inputs_in_pool(mut self, inputs_in_pool: bool) -> Self {
         self.inputs_in_pool = inputs_in_pool;
+        self
+    }
+
+    /// Sets the bytes up to which a step needs no overlap.
+    #[must_use]
+    pub const fn overlap_limit(mut self, bytes: Option<Bytes>) -> Self {
+        self.overlap_limit = bytes;
         self
     }
 

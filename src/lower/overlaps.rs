@@ -2,62 +2,127 @@
 //!
 //! An output that begins below its input saves bytes in one step, the one that both share, and ties the
 //! two together for their whole lives. So an overlap is honoured only in the steps that would otherwise
-//! need more than the pool needs anyway: the most bytes of any step if all overlaps were honoured.
+//! need more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are
+//! honoured, so that is the limit at first. Where the tied tensors then do not fit into so little, a
+//! planner tries higher ones; tensors that are tied by an overlap are then not written over each other
+//! in place either where the limit leaves room for both.
 
 use crate::{
     Bytes,
     lower::place::DraftChunk,
-    problem::{ChunkId, Links, Request},
+    problem::{ChunkId, Link, Links, Request},
 };
 
-/// Returns the overlaps that save nothing, by their index among the requests. `links` are those that
-/// the rules allow.
-pub(super) fn useless(chunks: &[DraftChunk], links: &Links, requests: &[Request]) -> Vec<usize> {
-    let link = |request: &Request| links.get(request.overwriter);
-    let is_taken = |request: &Request| {
-        link(request).is_some_and(|link| {
-            (link.overwritten, link.below) == (request.overwritten, request.below)
-        })
-    };
-    let overlaps: Vec<(usize, &Request)> =
-        (0..).zip(requests).filter(|(_, request)| request.below > 0 && is_taken(request)).collect();
-    if overlaps.is_empty() {
-        return Vec::new();
-    }
-    let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
-    let index = |step: u64| usize::try_from(step).unwrap_or(usize::MAX);
-    // By step, first what begins or ends there, then what is alive.
-    let mut alive: Vec<i128> = vec![0; index(steps) + 1];
-    for (at, chunk) in chunks.iter().enumerate() {
-        let id = ChunkId::from_index(at);
-        let (root, _) = links.place(id);
-        if chunks[root.index()].outside.is_some() {
-            continue;
-        }
-        // An overwriter inside another chunk has its bytes for itself one step later.
-        let is_inside = links.get(id).is_some_and(|link| link.below == 0);
-        let begin = if is_inside { chunk.begin + 1 } else { chunk.begin };
-        if begin < chunk.end {
-            alive[index(begin)] += i128::from(chunk.size);
-            alive[index(chunk.end)] -= i128::from(chunk.size);
-        }
-    }
-    for step in 1..alive.len() {
-        alive[step] += alive[step - 1];
-    }
-    let mut least = alive.clone();
-    for &(_, request) in &overlaps {
-        let (new, old) =
-            (&chunks[request.overwriter.index()], &chunks[request.overwritten.index()]);
-        least[index(new.begin)] -= i128::from(shared(new.size, old.size, request.below));
-    }
-    let needed = least.into_iter().max().unwrap_or(0);
-    let is_low =
-        |request: &Request| alive[index(chunks[request.overwriter.index()].begin)] <= needed;
-    overlaps.into_iter().filter(|(_, request)| is_low(request)).map(|(at, _)| at).collect()
+/// The steps that overlaps save bytes in.
+pub(super) struct Overlaps<'a> {
+    chunks: &'a [DraftChunk],
+    links: &'a Links,
+    requests: &'a [Request],
+    /// By step: the bytes alive without overlaps.
+    alive: Vec<i128>,
+    /// The overlaps that the rules allow, by their index among the requests.
+    allowed: Vec<usize>,
+    /// The most bytes of any step if all of them are honoured.
+    least: i128,
 }
 
-/// The bytes of an output that lie over its input.
-fn shared(new: Bytes, old: Bytes, below: Bytes) -> Bytes {
-    new.saturating_sub(below).min(old)
+fn index(step: u64) -> usize {
+    usize::try_from(step).unwrap_or(usize::MAX)
+}
+
+/// Returns whether a request is among the links.
+fn is_allowed(links: &Links, request: &Request) -> bool {
+    let Request { overwritten, offset, below, .. } = *request;
+    links.get(request.overwriter) == Some(Link { overwritten, offset, below })
+}
+
+impl<'a> Overlaps<'a> {
+    /// `None` if the rules allow none. `links` are all that they allow.
+    pub(super) fn of(
+        chunks: &'a [DraftChunk],
+        links: &'a Links,
+        requests: &'a [Request],
+    ) -> Option<Self> {
+        let allowed = |at: &usize| requests[*at].below > 0 && is_allowed(links, &requests[*at]);
+        let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
+        if allowed.is_empty() {
+            return None;
+        }
+        let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
+        // First what begins or ends in each step, then what is alive.
+        let mut alive: Vec<i128> = vec![0; index(steps) + 1];
+        for (id, chunk) in (0..chunks.len()).map(ChunkId::from_index).zip(chunks) {
+            let (root, _) = links.place(id);
+            // An overwriter inside another chunk has its bytes for itself one step later.
+            let is_inside = links.get(id).is_some_and(|link| link.below == 0);
+            let begin = if is_inside { chunk.begin + 1 } else { chunk.begin };
+            if begin < chunk.end && chunks[root.index()].outside.is_none() {
+                alive[index(begin)] += i128::from(chunk.size);
+                alive[index(chunk.end)] -= i128::from(chunk.size);
+            }
+        }
+        for step in 1..alive.len() {
+            alive[step] += alive[step - 1];
+        }
+        let mut overlaps = Self { chunks, links, requests, alive, allowed, least: 0 };
+        let mut least = overlaps.alive.clone();
+        for &at in &overlaps.allowed {
+            least[overlaps.step(at)] -= i128::from(overlaps.shared(at));
+        }
+        overlaps.least = least.into_iter().max().unwrap_or(0);
+        Some(overlaps)
+    }
+
+    /// The step that the two chunks of a request share.
+    fn step(&self, request: usize) -> usize {
+        index(self.chunks[self.requests[request].overwriter.index()].begin)
+    }
+
+    /// The bytes of an output that lie over its input.
+    fn shared(&self, request: usize) -> Bytes {
+        let Request { overwriter, overwritten, below, .. } = self.requests[request];
+        let size = |chunk: ChunkId| self.chunks[chunk.index()].size;
+        size(overwriter).saturating_sub(below).min(size(overwritten))
+    }
+
+    /// The limits that may lead to different plans, ascending.
+    pub(super) fn limits(&self) -> Vec<Bytes> {
+        let alive = self.allowed.iter().map(|&at| self.alive[self.step(at)]);
+        let mut limits: Vec<i128> = alive.filter(|&alive| alive > self.least).collect();
+        limits.push(self.least);
+        limits.sort_unstable();
+        limits.dedup();
+        limits.into_iter().map(|limit| Bytes::try_from(limit).unwrap_or(Bytes::MAX)).collect()
+    }
+
+    /// The requests, by their index, that save nothing above a limit; without one, the overlaps that
+    /// save nothing above the least.
+    pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
+        let most = limit.map_or(self.least, |limit| self.least.max(limit.into()));
+        let is_useless = |at: &usize| self.alive[self.step(*at)] <= most;
+        let (mut useless, kept): (Vec<usize>, Vec<usize>) =
+            self.allowed.iter().partition(|at| is_useless(at));
+        if limit.is_none() {
+            return useless;
+        }
+        let root = |at: usize| self.links.place(self.requests[at].overwriter).0;
+        let mut tied: Vec<ChunkId> = kept.iter().map(|&at| root(at)).collect();
+        tied.sort_unstable();
+        let mut alive = self.alive.clone();
+        for (at, request) in self.requests.iter().enumerate() {
+            let size = i128::from(self.chunks[request.overwriter.index()].size);
+            let is_in_place = request.below == 0 && !request.required;
+            let step = self.step(at);
+            if is_in_place
+                && is_allowed(self.links, request)
+                && tied.binary_search(&root(at)).is_ok()
+                && alive[step] + size <= most
+            {
+                alive[step] += size;
+                useless.push(at);
+            }
+        }
+        useless.sort_unstable();
+        useless
+    }
 }

@@ -7,7 +7,7 @@ use crate::{
     lower::{
         LoweringOptions, Obstacle, Refused,
         aliases::Aliases,
-        overlaps,
+        overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
     problem::{Chunk, ChunkId, Links, Refusal, Request},
@@ -20,11 +20,17 @@ pub(super) struct Resolved {
     requests: Vec<Request>,
     /// The requests that did not become links.
     pub(super) refused: Vec<Refused>,
+    /// The limits of overlaps that may lead to different plans, ascending.
+    limits: Vec<Bytes>,
 }
 
 impl Resolved {
     pub(super) fn place_in_chain(&self, chunk: ChunkId) -> (ChunkId, Bytes) {
         self.links.place(chunk)
+    }
+
+    pub(super) fn into_limits(self) -> Vec<Bytes> {
+        self.limits
     }
 
     /// All requests, honoured or not, in order.
@@ -86,7 +92,10 @@ pub(super) fn resolve(
         .map(|&DraftChunk { begin, end, size, .. }| Chunk { begin, end, size })
         .collect();
     let (mut links, mut dropped) = Links::resolve(&chunks, &requests);
-    let useless = overlaps::useless(&places.chunks, &links, &requests);
+    let overlaps = Overlaps::of(&places.chunks, &links, &requests);
+    let limits = overlaps.as_ref().map(Overlaps::limits).unwrap_or_default();
+    let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
+    let useless = useless.unwrap_or_default();
     if !useless.is_empty() {
         for &request in useless.iter().rev() {
             requests.remove(request);
@@ -99,7 +108,7 @@ pub(super) fn resolve(
         let obstacle = Obstacle::Refusal(dropped.reason);
         refused.push(dependencies[dropped.request].refuse(sequence, obstacle)?);
     }
-    Ok(Resolved { links, requests, refused })
+    Ok(Resolved { links, requests, refused, limits })
 }
 
 impl WriteDependency<'_> {

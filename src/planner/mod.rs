@@ -41,8 +41,8 @@ pub use reordered::ReorderedPlan;
 pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
-    Bytes, InputRef, OpSequence, Plan, Problem,
-    lower::{Lowered, LoweringOptions, lower},
+    Bytes, InputRef, OpSequence, Plan, PlannedChunk, Problem,
+    lower::{self, Lowered, LoweringOptions, lower},
     plan::PlannedBody,
     planner::{
         bodies::Flattened,
@@ -75,6 +75,9 @@ pub struct Planner<'a> {
     limits: search::Limits,
     observer: Observer<'a>,
 }
+
+/// The choices of overlaps that are planned.
+const MOST_LIMITS: usize = 16;
 
 /// An input that is ready to be laid out.
 struct Prepared<'a> {
@@ -200,9 +203,49 @@ impl Planner<'_> {
     /// 64 bits, or the strategy cannot plan such a problem.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let input = input.into();
+        let plan = self.plan_once(input)?;
+        match input {
+            InputRef::Sequence(sequence) if self.has_choice(&plan) => {
+                self.with_fewer_overlaps(sequence, plan)
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    fn plan_once(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
         let prepared = self.prepare(input)?;
         let layout = prepared.planner.layout(&prepared.lowered.problem)?;
         Ok(prepared.plan(input, &layout))
+    }
+
+    /// Returns whether other overlaps could lead to a smaller plan.
+    fn has_choice(&self, plan: &Plan) -> bool {
+        let is_below = |chunk: &PlannedChunk| chunk.overwrites.is_some_and(|link| link.below > 0);
+        self.lowering.overlap_limit.is_none()
+            && self.memories.pools.is_empty()
+            && self.memories.pins.is_empty()
+            && plan.bodies.is_empty()
+            && plan.chunks.iter().any(is_below)
+    }
+
+    /// Plans with fewer overlaps as long as that may be smaller: each saves bytes in one step and ties
+    /// two tensors together.
+    fn with_fewer_overlaps(
+        &self,
+        sequence: &OpSequence,
+        mut best: Plan,
+    ) -> Result<Plan, PlanError> {
+        for limit in lower::overlap_limits(sequence, self.lowering)?.into_iter().take(MOST_LIMITS) {
+            if limit >= best.pool_size {
+                break;
+            }
+            let lowering = self.lowering.overlap_limit(Some(limit));
+            let plan = Planner { lowering, ..self.clone() }.plan_once(sequence.into())?;
+            if plan.pool_size < best.pool_size {
+                best = plan;
+            }
+        }
+        Ok(best)
     }
 
     /// Lowers the input to the chunks that are planned, with the requested alignment and padding. The

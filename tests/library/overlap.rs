@@ -32,6 +32,30 @@ fn an_output_reaches_over_its_input() {
     assert_eq!(Planner::new().plan(&blur(0)).unwrap().pool_size, 96);
 }
 
+/// Both overlaps are needed, and what lies between them could be written in place; but all four tied
+/// together take more than the two steps that need most.
+#[test]
+fn tensors_are_untied_where_there_is_room() {
+    let over = |output: Output, input: &str, below: u64| match below {
+        0 => output.overwrites(input),
+        below => output.overlaps(input, below),
+    };
+    let mut sequence = OpSequence::builder();
+    sequence.operator(Operator::new("load").output(Output::new("a", 768)));
+    for (input, output, size, below) in
+        [("a", "b", 512, 5), ("b", "c", 512, 0), ("c", "d", 1024, 513)]
+    {
+        let made = over(Output::new(output, size), input, below);
+        sequence.operator(Operator::new(output).inputs([input]).output(made));
+    }
+    let sequence = sequence.output("d").build().unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound), (1025, 1025));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    let links: Vec<bool> = plan.chunks.iter().map(|chunk| chunk.overwrites.is_some()).collect();
+    assert_eq!(links, [false, true, false, true]);
+}
+
 /// Moves the output, and what the plan says about it, up by some bytes.
 fn nearer(plan: &Plan, bytes: u64) -> Plan {
     let mut plan = plan.clone();
