@@ -60,7 +60,7 @@ pub enum LeftOut {
     /// The problem is too large for it.
     #[error("too large")]
     TooLarge,
-    /// It knows nothing of what the problem asks for.
+    /// It does not support what the problem asks for.
     #[error("not known")]
     Unsupported,
     /// It did not end within the time limit.

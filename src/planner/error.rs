@@ -19,7 +19,7 @@ pub enum PlanError {
     },
     /// The strategy does not know what the problem asks for.
     #[error(
-        "strategy {strategy} knows nothing of {feature}{}; best, optimal and first-fit do",
+        "strategy {strategy} does not support {feature}{}; best, optimal and first-fit do",
         at(chunk.as_ref())
     )]
     Unsupported {

@@ -524,7 +524,7 @@ async function pools_one_below_the_other(browser) {
   assert(["sram: 4.00 KiB", "psram: 78.", "url(#pinned)", "url(#reserved)", "id=\"reserved\""].every((part) => svg.includes(part)), svg.slice(0, 2000));
   await calm_but_for_the_fragment(page);
   await page.close();
-  await every_size_and_theme(browser, path, "pools", screenshots);
+  await every_size_and_theme(browser, path, "pools-page", screenshots);
   await a_picture(browser, page_of(input, "pools.svg"), "pools-picture", screenshots);
 }
 

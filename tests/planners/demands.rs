@@ -381,7 +381,7 @@ fn planners_of_plain_problems_refuse_what_they_do_not_know(
             continue;
         }
         let words = plan.unwrap_err().to_string();
-        let begin = format!("strategy {strategy} knows nothing of {feature}");
+        let begin = format!("strategy {strategy} does not support {feature}");
         assert!(words.starts_with(&begin), "{words}");
         assert!(words.ends_with("; best, optimal and first-fit do"), "{words}");
     }

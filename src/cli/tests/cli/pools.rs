@@ -38,7 +38,7 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
 #[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
 #[case::micro(&["plan", MICRO, "--pool", "x"], 2, "one arena")]
-#[case::plain_planner(&["plan", POOLS, "--strategy", "nnvm"], 2, "nnvm knows nothing of several pools")]
+#[case::plain_planner(&["plan", POOLS, "--strategy", "nnvm"], 2, "nnvm does not support several pools")]
 fn what_cannot_be_done_is_said(#[case] args: &[&str], #[case] code: i32, #[case] words: &str) {
     let Run { code: found, out, err } = memplan(args);
     assert_eq!(found, code, "{out}{err}");
