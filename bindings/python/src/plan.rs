@@ -219,7 +219,7 @@ impl Plan {
         guarded(py, || {
             let [width, height] = [width, height].map(|size| size.index().min(WIDEST));
             let options = MapOptions::default().width(width).height(height);
-            Ok(report::memory_map(&self.inner, self.steps(), options))
+            Ok(report::pool_maps(&self.inner, self.steps(), options))
         })
     }
 
@@ -227,7 +227,7 @@ impl Plan {
     fn svg(&self, py: Python<'_>) -> PyResult<String> {
         guarded(py, || {
             let options = SvgOptions::fitting(&self.inner);
-            Ok(report::memory_map_svg(&self.inner, self.steps(), options))
+            Ok(report::pool_maps_svg(&self.inner, self.steps(), options))
         })
     }
 
@@ -248,7 +248,7 @@ impl Plan {
                 "<p>The map is too large for a notebook: save_html(path) writes it.</p>".to_owned()
             } else {
                 let options = SvgOptions::fitting(&self.inner);
-                report::memory_map_svg(&self.inner, self.steps(), options)
+                report::pool_maps_svg(&self.inner, self.steps(), options)
             };
             Ok(format!("<pre>{escaped}</pre>{map}"))
         })
