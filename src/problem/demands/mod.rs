@@ -19,7 +19,9 @@ pub(crate) use bodies::{Bodies, Fault, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent};
-pub(crate) use check::{APART, PART, REQUEST, check};
+#[cfg(feature = "serde")]
+pub(crate) use check::{APART, PART};
+pub(crate) use check::{REQUEST, check};
 pub(crate) use crowd::Crowd;
 pub(crate) use features::Asked;
 pub use features::Feature;
