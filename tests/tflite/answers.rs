@@ -11,8 +11,9 @@ use memplan::{
         tflite::{ALIGNMENT, KernelLibrary, Survey, TfliteOptions, survey},
     },
     lower::LoweringOptions,
-    verify::{Verifier, execute},
+    verify::{Verifier, execute, verify},
 };
+use rstest::rstest;
 use serde_json::Value;
 
 use crate::shared::shared_path;
@@ -138,4 +139,37 @@ fn plans_are_as_small_as_the_recorded_bounds() {
             assert!(head.size <= plan.pool_size, "{name} {key}: {} {}", head.size, plan.pool_size);
         }
     }
+}
+
+/// The least heads that a prototype reached with overlaps, and those of kernels that overlap less.
+#[rstest]
+#[case("vww_mobilenet_v1_025_i8", KernelLibrary::Reference, 36_880)]
+#[case("kws_ds_cnn_i8", KernelLibrary::Reference, 9_792)]
+#[case("ic_resnet8_i8", KernelLibrary::Reference, 33_312)]
+#[case("ad_autoencoder_i8", KernelLibrary::Reference, 768)]
+#[case("mobilenet_v2_035_96_i8", KernelLibrary::Reference, 110_608)]
+#[case("mobilenet_v3_se_64_i8", KernelLibrary::Reference, 16_400)]
+#[case("efficientnet_tiny_64_i8", KernelLibrary::Reference, 65_536)]
+#[case("densenet_tiny_32_i8", KernelLibrary::Reference, 90_112)]
+#[case("transformer_tiny_i8", KernelLibrary::Reference, 8_192)]
+#[case("unet_tiny_64_i8", KernelLibrary::Reference, 196_608)]
+#[case("ic_resnet8_i8", KernelLibrary::CmsisNn, 33_888)]
+#[case("mobilenet_v2_035_96_i8", KernelLibrary::CmsisNnDsp, 129_024)]
+#[case("vww_mobilenet_v1_025_i8", KernelLibrary::CmsisNn, 55_296)]
+fn overlaps_reach_what_a_prototype_reached(
+    #[case] name: &str,
+    #[case] kernels: KernelLibrary,
+    #[case] least: u64,
+) {
+    let Some(folder) = shared_path("data/tflite/models") else { return };
+    let bytes = fs::read(folder.join(format!("{name}.tflite"))).unwrap();
+    let options = TfliteOptions::default().pointer_size(8).kernels(kernels).overlap(true);
+    let survey = survey(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    let plan = Planner::new().alignment(ALIGNMENT).plan(&survey.sequence).unwrap();
+    let found = (verify(&survey.sequence, &plan), execute(&survey.sequence, &plan));
+    assert_eq!(found, (vec![], vec![]), "{name}");
+    assert_eq!((plan.pool_size, plan.proven_optimal), (least, true), "{name}");
+    let offline = OfflinePlan::of_plan(&survey.arena, &plan);
+    let head = offline.simulate(&survey.arena).unwrap();
+    assert!(head.size <= plan.pool_size && head.violations(&survey).is_empty(), "{name}");
 }
