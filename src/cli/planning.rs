@@ -71,13 +71,31 @@ pub(crate) fn read_plan(
     path: &Path,
     reading: &InputArgs,
 ) -> Result<(Plan, Input), Failure> {
-    let read = files::read_plan(plan, reading, || lowered(&input, path, reading.lowering()))?;
+    let apart = reading.lowering().gathers(false);
+    let read = files::read_plan(plan, reading, || lowered(&input, path, apart))?;
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
-    let problem = lowered(&input, path, reading.lowering())?;
+    let problem = lowered_for(&input, path, reading, &read)?;
     let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
     Ok((counted, input))
+}
+
+/// Lowers an input to the chunks that a plan is for. Gathered inputs lie inside their outputs if they do
+/// in the plan.
+pub(crate) fn lowered_for(
+    input: &Input,
+    path: &Path,
+    reading: &InputArgs,
+    plan: &Plan,
+) -> Result<Problem, Failure> {
+    let options = reading.lowering().gathers(!plan.parts.is_empty());
+    if !options.gathers || matches!(input, Input::Problem(_)) {
+        return lowered(input, path, options.gathers(false));
+    }
+    let planner = Planner::new().alignment(plan.alignment).padding(plan.padding).lowering(options);
+    let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
+    Ok(lowered.problem)
 }
 
 /// Lowers an input to its chunks, under no alignment. Bodies are planned as for a model.
@@ -96,14 +114,15 @@ pub(crate) fn lowered(
     lowered.map(|lowered| lowered.problem).map_err(|error| failed(error.into()))
 }
 
-/// Returns the problem of an input with the alignment and padding that are planned.
+/// Returns the problem of an input with the alignment and padding that are planned, and with all copies.
 pub(crate) fn placed(
     input: &Input,
     path: &Path,
     reading: &InputArgs,
     placing: &PlacingArgs,
 ) -> Result<Problem, Failure> {
-    let planner = placing.planner(reading, input, Some(path)).lowering(reading.lowering());
+    let lowering = reading.lowering().gathers(false);
+    let planner = placing.planner(reading, input, Some(path)).lowering(lowering);
     let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
     Ok(lowered.problem)
 }
@@ -111,7 +130,7 @@ pub(crate) fn placed(
 /// Returns the problem of an input with the alignment and padding that `verify` requires. A plan
 /// for a model may have any, unless they are given.
 pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure> {
-    let problem = lowered(input, &args.input, args.reading.lowering())?;
+    let problem = lowered(input, &args.input, args.reading.lowering().gathers(false))?;
     let alignment = args.alignment.unwrap_or(problem.alignment());
     let padding = args.padding.unwrap_or(problem.padding());
     let placed = problem.with_alignment(alignment);

@@ -14,7 +14,7 @@ use crate::{
     Failure, Verdict,
     args::ShowArgs,
     files,
-    planning::{BUILT_IN, input, lowered, make_plan, placed, read_plan, step_names},
+    planning::{BUILT_IN, input, lowered_for, make_plan, placed, read_plan, step_names},
     reorder,
     terminal::map_options,
 };
@@ -231,7 +231,7 @@ fn problem(
     stored: Option<&PathBuf>,
 ) -> Result<Problem, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new(BUILT_IN));
-    let problem = lowered(input, path, args.reading.lowering())?;
+    let problem = lowered_for(input, path, &args.reading, plan)?;
     let placed = problem.with_alignment(plan.alignment);
     placed.and_then(|placed| placed.with_padding(plan.padding)).map_err(|error| {
         let path = stored.map_or(path, PathBuf::as_path);

@@ -11,7 +11,7 @@ pub enum ImportError {
     Json(#[from] serde_json::Error),
     /// A JSON object does not state its format.
     #[error(
-        "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\", \"memplan-problem/1\" or \"/2\", or \"memplan-plan/1\" or \"/2\""
+        "no \"format\" that memplan supports (found {found}); expected \"memplan-sequence/1\" or \"/2\", \"memplan-problem/1\" or \"/2\", or \"memplan-plan/1\" or \"/2\""
     )]
     UnknownFormat {
         /// The format found.

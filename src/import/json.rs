@@ -18,7 +18,9 @@ fn format(bytes: &[u8]) -> Result<Option<String>, ImportError> {
 
 pub(super) fn read_input(bytes: &[u8]) -> Result<Input, ImportError> {
     match format(bytes)?.as_deref() {
-        Some("memplan-sequence/1") => Ok(Input::Sequence(serde_json::from_slice(bytes)?)),
+        Some("memplan-sequence/1" | "memplan-sequence/2") => {
+            Ok(Input::Sequence(serde_json::from_slice(bytes)?))
+        }
         Some("memplan-problem/1" | "memplan-problem/2") => {
             Ok(Input::Problem(serde_json::from_slice(bytes)?))
         }
@@ -30,9 +32,9 @@ pub(super) fn read_input(bytes: &[u8]) -> Result<Input, ImportError> {
 pub(super) fn read_plan(bytes: &[u8]) -> Result<Plan, ImportError> {
     match format(bytes)?.as_deref() {
         Some("memplan-plan/1" | "memplan-plan/2") => Ok(serde_json::from_slice(bytes)?),
-        Some("memplan-sequence/1" | "memplan-problem/1" | "memplan-problem/2") => {
-            Err(ImportError::NotAPlan)
-        }
+        Some(
+            "memplan-sequence/1" | "memplan-sequence/2" | "memplan-problem/1" | "memplan-problem/2",
+        ) => Err(ImportError::NotAPlan),
         found => Err(unknown(found)),
     }
 }

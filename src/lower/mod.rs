@@ -4,9 +4,11 @@
 //! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a
 //! chunk; views share their input's chunk. `lifetimes` walks over the steps once; every view
 //! extends the lifetime of the chunk that it shares. `requests` collects the write dependencies and
-//! drops those that must not be honoured. The result is a [`Problem`], which has no operators.
+//! drops those that must not be honoured. `gathers` puts inputs of concatenations where their output
+//! has them. The result is a [`Problem`], which has no operators.
 
 mod aliases;
+mod gathers;
 mod graph;
 mod lifetimes;
 mod options;
@@ -23,6 +25,7 @@ use crate::{
     problem::{ChunkId, ProblemError, Refusal},
     sequence::{OpSequence, TensorId},
 };
+pub(crate) use gathers::honour as gather;
 pub(crate) use graph::{ChunkGraph, chunk_graph};
 pub use options::LoweringOptions;
 use place::Places;
@@ -57,15 +60,15 @@ pub struct Lowered {
     pub problem: Problem,
     /// The place of each tensor, by [`TensorId`].
     pub homes: Vec<Home>,
-    /// The requests to overwrite that were not honoured.
+    /// The requests to overwrite and to gather that were not honoured.
     pub refused: Vec<Refused>,
 }
 
-/// A request to overwrite that was not honoured.
+/// A request to overwrite, or to gather, that was not honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// The output that would have been written over the input.
+    /// The output that would have been written over the input, or around it.
     pub output: TensorId,
     /// The input.
     pub input: TensorId,
@@ -73,7 +76,7 @@ pub struct Refused {
     pub obstacle: Obstacle,
 }
 
-/// The reason why a request to overwrite is not honoured.
+/// The reason why a request is not honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -102,6 +105,18 @@ impl fmt::Display for Obstacle {
 /// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
+    let lowered = lower_apart(sequence, options)?;
+    if !options.gathers || !sequence.has_gathers() {
+        return Ok(lowered);
+    }
+    Ok(gather(sequence, lowered))
+}
+
+/// The same with gathered inputs in places of their own.
+pub(crate) fn lower_apart(
+    sequence: &OpSequence,
+    options: LoweringOptions,
+) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
     let links = requests::resolve(sequence, options, &places)?;

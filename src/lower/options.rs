@@ -4,13 +4,15 @@ use crate::Bytes;
 
 /// The options of lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
     /// True if views share the memory of their input; otherwise every view is a chunk of its own.
     pub views: bool,
     /// True if requests to overwrite are honoured where possible; otherwise only required ones are.
     pub inplace: bool,
+    /// True if inputs lie inside the outputs that gather them where possible, so that nothing is copied.
+    pub gathers: bool,
     /// True if inputs lie in the pool, from the first step to their last reader.
     pub inputs_in_pool: bool,
     /// True if weights lie in the pool, for all steps.
@@ -25,6 +27,7 @@ impl Default for LoweringOptions {
         Self {
             views: true,
             inplace: true,
+            gathers: true,
             inputs_in_pool: false,
             weights_in_pool: false,
             overlap_limit: None,
@@ -44,6 +47,13 @@ impl LoweringOptions {
     #[must_use]
     pub const fn inplace(mut self, inplace: bool) -> Self {
         self.inplace = inplace;
+        self
+    }
+
+    /// Sets whether inputs lie inside the outputs that gather them.
+    #[must_use]
+    pub const fn gathers(mut self, gathers: bool) -> Self {
+        self.gathers = gathers;
         self
     }
 

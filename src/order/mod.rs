@@ -232,7 +232,8 @@ pub fn reorder(
 
 /// Returns the most bytes live at a step: the lower bound of every plan in this order.
 fn peak(sequence: &OpSequence, options: &ReorderOptions<'_>) -> Result<Bytes, ReorderError> {
-    let problem = lower(sequence, options.lowering)?.problem;
+    // Orders are compared with every gathered input copied.
+    let problem = lower(sequence, options.lowering.gathers(false))?.problem;
     let placed = problem.with_alignment(options.alignment)?.with_padding(options.padding)?;
     Ok(placed.lower_bound().bytes)
 }

@@ -375,6 +375,14 @@ impl Plan {
         Ok(counted.with_windows(&problem))
     }
 
+    /// The bytes that a run need not copy, because inputs already lie inside the outputs that gather
+    /// them.
+    #[must_use]
+    pub fn not_copied(&self) -> Bytes {
+        let parts = self.parts.iter().filter_map(|part| self.chunks.get(part.chunk));
+        parts.map(|chunk| chunk.size).fold(0, Bytes::saturating_add)
+    }
+
     /// Finds a tensor by name; searches the list.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&PlannedTensor> {

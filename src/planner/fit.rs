@@ -7,6 +7,7 @@ use tracing::info;
 
 use crate::{
     Bytes, InputRef, Plan, Problem,
+    lower::Lowered,
     planner::{
         Layout, PlanError, Planner, Strategy,
         search::{self, Fit},
@@ -52,9 +53,19 @@ impl Planner<'_> {
     ) -> Result<PlanFit, PlanError> {
         let input = input.into();
         let prepared = self.prepare(input)?;
-        let problem = &prepared.lowered.problem;
-        let (answer, layout) = prepared.planner.fit_layout(problem, capacity)?;
-        Ok(answer(prepared.plan(input, &layout)))
+        let fit = |lowered: &Lowered| -> Result<PlanFit, PlanError> {
+            let (answer, layout) = prepared.planner.fit_layout(&lowered.problem, capacity)?;
+            Ok(answer(prepared.plan(input, lowered, &layout)))
+        };
+        let gathered = prepared.gathered.as_ref().map(fit).transpose()?;
+        if let Some(PlanFit::Yes(plan)) = gathered {
+            return Ok(PlanFit::Yes(plan));
+        }
+        // What does not fit without copies may fit with them.
+        Ok(match (fit(&prepared.lowered)?, gathered) {
+            (PlanFit::No(plan), Some(PlanFit::Unknown(_))) => PlanFit::Unknown(plan),
+            (answer, _) => answer,
+        })
     }
 
     /// Returns the strategy's layout if it fits. Otherwise, if the strategy searches, searches for

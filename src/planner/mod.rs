@@ -29,6 +29,8 @@ mod statement;
 mod strategy;
 pub mod tflite;
 
+use std::time::Instant;
+
 use tracing::{debug, info};
 
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
@@ -42,7 +44,7 @@ pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
     Bytes, InputRef, OpSequence, Plan, PlannedChunk, Problem,
-    lower::{self, Lowered, LoweringOptions, lower},
+    lower::{self, Lowered, LoweringOptions, gather, lower_apart},
     plan::PlannedBody,
     planner::{
         bodies::Flattened,
@@ -82,16 +84,53 @@ const MOST_LIMITS: usize = 16;
 /// An input that is ready to be laid out.
 struct Prepared<'a> {
     lowered: Lowered,
+    /// The same with inputs inside the outputs that gather them, if there are any.
+    gathered: Option<Lowered>,
     bodies: Vec<PlannedBody>,
     /// With what the plans of the bodies leave of the limits.
     planner: Planner<'a>,
 }
 
 impl Prepared<'_> {
-    fn plan(self, input: InputRef<'_>, layout: &Layout) -> Plan {
-        let plan = Plan::new(input, &self.lowered, self.planner.strategy, layout);
-        Plan { bodies: self.bodies, ..plan }
+    fn plan(&self, input: InputRef<'_>, lowered: &Lowered, layout: &Layout) -> Plan {
+        let plan = Plan::new(input, lowered, self.planner.strategy, layout);
+        Plan { bodies: self.bodies.clone(), ..plan }
     }
+
+    /// Plans with gathered inputs inside their outputs. If that is not as small as can be, also plans
+    /// with all copies; the smaller one counts.
+    fn best(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
+        let plan_of = |planner: &Planner<'_>, lowered: &Lowered| {
+            let layout = planner.layout(&lowered.problem)?;
+            Ok(self.plan(input, lowered, &layout))
+        };
+        let Some(gathered) = &self.gathered else { return plan_of(&self.planner, &self.lowered) };
+        let start = Instant::now();
+        let plan = plan_of(&self.planner, gathered);
+        if let Ok(plan) = &plan
+            && plan.pools.len() == 1
+            && plan.pool_size == gathered.problem.lower_bound().bytes
+        {
+            return Ok(plan.clone());
+        }
+        let mut planner = self.planner.clone();
+        planner.limits.time = planner.limits.time.map(|time| time.saturating_sub(start.elapsed()));
+        let apart = plan_of(&planner, &self.lowered);
+        match (plan, apart) {
+            (Ok(plan), Ok(apart)) if smaller(&apart, &plan) => Ok(apart),
+            (Ok(plan), _) => Ok(plan),
+            (Err(_), apart) => apart,
+        }
+    }
+}
+
+/// Returns whether a plan is better than another of the same input.
+fn smaller(plan: &Plan, than: &Plan) -> bool {
+    let sizes = |plan: &Plan| match &*plan.pools {
+        [] => vec![plan.pool_size],
+        pools => pools.iter().rev().map(|pool| pool.size).collect(),
+    };
+    (plan.traffic, sizes(plan)) < (than.traffic, sizes(than))
 }
 
 impl Planner<'_> {
@@ -213,9 +252,7 @@ impl Planner<'_> {
     }
 
     fn plan_once(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
-        let prepared = self.prepare(input)?;
-        let layout = prepared.planner.layout(&prepared.lowered.problem)?;
-        Ok(prepared.plan(input, &layout))
+        self.prepare(input)?.best(input)
     }
 
     /// Returns whether other overlaps could lead to a smaller plan.
@@ -256,7 +293,8 @@ impl Planner<'_> {
     /// If a sequence cannot be lowered, a body cannot be planned, the alignment is not a power of
     /// two, or sizes do not add up in 64 bits.
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
-        Ok(self.prepare(input.into())?.lowered)
+        let prepared = self.prepare(input.into())?;
+        Ok(prepared.gathered.unwrap_or(prepared.lowered))
     }
 
     /// Plans the bodies with the options of this planner.
@@ -275,12 +313,17 @@ impl Planner<'_> {
     fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'_>, PlanError> {
         let mut planner = self.clone();
         let mut bodies = Vec::new();
+        let mut gathering = None;
         let lowered = match input {
             InputRef::Sequence(sequence) => {
                 let flattened = self.flatten(sequence)?;
                 planner.limits = flattened.limits;
                 bodies = flattened.bodies;
-                lower(&flattened.sequence, self.lowering)?
+                let lowered = lower_apart(&flattened.sequence, self.lowering)?;
+                let gathers = self.lowering.gathers && self.strategy.knows_parts();
+                gathering =
+                    Some(flattened.sequence).filter(|sequence| gathers && sequence.has_gathers());
+                lowered
             }
             InputRef::Problem(_) => input.lower(self.lowering)?,
         };
@@ -288,7 +331,10 @@ impl Planner<'_> {
         let alignment = self.alignment.unwrap_or(problem.alignment());
         let padding = self.padding.unwrap_or(problem.padding());
         let problem = problem.with_alignment(alignment)?.with_padding(padding)?;
-        Ok(Prepared { lowered: Lowered { problem, homes, refused }, bodies, planner })
+        let lowered = Lowered { problem, homes, refused };
+        let gathered = gathering.map(|sequence| gather(&sequence, lowered.clone()));
+        let gathered = gathered.filter(|gathered| gathered.problem.has_parts());
+        Ok(Prepared { lowered, gathered, bodies, planner })
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {

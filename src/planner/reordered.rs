@@ -94,7 +94,8 @@ impl ReorderedPlan {
             return Ok(self);
         }
         let mut reordered = self.reordered;
-        let peak = planner.lower(&given.permuted(&order)?)?.problem.lower_bound().bytes;
+        let apart = planner.clone().lowering(planner.lowering.gathers(false));
+        let peak = apart.lower(&given.permuted(&order)?)?.problem.lower_bound().bytes;
         reordered.take(order, peak);
         planner.plan_found(given, reordered, self.given)
     }

@@ -35,6 +35,13 @@ macro_rules! strategies {
                 matches!(self, Self::Best | Self::Optimal)
             }
 
+            /// Returns whether the strategy can plan chunks that lie inside others. Only then are inputs
+            /// put where an output [gathers](crate::Output::gathers) them.
+            #[must_use]
+            pub const fn knows_parts(self) -> bool {
+                matches!(self, Self::Best | Self::Optimal | Self::FirstFit)
+            }
+
             /// The largest number of chains that the strategy plans in reasonable time, about ten
             /// seconds if no more chunks are alive at once than in common graphs. `None` if its
             /// cost is almost linear. Larger problems are still planned.

@@ -33,6 +33,16 @@ pub struct LiveBytes {
     pub bytes: Bytes,
 }
 
+/// Bytes that are alive for some steps and that nothing else counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveWeight {
+    pub(crate) begin: Step,
+    pub(crate) end: Step,
+    pub(crate) plain: Bytes,
+    /// The bytes of the cells of the alignment that they alone touch.
+    pub(crate) celled: Bytes,
+}
+
 /// The bytes of a segment, and of the cells that it alone touches.
 #[derive(Clone, Copy)]
 struct Weight {
@@ -50,6 +60,21 @@ impl Problem {
             return Bound { bytes, peak_step: step };
         }
         self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
+    }
+
+    /// What is alive when, with one stream; the [lower bound](Self::lower_bound) follows from it unless
+    /// there are pins, reserved ranges or capacities.
+    pub(crate) fn live_weights(&self) -> Vec<LiveWeight> {
+        if !self.is_plain() {
+            return self.bodies().iter().flat_map(|body| self.body_weights(body)).collect();
+        }
+        let segments = self.ids().filter_map(|chunk| self.segment(chunk));
+        segments
+            .map(|Segment { begin, end, low, high, .. }| {
+                let celled = self.align_up(high) - self.align_up(low);
+                LiveWeight { begin, end, plain: high - low, celled }
+            })
+            .collect()
     }
 
     /// The lower bound of these chains alone.

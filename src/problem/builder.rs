@@ -1,6 +1,6 @@
 //! Building and checking a problem.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use tracing::debug;
 
@@ -142,6 +142,12 @@ impl ProblemBuilder {
         self
     }
 
+    /// Removes requests, by their places in the list.
+    pub(crate) fn drop_requests(&mut self, dropped: &BTreeSet<usize>) {
+        let mut places = 0..;
+        self.requests.retain(|_| places.next().is_none_or(|at| !dropped.contains(&at)));
+    }
+
     fn demands(&mut self) -> &mut Demands {
         self.demands.get_or_insert_with(|| Box::new(Demands::none(self.chunks.len())))
     }
@@ -168,7 +174,6 @@ impl ProblemBuilder {
     }
 
     /// Replaces all demands on a chunk.
-    #[cfg(feature = "serde")]
     pub(crate) fn demand(&mut self, chunk: ChunkId, demands: ChunkDemands) {
         *self.of_chunk(chunk) = demands;
     }

@@ -64,7 +64,7 @@ impl Link {
     }
 }
 
-/// The reason why a request was not honoured.
+/// The reason why a request to overwrite or to gather was not honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -104,6 +104,14 @@ pub enum Refusal {
     Misaligned,
     /// The body fits in none of its pools.
     TooLarge,
+    /// The gathered input is a view of a larger chunk, or less than all of it.
+    NotAllOfItsChunk,
+    /// The output gathers the same chunk twice.
+    PartTwice,
+    /// More bytes would be alive at once, because an overwrite would be lost.
+    LargerBound,
+    /// Too many chunks are joined to each other to try one more.
+    TooManyJoined,
 }
 
 impl fmt::Display for Refusal {
@@ -127,6 +135,10 @@ impl fmt::Display for Refusal {
             Self::NoCommonPool => "no pool is allowed for both",
             Self::Misaligned => "the alignments of both cannot be met",
             Self::TooLarge => "together they fit in none of their pools",
+            Self::NotAllOfItsChunk => "it is not all of its chunk",
+            Self::PartTwice => "the same chunk is gathered twice",
+            Self::LargerBound => "an overwrite would be lost and more bytes be alive at once",
+            Self::TooManyJoined => "too many chunks are joined to try one more",
         })
     }
 }

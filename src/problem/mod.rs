@@ -25,11 +25,13 @@ mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod footprint;
+mod gather;
 mod labels;
 mod links;
 #[cfg(feature = "serde")]
 mod moment;
 
+pub(crate) use bound::LiveWeight;
 pub use bound::{Bound, LiveBytes};
 pub use builder::ProblemBuilder;
 pub use error::ProblemError;
@@ -38,6 +40,7 @@ pub use file::{
     ChunkEntry, OverwriteEntry, PartEntry, PinEntry, PoolEntry, ProblemFile, WindowEntry,
 };
 pub use footprint::Segment;
+pub use gather::Gathered;
 pub use labels::{Ids, Labels};
 pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
@@ -252,6 +255,12 @@ impl Problem {
         self.extra.is_none()
     }
 
+    /// Returns whether chunks lie inside others.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        self.demands().is_some_and(|demands| !demands.parts.is_empty())
+    }
+
     /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their
     /// places. Of a plain problem, the [chains](Self::chain) are the bodies.
     #[must_use]
@@ -328,6 +337,42 @@ impl Problem {
             return Ok(self);
         }
         self.into_builder().padding(bytes).finish()
+    }
+
+    /// The problem of some chunks alone, given in ascending order, with those of these requests and
+    /// parts that lie among them.
+    pub(crate) fn subset(
+        &self,
+        chunks: &[ChunkId],
+        requests: impl Iterator<Item = Request>,
+        parts: impl Iterator<Item = demands::Part>,
+    ) -> Result<Self, ProblemError> {
+        let place = |chunk: ChunkId| chunks.binary_search(&chunk).ok().map(ChunkId::from_index);
+        let mut builder = Self::builder().alignment(self.alignment).padding(self.padding);
+        for &chunk in chunks {
+            let Chunk { begin, end, size } = *self.chunk(chunk);
+            builder.chunk(begin..end, size);
+        }
+        if let Some(demands) = self.demands() {
+            builder.pools(demands.pools.clone());
+            for (at, chunk) in chunks.iter().enumerate() {
+                let own = demands.chunks[chunk.index()].clone();
+                builder.demand(ChunkId::from_index(at), own);
+            }
+        }
+        for request in requests {
+            if let (Some(overwriter), Some(overwritten)) =
+                (place(request.overwriter), place(request.overwritten))
+            {
+                builder.request(Request { overwriter, overwritten, ..request });
+            }
+        }
+        for part in parts {
+            if let (Some(inside), Some(whole)) = (place(part.part), place(part.whole)) {
+                builder.part(inside, whole, part.offset);
+            }
+        }
+        builder.finish()
     }
 
     pub(crate) fn into_builder(self) -> ProblemBuilder {

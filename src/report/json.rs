@@ -24,7 +24,7 @@ pub fn write_problem_json(out: impl io::Write, problem: &Problem) -> io::Result<
     write(out, problem)
 }
 
-/// Writes an operator sequence as `memplan-sequence/1`.
+/// Writes an operator sequence as `memplan-sequence/1`, or as `/2` where that is needed.
 ///
 /// # Errors
 ///

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     Bytes, OpSequence,
     lower::{Home, Lowered, Obstacle},
+    problem::ChunkId,
     report::{Size, count, fit::wrapped, printable},
     sequence::{Dependency, Origin, TensorId},
 };
@@ -66,6 +67,7 @@ pub fn operator_kinds(
     for refused in &lowered.refused {
         refusals.entry(refused.output).or_insert(refused.obstacle);
     }
+    let inside = parts_inside(lowered);
     let mut kinds: BTreeMap<&str, (OperatorKind, BTreeMap<String, Outputs>)> = BTreeMap::new();
     for operator in sequence.operators() {
         let (kind, reasons) = kinds.entry(&operator.kind).or_insert_with(|| {
@@ -84,7 +86,7 @@ pub fn operator_kinds(
         kind.operators += 1;
         for &output in &operator.outputs {
             let bytes = sequence.tensor(output).size.unwrap_or(0);
-            match place(sequence, lowered, output) {
+            match place(sequence, lowered, &inside, output) {
                 _ if is_unknown(output) => {
                     let tensor = sequence.tensor(output);
                     match &tensor.origin {
@@ -96,6 +98,10 @@ pub fn operator_kinds(
                 }
                 Place::View => kind.views.add(bytes),
                 Place::Overwriter => kind.in_place.add(bytes),
+                Place::Around(reason) => {
+                    kind.new.add(bytes);
+                    reasons.entry(reason.to_owned()).or_default().add(bytes);
+                }
                 Place::New(by_default) => {
                     let refusal = refusals.get(&output).map(ToString::to_string);
                     let reason = refusal.or_else(|| why(output));
@@ -123,9 +129,16 @@ enum Place {
     Overwriter,
     /// In memory of its own, because.
     New(&'static str),
+    /// In memory of its own, around inputs that are not copied.
+    Around(&'static str),
 }
 
-fn place(sequence: &OpSequence, lowered: &Lowered, output: TensorId) -> Place {
+fn place(
+    sequence: &OpSequence,
+    lowered: &Lowered,
+    inside: &HashMap<ChunkId, usize>,
+    output: TensorId,
+) -> Place {
     let home = lowered.homes[output.index()];
     let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else {
         return Place::New("it is supplied");
@@ -148,8 +161,27 @@ fn place(sequence: &OpSequence, lowered: &Lowered, output: TensorId) -> Place {
                 Place::New("requests to write over an input are not honoured")
             }
         }
+        (Dependency::Gathers(_), Home::Supplied { .. }) => Place::New(COPIES),
+        (Dependency::Gathers(gathers), Home::Chunk { chunk, .. }) => match inside.get(&chunk) {
+            None => Place::New(COPIES),
+            Some(&inside) if inside < gathers.len() => {
+                Place::Around("it holds some of its inputs without a copy")
+            }
+            Some(_) => Place::Around("it holds its inputs without a copy"),
+        },
         (Dependency::Fresh, _) => Place::New("it does not request to be written over an input"),
     }
+}
+
+const COPIES: &str = "it holds copies of its inputs";
+
+/// The number of inputs that lie inside each chunk.
+fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
+    let mut inside = HashMap::new();
+    for part in lowered.problem.demands().into_iter().flat_map(|demands| &demands.parts) {
+        *inside.entry(part.whole).or_default() += 1;
+    }
+    inside
 }
 
 /// Columns for the name of a kind; longer ones get a line of their own.

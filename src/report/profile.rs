@@ -1,7 +1,7 @@
 //! The facts about a plan that pictures show besides rectangles: the bytes alive at each step, the
 //! views in each chunk, and the chain of each chunk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
@@ -13,12 +13,22 @@ use crate::{
 /// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. In a
 /// plan without its problem's links, more bytes are alive than the bound.
 pub(super) fn most_alive(plan: &Plan) -> Bytes {
-    // Parts lie in the bytes of their wholes. Only the plans of single pools count neither twice.
-    if !plan.pools.is_empty() || !plan.peak.is_empty() {
+    if !is_bound_by_steps(plan) {
         return plan.lower_bound;
     }
     let most = live_bytes(plan).into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0);
     most.min(plan.lower_bound)
+}
+
+/// Returns whether the bytes alive at one step bound the pool: there is one, without limits, and nothing has
+/// a fixed place.
+pub(super) fn is_bound_by_steps(plan: &Plan) -> bool {
+    let is_free = match &*plan.pools {
+        [] => true,
+        [pool] => pool.capacity.is_none() && plan.pinned.is_empty() && plan.reserved.is_empty(),
+        _ => false,
+    };
+    is_free && plan.peak.is_empty()
 }
 
 /// The bytes that any plan needs, at every step where they change. A chunk counts from the step
@@ -27,6 +37,9 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     // Counts plain bytes and cells of the alignment like `Problem::lower_bound`, because offsets of
     // roots are multiples of the alignment. Plans from files may be wrong, so sums are wide.
     let alignment = u128::from(plan.alignment.max(1));
+    if !plan.parts.is_empty() {
+        return live_places(plan, alignment);
+    }
     let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * plan.chunks.len());
     for (_, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
         let (low, high) = (u128::from(low), u128::from(high));
@@ -51,12 +64,75 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
         .collect()
 }
 
+/// The same by addresses, so that the bytes of a part and its whole count once.
+fn live_places(plan: &Plan, alignment: u128) -> Vec<(Step, Bytes)> {
+    let mut changes: Vec<(Step, i64, (usize, u128, u128))> = Vec::new();
+    for (at, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
+        let place = (plan.chunks[at].pool, u128::from(low), u128::from(high));
+        changes.extend([(begin, 1, place), (end, -1, place)]);
+    }
+    changes.sort_unstable_by_key(|&(step, ..)| step);
+    let cell = |at: u128| at.next_multiple_of(alignment);
+    let (mut plain, mut celled) = (Covered::default(), Covered::default());
+    let now = |changes: &[(Step, i64, (usize, u128, u128))]| {
+        for &(_, count, (pool, low, high)) in changes {
+            plain.add(count, pool, low, high);
+            celled.add(count, pool, cell(low), cell(high));
+        }
+        let alive = cell(plain.length()).max(celled.length());
+        (changes[0].0, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
+    };
+    changes.chunk_by(|(step, ..), (next, ..)| step == next).map(now).collect()
+}
+
+/// Ranges of addresses that come and go: by pool and address, how many more cover what is above it than
+/// what is below.
+#[derive(Default)]
+struct Covered(BTreeMap<(usize, u128), i64>);
+
+impl Covered {
+    fn add(&mut self, count: i64, pool: usize, low: u128, high: u128) {
+        for (at, count) in [(low, count), (high, -count)] {
+            let entry = self.0.entry((pool, at)).or_default();
+            *entry += count;
+            if *entry == 0 {
+                self.0.remove(&(pool, at));
+            }
+        }
+    }
+
+    /// The addresses that at least one range covers.
+    fn length(&self) -> u128 {
+        let (mut length, mut covering, mut from) = (0, 0, 0);
+        for (&(_, at), &count) in &self.0 {
+            // Nothing covers what lies between two pools.
+            if covering > 0 {
+                length += at.saturating_sub(from);
+            }
+            (covering, from) = (covering + count, at);
+        }
+        length
+    }
+}
+
 /// The chunks that have bytes to themselves at the peak, with their indices in the plan and these bytes.
+/// What lies inside another of them is left out.
 pub(super) fn placed_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, PlacedBox)> {
     let at_peak = |own: &PlacedBox| plan.peak.is_empty() && own.is_alive_at(plan.peak_step);
     let alive = plan.all_boxes().filter(move |(_, own)| at_peak(own));
     let in_crowd = plan.peak.iter().filter(|&&at| at < plan.chunks.len());
-    alive.chain(in_crowd.flat_map(|&at| plan.boxes(at).map(move |own| (at, own))))
+    let all = alive.chain(in_crowd.flat_map(|&at| plan.boxes(at).map(move |own| (at, own))));
+    let all: Vec<(usize, PlacedBox)> = all.collect();
+    let mut is_inside = vec![false; plan.chunks.len()];
+    if !plan.parts.is_empty() {
+        let alive: HashSet<usize> = all.iter().map(|&(at, _)| at).collect();
+        for part in plan.parts.iter().filter(|part| alive.contains(&part.whole)) {
+            if let Some(is_inside) = is_inside.get_mut(part.chunk) {
+                *is_inside = true;
+            }
+        }
+    }
+    all.into_iter().filter(move |&(at, _)| !is_inside[at])
 }
 
 /// The same, by chunk.

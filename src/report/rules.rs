@@ -15,6 +15,7 @@ pub fn rules(input: InputRef<'_>, kernels: Option<&str>, options: LoweringOption
     };
     let pool = [
         (!options.views, ", no views"),
+        (!options.gathers, ", all copies"),
         (options.inputs_in_pool, ", inputs in the pool"),
         (options.weights_in_pool, ", weights in the pool"),
     ];

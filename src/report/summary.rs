@@ -6,7 +6,7 @@ use crate::{
         Size, StepNames, count,
         fit::{hanging, wrapped},
         pools,
-        profile::most_alive,
+        profile::{is_bound_by_steps, most_alive},
     },
     sequence::SizeBasis,
 };
@@ -69,6 +69,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         },
     );
     text.push_str(&wrapped(&figures, 2));
+    text.push_str(&not_copied(plan));
     text.push_str(&bases(plan));
     text
 }
@@ -81,6 +82,20 @@ pub(super) fn sizes(rows: Vec<(&str, Size, String)>) -> String {
         hanging(&label, &remark, label.len())
     };
     rows.into_iter().map(row).collect()
+}
+
+/// Counts the inputs that already lie where an output of the sequence holds them.
+fn not_copied(plan: &Plan) -> String {
+    if plan.parts.is_empty() || plan.tensors.is_empty() {
+        return String::new();
+    }
+    let inputs = count(plan.parts.len() as u64, "input");
+    let (verb, bytes) =
+        (if plan.parts.len() == 1 { "lies" } else { "lie" }, Size(plan.not_copied()));
+    wrapped(
+        &format!("concatenation: {inputs} {verb} inside the output, so {bytes:#} need no copy"),
+        2,
+    )
 }
 
 /// Counts the sizes that are upper limits, or declared and not confirmed.
@@ -113,7 +128,7 @@ pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 /// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
-    if !plan.pools.is_empty() {
+    if !is_bound_by_steps(plan) {
         return BOUND;
     }
     if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }
@@ -126,7 +141,7 @@ pub(super) fn bound_line(plan: &Plan) -> &'static str {
 
 /// The name of what [`most_alive`] returns.
 fn bound_label(plan: &Plan) -> &'static str {
-    if plan.pools.is_empty() { ALIVE } else { BOUND }
+    if is_bound_by_steps(plan) { ALIVE } else { BOUND }
 }
 
 fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
@@ -134,7 +149,7 @@ fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
         _ if !plan.peak.is_empty() => {
             format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
         }
-        _ if !plan.pools.is_empty() => "no plan is smaller".to_owned(),
+        _ if !is_bound_by_steps(plan) => "no plan is smaller".to_owned(),
         0 => "nothing is ever alive".to_owned(),
         _ => format!("the most, in {}", steps.short_name(plan.peak_step)),
     }

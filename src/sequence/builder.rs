@@ -8,7 +8,7 @@ use std::{
 use crate::{
     Bytes,
     sequence::{
-        Dependency, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
+        Dependency, Gather, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
         SizeBasis, Tensor, TensorId, TensorType, control, order,
     },
 };
@@ -147,6 +147,7 @@ impl SequenceBuilder {
         let sequence = names.resolve(self, after)?;
         check_views(&sequence)?;
         check_overwriters(&sequence)?;
+        check_gathers(&sequence)?;
         check_sizes(&sequence)?;
         check_depth(&sequence)?;
         Ok(sequence)
@@ -154,9 +155,9 @@ impl SequenceBuilder {
 
     fn check_outputs(&self) -> Result<(), SequenceError> {
         let mut outputs = self.operators.iter().flat_map(|operator| &operator.outputs);
-        match outputs.find(|output| output.both) {
+        match outputs.find(|output| output.is_mixed) {
             Some(output) => {
-                Err(SequenceError::ReadsAndOverwrites { output: output.name.to_string() })
+                Err(SequenceError::SeveralDependencies { output: output.name.to_string() })
             }
             None => Ok(()),
         }
@@ -366,6 +367,12 @@ impl<T> Dependency<T> {
                     })
                     .collect::<Result<_, E>>()?,
             ),
+            Self::Gathers(gathers) => Dependency::Gathers(
+                gathers
+                    .iter()
+                    .map(|gather| Ok(Gather { input: map(&gather.input)?, offset: gather.offset }))
+                    .collect::<Result<_, E>>()?,
+            ),
         })
     }
 }
@@ -408,7 +415,7 @@ fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
             continue;
         };
         match dependency {
-            Dependency::Fresh => {}
+            Dependency::Fresh | Dependency::Gathers(_) => {}
             Dependency::Reads { input, offset } => {
                 rooms[output.index()] = rooms[input.index()] - offset;
             }
@@ -438,6 +445,47 @@ fn check_overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
                     }
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Gathered inputs must fit in their output, side by side.
+fn check_gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
+    for tensor in sequence.tensors() {
+        let Origin::Output { step, dependency: Dependency::Gathers(gathers) } = &tensor.origin
+        else {
+            continue;
+        };
+        let (operator, output) = (|| sequence.operator_name(*step), || tensor.name.to_string());
+        let room = tensor.size.unwrap_or(0);
+        let name = |input: TensorId| sequence.tensor(input).name.to_string();
+        let mut ranges = Vec::with_capacity(gathers.len());
+        for &Gather { input, offset } in gathers {
+            // A weight of unknown size may be empty.
+            let size = sequence.tensor(input).size.unwrap_or(0);
+            let Some(end) = offset.checked_add(size).filter(|&end| end <= room) else {
+                return Err(SequenceError::GatherDoesNotFit {
+                    operator: operator(),
+                    input: name(input),
+                    size,
+                    offset,
+                    output: output(),
+                    room,
+                });
+            };
+            if size > 0 {
+                ranges.push((offset, end, input));
+            }
+        }
+        ranges.sort_unstable();
+        if let Some(pair) = ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+            return Err(SequenceError::GathersOverlap {
+                operator: operator(),
+                output: output(),
+                first: name(pair[0].2),
+                second: name(pair[1].2),
+            });
         }
     }
     Ok(())

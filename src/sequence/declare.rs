@@ -20,6 +20,19 @@ pub enum Dependency<T> {
     /// Write dependencies: the output is written over one of these inputs, the first that can be
     /// honoured.
     Overwrites(Vec<Overwrite<T>>),
+    /// The bytes of these inputs are copied into the output, as a concatenation does. Where an input
+    /// already lies at its place, nothing needs to be copied.
+    Gathers(Vec<Gather<T>>),
+}
+
+/// An input whose bytes an output holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gather<T> {
+    /// The input.
+    pub input: T,
+    /// Bytes from the output's start.
+    pub offset: Bytes,
 }
 
 /// One way for an output to be written over an input.
@@ -92,15 +105,15 @@ pub struct Output {
     pub(crate) size: Bytes,
     pub(crate) basis: SizeBasis,
     pub(crate) dependency: Dependency<Box<str>>,
-    /// Declared both a view and an overwriter, which is refused when the sequence is built.
-    pub(crate) both: bool,
+    /// Declared with dependencies of two kinds, which is refused when the sequence is built.
+    pub(crate) is_mixed: bool,
 }
 
 impl Output {
     /// An output in fresh memory, with a name and a size in bytes.
     pub fn new(name: impl Into<Box<str>>, size: Bytes) -> Self {
         let basis = SizeBasis::Exact;
-        Self { name: name.into(), size, basis, dependency: Dependency::Fresh, both: false }
+        Self { name: name.into(), size, basis, dependency: Dependency::Fresh, is_mixed: false }
     }
 
     /// Says what the size rests on.
@@ -120,8 +133,39 @@ impl Output {
     /// The output is a view of the input from `offset` bytes on, such as a contiguous slice.
     #[must_use]
     pub fn reads_at(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
-        self.both |= matches!(self.dependency, Dependency::Overwrites(_));
+        self.is_mixed |=
+            matches!(self.dependency, Dependency::Overwrites(_) | Dependency::Gathers(_));
         self.dependency = Dependency::Reads { input: input.into(), offset };
+        self
+    }
+
+    /// The output holds a copy of the whole input, `offset` bytes from the output's own start, as a
+    /// concatenation does. The planner then puts the input there from the beginning where it can, and
+    /// nothing is left to copy.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let concat = Output::new("c", 96).gathers("a", 0).gathers("b", 64);
+    /// let sequence = OpSequence::builder()
+    ///     .operator(Operator::new("conv").output(Output::new("a", 64)))
+    ///     .operator(Operator::new("conv").output(Output::new("b", 32)))
+    ///     .operator(Operator::new("concat").inputs(["a", "b"]).output(concat))
+    ///     .output("c")
+    ///     .build()?;
+    /// let plan = Planner::new().plan(&sequence)?;
+    /// assert_eq!((plan.pool_size, plan.offset("b")), (96, Some(64)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn gathers(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
+        self.is_mixed |=
+            matches!(self.dependency, Dependency::Overwrites(_) | Dependency::Reads { .. });
+        let gather = Gather { input: input.into(), offset };
+        match &mut self.dependency {
+            Dependency::Gathers(gathers) => gathers.push(gather),
+            dependency => *dependency = Dependency::Gathers(vec![gather]),
+        }
         self
     }
 
@@ -171,7 +215,8 @@ impl Output {
     }
 
     fn overwrite(mut self, input: Box<str>, offset: Bytes, below: Bytes, required: bool) -> Self {
-        self.both |= matches!(self.dependency, Dependency::Reads { .. });
+        self.is_mixed |=
+            matches!(self.dependency, Dependency::Reads { .. } | Dependency::Gathers(_));
         let overwrite = Overwrite { input, offset, below, required };
         match &mut self.dependency {
             Dependency::Overwrites(overwrites) => overwrites.push(overwrite),

@@ -76,9 +76,9 @@ pub enum SequenceError {
         /// The tensor named by the dependency.
         tensor: String,
     },
-    /// An output that is declared both a view and an overwriter.
-    #[error("output '{output}' has both 'reads' and 'overwrites'; it can have one of them")]
-    ReadsAndOverwrites {
+    /// An output with dependencies of two kinds.
+    #[error("output '{output}' can have one of 'reads', 'overwrites' and 'gathers', but has more")]
+    SeveralDependencies {
         /// The output.
         output: String,
     },
@@ -99,6 +99,36 @@ pub enum SequenceError {
         input: String,
         /// Its size in bytes.
         room: Bytes,
+    },
+    /// An input that does not fit in the output that gathers it.
+    #[error(
+        "operator '{operator}': '{input}' ({size} B at offset {offset}) does not fit in '{output}' ({room} B), which gathers it"
+    )]
+    GatherDoesNotFit {
+        /// The operator.
+        operator: String,
+        /// The input.
+        input: String,
+        /// The input's size in bytes.
+        size: Bytes,
+        /// Bytes from the output's start.
+        offset: Bytes,
+        /// The output.
+        output: String,
+        /// Its size in bytes.
+        room: Bytes,
+    },
+    /// Two inputs that an output gathers at the same bytes.
+    #[error("operator '{operator}': '{output}' gathers '{first}' and '{second}' at the same bytes")]
+    GathersOverlap {
+        /// The operator.
+        operator: String,
+        /// The output.
+        output: String,
+        /// The input at the lower offset.
+        first: String,
+        /// The other input.
+        second: String,
     },
     /// An overwriter that is not inside the memory of the tensor that it overwrites.
     #[error(
@@ -192,6 +222,14 @@ pub enum SequenceError {
     /// More tensors than ids.
     #[error("a sequence holds at most {} tensors", u32::MAX)]
     TooManyTensors,
+    /// A file of format 1 has a key of format 2.
+    #[error("'{key}' is a key of \"{format}\"; name that format to use it")]
+    UnknownKey {
+        /// The key.
+        key: &'static str,
+        /// The format that has it.
+        format: &'static str,
+    },
     /// A file of another format.
     #[error("the format is '{found}', expected '{expected}'")]
     Format {

@@ -1,4 +1,5 @@
-//! The file form of an operator sequence, `memplan-sequence/1`.
+//! The file forms of an operator sequence: `memplan-sequence/1`, and `/2` if an output gathers inputs or begins
+//! below one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,12 +18,13 @@ use crate::{
     Bytes,
     file::is_zero,
     sequence::{
-        Dependency, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite, SequenceBuilder,
-        SequenceError, SizeBasis, TensorType,
+        Dependency, Gather, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite,
+        SequenceBuilder, SequenceError, SizeBasis, TensorType,
     },
 };
 
-const FORMAT: &str = "memplan-sequence/1";
+const PLAIN: &str = "memplan-sequence/1";
+const FULL: &str = "memplan-sequence/2";
 
 /// An operator sequence as it stands in a JSON file, not yet checked. Inputs of operators that are
 /// neither produced nor listed are weights of unknown size.
@@ -30,7 +32,7 @@ const FORMAT: &str = "memplan-sequence/1";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SequenceFile {
-    /// Always `memplan-sequence/1`.
+    /// `memplan-sequence/1`, or `memplan-sequence/2` if anything below is used that says so.
     pub format: String,
     /// Tensors supplied for each run.
     #[serde(default)]
@@ -105,7 +107,7 @@ pub struct BodyEntry {
     pub outputs: Vec<Box<str>>,
 }
 
-/// An output of an operator; at most one of `reads` and `overwrites`.
+/// An output of an operator; at most one of `reads`, `overwrites` and `gathers`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -126,6 +128,9 @@ pub struct OutputEntry {
     /// The inputs that it may be written over, in order of preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrites: Option<OverwriteEntries>,
+    /// Format 2: the inputs that it holds copies of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gathers: Option<Vec<GatherEntry>>,
 }
 
 /// A read dependency.
@@ -150,12 +155,24 @@ pub struct OverwriteEntry {
     /// Bytes from its start.
     #[serde(default)]
     pub offset: Bytes,
-    /// The bytes by which the output begins below it at least; left out if it lies inside.
+    /// Format 2: the bytes by which the output begins below it at least; left out if it lies inside.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub below: Bytes,
     /// True if it must be honoured; `false` if omitted.
     #[serde(default)]
     pub required: bool,
+}
+
+/// A gathered input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct GatherEntry {
+    /// The input.
+    pub input: Box<str>,
+    /// Bytes from the output's start.
+    #[serde(default)]
+    pub offset: Bytes,
 }
 
 /// Write dependencies, of which the first that can be honoured counts: a list of them, or one by
@@ -235,8 +252,25 @@ impl<'de> Deserialize<'de> for OperatorRef {
 impl From<OpSequence> for SequenceFile {
     fn from(sequence: OpSequence) -> Self {
         let BodyEntry { inputs, weights, operators, outputs } = (&sequence).into();
-        Self { format: FORMAT.to_owned(), inputs, weights, operators, outputs }
+        let format = if new_key(&operators).is_some() { FULL } else { PLAIN }.to_owned();
+        Self { format, inputs, weights, operators, outputs }
     }
+}
+
+/// The first key that only format 2 has.
+fn new_key(operators: &[OperatorEntry]) -> Option<&'static str> {
+    operators.iter().find_map(|operator| {
+        let key = |output: &OutputEntry| {
+            let overwrites = output.overwrites.iter().flat_map(|overwrites| &overwrites.0);
+            let keys = [
+                (output.gathers.is_some(), "gathers"),
+                (overwrites.into_iter().any(|overwrite| overwrite.below > 0), "below"),
+            ];
+            keys.into_iter().find_map(|(is_used, key)| is_used.then_some(key))
+        };
+        let in_bodies = || operator.bodies.iter().find_map(|body| new_key(&body.operators));
+        operator.outputs.iter().find_map(key).or_else(in_bodies)
+    })
 }
 
 impl From<&OpSequence> for BodyEntry {
@@ -262,6 +296,7 @@ impl From<&OpSequence> for BodyEntry {
                 tensor_type: tensor.tensor_type.clone(),
                 reads: None,
                 overwrites: None,
+                gathers: None,
             };
             match &tensor.origin {
                 Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
@@ -278,6 +313,13 @@ impl From<&OpSequence> for BodyEntry {
                         })
                         .collect();
                     entry.overwrites = Some(OverwriteEntries(entries));
+                }
+                Origin::Output { dependency: Dependency::Gathers(gathers), .. } => {
+                    let entry_of = |gather: &Gather<super::TensorId>| GatherEntry {
+                        input: name(gather.input),
+                        offset: gather.offset,
+                    };
+                    entry.gathers = Some(gathers.iter().map(entry_of).collect());
                 }
                 _ => {}
             }
@@ -329,8 +371,10 @@ impl TryFrom<SequenceFile> for OpSequence {
     type Error = SequenceError;
 
     fn try_from(file: SequenceFile) -> Result<Self, SequenceError> {
-        if file.format != FORMAT {
-            return Err(SequenceError::Format { found: file.format, expected: FORMAT });
+        match (&*file.format, new_key(&file.operators)) {
+            (FULL, _) | (PLAIN, None) => {}
+            (PLAIN, Some(key)) => return Err(SequenceError::UnknownKey { key, format: FULL }),
+            _ => return Err(SequenceError::Format { found: file.format, expected: PLAIN }),
         }
         let SequenceFile { inputs, weights, operators, outputs, .. } = file;
         BodyEntry { inputs, weights, operators, outputs }.try_into()
@@ -383,10 +427,15 @@ impl TryFrom<OutputEntry> for Output {
     type Error = SequenceError;
 
     fn try_from(entry: OutputEntry) -> Result<Self, SequenceError> {
-        let dependency = match (entry.reads, entry.overwrites) {
-            (None, None) => Dependency::Fresh,
-            (Some(ReadEntry { input, offset }), None) => Dependency::Reads { input, offset },
-            (None, Some(OverwriteEntries(overwrites))) => Dependency::Overwrites(
+        let gathers = entry.gathers.map(|gathers| {
+            let gather = |GatherEntry { input, offset }| Gather { input, offset };
+            Dependency::Gathers(gathers.into_iter().map(gather).collect())
+        });
+        let dependency = match (entry.reads, entry.overwrites, gathers) {
+            (None, None, None) => Dependency::Fresh,
+            (None, None, Some(gathers)) => gathers,
+            (Some(ReadEntry { input, offset }), None, None) => Dependency::Reads { input, offset },
+            (None, Some(OverwriteEntries(overwrites)), None) => Dependency::Overwrites(
                 overwrites
                     .into_iter()
                     .map(|OverwriteEntry { input, offset, below, required }| Overwrite {
@@ -397,11 +446,11 @@ impl TryFrom<OutputEntry> for Output {
                     })
                     .collect(),
             ),
-            (Some(_), Some(_)) => {
-                return Err(SequenceError::ReadsAndOverwrites { output: entry.name.to_string() });
+            _ => {
+                return Err(SequenceError::SeveralDependencies { output: entry.name.to_string() });
             }
         };
         let (name, size, basis) = (entry.name, entry.size, entry.basis);
-        Ok(Output { name, size, basis, dependency, both: false })
+        Ok(Output { name, size, basis, dependency, is_mixed: false })
     }
 }

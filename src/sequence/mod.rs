@@ -2,7 +2,8 @@
 //!
 //! Operators in execution order, each with input and output tensors by name. An output is *fresh*
 //! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be
-//! written over it). An [`OpSequence`] is checked when it is built.
+//! written over it), or *gathers* several (it holds copies of them). An [`OpSequence`] is checked when
+//! it is built.
 //!
 //! ```
 //! use memplan::{OpSequence, Operator, Output};
@@ -31,12 +32,12 @@ mod precedence;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
-pub use declare::{Dependency, Operator, Output, Overwrite, SizeBasis, TensorType};
+pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, TensorType};
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
 pub use file::{
-    OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry, SequenceFile,
-    TensorEntry,
+    GatherEntry, OperatorEntry, OutputEntry, OverwriteEntries, OverwriteEntry, ReadEntry,
+    SequenceFile, TensorEntry,
 };
 
 use std::collections::{HashMap, HashSet};
@@ -189,6 +190,15 @@ impl OpSequence {
     #[must_use]
     pub fn outputs(&self) -> &[TensorId] {
         &self.outputs
+    }
+
+    /// Returns true if an output gathers inputs.
+    #[must_use]
+    pub fn has_gathers(&self) -> bool {
+        let gathers = |tensor: &Tensor| {
+            matches!(tensor.origin, Origin::Output { dependency: Dependency::Gathers(_), .. })
+        };
+        self.tensors.iter().any(gathers)
     }
 
     /// The name of an operator for messages: its own, else its kind and step.

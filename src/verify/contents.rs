@@ -11,6 +11,7 @@ use crate::{
     sequence::{Dependency, OperatorNode, Origin, Overwrite, TensorId},
     verify::{
         Violation,
+        gathered::Gathered,
         places::{Interval, Memory, Place},
         sharing::Sharing,
     },
@@ -58,6 +59,8 @@ pub(super) struct Contents {
     pub(super) shown: Vec<usize>,
     /// The content of each tensor that was written.
     pub(super) of: Vec<Option<Content>>,
+    /// The bytes that they have from each other.
+    pub(super) gathered: Gathered,
 }
 
 /// Counts the contents. Outputs that lie where their operators may not write are violations.
@@ -68,9 +71,15 @@ pub(super) fn count(
     violations: &mut Vec<Violation>,
 ) -> Contents {
     let tensors = sequence.tensors().len();
-    let contents = Contents { shown: (0..tensors).collect(), of: vec![None; tensors] };
-    let mut counter = Counter { sequence, plan, places, contents, violations };
+    let contents = Contents {
+        shown: (0..tensors).collect(),
+        of: vec![None; tensors],
+        gathered: Gathered::none(tensors),
+    };
+    let mut counter =
+        Counter { sequence, plan, places, contents, is_part: vec![false; tensors], violations };
     counter.walk();
+    counter.check_alignment();
     counter.keep_to_the_end();
     counter.contents
 }
@@ -80,6 +89,8 @@ struct Counter<'a> {
     plan: &'a Plan,
     places: &'a [Place],
     contents: Contents,
+    /// By written tensor: true if an output has it in its place.
+    is_part: Vec<bool>,
     violations: &'a mut Vec<Violation>,
 }
 
@@ -138,28 +149,40 @@ impl<'a> Counter<'a> {
             };
             shares.then_some(shown)
         });
-        if memory == Memory::Pool {
-            if overwrites.is_none() && low % self.plan.alignment.max(1) != 0 {
-                self.violations.push(Violation::Misaligned {
-                    chunk: self.name(tensor),
-                    offset: low,
-                    alignment: self.plan.alignment,
-                });
-            }
-            if self.sequence.tensors()[tensor].size.is_none() {
-                let pool_size = self.plan.pool_size;
-                let chunk = self.name(tensor);
-                self.violations.push(Violation::OutsideThePool {
-                    chunk,
-                    offset: low,
-                    size,
-                    pool_size,
-                });
-            }
+        if memory == Memory::Pool && self.sequence.tensors()[tensor].size.is_none() {
+            let pool_size = self.plan.pool_size;
+            let chunk = self.name(tensor);
+            self.violations.push(Violation::OutsideThePool { chunk, offset: low, size, pool_size });
         }
         let begin = if overwrites.is_some() { step + 1 } else { step };
         self.contents.of[tensor] =
             Some(Content { memory, written: step, begin, end: step + 1, low, high, overwrites });
+    }
+
+    /// Checks the alignment of contents that neither overwrite another nor lie inside one.
+    fn check_alignment(&mut self) {
+        let alignment = self.plan.alignment;
+        for (tensor, content) in self.contents.of.iter().enumerate() {
+            let Some(Content { memory: Memory::Pool, low, overwrites: None, .. }) = *content else {
+                continue;
+            };
+            if low % alignment.max(1) != 0 && !self.is_part[tensor] {
+                let chunk = self.name(tensor);
+                self.violations.push(Violation::Misaligned { chunk, offset: low, alignment });
+            }
+        }
+    }
+
+    /// Records the inputs that an output has in their places.
+    fn gather(&mut self, tensor: usize) {
+        let found = Gathered::in_place(self.sequence, self.places, tensor);
+        let mut from = Vec::with_capacity(found.len());
+        for (input, interval) in found {
+            let shown = self.contents.shown[input];
+            self.is_part[shown] = true;
+            from.push((interval, shown));
+        }
+        self.contents.gathered.gather(tensor, from);
     }
 
     /// Records that an operator writes an output or passes on a view.
@@ -177,6 +200,7 @@ impl<'a> Counter<'a> {
         let mut overwritten = None;
         match dependency {
             Dependency::Fresh => {}
+            Dependency::Gathers(_) => self.gather(tensor),
             Dependency::Reads { input, offset } => {
                 if self.places[tensor].is_at(self.places[input.index()], *offset) {
                     self.contents.shown[tensor] = self.contents.shown[input.index()];

@@ -9,7 +9,8 @@
 //! 3. writes its outputs. A view that lies where its input does moves no bytes: it *is* those bytes.
 //!    An output may destroy an input of its own operator only if it is declared to overwrite that
 //!    input and lies at the declared place, or at least as far below the input as is declared. Other
-//!    inputs survive, unless they have exactly the bytes of the output;
+//!    inputs survive, unless they have exactly the bytes of the output. An output that gathers inputs
+//!    does not write the bytes that already lie in their places;
 //! 4. leaves its outputs, views included, and its workspace whole: they do not overlap.
 //!
 //! A required overwrite must lie in its variable. After the last step, the graph outputs and the
@@ -27,6 +28,7 @@ use crate::{
     sequence::{Dependency, OperatorNode, Origin},
     verify::{
         Violation,
+        gathered::Gathered,
         places::{self, Interval, Memory, Place, Workspace},
     },
 };
@@ -48,6 +50,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
         overwritten: vec![Vec::new(); tensors.len()],
         overlapped: vec![Vec::new(); tensors.len()],
         destroyed: vec![None; tensors.len()],
+        gathered: Gathered::none(tensors.len()),
         shadow: Shadow::default(),
         violations,
     };
@@ -154,6 +157,7 @@ struct Machine<'a> {
     /// The input of other bytes that each output destroys. There is at most one, and it is
     /// declared.
     destroyed: Vec<Option<usize>>,
+    gathered: Gathered,
     shadow: Shadow,
     violations: Vec<Violation>,
 }
@@ -224,6 +228,12 @@ impl Machine<'_> {
         let mut may_be_supplied = false;
         match dependency {
             Dependency::Fresh => {}
+            Dependency::Gathers(_) => {
+                let found = Gathered::in_place(sequence, &self.places, tensor).into_iter();
+                let whole = found.filter(|(input, _)| whole_inputs.binary_search(input).is_ok());
+                let from = whole.map(|(input, interval)| (interval, self.content_of[input]));
+                self.gathered.gather(tensor, from.collect());
+            }
             Dependency::Reads { input, offset } => {
                 let input = input.index();
                 if self.places[tensor].is_at(self.places[input], *offset) {
@@ -283,7 +293,18 @@ impl Machine<'_> {
         if interval.memory == Memory::Pool && interval.high > self.plan.pool_size {
             self.outside(self.name(tensor), interval);
         }
-        self.shadow.write(interval, Stamp::Tensor(tensor));
+        // What it has from inputs in their places is not copied.
+        let mut low = interval.low;
+        for &(from, _) in self.gathered.from(tensor) {
+            if low < from.low {
+                self.shadow
+                    .write(Interval { low, high: from.low, ..interval }, Stamp::Tensor(tensor));
+            }
+            low = from.high;
+        }
+        if low < interval.high {
+            self.shadow.write(Interval { low, ..interval }, Stamp::Tensor(tensor));
+        }
     }
 
     fn outside(&mut self, chunk: String, Interval { low, high, .. }: Interval) {
@@ -296,12 +317,9 @@ impl Machine<'_> {
     fn is_whole(&mut self, tensor: usize, when: When) -> bool {
         let sequence = self.sequence;
         let name = || sequence.tensors()[tensor].name.to_string();
-        match self.interval(tensor) {
-            Some(interval) => {
-                self.holds(interval, Stamp::Tensor(self.content_of[tensor]), name, when)
-            }
-            None => true,
-        }
+        let Some(interval) = self.interval(tensor) else { return true };
+        let owners = self.gathered.owners(self.content_of[tensor], interval);
+        owners.into_iter().all(|(bytes, owner)| self.holds(bytes, Stamp::Tensor(owner), name, when))
     }
 
     fn holds(
@@ -341,15 +359,17 @@ impl Machine<'_> {
     /// be declared to.
     fn check_destroyed(&mut self, step: usize, input: usize) {
         let Some(interval) = self.interval(input) else { return };
-        let content = self.content_of[input];
         let mut destroyers = Vec::new();
-        let destroyed = self.shadow.first(interval, |stamp| match stamp {
-            Some(Stamp::Tensor(writer)) if writer != content => {
-                destroyers.push(writer);
-                !self.may_destroy(writer, input, interval)
-            }
-            Some(Stamp::Tensor(_)) => false,
-            _ => true,
+        let mut owners = self.gathered.owners(self.content_of[input], interval).into_iter();
+        let destroyed = owners.find_map(|(bytes, owner)| {
+            self.shadow.first(bytes, |stamp| match stamp {
+                Some(Stamp::Tensor(writer)) if writer != owner => {
+                    destroyers.push(writer);
+                    !self.may_destroy(writer, input, interval)
+                }
+                Some(Stamp::Tensor(_)) => false,
+                _ => true,
+            })
         });
         if let Some((Interval { low, high, .. }, Some(stamp))) = destroyed {
             self.violations.push(Violation::WrittenOverInput {

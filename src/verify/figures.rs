@@ -9,8 +9,11 @@ use std::ops::Range;
 
 use crate::{
     Bytes, Plan, Problem, Step,
-    verify::{Figure, Violation},
+    verify::{Figure, Violation, covered::Covered},
 };
+
+/// Addresses of one pool are below this, so that several pools fit one after another.
+const POOL: u128 = 1 << 66;
 
 /// The correct figures of a plan.
 pub(super) struct Counted {
@@ -47,12 +50,19 @@ impl From<Range<Bytes>> for Span {
 impl Counted {
     /// Counts from the chunks that the plan lists, with its own overwrite links.
     pub(super) fn of_table(plan: &Plan, steps: Step) -> Self {
-        let lives = plan.chunks.iter().map(|chunk| Life {
-            begin: plan.own_begin(chunk),
-            end: chunk.end,
-            low: chunk.offset.into(),
-            size: chunk.size,
-            outside: plan.outside(chunk).map(Into::into).collect(),
+        let lives = plan.chunks.iter().map(|chunk| {
+            let base = chunk.pool as u128 * POOL;
+            let span = |bytes: Range<Bytes>| {
+                let Span { low, high } = bytes.into();
+                Span { low: base + low, high: base + high }
+            };
+            Life {
+                begin: plan.own_begin(chunk),
+                end: chunk.end,
+                low: base + u128::from(chunk.offset),
+                size: chunk.size,
+                outside: plan.outside(chunk).map(span).collect(),
+            }
         });
         Self::of_lives(plan, steps, lives)
     }
@@ -75,6 +85,9 @@ impl Counted {
     }
 
     pub(super) fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
+        if !plan.parts.is_empty() {
+            return Self::of_places(plan, steps, lives);
+        }
         let alignment = u128::from(plan.alignment);
         let mut naive_size = 0;
         // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
@@ -114,6 +127,45 @@ impl Counted {
 }
 
 impl Counted {
+    /// Counts every byte once, however many lives need it. The lowest bytes are addresses.
+    fn of_places(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
+        let alignment = u128::from(plan.alignment);
+        let mut naive_size = 0;
+        // The step, the first byte and the byte after the last, and 1 for a begin.
+        let mut changes: Vec<(Step, u128, u128, i64)> = Vec::new();
+        let mut need = |begin: Step, end: Step, Span { low, high }: Span| {
+            changes.push((begin, low, high, 1));
+            changes.push((end, low, high, -1));
+        };
+        for Life { begin, end, low, size, outside } in lives.filter(|life| life.size > 0) {
+            let bytes = u128::from(size) + u128::from(plan.padding);
+            naive_size += bytes.next_multiple_of(alignment);
+            if begin < end {
+                need(begin, end, Span { low, high: low + bytes });
+            }
+            for span in outside {
+                need(begin.saturating_sub(1), begin, span);
+            }
+        }
+        changes.sort_unstable();
+        let cell = |at: u128| at.next_multiple_of(alignment);
+        let mut plain = Covered::new(changes.iter().flat_map(|&(_, low, high, _)| [low, high]));
+        let mut celled =
+            Covered::new(changes.iter().flat_map(|&(_, low, high, _)| [cell(low), cell(high)]));
+        let (mut alive, mut peak_step) = (0, 0);
+        for now in changes.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, low, high, count) in now {
+                plain.add(low, high, count);
+                celled.add(cell(low), cell(high), count);
+            }
+            let needed = cell(plain.length()).max(celled.length());
+            if needed > alive {
+                (alive, peak_step) = (needed, now[0].0);
+            }
+        }
+        Self { steps, naive_size, alive, peak_step }
+    }
+
     pub(super) fn bytes_alive(&self) -> Bytes {
         Bytes::try_from(self.alive).unwrap_or(Bytes::MAX)
     }

@@ -2,7 +2,7 @@
 //! size, lifetime and link of every chunk follow from its content, and the bound and the peak
 //! follow from all contents; the plan must agree.
 
-use std::{borrow::Cow, collections::HashSet, ops::Range};
+use std::{collections::HashSet, ops::Range};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
@@ -23,6 +23,7 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut checker = Checker { sequence, plan, places, contents, workspaces, violations };
     checker.check_chunks();
     checker.check_links();
+    checker.check_parts();
     checker.check_overlaps();
     checker.check_figures();
     checker.violations
@@ -148,11 +149,11 @@ impl<'a> Checker<'a> {
 
     /// Checks rule 2 for contents and workspaces, in the pool and in supplied tensors.
     fn check_overlaps(&mut self) {
-        let mut rectangles: Vec<(Memory, Rectangle<Cow<'_, str>>)> = Vec::new();
+        let mut rectangles: Vec<(Memory, Rectangle<Owner<'_>>)> = Vec::new();
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
             let &Content { memory, written, begin, end, low, high, .. } = content;
-            let owner = Cow::Borrowed(self.name(at));
+            let owner = Owner { name: self.name(at), content: Some(at) };
             rectangles.extend(self.outside(content).map(|bytes| {
                 let (owner, low, high) = (owner.clone(), bytes.start, bytes.end);
                 (memory, Rectangle { owner, begin: written, end: begin, low, high })
@@ -162,14 +163,18 @@ impl<'a> Checker<'a> {
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
-            let owner = Cow::Borrowed(&*workspace.name);
+            let owner = Owner { name: &workspace.name, content: None };
             (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);
         let mut found = Vec::new();
         for alike in rectangles.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() > 1) {
             let alike: Vec<_> = alike.iter().map(|(_, one)| one.clone()).collect();
-            found.extend(overlaps(&alike));
+            found.extend(overlaps(
+                &alike,
+                |owner| owner.name.to_owned(),
+                |x, y| self.may_share(x, y),
+            ));
         }
         self.violations.extend(found);
     }
@@ -178,6 +183,56 @@ impl<'a> Checker<'a> {
     fn outside(&self, content: &Content) -> impl Iterator<Item = Range<Bytes>> {
         let old = content.overwrites.and_then(|old| self.contents.of[old].as_ref());
         old.into_iter().flat_map(|old| content.outside(old))
+    }
+
+    /// Returns whether two contents have the same bytes where they overlap.
+    fn may_share(&self, x: &Rectangle<Owner<'_>>, y: &Rectangle<Owner<'_>>) -> bool {
+        let real = |one: &Rectangle<Owner<'_>>| {
+            let content = one.owner.content?;
+            let size = self.sequence.tensors()[content].size.unwrap_or(Bytes::MAX);
+            let end = self.contents.of[content].as_ref()?.low.saturating_add(size);
+            Some((content, one.low, one.high.min(end)))
+        };
+        let pair = real(x).zip(real(y));
+        pair.is_some_and(|(x, y)| self.contents.gathered.may_share(x, y))
+    }
+
+    /// Checks that the plan lists a part exactly where an output has all of an input in its place: a
+    /// framework does not copy what is listed.
+    fn check_parts(&mut self) {
+        let mut listed: HashSet<(usize, usize, Bytes)> =
+            self.plan.parts.iter().map(|part| (part.chunk, part.whole, part.offset)).collect();
+        let mut found = Vec::new();
+        for (whole, content) in self.in_pool() {
+            for &(interval, part) in self.contents.gathered.from(whole) {
+                let inside = self.contents.of[part].as_ref();
+                let is_all = inside.is_some_and(|inside| {
+                    let size = self.sequence.tensors()[part].size;
+                    inside.low == interval.low && size == Some(interval.high - interval.low)
+                });
+                let chunks = self.chunk_of(part).zip(self.chunk_of(whole)).filter(|_| is_all);
+                let Some((inside, around)) = chunks else { continue };
+                let offset = interval.low - content.low;
+                if !listed.remove(&(inside, around, offset)) {
+                    let (part, whole) = (self.name(part).to_owned(), self.name(whole).to_owned());
+                    found.push(Violation::MissingPart { part, whole, offset });
+                }
+            }
+        }
+        let name = |chunk: usize| {
+            self.plan
+                .chunks
+                .get(chunk)
+                .map_or_else(|| chunk.to_string(), |one| one.name.to_string())
+        };
+        let mut unknown: Vec<_> = listed.into_iter().collect();
+        unknown.sort_unstable();
+        found.extend(unknown.into_iter().map(|(part, whole, offset)| Violation::UnknownPart {
+            part: name(part),
+            whole: name(whole),
+            offset,
+        }));
+        self.violations.extend(found);
     }
 
     fn check_figures(&mut self) {
@@ -202,6 +257,13 @@ impl<'a> Checker<'a> {
             self.violations.extend(found);
         }
     }
+}
+
+/// A content, or a workspace.
+#[derive(Clone)]
+struct Owner<'a> {
+    name: &'a str,
+    content: Option<usize>,
 }
 
 fn pool_only((_, content): &(usize, &Content)) -> bool {

@@ -4,8 +4,6 @@
 //! lowest byte; each inner node stores the highest end below it. Each arriving rectangle queries
 //! those that begin below its end and end above its start: O(log n) per result.
 
-use std::borrow::Cow;
-
 use crate::{Bytes, Step, verify::Violation};
 
 /// The steps and bytes that a chunk or tensor occupies.
@@ -23,16 +21,24 @@ pub(super) struct Rectangle<T> {
 /// quadratically many.
 pub(super) const OVERLAP_LIMIT: usize = 10_000;
 
-/// Returns every overlapping pair as a violation, up to a limit.
-pub(super) fn overlaps(rectangles: &[Rectangle<Cow<'_, str>>]) -> Vec<Violation> {
+/// Returns every overlapping pair as a violation, up to a limit, except pairs that may share the bytes
+/// that both have.
+pub(super) fn overlaps<T>(
+    rectangles: &[Rectangle<T>],
+    name: impl Fn(&T) -> String,
+    may_share: impl Fn(&Rectangle<T>, &Rectangle<T>) -> bool,
+) -> Vec<Violation> {
     let mut found = Vec::new();
     let complete = each_overlap(rectangles, |old, new| {
+        if may_share(old, new) {
+            return true;
+        }
         if found.len() == OVERLAP_LIMIT {
             return false;
         }
         found.push(Violation::Overlap {
-            first: old.owner.to_string(),
-            second: new.owner.to_string(),
+            first: name(&old.owner),
+            second: name(&new.owner),
             step: new.begin,
             low: old.low.max(new.low),
             high: old.high.min(new.high),

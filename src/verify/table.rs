@@ -1,11 +1,12 @@
 //! Checks the chunk table of a plan alone: rules 2 to 5 with the lifetimes that it states.
 
-use std::borrow::Cow;
-
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink,
+    plan::PlannedPart,
     verify::{
         Violation,
+        gathered::Gathered,
+        places::{Interval, Memory},
         sweep::{Rectangle, overlaps},
     },
 };
@@ -15,8 +16,20 @@ pub(super) fn check(plan: &Plan) -> Vec<Violation> {
     check_pool(plan, &mut violations);
     check_links(plan, &mut violations);
     check_objects(plan, &mut violations);
+    let gathered = gathered(plan, &mut violations);
     let rectangles: Vec<_> = (0..plan.chunks.len()).flat_map(|at| rectangles(plan, at)).collect();
-    violations.extend(overlaps(&rectangles));
+    violations.extend(overlaps(
+        &rectangles,
+        |&chunk| plan.chunks[chunk].name.to_string(),
+        |old, new| {
+            let real = |rectangle: &Rectangle<usize>| {
+                let chunk = &plan.chunks[rectangle.owner];
+                let end = chunk.offset.saturating_add(chunk.size);
+                (rectangle.owner, rectangle.low, rectangle.high.min(end))
+            };
+            gathered.may_share(real(old), real(new))
+        },
+    ));
     violations
 }
 
@@ -41,15 +54,19 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
         violations.push(Violation::BadAlignment { alignment });
         return;
     }
+    let mut is_part = vec![false; plan.chunks.len()];
+    for part in plan.parts.iter().filter(|part| part.chunk < plan.chunks.len()) {
+        is_part[part.chunk] = true;
+    }
     let mut expected: Bytes = 0;
-    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
+    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
         let (name, offset) = (|| chunk.name.to_string(), chunk.offset);
         let inside = offset.checked_add(chunk.size).and_then(|end| end.checked_add(plan.padding));
         if inside.is_none_or(|end| end > pool_size) {
             let size = padded(plan, chunk);
             violations.push(Violation::OutsideThePool { chunk: name(), offset, size, pool_size });
         }
-        if chunk.overwrites.is_none() && offset % alignment != 0 {
+        if chunk.overwrites.is_none() && offset % alignment != 0 && !is_part[at] {
             violations.push(Violation::Misaligned { chunk: name(), offset, alignment });
         }
         // Other overwriters lie inside.
@@ -64,6 +81,44 @@ fn check_pool(plan: &Plan, violations: &mut Vec<Violation>) {
     if lower_bound > pool_size {
         violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
     }
+}
+
+/// Checks that parts lie in their wholes; returns those that do.
+fn gathered(plan: &Plan, violations: &mut Vec<Violation>) -> Gathered {
+    let mut parts: Vec<Vec<(Interval, usize)>> = vec![Vec::new(); plan.chunks.len()];
+    for &PlannedPart { chunk, whole, offset } in &plan.parts {
+        let (Some(inside), Some(around)) = (plan.chunks.get(chunk), plan.chunks.get(whole)) else {
+            violations.push(Violation::NoSuchChunk { user: "the list of parts".to_owned() });
+            continue;
+        };
+        let (part, name) = (inside.name.to_string(), around.name.to_string());
+        let expected = around.offset.saturating_add(offset);
+        // A part is made before its whole.
+        let is_earlier = (inside.begin, chunk) < (around.begin, whole);
+        let fits = offset.checked_add(inside.size).is_some_and(|end| end <= around.size);
+        if !is_earlier || !fits || inside.size == 0 {
+            violations.push(Violation::UnknownPart { part, whole: name, offset });
+        } else if inside.offset != expected {
+            let found = inside.offset;
+            violations.push(Violation::MisplacedPart { part, whole: name, expected, found });
+        } else if let Some(interval) = Interval::new(Memory::Pool, inside.offset, inside.size) {
+            parts[whole].push((interval, chunk));
+        }
+    }
+    let mut gathered = Gathered::none(plan.chunks.len());
+    for (whole, mut parts) in parts.into_iter().enumerate() {
+        parts.sort_unstable();
+        for pair in parts.windows(2).filter(|pair| pair[0].0.high > pair[1].0.low) {
+            violations.push(Violation::UnknownPart {
+                part: plan.chunks[pair[1].1].name.to_string(),
+                whole: plan.chunks[whole].name.to_string(),
+                offset: pair[1].0.low - plan.chunks[whole].offset,
+            });
+        }
+        parts.dedup_by(|next, kept| kept.0.high > next.0.low);
+        gathered.gather(whole, parts);
+    }
+    gathered
 }
 
 /// Checks rule 3, as far as the table alone shows it.
@@ -172,7 +227,7 @@ pub(super) fn cycle(plan: &Plan) -> Option<String> {
 /// that it overwrites in that chunk's last step; its own time begins one step later. The overwritten
 /// chunk guards the bytes until then. What an overwriter has outside of them is for itself at once;
 /// only one that begins below has such bytes.
-fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<Cow<'_, str>>> {
+fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<usize>> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));
     let old = link(plan, chunk).and_then(|link| {
@@ -181,21 +236,17 @@ fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<Cow<'_, 
         let shares = link.chunk != at && inside && old.end.checked_sub(1) == Some(chunk.begin);
         shares.then_some(old)
     });
-    let owner = Cow::Borrowed(&*chunk.name);
     let begin = if old.is_some() { chunk.begin + 1 } else { chunk.begin };
     let first = old
         .into_iter()
         .flat_map(move |old| [(low, high.min(old.offset)), (low.max(end(plan, old)), high)]);
-    let first = first.filter(|(low, high)| low < high).map({
-        let owner = owner.clone();
-        move |(low, high)| Rectangle {
-            owner: owner.clone(),
-            begin: chunk.begin,
-            end: begin,
-            low,
-            high,
-        }
+    let first = first.filter(|(low, high)| low < high).map(move |(low, high)| Rectangle {
+        owner: at,
+        begin: chunk.begin,
+        end: begin,
+        low,
+        high,
     });
-    let all = Rectangle { owner, begin, end: chunk.end, low, high };
+    let all = Rectangle { owner: at, begin, end: chunk.end, low, high };
     first.chain(std::iter::once(all))
 }

@@ -60,7 +60,7 @@ struct Drawn {
 
 /// Creates an operator sequence with every feature: inputs, weights and variables, views of views,
 /// operators that read several views of the same bytes, in-place operators (also on a part),
-/// required updates, several outputs, dead outputs, workspace, tensors without bytes, graph outputs
+/// concatenations, required updates, several outputs, dead outputs, workspace, tensors without bytes, graph outputs
 /// of every kind, and sometimes a list that is not in execution order. Some sequences require the
 /// impossible, such as two updates of one state.
 pub fn random_sequence(
@@ -131,7 +131,11 @@ fn random_operator(
         let (size, chunk) = (random_size(random)?, tensors.len());
         let mut drawn = Drawn { size, chunk, offset: 0, room: size, variable: false };
         let choice = if inputs.is_empty() { 0 } else { random.int_in_range(0..=9)? };
-        let output = if choice < 3 {
+        let output = if choice < 3 && !inputs.is_empty() && random.ratio(1, 2)? {
+            let output = random_concat(random, &name, &inputs, tensors)?;
+            (drawn.size, drawn.room) = (output.1, output.1);
+            output.0
+        } else if choice < 3 {
             Output::new(name, drawn.size)
         } else {
             let input = inputs[random.choose_index(inputs.len())?];
@@ -175,6 +179,29 @@ fn random_operator(
         operator = operator.output(output);
     }
     Ok(operator)
+}
+
+/// Creates an output that gathers some of the inputs, sometimes with bytes between them; returns its
+/// size as well.
+fn random_concat(
+    random: &mut Unstructured<'_>,
+    name: &str,
+    inputs: &[usize],
+    tensors: &[Drawn],
+) -> Result<(Output, u64)> {
+    let mut places = Vec::new();
+    let mut end = 0;
+    for &input in inputs {
+        if end < 200 && random.ratio(4, 5)? {
+            end += if random.ratio(1, 6)? { random.int_in_range(0..=5)? } else { 0 };
+            places.push((input, end));
+            end += tensors[input].size;
+        }
+    }
+    end += if random.ratio(1, 6)? { 3 } else { 0 };
+    let gather =
+        |output: Output, (input, at): (usize, u64)| output.gathers(format!("t{input}"), at);
+    Ok((places.into_iter().fold(Output::new(name, end), gather), end))
 }
 
 /// Bytes to draw from, the same for each seed.

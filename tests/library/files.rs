@@ -227,7 +227,7 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
 )]
 #[case::both(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"reads\": {\"input\": \"x\"}, \"overwrites\": {\"input\": \"x\"}}]}]}",
-    "output 'y' has both 'reads' and 'overwrites'"
+    "output 'y' can have one of 'reads', 'overwrites' and 'gathers'"
 )]
 #[case::typo_in_an_overwrite(
     "{\"format\": \"memplan-sequence/1\", \"operators\": [{\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"size\": 1, \"overwrites\": {\"inputs\": \"x\"}}]}]}",

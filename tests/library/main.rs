@@ -8,6 +8,7 @@ mod demands;
 mod execution;
 mod files;
 mod fuzz_corpus;
+mod gathers;
 mod lower_bound;
 mod lowering;
 mod order;

@@ -57,7 +57,9 @@ fn least_peak(sequence: &OpSequence) -> Bytes {
     };
     let step_bytes = |order: &[usize]| {
         let permuted = sequence.permuted(&rest(order)).unwrap();
-        let problem = lower(&permuted, LoweringOptions::default()).unwrap().problem;
+        // Orders are compared with all copies.
+        let options = LoweringOptions::default().gathers(false);
+        let problem = lower(&permuted, options).unwrap().problem;
         let mut bytes = 0;
         problem.sweep_live_bytes(|live| {
             if live.step < order.len() as u64 {

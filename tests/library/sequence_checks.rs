@@ -51,10 +51,10 @@ fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
     "tensor 'w' is defined twice: by the list of weights and by the list of weights")]
 #[case::reads_then_overwrites(
     |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 4).reads("x").overwrites("x"))); },
-    "output 'y' has both 'reads' and 'overwrites'; it can have one of them")]
+    "output 'y' can have one of 'reads', 'overwrites' and 'gathers', but has more")]
 #[case::updates_then_reads(
     |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 4).updates("x", 0).reads("x"))); },
-    "output 'y' has both 'reads' and 'overwrites'; it can have one of them")]
+    "output 'y' can have one of 'reads', 'overwrites' and 'gathers', but has more")]
 #[case::overwriter_too_large(
     |s: &mut SequenceBuilder| { s.input("x", 4).operator(operator("a", &["x"], Output::new("y", 8).overwrites("x"))); },
     "operator 'a': 'y' (8 B at offset 0) does not fit over 'x' (4 B)")]

@@ -98,7 +98,8 @@ fn mutants_of_plans_of_sequences() {
         let strategy = *random.choose(Strategy::ALL)?;
         let alignment = 1 << random.int_in_range(0..=3)?;
         let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-        let planner = Planner::new().strategy(strategy).lowering(options);
+        // The oracle knows no gathers.
+        let planner = Planner::new().strategy(strategy).lowering(options.gathers(false));
         let planner = planner.alignment(alignment).padding(padding);
         let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
         assert!(is_right_for_sequence(&sequence, &plan), "{sequence:#?}\n{plan:#?}");
@@ -170,4 +171,44 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
     .budget_ms(budget() / 4);
     eprintln!("{edits} edits of lifetimes");
     assert!(edits > 1_000);
+}
+
+/// What `verify` accepts also runs, whatever was changed, and most changes are found.
+#[test]
+fn mutants_of_plans_with_parts() {
+    let (mut accepted, mut found) = (0, 0);
+    arbtest::arbtest(|random| {
+        let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
+        let options = all_options().nth(random.choose_index(16)?).unwrap_or_default();
+        let planner = Planner::new().strategy(Strategy::FirstFit).lowering(options);
+        let Ok(plan) = planner.alignment(1 << random.int_in_range(0..=3)?).plan(&sequence) else {
+            return Ok(());
+        };
+        if plan.parts.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..12 {
+            let mut mutant = plan.clone();
+            let field = if random.ratio(1, 3)? {
+                let part = random.choose_index(mutant.parts.len())?;
+                match random.int_in_range(0..=3)? {
+                    0 => drop(mutant.parts.remove(part)),
+                    1 => mutant.parts[part].offset += random.int_in_range(1..=4)?,
+                    2 => mutant.parts[part].chunk = random.choose_index(mutant.chunks.len())?,
+                    _ => mutant.parts[part].whole = random.choose_index(mutant.chunks.len())?,
+                }
+                "parts"
+            } else {
+                mutate(random, &mut mutant)?
+            };
+            let is_right = verify(&sequence, &mutant).is_empty();
+            let executed = execute(&sequence, &mutant);
+            assert!(executed.is_empty() || !is_right, "{field}: {sequence:#?}\n{mutant:#?}");
+            assert!(!is_right || field != "parts" || mutant == plan, "{sequence:#?}\n{mutant:#?}");
+            *(if is_right { &mut accepted } else { &mut found }) += 1;
+        }
+        Ok(())
+    })
+    .budget_ms(budget());
+    assert!(accepted > 0 && found > 4 * accepted, "{accepted} accepted, {found} found");
 }

@@ -195,6 +195,11 @@ typedef enum {
      It must be written over the input: a state that is updated.
      */
     MEMPLAN_DEPENDENCY_KIND_UPDATES = 2,
+    /*
+     It holds a copy of the input, at an offset from its own start. Where the input already lies there,
+     nothing needs to be copied.
+     */
+    MEMPLAN_DEPENDENCY_KIND_GATHERS = 3,
 } memplan_dependency_kind;
 
 /*

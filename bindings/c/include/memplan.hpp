@@ -157,6 +157,11 @@ public:
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_UPDATES, tensor, offset});
         return *this;
     }
+    // It holds a copy of the input, at an offset from its own start.
+    Output &gathers(std::uint32_t tensor, std::uint64_t offset) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_GATHERS, tensor, offset});
+        return *this;
+    }
 
 private:
     friend class Sequence;

@@ -24,6 +24,9 @@ pub enum DependencyKind {
     Overwrites = 1,
     /// It must be written over the input: a state that is updated.
     Updates = 2,
+    /// It holds a copy of the input, at an offset from its own start. Where the input already lies there,
+    /// nothing needs to be copied.
+    Gathers = 3,
 }
 
 /// A dependency of an output on an input of the same operator.
@@ -104,6 +107,7 @@ impl Sequence {
                 0 => declared.reads_at(input, offset),
                 1 => declared.overwrites_at(input, offset),
                 2 => declared.updates(input, offset),
+                3 => declared.gathers(input, offset),
                 _ => return Err(Failure::invalid(format!("no dependency has kind {kind}"))),
             };
         }

@@ -45,7 +45,7 @@ impl Given {
 }
 
 /// The names of the options in Python.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "strategy",
     "alignment",
     "padding",
@@ -54,6 +54,7 @@ const NAMES: [&str; 10] = [
     "time_limit",
     "views",
     "inplace",
+    "gathers",
     "inputs_in_pool",
     "weights_in_pool",
 ];
@@ -108,6 +109,7 @@ impl Options {
                     read.time_limit = Some(limit.map_err(|_| value_error(words))?);
                 }
                 "views" => read.lowering = lowering.views(value.is_truthy()?),
+                "gathers" => read.lowering = lowering.gathers(value.is_truthy()?),
                 "inplace" => read.lowering = lowering.inplace(value.is_truthy()?),
                 "inputs_in_pool" => read.lowering = lowering.inputs_in_pool(value.is_truthy()?),
                 "weights_in_pool" => read.lowering = lowering.weights_in_pool(value.is_truthy()?),

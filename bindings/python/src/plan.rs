@@ -168,6 +168,12 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| chunk.overwrites.map(|link| link.chunk)).collect()
     }
 
+    /// The chunks that lie inside others and are their bytes there: `(chunk, whole, offset)`.
+    #[getter]
+    fn parts(&self) -> Vec<(usize, usize, u64)> {
+        self.inner.parts.iter().map(|part| (part.chunk, part.whole, part.offset)).collect()
+    }
+
     /// The names of the chunks.
     #[getter]
     fn chunk_names(&self) -> Vec<&str> {

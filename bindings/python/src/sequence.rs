@@ -15,7 +15,9 @@ use crate::{
 ///
 /// `reads` names the input that it is a view of. `overwrites` names one or several inputs that it may be
 /// written over: the first possible one is overwritten. `updates` names the input that it must be
-/// written over, such as a state. Each is a name, or a pair of a name and an offset in bytes.
+/// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
+/// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
+/// a name and an offset in bytes.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Output(memplan::Output);
@@ -56,13 +58,14 @@ impl<'py> FromPyObject<'_, 'py> for Places {
 #[pymethods]
 impl Output {
     #[new]
-    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None))]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None))]
     fn new(
         name: &str,
         size: Whole,
         reads: Option<Place>,
         overwrites: Option<Places>,
         updates: Option<Place>,
+        gathers: Option<Places>,
     ) -> Self {
         let mut output = memplan::Output::new(name, size.0);
         if let Some(Place(input, offset)) = reads {
@@ -73,6 +76,9 @@ impl Output {
         }
         for Place(input, offset) in overwrites.into_iter().flat_map(|places| places.0) {
             output = output.overwrites_at(input, offset);
+        }
+        for Place(input, offset) in gathers.into_iter().flat_map(|places| places.0) {
+            output = output.gathers(input, offset);
         }
         Self(output)
     }

@@ -51,6 +51,23 @@ def test_a_view_of_an_input_lies_in_it():
         plan.offset("w")
 
 
+def test_a_concatenation_needs_no_copy():
+    concat = memplan.Output("c", 24, gathers=["a", ("b", 16)])
+    sequence = memplan.Sequence(
+        [
+            memplan.Operator("conv", [], [memplan.Output("a", 16)]),
+            memplan.Operator("conv", [], [memplan.Output("b", 8)]),
+            memplan.Operator("concat", ["a", "b"], [concat]),
+        ],
+        outputs=["c"],
+    )
+    plan = memplan.plan(sequence)
+    assert (plan.pool_size, plan.offset("b"), plan.parts) == (24, 16, [(0, 2, 0), (1, 2, 16)])
+    assert plan.verify(execute=True) == []
+    copied = memplan.plan(sequence, gathers=False)
+    assert (copied.pool_size, copied.parts) == (48, [])
+
+
 @pytest.mark.parametrize("code", ["q", "Q", "i", "I", "l", "L"])
 def test_arrays_are_as_good_as_lists(code):
     lists = memplan.plan(memplan.Problem(CHUNKS, [(2, 1)]))

@@ -40,6 +40,10 @@ pub(crate) struct InputArgs {
     /// Give views memory of their own.
     #[arg(long)]
     no_views: bool,
+    /// Give the inputs of a concatenation memory of their own, rather than let them lie inside its
+    /// output, where nothing is left to copy.
+    #[arg(long)]
+    no_gathers: bool,
     /// Outputs that the runtime's kernels can write over an input [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
     inplace: Option<InPlace>,
@@ -68,8 +72,12 @@ pub(crate) struct InputArgs {
 impl InputArgs {
     /// Returns a given switch that affects only lowering.
     pub(crate) fn lowering_switch(&self) -> Option<&'static str> {
-        let switches =
-            [(self.inputs, "--inputs"), (self.weights, "--weights"), (self.no_views, "--no-views")];
+        let switches = [
+            (self.inputs, "--inputs"),
+            (self.weights, "--weights"),
+            (self.no_views, "--no-views"),
+            (self.no_gathers, "--no-gathers"),
+        ];
         let switch = switches.into_iter().find_map(|(given, name)| given.then_some(name));
         switch.or_else(|| self.inplace_switch())
     }
@@ -106,6 +114,7 @@ impl InputArgs {
     pub(crate) fn lowering(&self) -> LoweringOptions {
         LoweringOptions::default()
             .views(!self.no_views)
+            .gathers(!self.no_gathers)
             // Kernels in a file may do what the profile rules out.
             .inplace(self.profile() != Some(InPlace::None) || self.kernels.is_some())
             .inputs_in_pool(self.has_inputs())

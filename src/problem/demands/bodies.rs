@@ -305,9 +305,15 @@ impl<'a> Joiner<'a> {
         if at_x >= at_y + padded(y) || at_y >= at_x + padded(x) {
             return Ok(());
         }
+        let (life_x, life_y) = (&self.view.chunks[x.index()], &self.view.chunks[y.index()]);
+        let is_over = life_x.end <= life_y.begin || life_y.end <= life_x.begin;
         let groups = &self.apart[y.index()];
         if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
             return Err(Fault::Clash(x, y));
+        }
+        // Sums of clocks are over as well where clocks are.
+        if is_over && self.view.demands.streams == 1 || self.family.has_part((x, at_x), (y, at_y)) {
+            return Ok(());
         }
         let related = self.family.has_relatives(x) && self.family.has_relatives(y);
         for p in self.boxes(x) {

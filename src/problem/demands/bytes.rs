@@ -44,6 +44,15 @@ impl Family {
         !self.parts(chunk).is_empty() || !self.wholes(chunk).is_empty()
     }
 
+    /// Returns whether one of two chunks at these places is a part of the other there.
+    pub(crate) fn has_part(&self, (x, at_x): (ChunkId, i128), (y, at_y): (ChunkId, i128)) -> bool {
+        let is_part = |part: ChunkId, whole: ChunkId, distance: i128| {
+            let distance = Bytes::try_from(distance).ok();
+            distance.is_some_and(|distance| self.parts(whole).contains(&(part, distance)))
+        };
+        is_part(x, y, at_x - at_y) || is_part(y, x, at_y - at_x)
+    }
+
     /// Returns a chunk that is a part of itself.
     pub(crate) fn circle(&self) -> Option<ChunkId> {
         #[derive(Clone, Copy, PartialEq)]
@@ -113,6 +122,30 @@ impl Family {
         (found, run)
     }
 
+    /// The byte of a part that a byte of a chunk is, if one part alone covers it; and the number of bytes
+    /// from it on for which that holds.
+    fn only_part(
+        &self,
+        chunk: ChunkId,
+        byte: Bytes,
+        size: &dyn Fn(ChunkId) -> Bytes,
+    ) -> Option<(Byte, Bytes)> {
+        let mut found = None;
+        let mut run = Bytes::MAX;
+        for &(part, at) in self.parts(chunk) {
+            let end = at + size(part);
+            if at <= byte && byte < end {
+                if found.replace((part, byte - at)).is_some() {
+                    return None;
+                }
+                run = run.min(end - byte);
+            } else if byte < at {
+                run = run.min(at - byte);
+            }
+        }
+        Some((found?, run))
+    }
+
     /// Returns whether `count` bytes of two chunks are the same bytes of the same values.
     pub(crate) fn same(
         &self,
@@ -122,6 +155,17 @@ impl Family {
         size: &dyn Fn(ChunkId) -> Bytes,
     ) -> bool {
         while count > 0 {
+            // Two wholes with the same part in the same place need no names.
+            if let (Some((of_x, run_x)), Some((of_y, run_y))) =
+                (self.only_part(x, at_x, size), self.only_part(y, at_y, size))
+                && of_x == of_y
+            {
+                let step = run_x.min(run_y).min(count);
+                at_x += step;
+                at_y += step;
+                count -= step;
+                continue;
+            }
             let (of_x, run_x) = self.names(x, at_x, size);
             let (of_y, run_y) = self.names(y, at_y, size);
             if !of_x.is_subset(&of_y) && !of_y.is_subset(&of_x) {

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     Bytes, Step,
     problem::{
-        ChunkId, Problem, align_up,
+        ChunkId, LiveWeight, Problem, align_up,
         demands::{
             Body, TimedBox,
             boxes::{concurrent, is_over},
@@ -110,6 +110,17 @@ impl Problem {
         slabs
     }
 
+    /// What a body needs when, with one stream.
+    pub(crate) fn body_weights(&self, body: &Body) -> Vec<LiveWeight> {
+        let weight = |Slab { time, plain, celled, .. }: Slab| LiveWeight {
+            begin: time.begin[0],
+            end: time.end[0],
+            plain,
+            celled,
+        };
+        self.slabs(body).into_iter().map(weight).collect()
+    }
+
     /// The boxes of a body, cut up so that no byte is in two at any moment.
     pub(crate) fn disjoint_boxes(&self, body: &Body) -> impl Iterator<Item = TimedBox> + use<> {
         self.slabs(body).into_iter().map(|slab| slab.time)
@@ -152,7 +163,10 @@ impl Problem {
                     (plain, celled) = (plain + slab.plain, celled + slab.celled);
                 }
             }
-            let bytes = free.height(plain).max(celled.saturating_sub(cut_off));
+            // Sizes are multiples of the alignment, unless a capacity cuts one off.
+            let height = free.height(plain);
+            let height = if cut_off == 0 { self.align_up(height) } else { height };
+            let bytes = height.max(celled.saturating_sub(cut_off));
             if bytes > crowd.bytes {
                 crowd = Crowd { bytes, step, chunks: Vec::new() };
             }

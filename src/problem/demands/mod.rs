@@ -58,6 +58,14 @@ pub struct Part {
     pub offset: Bytes,
 }
 
+impl Part {
+    /// A chunk inside another, so many bytes from its start.
+    #[must_use]
+    pub const fn new(part: ChunkId, whole: ChunkId, offset: Bytes) -> Self {
+        Self { part, whole, offset }
+    }
+}
+
 /// The demands on a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkDemands {

@@ -4,7 +4,8 @@
 //! [`Network::load`] fills a model with random weights. [`Network::run`] is the runtime's own run of
 //! the whole graph, with its own memory. [`Network::run_in_pool`] has the runtime compute one
 //! operator at a time, in memplan's order: the inputs are borrowed from the pool, the outputs are
-//! copied into the pool and dropped, and views move no bytes. Between two operators nothing is kept
+//! copied into the pool and dropped, and views move no bytes, nor do inputs that lie inside the output
+//! that gathers them. Between two operators nothing is kept
 //! but the pool, the graph inputs, the weights, and what memplan says is the same in every run;
 //! the latter is computed once, from other inputs.
 //!

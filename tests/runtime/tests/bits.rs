@@ -135,6 +135,21 @@ fn a_real_network_gives_the_same_bits_in_one_pool(#[case] name: &str) {
     }
 }
 
+/// All inputs of the concatenations lie inside their outputs, and nothing computes these.
+#[rstest]
+#[case("densenet121_b1", 597, 42_198_016)]
+#[case("inception_v3_b1", 46, 9_892_096)]
+fn concatenations_need_no_copy(#[case] name: &str, #[case] inputs: usize, #[case] bytes: u64) {
+    let Some(onnx) = model(name) else { return eprintln!("skipped: {name} is not there") };
+    let network = Network::load(&onnx);
+    let given = network.inputs(2);
+    let expected = expected(&network, &given);
+    let planner = Planner::new().alignment(64);
+    let plan = planner.plan(network.sequence()).unwrap();
+    assert_eq!((plan.parts.len(), plan.not_copied()), (inputs, bytes), "{name}");
+    assert!(run_in_pool(&network, &plan, &given) == expected, "{name}");
+}
+
 /// Returns an order that is as unlike the given one as possible: of the operators that can run, it
 /// always takes the last.
 fn contrary_order(sequence: &OpSequence) -> Vec<usize> {

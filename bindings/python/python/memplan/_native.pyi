@@ -21,6 +21,7 @@ class Output:
         reads: _Place | None = None,
         overwrites: _Place | list[_Place] | None = None,
         updates: _Place | None = None,
+        gathers: _Place | list[_Place] | None = None,
     ) -> None: ...
 
 class Operator:
@@ -123,6 +124,8 @@ class Plan:
     @property
     def overwritten(self) -> list[int | None]: ...
     @property
+    def parts(self) -> list[tuple[int, int, int]]: ...
+    @property
     def chunk_names(self) -> list[str]: ...
     @property
     def tensors(self) -> dict[str, Tensor]: ...
@@ -159,6 +162,7 @@ def plan(
     threads: int = 1,
     views: bool = True,
     inplace: bool = True,
+    gathers: bool = True,
     inputs_in_pool: bool = False,
     weights_in_pool: bool = False,
     progress: _Progress | None = None,
@@ -180,11 +184,12 @@ def verify(
     padding: int | None = None,
     views: bool = True,
     inplace: bool = True,
+    gathers: bool = True,
     inputs_in_pool: bool = False,
     weights_in_pool: bool = False,
 ) -> list[str]:
     """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right.
 
-    The plan must keep to `alignment` and `padding`, or to larger ones, and have in the pool what belongs there. `views`
-    and `inplace` are taken as `plan` takes them, but ask nothing of a plan: the input says what may share memory.
+    The plan must keep to `alignment` and `padding`, or to larger ones, and have in the pool what belongs there. `views`,
+    `inplace` and `gathers` are taken as `plan` takes them, but ask nothing of a plan: the input says what may share memory.
     """

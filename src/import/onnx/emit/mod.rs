@@ -18,6 +18,7 @@ use crate::{
         emit::precedence::Precedence,
         infer::{self, Bodies, Declarations, Inferred, open::WORLDS},
         memory::{
+            gathers::gathers,
             inplace::{self, Place},
             views::{self, Place as View},
         },
@@ -267,7 +268,15 @@ impl<'a> Emitter<'a> {
                 }
                 match requests {
                     Ok(inputs) => output = inputs.into_iter().fold(output, Output::overwrites),
-                    Err(reason) => not_in_place.push((name, reason)),
+                    Err(reason) => {
+                        not_in_place.push((name, reason));
+                        let places = if index == 0 { gathers(op, row, fact) } else { Vec::new() };
+                        for (input, offset) in places {
+                            if let Some(input) = node.input(input) {
+                                output = output.gathers(input, offset);
+                            }
+                        }
+                    }
                 }
             }
             operator = operator.output(output);

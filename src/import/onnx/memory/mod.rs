@@ -1,4 +1,6 @@
-//! The memory of an output: views of an input, and outputs written over an input.
+//! The memory of an output: views of an input, outputs written over an input, and outputs that hold
+//! inputs one after another.
 
+pub(super) mod gathers;
 pub(super) mod inplace;
 pub(super) mod views;

@@ -29,6 +29,8 @@ pub(crate) struct Row {
     pub(crate) fold: Option<Fold>,
     pub(crate) view: Option<View>,
     pub(crate) in_place: InPlace,
+    /// True if the output holds the inputs one after another along an axis.
+    pub(crate) gathers: bool,
     /// Returns whether outputs after the first are computed only if somebody reads them.
     pub(crate) skips_unread: Option<fn(&Op) -> bool>,
     /// Returns whether the outputs differ from run to run even for the same inputs.
@@ -207,6 +209,7 @@ impl Row {
             types: &[FIRST],
             fold: None,
             view: None,
+            gathers: false,
             in_place: InPlace::Never(READS_AHEAD),
             skips_unread: None,
             random: None,
@@ -245,6 +248,10 @@ impl Row {
     }
 
     /// Sets the kernels and the inputs that they may write over.
+    pub(crate) const fn gathers(self) -> Self {
+        Self { gathers: true, ..self }
+    }
+
     const fn over(self, kernel: Kernel, inputs: Option<&'static [usize]>) -> Self {
         let operands = Operands { kernel, outputs: &[0], inputs, unless: None };
         Self { in_place: InPlace::Over(operands), ..self }

@@ -231,7 +231,10 @@ pub(super) const TABLE: &[Row] = &[
     // Layout.
     Row::new("CenterCropPad", images::center_crop_pad).never(RESIZES),
     Row::new("Col2Im", images::column_to_image).never(RESIZES),
-    Row::new("Concat", layout::concat).fold(Fold::Elements(fold::concat)).never(RESIZES),
+    Row::new("Concat", layout::concat)
+        .fold(Fold::Elements(fold::concat))
+        .gathers()
+        .never("it holds copies of its inputs"),
     Row::new("DepthToSpace", symbolic::depth_to_space).never(MOVES),
     Row::new("Expand", layout::expand)
         .fold(Fold::Elements(fold::expand))

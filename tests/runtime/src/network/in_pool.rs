@@ -1,6 +1,9 @@
 //! A run in one pool: an operator at a time, at the offsets of a plan.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use memplan::{
     Plan, TensorPlace,
@@ -65,13 +68,21 @@ impl Network {
             }
         }
         for operator in self.sequence.operators() {
-            let is_written = |id: &&TensorId| !self.is_view(**id, &places);
+            let is_written = |id: &&TensorId| {
+                let is_empty = self.size(**id) == 0;
+                !self.is_view(**id, &places) && (is_empty || !self.copied(**id, &places).is_empty())
+            };
             let written: Vec<TensorId> =
                 operator.outputs.iter().filter(is_written).copied().collect();
             let values =
                 observe(&|| self.compute(self.operands(operator, &places, inputs, pool), &written));
             for (id, value) in written.into_iter().zip(values) {
-                self.form_of(id).store(&value, self.memory_mut(id, &places, pool));
+                let mut bytes = vec![0; self.size(id)];
+                self.form_of(id).store(&value, &mut bytes);
+                for range in self.copied(id, &places) {
+                    let memory = self.memory_mut(id, &places, pool);
+                    memory[range.clone()].copy_from_slice(&bytes[range]);
+                }
             }
         }
     }
@@ -102,6 +113,29 @@ impl Network {
             Some((self.node(id), value))
         });
         inputs.collect()
+    }
+
+    /// The bytes of an output that must be written: all but those of gathered inputs that lie inside it.
+    fn copied(&self, id: TensorId, places: &[Place]) -> Vec<Range<usize>> {
+        let size = self.size(id);
+        let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+            &self.tensor(id).origin
+        else {
+            return if size > 0 { vec![0..size] } else { Vec::new() };
+        };
+        let Place::Pool(base) = places[id.index()] else { return vec![0..size] };
+        let is_inside = |input: TensorId, at: usize| places[input.index()] == Place::Pool(base + at);
+        let mut inside: Vec<Range<usize>> = gathers
+            .iter()
+            .map(|gather| (gather.input, index(gather.offset)))
+            .filter(|&(input, at)| is_inside(input, at))
+            .map(|(input, at)| at..at + self.size(input))
+            .collect();
+        inside.sort_by_key(|range| range.start);
+        let ends = inside.iter().map(|range| range.end);
+        let starts = inside.iter().map(|range| range.start).chain([size]);
+        let gaps = [0].into_iter().chain(ends).zip(starts).map(|(from, to)| from..to);
+        gaps.filter(|gap| !gap.is_empty()).collect()
     }
 
     /// Returns whether an output is a view that lies where its input does, so that no bytes move.

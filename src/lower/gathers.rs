@@ -1,0 +1,124 @@
+//! The fourth pass: concatenation without a copy (the book, Several memories, pins and more).
+//!
+//! An output that gathers inputs holds their bytes. If the chunk of an input lies inside the chunk of
+//! the output from the beginning, as its [part](crate::problem::demands::Part), nothing is left to
+//! copy. This is a request: it is honoured if the input is all of its chunk, no chunk needs two
+//! places, no two need the same bytes for different contents, and the lower bound does not rise, as
+//! it may where an overwrite is lost. The largest output comes first.
+
+use std::collections::HashMap;
+
+use tracing::debug;
+
+use crate::{
+    OpSequence, Problem,
+    lower::{Home, Lowered, Obstacle, Refused},
+    problem::{ChunkId, Gathered, Refusal, Request, demands::Part},
+    sequence::{Dependency, Gather, Origin, TensorId},
+};
+
+/// An output that gathers inputs.
+struct Concat {
+    output: TensorId,
+    whole: ChunkId,
+    parts: Vec<(TensorId, Part)>,
+}
+
+/// Puts inputs into the outputs that gather them, where that is possible and costs no memory.
+pub(crate) fn honour(sequence: &OpSequence, lowered: Lowered) -> Lowered {
+    let Lowered { problem, homes, mut refused } = lowered;
+    let mut refuse = |output: TensorId, input: TensorId, reason: Refusal| {
+        let name = |tensor: TensorId| &*sequence.tensor(tensor).name;
+        debug!(target: "memplan::lower", output = name(output), input = name(input), %reason, "gather dropped");
+        refused.push(Refused { output, input, obstacle: Obstacle::Refusal(reason) });
+    };
+    let concats = concats(sequence, &problem, &homes, &mut refuse);
+    let parts: Vec<Vec<Part>> =
+        concats.iter().map(|concat| concat.parts.iter().map(|&(_, part)| part).collect()).collect();
+    let Gathered { problem, refused: missing, lost } = problem.gather(&parts);
+    let tensors: HashMap<(ChunkId, ChunkId), (TensorId, TensorId)> = concats
+        .iter()
+        .flat_map(|concat| concat.parts.iter().map(|(input, part)| (concat.output, *input, part)))
+        .map(|(output, input, part)| ((part.part, part.whole), (output, input)))
+        .collect();
+    for (part, reason) in missing {
+        if let Some(&(output, input)) = tensors.get(&(part.part, part.whole)) {
+            refuse(output, input, reason);
+        }
+    }
+    refused.extend(lost_overwrites(sequence, &homes, lost));
+    Lowered { problem, homes, refused }
+}
+
+/// The outputs that gather inputs, the largest first, with the inputs that are chunks of the pool.
+fn concats(
+    sequence: &OpSequence,
+    problem: &Problem,
+    homes: &[Home],
+    refuse: &mut impl FnMut(TensorId, TensorId, Refusal),
+) -> Vec<Concat> {
+    let mut concats = Vec::new();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+            &sequence.tensor(output).origin
+        else {
+            continue;
+        };
+        let Home::Chunk { chunk: whole, .. } = homes[output.index()] else { continue };
+        let mut parts: Vec<(TensorId, Part)> = Vec::new();
+        for &Gather { input, offset } in gathers {
+            let size = sequence.tensor(input).size;
+            match homes[input.index()] {
+                Home::Nowhere => {}
+                Home::Supplied { .. } => refuse(output, input, Refusal::OutsideThePool),
+                Home::Chunk { chunk, offset: at }
+                    if at > 0 || size != Some(problem.chunk(chunk).size) =>
+                {
+                    refuse(output, input, Refusal::NotAllOfItsChunk);
+                }
+                Home::Chunk { chunk, .. } if parts.iter().any(|(_, part)| part.part == chunk) => {
+                    refuse(output, input, Refusal::PartTwice);
+                }
+                Home::Chunk { chunk, .. } => {
+                    parts.push((input, Part { part: chunk, whole, offset }));
+                }
+            }
+        }
+        if !parts.is_empty() {
+            concats.push(Concat { output, whole, parts });
+        }
+    }
+    concats.sort_by_key(|concat| std::cmp::Reverse(problem.chunk(concat.whole).size));
+    concats
+}
+
+/// The overwrites that parts have made impossible.
+fn lost_overwrites(
+    sequence: &OpSequence,
+    homes: &[Home],
+    lost: Vec<(Request, Refusal)>,
+) -> Vec<Refused> {
+    let pair = |request: Request| (request.overwriter, request.overwritten);
+    let lost: HashMap<(ChunkId, ChunkId), Refusal> =
+        lost.into_iter().map(|(request, reason)| (pair(request), reason)).collect();
+    let chunk = |tensor: TensorId| match homes[tensor.index()] {
+        Home::Chunk { chunk, .. } => Some(chunk),
+        Home::Supplied { .. } | Home::Nowhere => None,
+    };
+    let mut refused = Vec::new();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &sequence.tensor(output).origin
+        else {
+            continue;
+        };
+        for overwrite in overwrites {
+            let pair = chunk(output).zip(chunk(overwrite.input));
+            if let Some(&reason) = pair.and_then(|pair| lost.get(&pair)) {
+                let obstacle = Obstacle::Refusal(reason);
+                refused.push(Refused { output, input: overwrite.input, obstacle });
+            }
+        }
+    }
+    refused
+}

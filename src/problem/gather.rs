@@ -1,0 +1,364 @@
+//! Parts as requests: chunks that are put inside others where that costs no memory.
+//!
+//! All parts of one whole are tried together and, if that fails, one by one in their order. A trial
+//! concerns only the chunks that overwrites and parts join to those of the whole, so these alone are
+//! joined again and counted again.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
+
+use tracing::debug;
+
+use crate::{
+    Bytes, Problem, ProblemError, Step,
+    problem::{ChunkId, Link, LiveWeight, Refusal, Request, align_up, demands::Part},
+};
+
+/// The trials for one problem may look at this many pairs of joined chunks in all. Beyond that, the
+/// remaining parts are refused.
+const MOST_PAIRS: usize = 50_000_000;
+
+/// A problem with parts that were asked for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Gathered {
+    /// The problem with the parts that cost no memory.
+    pub problem: Problem,
+    /// The other parts, with the reasons.
+    pub refused: Vec<(Part, Refusal)>,
+    /// The overwrites of the problem that the parts have made impossible.
+    pub lost: Vec<(Request, Refusal)>,
+}
+
+impl Problem {
+    /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where no
+    /// chunk needs two places, no two chunks need the same bytes for different contents, and the
+    /// [lower bound](Self::lower_bound) does not rise. Each list holds the parts of one whole. Earlier
+    /// lists come first, and of those of one whole all are tried together and then one by one.
+    ///
+    /// ```
+    /// use memplan::{Problem, problem::demands::Part};
+    ///
+    /// let mut problem = Problem::builder();
+    /// let (a, b) = (problem.chunk(0..3, 64), problem.chunk(1..3, 32));
+    /// let whole = problem.chunk(2..4, 96);
+    /// let problem = problem.build()?;
+    /// let gathered = problem.gather(&[vec![Part::new(a, whole, 0), Part::new(b, whole, 64)]]);
+    /// assert_eq!(gathered.problem.lower_bound().bytes, 96);
+    /// # Ok::<(), memplan::ProblemError>(())
+    /// ```
+    #[must_use]
+    pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
+        let mut refused = Vec::new();
+        // With several streams, no step counts the bytes alive.
+        let is_stepwise = self.demands().is_none_or(|demands| demands.streams == 1);
+        let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();
+        let mut trials = Trials::new(&self);
+        for list in wholes {
+            if !is_stepwise || !list.iter().all(known) {
+                refused.extend(list.iter().map(|&part| (part, Refusal::Clash)));
+            } else if list.len() < 2 || trials.attempt(list).is_err() {
+                for part in list {
+                    if let Err(reason) = trials.attempt(&[*part]) {
+                        refused.push((*part, reason));
+                    }
+                }
+            }
+        }
+        let Trials { parts, dropped, .. } = trials;
+        if parts.is_empty() {
+            return Gathered { problem: self, refused, lost: Vec::new() };
+        }
+        debug!(target: "memplan::lower", parts = parts.len(), "gathered");
+        let mut lost: Vec<(Request, Refusal)> =
+            dropped.iter().map(|&at| (self.requests()[at], Refusal::Clash)).collect();
+        let before: BTreeSet<usize> =
+            self.refused().into_iter().map(|dropped| dropped.request).collect();
+        let mut builder = self.clone().into_builder();
+        builder.drop_requests(&dropped);
+        for Part { part, whole, offset } in parts {
+            builder.part(part, whole, offset);
+        }
+        // Each part was tried with all that it is joined to, so together they are possible as well.
+        let Ok(problem) = builder.finish() else {
+            return Gathered { problem: self, refused, lost: Vec::new() };
+        };
+        let kept = (0..self.requests().len()).filter(|at| !dropped.contains(at));
+        let places: Vec<usize> = kept.collect();
+        let refused_now = problem.refused().into_iter();
+        let refused_now = refused_now.filter(|one| !before.contains(&places[one.request]));
+        lost.extend(refused_now.map(|one| (problem.requests()[one.request], one.reason)));
+        Gathered { problem, refused, lost }
+    }
+}
+
+/// Chunks that overwrites and parts may join, directly or through others. Nothing outside depends on
+/// how they are joined.
+#[derive(Clone, Default)]
+struct Group {
+    chunks: Vec<ChunkId>,
+    /// The honoured parts among them.
+    parts: Vec<Part>,
+    /// What they need, once it has been counted.
+    weights: Option<Vec<LiveWeight>>,
+}
+
+/// Parts that are tried and, if nothing speaks against them, honoured.
+struct Trials<'p> {
+    problem: &'p Problem,
+    /// The requests of each overwriter, by their places in the problem's list.
+    requests: HashMap<ChunkId, Vec<usize>>,
+    groups: Vec<Group>,
+    /// By chunk: its group.
+    of: Vec<u32>,
+    /// Requests that parts have made impossible, by their places in the problem's list.
+    dropped: BTreeSet<usize>,
+    parts: Vec<Part>,
+    live: Live,
+    pairs: usize,
+}
+
+impl<'p> Trials<'p> {
+    fn new(problem: &'p Problem) -> Self {
+        let group = |chunk| Group { chunks: vec![chunk], ..Group::default() };
+        let mut trials = Self {
+            problem,
+            requests: HashMap::new(),
+            groups: problem.ids().map(group).collect(),
+            of: (0..).take(problem.len()).collect(),
+            dropped: BTreeSet::new(),
+            parts: Vec::new(),
+            live: Live::of(problem),
+            pairs: 0,
+        };
+        for (at, request) in problem.requests().iter().enumerate() {
+            trials.requests.entry(request.overwriter).or_default().push(at);
+            trials.merge(request.overwriter, request.overwritten);
+        }
+        trials
+    }
+
+    /// Makes one group of those of two chunks.
+    fn merge(&mut self, a: ChunkId, b: ChunkId) {
+        let (a, b) = (self.of[a.index()], self.of[b.index()]);
+        if a == b {
+            return;
+        }
+        let len = |group: u32| self.groups[group as usize].chunks.len();
+        let (keep, drop) = if len(a) >= len(b) { (a, b) } else { (b, a) };
+        let Group { chunks, parts, .. } = std::mem::take(&mut self.groups[drop as usize]);
+        for chunk in &chunks {
+            self.of[chunk.index()] = keep;
+        }
+        let group = &mut self.groups[keep as usize];
+        group.chunks.extend(chunks);
+        group.parts.extend(parts);
+        group.weights = None;
+    }
+
+    /// Honours parts together, or says why not and leaves everything as it is.
+    fn attempt(&mut self, new: &[Part]) -> Result<(), Refusal> {
+        let chunks = new.iter().flat_map(|part| [part.part, part.whole]);
+        let groups: BTreeSet<u32> = chunks.map(|chunk| self.of[chunk.index()]).collect();
+        let of = |group: &u32| &self.groups[*group as usize];
+        let count: usize = groups.iter().map(|group| of(group).chunks.len()).sum();
+        self.pairs = self.pairs.saturating_add(count.saturating_mul(count));
+        if self.pairs > MOST_PAIRS {
+            return Err(Refusal::TooManyJoined);
+        }
+        let mut before = Vec::new();
+        for &group in &groups {
+            before.extend(self.weights(group)?);
+        }
+        let of = |group: &u32| &self.groups[*group as usize];
+        let mut chunks: Vec<ChunkId> =
+            groups.iter().flat_map(|group| of(group).chunks.iter().copied()).collect();
+        chunks.sort_unstable();
+        let old = groups.iter().flat_map(|group| of(group).parts.iter().copied());
+        let parts: Vec<Part> = old.chain(new.iter().copied()).collect();
+        let mut dropped = self.dropped.clone();
+        let after = loop {
+            let joined = self.joined(&chunks, &parts, &dropped)?;
+            let Some((link, new)) = destructive(&joined) else { break joined.live_weights() };
+            let (new, old) = (chunks[new.index()], chunks[link.overwritten.index()]);
+            let is_taken = |&&at: &&usize| {
+                let request = self.problem.requests()[at];
+                (request.overwritten, request.offset, request.below)
+                    == (old, link.offset, link.below)
+                    && !request.required
+            };
+            let request = self.requests.get(&new).and_then(|list| list.iter().find(is_taken));
+            self.pairs = self.pairs.saturating_add(count.saturating_mul(count));
+            if !request.is_some_and(|&at| dropped.insert(at)) || self.pairs > MOST_PAIRS {
+                return Err(Refusal::Clash);
+            }
+        };
+        self.live.replace(&before, &after)?;
+        for part in new {
+            self.merge(part.part, part.whole);
+        }
+        if let Some(part) = new.first() {
+            let group = &mut self.groups[self.of[part.whole.index()] as usize];
+            group.parts.extend(new);
+            group.weights = Some(after);
+        }
+        self.parts.extend(new);
+        self.dropped = dropped;
+        Ok(())
+    }
+
+    /// What the chunks of a group need with the parts that are honoured.
+    fn weights(&mut self, group: u32) -> Result<Vec<LiveWeight>, Refusal> {
+        let Group { chunks, parts, weights } = &self.groups[group as usize];
+        if let Some(weights) = weights {
+            return Ok(weights.clone());
+        }
+        let mut chunks = chunks.clone();
+        chunks.sort_unstable();
+        let weights = self.joined(&chunks, parts, &self.dropped)?.live_weights();
+        self.groups[group as usize].weights = Some(weights.clone());
+        Ok(weights)
+    }
+
+    /// The problem of some chunks alone, in ascending order, with parts.
+    fn joined(
+        &self,
+        chunks: &[ChunkId],
+        parts: &[Part],
+        dropped: &BTreeSet<usize>,
+    ) -> Result<Problem, Refusal> {
+        let mut requests: Vec<usize> =
+            chunks.iter().filter_map(|chunk| self.requests.get(chunk)).flatten().copied().collect();
+        requests.sort_unstable();
+        requests.retain(|at| !dropped.contains(at));
+        let requests = requests.into_iter().map(|at| self.problem.requests()[at]);
+        let parts = parts.iter().copied();
+        self.problem.subset(chunks, requests, parts).map_err(|error| refusal(&error))
+    }
+}
+
+/// Rule d for parts: returns an overwriter whose operator writes over bytes that another chunk needs in
+/// that step through a part and its whole. That chunk may be an input of the operator, or be read
+/// later, when the overwriter is no longer needed.
+fn destructive(problem: &Problem) -> Option<(Link, ChunkId)> {
+    problem.bodies().iter().find_map(|body| {
+        body.members.iter().find_map(|&(new, at_new)| {
+            let link = problem.link(new)?;
+            let step = problem.chunk(new).begin;
+            let is_hit = body.members.iter().any(|&(other, at)| {
+                let life = problem.chunk(other);
+                other != new
+                    && other != link.overwritten
+                    && (life.begin..life.end).contains(&step)
+                    && at < at_new + problem.chunk(new).size
+                    && at_new < at + life.size
+            });
+            is_hit.then_some((link, new))
+        })
+    })
+}
+
+/// The bytes alive in every step.
+struct Live {
+    plain: Vec<Bytes>,
+    celled: Vec<Bytes>,
+    alignment: Bytes,
+    /// The most in one step.
+    bound: Bytes,
+}
+
+impl Live {
+    fn of(problem: &Problem) -> Self {
+        let steps = usize::try_from(problem.steps()).unwrap_or(0);
+        let (plain, celled) = (vec![0; steps], vec![0; steps]);
+        let mut live = Self { plain, celled, alignment: problem.alignment(), bound: Bytes::MAX };
+        live.apply(&changes(&[], &problem.live_weights()));
+        live.bound = live.most();
+        live
+    }
+
+    fn most(&self) -> Bytes {
+        let bytes = |step: usize| self.needed(self.plain[step], self.celled[step]);
+        (0..self.plain.len()).map(bytes).max().unwrap_or(0)
+    }
+
+    fn needed(&self, plain: Bytes, celled: Bytes) -> Bytes {
+        celled.max(align_up(plain, self.alignment))
+    }
+
+    /// Replaces what some chunks need, unless the bound would rise.
+    fn replace(&mut self, before: &[LiveWeight], after: &[LiveWeight]) -> Result<(), Refusal> {
+        let changes = changes(before, after);
+        let mut was_at_bound = false;
+        for change in &changes {
+            for step in change.steps.clone() {
+                let (plain, celled) = (self.plain[step], self.celled[step]);
+                was_at_bound |= self.needed(plain, celled) == self.bound;
+                let plain = plain.wrapping_add(change.plain);
+                if self.needed(plain, celled.wrapping_add(change.celled)) > self.bound {
+                    return Err(Refusal::LargerBound);
+                }
+            }
+        }
+        self.apply(&changes);
+        if was_at_bound {
+            self.bound = self.most();
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &[Change]) {
+        for Change { steps, plain, celled } in changes {
+            for step in steps.clone() {
+                self.plain[step] = self.plain[step].wrapping_add(*plain);
+                self.celled[step] = self.celled[step].wrapping_add(*celled);
+            }
+        }
+    }
+}
+
+/// Bytes that come to those alive in some steps, or go, modulo 2^64.
+struct Change {
+    steps: Range<usize>,
+    plain: Bytes,
+    celled: Bytes,
+}
+
+/// The difference between two needs.
+fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<Change> {
+    let mut events: Vec<(Step, Bytes, Bytes)> = Vec::new();
+    for (weights, sign) in [(before, Bytes::MAX), (after, 1)] {
+        for weight in weights {
+            let (plain, celled) =
+                (weight.plain.wrapping_mul(sign), weight.celled.wrapping_mul(sign));
+            events.push((weight.begin, plain, celled));
+            events.push((weight.end, plain.wrapping_neg(), celled.wrapping_neg()));
+        }
+    }
+    events.sort_unstable_by_key(|&(step, ..)| step);
+    let (mut plain, mut celled) = (0_u64, 0_u64);
+    let mut changes = Vec::new();
+    for pair in events.windows(2) {
+        let [(begin, more, more_cells), (end, ..)] = [pair[0], pair[1]];
+        (plain, celled) = (plain.wrapping_add(more), celled.wrapping_add(more_cells));
+        if begin < end && (plain, celled) != (0, 0) {
+            let at = |step: Step| usize::try_from(step).unwrap_or(usize::MAX);
+            changes.push(Change { steps: at(begin)..at(end), plain, celled });
+        }
+    }
+    changes
+}
+
+fn refusal(error: &ProblemError) -> Refusal {
+    match error {
+        ProblemError::TwoPlaces { .. } => Refusal::TwoPlaces,
+        ProblemError::Misaligned { .. } => Refusal::Misaligned,
+        ProblemError::NoCommonPool { .. } => Refusal::NoCommonPool,
+        ProblemError::TwoPins { .. } => Refusal::TwoPins,
+        ProblemError::Pins { .. } => Refusal::Pins,
+        ProblemError::TooLarge { .. } => Refusal::TooLarge,
+        _ => Refusal::Clash,
+    }
+}

@@ -1,0 +1,75 @@
+//! The measure of a set of ranges that come and go.
+
+/// The bytes that at least one of many ranges covers: a tree over the ends of the ranges.
+pub(super) struct Covered {
+    ends: Vec<u128>,
+    /// By node: how many ranges cover all of it and not all of its parent, and the bytes covered.
+    nodes: Vec<(i64, u128)>,
+    leaves: usize,
+}
+
+impl Covered {
+    pub(super) fn new(ends: impl Iterator<Item = u128>) -> Self {
+        let mut ends: Vec<u128> = ends.collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let leaves = ends.len().max(1).next_power_of_two();
+        Self { nodes: vec![(0, 0); 2 * leaves], ends, leaves }
+    }
+
+    pub(super) fn length(&self) -> u128 {
+        self.nodes[1].1
+    }
+
+    /// Adds a range, or takes it away again.
+    pub(super) fn add(&mut self, low: u128, high: u128, count: i64) {
+        if low >= high {
+            return;
+        }
+        let low = self.ends.partition_point(|&end| end < low);
+        let high = self.ends.partition_point(|&end| end < high);
+        let (mut left, mut right) = (low + self.leaves, high + self.leaves);
+        while left < right {
+            if left % 2 == 1 {
+                self.change(left, count);
+                left += 1;
+            }
+            if right % 2 == 1 {
+                right -= 1;
+                self.change(right, count);
+            }
+            (left, right) = (left / 2, right / 2);
+        }
+        for leaf in [low + self.leaves, high + self.leaves - 1] {
+            let mut node = leaf / 2;
+            while node > 0 {
+                self.update(node);
+                node /= 2;
+            }
+        }
+    }
+
+    fn change(&mut self, node: usize, count: i64) {
+        self.nodes[node].0 += count;
+        self.update(node);
+    }
+
+    fn update(&mut self, node: usize) {
+        let bytes = if self.nodes[node].0 > 0 {
+            self.width(node)
+        } else if node < self.leaves {
+            self.nodes[2 * node].1 + self.nodes[2 * node + 1].1
+        } else {
+            0
+        };
+        self.nodes[node].1 = bytes;
+    }
+
+    /// The bytes between the ends that a node stands for.
+    fn width(&self, node: usize) -> u128 {
+        let height = self.leaves.ilog2() - node.ilog2();
+        let first = (node << height) - self.leaves;
+        let end = |at: usize| self.ends.get(at).or(self.ends.last()).copied().unwrap_or(0);
+        end(first + (1 << height)) - end(first)
+    }
+}

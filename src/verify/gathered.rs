@@ -1,0 +1,110 @@
+//! The bytes that concatenations have from their inputs without a copy.
+//!
+//! An output gathers an input in its place if the input already lies where the output has it. Every
+//! byte of the output then is the input's byte at the same address, which that may have from an input
+//! of its own.
+
+use crate::{
+    Bytes, OpSequence,
+    sequence::{Dependency, Gather, Origin, TensorId},
+    verify::places::{Interval, Memory, Place},
+};
+
+/// The outputs that gather inputs in their places.
+pub(super) struct Gathered {
+    /// By tensor: the bytes that it has from an input, ascending, and the tensor that was written there.
+    from: Vec<Vec<(Interval, usize)>>,
+    /// By tensor: all that share bytes, directly or through others, have one number.
+    family: Vec<usize>,
+}
+
+impl Gathered {
+    pub(super) fn none(tensors: usize) -> Self {
+        Self { from: vec![Vec::new(); tensors], family: (0..tensors).collect() }
+    }
+
+    /// The inputs that an output finds in their places in the pool, with their bytes.
+    pub(super) fn in_place(
+        sequence: &OpSequence,
+        places: &[Place],
+        output: usize,
+    ) -> Vec<(usize, Interval)> {
+        let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+            &sequence.tensors()[output].origin
+        else {
+            return Vec::new();
+        };
+        let in_place = |&Gather { input, offset }: &Gather<TensorId>| {
+            let place = places[input.index()];
+            let interval = place.interval(sequence.tensor(input).size.unwrap_or(Bytes::MAX))?;
+            let is_there = interval.memory == Memory::Pool && place.is_at(places[output], offset);
+            is_there.then_some((input.index(), interval))
+        };
+        let mut found: Vec<(usize, Interval)> = gathers.iter().filter_map(in_place).collect();
+        found.sort_unstable_by_key(|&(_, interval)| interval);
+        found
+    }
+
+    /// Records that an output has these bytes from other written tensors.
+    pub(super) fn gather(&mut self, output: usize, from: Vec<(Interval, usize)>) {
+        for &(_, input) in &from {
+            let (a, b) = (self.family_of(output), self.family_of(input));
+            self.family[a.max(b)] = a.min(b);
+            (self.family[output], self.family[input]) = (a.min(b), a.min(b));
+        }
+        self.from[output] = from;
+    }
+
+    fn family_of(&self, mut tensor: usize) -> usize {
+        while self.family[tensor] != tensor {
+            tensor = self.family[tensor];
+        }
+        tensor
+    }
+
+    /// The tensors that a written tensor has its bytes from.
+    pub(super) fn from(&self, tensor: usize) -> &[(Interval, usize)] {
+        &self.from[tensor]
+    }
+
+    /// The written tensors whose bytes these bytes of a tensor are, in runs: each with the bytes
+    /// until the next.
+    pub(super) fn owners(&self, tensor: usize, bytes: Interval) -> Vec<(Interval, usize)> {
+        let mut owners: Vec<(Interval, usize)> = Vec::new();
+        let mut open = vec![(bytes, tensor)];
+        while let Some((bytes, tensor)) = open.pop() {
+            let from = &self.from[tensor];
+            let first = from.partition_point(|(one, _)| one.high <= bytes.low);
+            let Some((one, input)) = from.get(first).filter(|(one, _)| one.low < bytes.high) else {
+                match owners.last_mut() {
+                    Some((last, owner)) if *owner == tensor => last.high = bytes.high,
+                    _ => owners.push((bytes, tensor)),
+                }
+                continue;
+            };
+            // The lowest bytes come last, so that they are next.
+            if one.high < bytes.high {
+                open.push((Interval { low: one.high, ..bytes }, tensor));
+            }
+            let (low, high) = (one.low.max(bytes.low), one.high.min(bytes.high));
+            open.push((Interval { low, high, ..bytes }, *input));
+            if bytes.low < low {
+                open.push((Interval { high: low, ..bytes }, tensor));
+            }
+        }
+        owners
+    }
+
+    /// Returns whether two written tensors, with their first bytes and the bytes after their last,
+    /// may both be alive: what both have is the same bytes. Padding may lie over a relative's.
+    pub(super) fn may_share(
+        &self,
+        (x, low_x, high_x): (usize, Bytes, Bytes),
+        (y, low_y, high_y): (usize, Bytes, Bytes),
+    ) -> bool {
+        let (low, high) = (low_x.max(low_y), high_x.min(high_y));
+        let bytes = Interval { memory: Memory::Pool, low, high };
+        self.family_of(x) == self.family_of(y)
+            && (low >= high || self.owners(x, bytes) == self.owners(y, bytes))
+    }
+}

@@ -1,0 +1,270 @@
+//! Outputs that gather inputs: concatenation without a copy.
+
+use std::collections::BTreeMap;
+
+use memplan::{
+    OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy,
+    lower::{LoweringOptions, Obstacle, lower},
+    problem::Refusal,
+    sequence::SequenceBuilder,
+    verify::{Violation, execute, verify},
+};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::common::{number, shared};
+
+/// Every recorded sequence: which gathers are honoured, why others are not, the bounds, and the optimum.
+#[test]
+fn recorded_sequences_are_gathered_alike() {
+    let Some(text) = shared("data/problem2/gathers.jsonl") else { return };
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let name = &case["name"];
+        let sequence: OpSequence = serde_json::from_value(case["sequence"].clone()).unwrap();
+        let recorded = (number(&case["bound"]), number(&case["optimum"]));
+        let (bound, optimum) = match name.as_str() {
+            // In the record, t7 is written over t3 while t2, a part of t3, is still to be read.
+            Some("gathers-1-23") => (48, 48),
+            // The record has 29, but a plan of 25 is right.
+            Some("gathers-1-36") => (recorded.0, 25),
+            _ => recorded,
+        };
+        let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+        let apart = lower(&sequence, LoweringOptions::default().gathers(false)).unwrap();
+        assert_eq!(lowered.problem.lower_bound().bytes, bound, "{name}");
+        let bound = number(&case["bound_without_gathers"]);
+        assert_eq!(apart.problem.lower_bound().bytes, bound, "{name}");
+        assert_eq!(
+            parts_of(&serde_json::to_value(&lowered.problem).unwrap()),
+            parts_of(&case["problem"]),
+            "{name}"
+        );
+        let mut refused: Vec<(String, String, String)> = lowered
+            .refused
+            .iter()
+            .map(|refused| {
+                let tensor = |id| sequence.tensor(id).name.to_string();
+                (tensor(refused.output), tensor(refused.input), format!("{:?}", refused.obstacle))
+            })
+            .collect();
+        let mut expected: Vec<(String, String, String)> = case["refused"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| {
+                let text = |at: usize| one[at].as_str().unwrap().to_owned();
+                (text(0), text(1), format!("Refusal({})", text(2)))
+            })
+            .collect();
+        let gathers: Vec<&str> = case["sequence"]["operators"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|operator| operator["outputs"].as_array().unwrap())
+            .filter(|output| output.get("gathers").is_some())
+            .map(|output| output["name"].as_str().unwrap())
+            .collect();
+        refused.retain(|(output, ..)| gathers.contains(&&**output));
+        refused.sort();
+        expected.sort();
+        assert_eq!(refused, expected, "{name}");
+        for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
+            let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
+            assert_eq!(verify(&sequence, &plan), [], "{name}, {strategy}");
+            assert_eq!(execute(&sequence, &plan), [], "{name}, {strategy}");
+            let optimum = optimum.min(number(&case["optimum_without_gathers"]));
+            assert!(plan.pool_size >= optimum, "{name}, {strategy}");
+            if strategy == Strategy::Optimal {
+                assert_eq!((plan.pool_size, plan.proven_optimal), (optimum, true), "{name}");
+            }
+        }
+    }
+}
+
+/// The parts of a problem file by the names of their chunks.
+fn parts_of(problem: &Value) -> BTreeMap<(String, String), u64> {
+    let names: BTreeMap<u64, String> = problem["chunks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|chunk| (number(&chunk["id"]), chunk["name"].as_str().unwrap().to_owned()))
+        .collect();
+    let parts = problem["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    parts
+        .iter()
+        .map(|part| {
+            let name = |key: &str| names[&number(&part[key])].clone();
+            ((name("chunk"), name("whole")), number(&part["offset"]))
+        })
+        .collect()
+}
+
+/// An operator with one output that reads its inputs.
+fn operator(sequence: &mut SequenceBuilder, inputs: &[&str], output: Output) {
+    sequence.operator(Operator::new("op").inputs(inputs.iter().copied()).output(output));
+}
+
+/// `a` and `b`, each of 8 bytes, side by side in `c`.
+fn concat() -> SequenceBuilder {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 8));
+    operator(&mut sequence, &[], Output::new("b", 8));
+    operator(&mut sequence, &["a", "b"], Output::new("c", 16).gathers("a", 0).gathers("b", 8));
+    sequence
+}
+
+#[rstest]
+#[case::all(|_: &mut SequenceBuilder| (), &[])]
+#[case::read_later(
+    |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("d", 4)); operator(s, &["a"], Output::new("e", 4)); },
+    &[])]
+#[case::twice(
+    |s: &mut SequenceBuilder| operator(s, &["a"], Output::new("d", 16).gathers("a", 0).gathers("a", 8)),
+    &[("d", "a", Refusal::PartTwice)])]
+#[case::in_two_places(
+    |s: &mut SequenceBuilder| operator(s, &["a", "b"], Output::new("d", 16).gathers("b", 0).gathers("a", 8)),
+    &[("d", "a", Refusal::TwoPlaces)])]
+#[case::in_the_same_place_of_two(
+    |s: &mut SequenceBuilder| { operator(s, &["a", "b"], Output::new("d", 16).gathers("a", 0).gathers("b", 8)); operator(s, &["c", "d"], Output::new("e", 4)); },
+    &[])]
+#[case::a_view_of_a_part(
+    |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("v", 4).reads_at("c", 2)); operator(s, &["v"], Output::new("d", 8).gathers("v", 4)); },
+    &[("d", "v", Refusal::NotAllOfItsChunk)])]
+#[case::outside(
+    |s: &mut SequenceBuilder| { s.input("x", 4); operator(s, &["x"], Output::new("d", 8).gathers("x", 4)); },
+    &[("d", "x", Refusal::OutsideThePool)])]
+// Whoever writes over one tensor must not write over another that is still read.
+#[case::overwritten_while_a_part_is_read(
+    |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("d", 16).overwrites("c")); operator(s, &["a"], Output::new("e", 4)); },
+    &[("d", "c", Refusal::Clash)])]
+#[case::overwritten_while_the_whole_is_read(
+    |s: &mut SequenceBuilder| { operator(s, &["a"], Output::new("d", 8).overwrites("a")); operator(s, &["c"], Output::new("e", 4)); },
+    &[("d", "a", Refusal::Clash)])]
+#[case::overwritten_by_a_reader_of_both(
+    |s: &mut SequenceBuilder| { operator(s, &["a", "c"], Output::new("d", 16).overwrites("c")); s.output("d"); },
+    &[("d", "c", Refusal::Clash)])]
+#[case::overwritten_at_the_end(
+    |s: &mut SequenceBuilder| { s.output("a"); operator(s, &["c"], Output::new("d", 16).overwrites("c")); },
+    &[("d", "c", Refusal::Clash)])]
+#[case::overwritten_when_both_are_dead(
+    |s: &mut SequenceBuilder| operator(s, &["c"], Output::new("d", 16).overwrites("c")),
+    &[])]
+fn gathers_are_honoured_or_refused(
+    #[case] more: fn(&mut SequenceBuilder),
+    #[case] expected: &[(&str, &str, Refusal)],
+) {
+    let mut sequence = concat();
+    more(&mut sequence);
+    let sequence = sequence.build().unwrap();
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    let name = |id| &*sequence.tensor(id).name;
+    let refused: Vec<_> = lowered
+        .refused
+        .iter()
+        .filter_map(|refused| match refused.obstacle {
+            Obstacle::Refusal(reason) => Some((name(refused.output), name(refused.input), reason)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(refused, expected);
+    for strategy in Strategy::ALL {
+        let plan = Planner::new().strategy(*strategy).plan(&sequence).unwrap();
+        assert_eq!(verify(&sequence, &plan), [], "{strategy}");
+        assert_eq!(execute(&sequence, &plan), [], "{strategy}");
+        assert_eq!(plan.parts.is_empty(), !strategy.knows_parts(), "{strategy}");
+    }
+}
+
+/// While `a` lies in `c`, nothing can be written over `c`.
+#[test]
+fn a_gather_that_costs_memory_is_refused() {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 16));
+    operator(&mut sequence, &["a"], Output::new("c", 17).gathers("a", 0));
+    operator(&mut sequence, &["c"], Output::new("d", 17).overwrites("c"));
+    operator(&mut sequence, &["d", "a"], Output::new("e", 16).overwrites("a"));
+    let sequence = sequence.build().unwrap();
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    assert_eq!(lowered.refused[0].obstacle, Obstacle::Refusal(Refusal::LargerBound));
+    assert_eq!(lowered.problem.lower_bound().bytes, 33);
+    assert!(lowered.problem.is_plain());
+}
+
+#[test]
+fn only_parts_may_be_off_the_alignment() {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 5));
+    operator(&mut sequence, &[], Output::new("b", 6));
+    operator(&mut sequence, &["a", "b"], Output::new("c", 11).gathers("a", 0).gathers("b", 5));
+    let sequence = sequence.output("c").build().unwrap();
+    for padding in [0, 3] {
+        let plan = Planner::new().alignment(8).padding(padding).plan(&sequence).unwrap();
+        assert_eq!((plan.pool_size, plan.offset("b"), plan.not_copied()), (16, Some(5), 11));
+        assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    }
+}
+
+#[rstest]
+#[case::not_listed(|plan: &mut Plan| { plan.parts.pop(); })]
+#[case::of_another(|plan: &mut Plan| plan.parts[0].whole = 0)]
+#[case::elsewhere(|plan: &mut Plan| plan.parts[0].offset = 1)]
+#[case::unknown(|plan: &mut Plan| plan.parts[0].chunk = 9)]
+#[case::twice(|plan: &mut Plan| { let part = plan.parts[0]; plan.parts.push(part); })]
+fn wrong_parts_are_found(#[case] spoil: fn(&mut Plan)) {
+    let sequence = concat().build().unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.parts.len(), verify(&sequence, &plan)), (2, vec![]));
+    spoil(&mut plan);
+    assert_ne!(verify(&sequence, &plan), []);
+}
+
+/// A framework that does not copy what is listed would read bytes that nobody wrote.
+#[test]
+fn a_part_that_lies_elsewhere_is_found() {
+    let sequence = concat().build().unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    let parts = std::mem::take(&mut plan.parts);
+    let apart = LoweringOptions::default().gathers(false);
+    let mut copied = Planner::new().lowering(apart).plan(&sequence).unwrap();
+    copied.parts = parts;
+    let found = verify(&sequence, &copied);
+    assert!(found.iter().any(|one| matches!(one, Violation::MisplacedPart { .. })), "{found:?}");
+}
+
+#[test]
+fn files_of_format_2_say_what_is_gathered() {
+    let sequence = concat().build().unwrap();
+    let mut file = serde_json::to_value(&sequence).unwrap();
+    assert_eq!(file["format"], "memplan-sequence/2");
+    assert_eq!(
+        file["operators"][2]["outputs"][0]["gathers"][1],
+        json!({"input": "b", "offset": 8})
+    );
+    assert_eq!(serde_json::from_value::<OpSequence>(file.clone()).unwrap(), sequence);
+    file["format"] = "memplan-sequence/1".into();
+    let error = serde_json::from_value::<OpSequence>(file).unwrap_err().to_string();
+    assert_eq!(error, "'gathers' is a key of \"memplan-sequence/2\"; name that format to use it");
+}
+
+#[rstest]
+#[case::overlap(
+    Output::new("c", 16).gathers("a", 0).gathers("b", 7),
+    "operator 'op': 'c' gathers 'a' and 'b' at the same bytes")]
+#[case::end(
+    Output::new("c", 15).gathers("a", 0).gathers("b", 8),
+    "operator 'op': 'b' (8 B at offset 8) does not fit in 'c' (15 B), which gathers it")]
+#[case::stranger(
+    Output::new("c", 16).gathers("d", 0),
+    "operator 'op': output 'c' depends on 'd', which is not among its inputs")]
+#[case::view(
+    Output::new("c", 16).gathers("a", 0).reads("b"),
+    "output 'c' can have one of 'reads', 'overwrites' and 'gathers', but has more")]
+fn wrong_gathers_are_named(#[case] output: Output, #[case] expected: &str) {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("a", 8));
+    operator(&mut sequence, &[], Output::new("b", 8));
+    operator(&mut sequence, &["a", "b"], output);
+    let error: SequenceError = sequence.build().unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}
