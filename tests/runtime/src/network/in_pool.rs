@@ -118,13 +118,15 @@ impl Network {
     /// The bytes of an output that must be written: all but those of gathered inputs that lie inside it.
     fn copied(&self, id: TensorId, places: &[Place]) -> Vec<Range<usize>> {
         let size = self.size(id);
+        let all = || std::iter::once(0..size).filter(|range| !range.is_empty()).collect();
         let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
             &self.tensor(id).origin
         else {
-            return if size > 0 { vec![0..size] } else { Vec::new() };
+            return all();
         };
-        let Place::Pool(base) = places[id.index()] else { return vec![0..size] };
-        let is_inside = |input: TensorId, at: usize| places[input.index()] == Place::Pool(base + at);
+        let Place::Pool(base) = places[id.index()] else { return all() };
+        let is_inside =
+            |input: TensorId, at: usize| places[input.index()] == Place::Pool(base + at);
         let mut inside: Vec<Range<usize>> = gathers
             .iter()
             .map(|gather| (gather.input, index(gather.offset)))
