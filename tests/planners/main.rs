@@ -21,6 +21,7 @@ mod optimal_limits;
 mod optimal_oracle;
 mod optimal_tilings;
 mod overlap;
+mod pinned_tilings;
 mod planner;
 mod same_plan;
 mod simulation_events;

@@ -126,7 +126,8 @@ impl<'a> Restarts<'a> {
     /// the more bodies are staircases.
     fn is_disjunctive_due(&self, before: Spent) -> bool {
         let now = self.spent();
-        let (bodies, staircases) = (self.inst.bodies() as u64, self.inst.staircases.len() as u64);
+        let bodies = self.inst.bodies() as u64;
+        let staircases = (self.inst.staircases.len() - self.inst.fixed.len()) as u64;
         let had = (now.in_disjunctive - before.in_disjunctive) * bodies;
         let due = (now.in_valleys - before.in_valleys) * staircases * 4;
         self.disjunctive.is_some() && had <= due

@@ -25,7 +25,7 @@ use pairs::{Gap, pairs};
 
 use super::{
     effort::{UNIT, Verdict, weigh},
-    state::instance::{Instance, Part},
+    state::instance::{Fixed, Instance, Part},
 };
 
 /// More bodies are not examined.
@@ -160,7 +160,10 @@ impl Disjunctive {
             tops.push(top);
         }
         let pairs = pairs(&sections, tops.len(), align)?;
-        let offered = vec![Offered { modulus: align, rest: 0, fixed: None }; tops.len()];
+        let mut offered = vec![Offered { modulus: align, rest: 0, fixed: None }; tops.len()];
+        for &Fixed { body, offset } in &inst.fixed {
+            offered[body as usize].fixed = Some(i64::try_from(offset).ok()?);
+        }
         Some(Self::of_pairs(tops, offered, pairs, sections, spans))
     }
 

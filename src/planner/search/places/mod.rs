@@ -9,11 +9,13 @@
 //! | --- | --- |
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
+//! | `ladder` | one pool with pins and reserved ranges alone: the search of plain problems |
 //! | `promote` | first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
 mod assign;
 mod bins;
+mod ladder;
 mod promote;
 mod shelf;
 
@@ -23,13 +25,13 @@ use crate::{
         Layout, first_fit,
         search::{
             control::monitor::Monitor,
-            places::{assign::Assignment, bins::Bin, promote::promote},
+            places::{assign::Assignment, bins::Bin, ladder::climb, promote::promote},
         },
         statement::Statement,
     },
 };
 
-/// More bodies are placed by first fit alone, in many orders.
+/// More bodies in several pools are placed by first fit alone, in many orders.
 const MANY_BODIES: usize = 500;
 
 /// More buffers and pools are not searched through: the loads of each are kept.
@@ -67,6 +69,21 @@ pub fn layout(
     // Few bodies are searched through sooner than they are packed in many orders.
     let is_small = statement.bodies.len() <= FEW_BODIES;
     let is_large = statement.bodies.len() > MANY_BODIES || Bin::count(&statement) > MANY_BINS;
+    let mut lower_bound = 0;
+    if let Ok(packed) = &mut first
+        && !is_small
+        && let Some(climb) = climb(&statement, packed, bound, limits, &mut monitor)
+    {
+        monitor.add(climb.nodes);
+        let layout = layout_of(&climb.places);
+        lower_bound = climb.bound;
+        let is_proven = layout.pool_size(problem) <= lower_bound;
+        if is_proven || monitor.stopped() {
+            return Ok(Layout { lower_bound, is_proven, ..layout });
+        }
+        (packed.places, packed.objective) = (climb.places, layout.objective(problem));
+    }
+    let bound = bound.max(lower_bound);
     if let Ok(packed) = &mut first
         && !is_small
     {
@@ -75,7 +92,7 @@ pub fn layout(
         monitor.add(nodes);
     }
     if is_large || monitor.stopped() {
-        return first.map(|packed| layout_of(&packed.places));
+        return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
     }
     let budget = if is_small { budget } else { budget.div_ceil(2) };
     let mut search = Assignment::new(&statement, first.as_ref().ok(), bound, budget);
@@ -86,10 +103,10 @@ pub fn layout(
             let layout = layout_of(places);
             // With one pool, the proof is a bound.
             let is_one = is_proven && statement.pools.len() == 1;
-            let lower_bound = if is_one { layout.pool_size(problem) } else { 0 };
+            let lower_bound = if is_one { layout.pool_size(problem) } else { lower_bound };
             Ok(Layout { lower_bound, is_proven, ..layout })
         }
         (None, _) if is_proven => Err(PlanError::Infeasible),
-        (None, first) => first.map(|packed| layout_of(&packed.places)),
+        (None, first) => first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) }),
     }
 }

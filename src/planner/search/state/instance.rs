@@ -4,7 +4,8 @@
 //! that fit in all sections fit in every step, so no other steps are kept. Sizes are counted in units, a
 //! common divisor of everything, so that a step of the search is as long as it can be.
 //!
-//! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`].
+//! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`], and so
+//! is a body that cannot move.
 
 use std::ops::Range;
 
@@ -100,6 +101,26 @@ pub struct Instance {
     pub align: u64,
     /// The root of each body.
     pub roots: Vec<ChunkId>,
+    /// The bodies that cannot move, all of them staircases.
+    pub fixed: Vec<Fixed>,
+}
+
+/// A body that cannot move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    pub body: u32,
+    /// Its offset, in units.
+    pub offset: u64,
+}
+
+/// A body in bytes and steps, from which an instance is made.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    pub root: ChunkId,
+    /// In time order; no two share a step.
+    pub segments: Vec<Segment>,
+    /// Its offset, if it cannot move; a multiple of the alignment.
+    pub fixed: Option<Bytes>,
 }
 
 impl Instance {
@@ -110,28 +131,35 @@ impl Instance {
     /// As the problem would be with all sizes and inner offsets rounded to the nearest multiple of
     /// a grain, at least one. Its packings need not be packings of the problem.
     pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
-        let mut bodies: Vec<(ChunkId, Vec<Segment>)> =
-            roots.iter().map(|&root| (root, rectangles(problem, root))).collect();
+        let outline = |&root| Outline { root, segments: rectangles(problem, root), fixed: None };
+        let mut bodies: Vec<Outline> = roots.iter().map(outline).collect();
         let alignment = problem.alignment();
-        let ragged = bodies.iter().flat_map(|b| &b.1).any(|s| s.low % alignment != 0);
+        let ragged = bodies.iter().flat_map(|b| &b.segments).any(|s| s.low % alignment != 0);
         if !ragged {
             // Everything above a segment begins at a multiple of the alignment.
-            for segment in bodies.iter_mut().flat_map(|b| &mut b.1) {
+            for segment in bodies.iter_mut().flat_map(|b| &mut b.segments) {
                 segment.high = problem.align_up(segment.high);
             }
         }
         if grain > 1 {
             let round = |bytes: Bytes| (bytes + grain / 2) / grain * grain;
-            for segment in bodies.iter_mut().flat_map(|b| &mut b.1) {
+            for segment in bodies.iter_mut().flat_map(|b| &mut b.segments) {
                 segment.low = round(segment.low);
                 segment.high = round(segment.high).max(segment.low + grain);
             }
         }
-        let closes = closes(&bodies);
+        Self::of_outlines(&bodies, alignment, ragged)
+    }
+
+    /// Bodies whose offsets are multiples of an alignment. `ragged` if some of their parts are not.
+    pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
+        let closes = closes(bodies);
+        let offsets = bodies.iter().filter_map(|body| body.fixed);
         let unit = bodies
             .iter()
-            .flat_map(|b| &b.1)
+            .flat_map(|b| &b.segments)
             .flat_map(|s| [s.low, s.high])
+            .chain(offsets)
             .fold(alignment * u64::from(ragged), gcd)
             .max(1);
         // Section k ends at closes[k], and holds what begins before and ends no earlier.
@@ -144,19 +172,23 @@ impl Instance {
             high: s.high / unit,
         };
         let (mut items, mut staircases) = (Vec::new(), Vec::new());
-        for (root, segments) in &bodies {
+        for Outline { root, segments, fixed } in bodies {
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
             parts.retain(|p| p.first < p.end);
             match parts[..] {
-                [Part { first, end, low: 0, high: size }] => {
+                [Part { first, end, low: 0, high: size }] if fixed.is_none() => {
                     items.push((Item { first, end, size }, *root));
                 }
-                _ => staircases.push((Staircase { parts }, *root)),
+                _ => staircases.push((Staircase { parts }, *root, *fixed)),
             }
         }
         items.sort_by_key(|&(i, root)| (i.first, i.end, i.size, root));
         let roots = items.iter().map(|i| i.1).chain(staircases.iter().map(|o| o.1)).collect();
+        let ids = (0u32..).skip(items.len()).zip(&staircases);
+        let fixed =
+            ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
         Self {
+            fixed: fixed.collect(),
             items: items.into_iter().map(|i| i.0).collect(),
             staircases: staircases.into_iter().map(|o| o.0).collect(),
             sections: closes.len(),
@@ -226,8 +258,8 @@ fn rectangles(problem: &Problem, root: ChunkId) -> Vec<Segment> {
 }
 
 /// The steps at which sections end: a section closes at an end that follows a begin.
-fn closes(bodies: &[(ChunkId, Vec<Segment>)]) -> Vec<Step> {
-    let segments = || bodies.iter().flat_map(|b| &b.1);
+fn closes(bodies: &[Outline]) -> Vec<Step> {
+    let segments = || bodies.iter().flat_map(|b| &b.segments);
     // At one step, ends (false) come before begins (true).
     let mut events: Vec<(Step, bool)> =
         segments().map(|s| (s.begin, true)).chain(segments().map(|s| (s.end, false))).collect();

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::{
     fingerprint::{Fingerprint, scramble},
-    instance::{Instance, Item, Span},
+    instance::{Fixed, Instance, Item, Span},
 };
 
 /// No body.
@@ -137,10 +137,13 @@ impl<'a> Skyline<'a> {
         sky
     }
 
-    /// Takes everything back and starts under another limit.
+    /// Takes everything back and starts under another limit, with the bodies that cannot move.
     pub fn reset(&mut self, limit: u64) {
         self.undo(0);
         self.limit = limit;
+        for &Fixed { body, offset } in &self.inst.fixed {
+            self.hang(body, offset);
+        }
         self.clock += 1;
         self.stamp.fill(self.clock);
     }

@@ -1,0 +1,137 @@
+//! The ladder for one pool: where a problem asks for pins and reserved ranges alone, the search of
+//! plain problems packs it, around the bodies that cannot move.
+
+use crate::{
+    Bytes, Limits,
+    planner::{
+        first_fit::Packed,
+        search::{
+            control::{
+                ladder,
+                monitor::Monitor,
+                threads::{self, Board, Standing},
+            },
+            improve::LARGE,
+            state::instance::{Instance, Outline},
+        },
+        statement::Statement,
+    },
+    problem::{
+        ChunkId, Segment,
+        demands::{Body, Place, TimedBox},
+    },
+};
+
+/// The most nodes, so that a search without end reaches the other searches.
+const MOST_NODES: u64 = 50_000_000;
+
+/// By default, around bodies that cannot move there are so many times the nodes of a plain problem.
+const TIMES: u64 = 2;
+
+/// The result of the search.
+pub struct Climb {
+    /// The places of all bodies in the best pool.
+    pub places: Vec<Place>,
+    /// No pool is smaller, in bytes.
+    pub bound: Bytes,
+    pub nodes: u64,
+}
+
+/// Looks for a pool between a bound and that of a packing; `None` if a problem asks for more than
+/// the search of plain problems can do.
+pub fn climb(
+    statement: &Statement<'_>,
+    packed: &Packed,
+    bound: Bytes,
+    limits: &Limits,
+    monitor: &mut Monitor<'_>,
+) -> Option<Climb> {
+    let [_, best] = *packed.objective else { return None };
+    let best = Bytes::try_from(best).ok()?;
+    let (bodies, alignment) = outlines(statement, bound, best)?;
+    let inst = Instance::of_outlines(&bodies, alignment, false);
+    let step = inst.unit * inst.align;
+    if !bound.is_multiple_of(step) {
+        return None;
+    }
+    let board = Board::new(bound / inst.unit, best.div_ceil(step) * inst.align);
+    let mut stop = |nodes, Standing { bound, best }: Standing| {
+        monitor.stop(nodes + board.helped(), bound * inst.unit, best * inst.unit)
+    };
+    let nodes = match limits.nodes {
+        None if limits.time.is_none() => limits.stretched(bound, best, 1).effort() * TIMES,
+        _ => (limits.effort() / 2).min(MOST_NODES),
+    };
+    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
+        ladder::climb(&inst, thread, nodes, &board, stop)
+    });
+    let bound = (board.standing().bound * inst.unit).min(best);
+    let mut places = packed.places.clone();
+    for (root, offset) in inst.roots.iter().zip(board.into_offsets().iter().flatten()) {
+        // The number of a reserved range is that of no body.
+        if let Some(place) = places.get_mut(root.index()) {
+            place.offset = offset * inst.unit;
+        }
+    }
+    Some(Climb { places, bound, nodes })
+}
+
+/// The bodies by number, then the reserved ranges, and the alignment of all offsets.
+fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec<Outline>, Bytes)> {
+    let Statement { problem, bodies, .. } = statement;
+    let [pool] = &*statement.pools else { return None };
+    let is_simple = pool.largest.is_none() && statement.streams() == 1;
+    if !is_simple || !statement.apart().is_empty() || bodies.len() > LARGE {
+        return None;
+    }
+    let alignment = pool.root_alignment(problem);
+    let boxes = bodies.iter().zip(&statement.boxes);
+    let mut outlines: Vec<Outline> = (0..)
+        .zip(boxes)
+        .filter(|(_, (body, _))| body.extent > 0)
+        .map(|(at, (body, boxes))| outline(ChunkId(at), body, boxes, alignment))
+        .collect::<Option<_>>()?;
+    let steps = || outlines.iter().flat_map(|outline| &outline.segments);
+    let (begin, end) = (steps().map(|s| s.begin).min()?, steps().map(|s| s.end).max()?);
+    // What lies above the best pool does not matter, and all else must lie below the bound.
+    for range in pool.reserved.iter().filter(|range| range.start < best && !range.is_empty()) {
+        if range.end > bound || !range.start.is_multiple_of(alignment) {
+            return None;
+        }
+        let chunk = ChunkId(u32::MAX);
+        let high = (range.end - range.start).checked_next_multiple_of(alignment)?;
+        let segments = vec![Segment { chunk, begin, end, low: 0, high }];
+        outlines.push(Outline { root: chunk, segments, fixed: Some(range.start) });
+    }
+    Some((outlines, alignment))
+}
+
+/// A body, if all its offsets are multiples of the alignment, its boxes follow each other without a
+/// break, and one of them reaches its top.
+fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -> Option<Outline> {
+    let is_aligned = match body.fixed {
+        Some(place) => place.offset.is_multiple_of(alignment),
+        None => body.pools.iter().all(|at| at.modulus == alignment && at.rest == 0),
+    };
+    let reaches = boxes.iter().any(|timed| timed.bytes.end == body.extent);
+    if !is_aligned || !reaches {
+        return None;
+    }
+    let segment = |TimedBox { begin, end, bytes }: &TimedBox| {
+        let (begin, end) = (*begin.first()?, *end.first()?);
+        let (low, high) = (bytes.start, bytes.end.checked_next_multiple_of(alignment)?);
+        let is_some = begin < end && low < high && low.is_multiple_of(alignment);
+        is_some.then_some(Segment { chunk: number, begin, end, low, high })
+    };
+    let mut segments: Vec<Segment> = boxes.iter().map(segment).collect::<Option<_>>()?;
+    segments.sort_unstable_by_key(|segment| segment.begin);
+    let follow = segments.is_sorted_by(|a, b| a.end == b.begin);
+    // What takes over the same bytes makes no staircase.
+    segments.dedup_by(|next, last| {
+        let is_one = (last.end, last.low, last.high) == (next.begin, next.low, next.high);
+        last.end = if is_one { next.end } else { last.end };
+        is_one
+    });
+    let fixed = body.fixed.map(|place| place.offset);
+    follow.then_some(Outline { root: number, segments, fixed })
+}

@@ -1,0 +1,72 @@
+//! Perfect packings in one pool, a few chunks of which cannot move.
+
+use arbitrary::{Result, Unstructured};
+
+use memplan::{
+    Bytes, Planner, Problem, Step,
+    problem::{
+        ProblemBuilder,
+        demands::{Pool, PoolId},
+    },
+    verify::verify,
+};
+
+/// A tile to cut, in steps and bytes.
+#[derive(Clone, Copy)]
+struct Tile {
+    steps: [Step; 2],
+    bytes: [Bytes; 2],
+}
+
+/// Cuts a tile into at least one piece, some of them pinned where they lie.
+fn cut(
+    random: &mut Unstructured<'_>,
+    problem: &mut ProblemBuilder,
+    Tile { steps: [begin, end], bytes: [low, high] }: Tile,
+    depth: u32,
+) -> Result<()> {
+    let is_high = high - low > 8 && random.ratio(1, 2)?;
+    if depth > 0 && (is_high || end - begin > 4) {
+        let mut halves = [Tile { steps: [begin, end], bytes: [low, high] }; 2];
+        if is_high {
+            let at = low + random.int_in_range(1..=(high - low) / 4 - 1)? * 4;
+            (halves[0].bytes[1], halves[1].bytes[0]) = (at, at);
+        } else {
+            let at = begin + random.int_in_range(1..=end - begin - 1)?;
+            (halves[0].steps[1], halves[1].steps[0]) = (at, at);
+        }
+        for half in halves {
+            cut(random, problem, half, depth - 1)?;
+        }
+    } else {
+        let chunk = problem.chunk(begin..end, high - low);
+        if random.ratio(1, 8)? {
+            problem.pin(chunk, PoolId::default(), low);
+        }
+    }
+    Ok(())
+}
+
+/// Perfect packings above and below a reserved range, a few chunks of which are pinned.
+#[test]
+fn perfect_packings_around_pins_and_reserved_ranges_are_found_and_proven() {
+    let (mut tilings, mut proven) = (0, 0);
+    arbtest::arbtest(|random| {
+        let mut problem = Problem::builder().alignment(*random.choose(&[1, 4])?);
+        let mut pool = Pool::new("pool");
+        pool.reserved.push(80..96);
+        problem.pool(pool);
+        for bytes in [[0, 80], [96, 200]] {
+            cut(random, &mut problem, Tile { steps: [0, 60], bytes }, 5)?;
+        }
+        let problem = problem.build().unwrap();
+        let plan = Planner::new().plan(&problem).unwrap();
+        assert_eq!(verify(&problem, &plan), []);
+        assert!(plan.pool_size >= 200 && plan.lower_bound <= 200);
+        tilings += 1;
+        proven += u32::from(plan.pool_size == 200 && plan.proven_optimal);
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(proven * 10 > tilings * 8, "{proven} of {tilings}");
+}
