@@ -1,6 +1,6 @@
 //! Building and checking a problem.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::ops::Range;
 
 use tracing::debug;
 
@@ -140,12 +140,6 @@ impl ProblemBuilder {
         }
         self.requests.push(request);
         self
-    }
-
-    /// Removes requests, by their places in the list.
-    pub(crate) fn drop_requests(&mut self, dropped: &BTreeSet<usize>) {
-        let mut places = 0..;
-        self.requests.retain(|_| places.next().is_none_or(|at| !dropped.contains(&at)));
     }
 
     fn demands(&mut self) -> &mut Demands {

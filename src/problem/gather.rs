@@ -13,12 +13,15 @@ use tracing::debug;
 
 use crate::{
     Bytes, Problem, ProblemError, Step,
-    problem::{ChunkId, Link, LiveWeight, Refusal, Request, align_up, demands::Part},
+    problem::{ChunkId, LiveWeight, Refusal, Request, align_up, demands::Part},
 };
 
 /// The trials for one problem may look at this many pairs of joined chunks in all. Beyond that, the
 /// remaining parts are refused.
 const MOST_PAIRS: usize = 50_000_000;
+
+/// In longer problems, the bytes alive are not counted step by step, and all parts are refused.
+const MOST_STEPS: Step = 1 << 26;
 
 /// A problem with parts that were asked for.
 #[derive(Clone, Debug)]
@@ -54,11 +57,15 @@ impl Problem {
         let mut refused = Vec::new();
         // With several streams, no step counts the bytes alive.
         let is_stepwise = self.demands().is_none_or(|demands| demands.streams == 1);
+        if !is_stepwise || self.steps > MOST_STEPS {
+            let all = wholes.iter().flatten().map(|&part| (part, Refusal::TooManyJoined));
+            return Gathered { refused: all.collect(), problem: self, lost: Vec::new() };
+        }
         let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();
         let mut trials = Trials::new(&self);
         for list in wholes {
-            if !is_stepwise || !list.iter().all(known) {
-                refused.extend(list.iter().map(|&part| (part, Refusal::Clash)));
+            if !list.iter().all(known) {
+                refused.extend(list.iter().map(|&part| (part, Refusal::NotAllOfItsChunk)));
             } else if list.len() < 2 || trials.attempt(list).is_err() {
                 for part in list {
                     if let Err(reason) = trials.attempt(&[*part]) {
@@ -67,17 +74,14 @@ impl Problem {
                 }
             }
         }
-        let Trials { parts, dropped, .. } = trials;
+        let parts = trials.parts;
         if parts.is_empty() {
             return Gathered { problem: self, refused, lost: Vec::new() };
         }
         debug!(target: "memplan::lower", parts = parts.len(), "gathered");
-        let mut lost: Vec<(Request, Refusal)> =
-            dropped.iter().map(|&at| (self.requests()[at], Refusal::Clash)).collect();
         let before: BTreeSet<usize> =
             self.refused().into_iter().map(|dropped| dropped.request).collect();
         let mut builder = self.clone().into_builder();
-        builder.drop_requests(&dropped);
         for Part { part, whole, offset } in parts {
             builder.part(part, whole, offset);
         }
@@ -85,11 +89,8 @@ impl Problem {
         let Ok(problem) = builder.finish() else {
             return Gathered { problem: self, refused, lost: Vec::new() };
         };
-        let kept = (0..self.requests().len()).filter(|at| !dropped.contains(at));
-        let places: Vec<usize> = kept.collect();
-        let refused_now = problem.refused().into_iter();
-        let refused_now = refused_now.filter(|one| !before.contains(&places[one.request]));
-        lost.extend(refused_now.map(|one| (problem.requests()[one.request], one.reason)));
+        let now = problem.refused().into_iter().filter(|one| !before.contains(&one.request));
+        let lost = now.map(|one| (problem.requests()[one.request], one.reason)).collect();
         Gathered { problem, refused, lost }
     }
 }
@@ -113,8 +114,6 @@ struct Trials<'p> {
     groups: Vec<Group>,
     /// By chunk: its group.
     of: Vec<u32>,
-    /// Requests that parts have made impossible, by their places in the problem's list.
-    dropped: BTreeSet<usize>,
     parts: Vec<Part>,
     live: Live,
     pairs: usize,
@@ -128,7 +127,6 @@ impl<'p> Trials<'p> {
             requests: HashMap::new(),
             groups: problem.ids().map(group).collect(),
             of: (0..).take(problem.len()).collect(),
-            dropped: BTreeSet::new(),
             parts: Vec::new(),
             live: Live::of(problem),
             pairs: 0,
@@ -178,23 +176,7 @@ impl<'p> Trials<'p> {
         chunks.sort_unstable();
         let old = groups.iter().flat_map(|group| of(group).parts.iter().copied());
         let parts: Vec<Part> = old.chain(new.iter().copied()).collect();
-        let mut dropped = self.dropped.clone();
-        let after = loop {
-            let joined = self.joined(&chunks, &parts, &dropped)?;
-            let Some((link, new)) = destructive(&joined) else { break joined.live_weights() };
-            let (new, old) = (chunks[new.index()], chunks[link.overwritten.index()]);
-            let is_taken = |&&at: &&usize| {
-                let request = self.problem.requests()[at];
-                (request.overwritten, request.offset, request.below)
-                    == (old, link.offset, link.below)
-                    && !request.required
-            };
-            let request = self.requests.get(&new).and_then(|list| list.iter().find(is_taken));
-            self.pairs = self.pairs.saturating_add(count.saturating_mul(count));
-            if !request.is_some_and(|&at| dropped.insert(at)) || self.pairs > MOST_PAIRS {
-                return Err(Refusal::Clash);
-            }
-        };
+        let after = self.joined(&chunks, &parts)?.live_weights();
         self.live.replace(&before, &after)?;
         for part in new {
             self.merge(part.part, part.whole);
@@ -205,7 +187,6 @@ impl<'p> Trials<'p> {
             group.weights = Some(after);
         }
         self.parts.extend(new);
-        self.dropped = dropped;
         Ok(())
     }
 
@@ -217,47 +198,20 @@ impl<'p> Trials<'p> {
         }
         let mut chunks = chunks.clone();
         chunks.sort_unstable();
-        let weights = self.joined(&chunks, parts, &self.dropped)?.live_weights();
+        let weights = self.joined(&chunks, parts)?.live_weights();
         self.groups[group as usize].weights = Some(weights.clone());
         Ok(weights)
     }
 
     /// The problem of some chunks alone, in ascending order, with parts.
-    fn joined(
-        &self,
-        chunks: &[ChunkId],
-        parts: &[Part],
-        dropped: &BTreeSet<usize>,
-    ) -> Result<Problem, Refusal> {
+    fn joined(&self, chunks: &[ChunkId], parts: &[Part]) -> Result<Problem, Refusal> {
         let mut requests: Vec<usize> =
             chunks.iter().filter_map(|chunk| self.requests.get(chunk)).flatten().copied().collect();
         requests.sort_unstable();
-        requests.retain(|at| !dropped.contains(at));
         let requests = requests.into_iter().map(|at| self.problem.requests()[at]);
         let parts = parts.iter().copied();
         self.problem.subset(chunks, requests, parts).map_err(|error| refusal(&error))
     }
-}
-
-/// Rule d for parts: returns an overwriter whose operator writes over bytes that another chunk needs in
-/// that step through a part and its whole. That chunk may be an input of the operator, or be read
-/// later, when the overwriter is no longer needed.
-fn destructive(problem: &Problem) -> Option<(Link, ChunkId)> {
-    problem.bodies().iter().find_map(|body| {
-        body.members.iter().find_map(|&(new, at_new)| {
-            let link = problem.link(new)?;
-            let step = problem.chunk(new).begin;
-            let is_hit = body.members.iter().any(|&(other, at)| {
-                let life = problem.chunk(other);
-                other != new
-                    && other != link.overwritten
-                    && (life.begin..life.end).contains(&step)
-                    && at < at_new + problem.chunk(new).size
-                    && at_new < at + life.size
-            });
-            is_hit.then_some((link, new))
-        })
-    })
 }
 
 /// The bytes alive in every step.

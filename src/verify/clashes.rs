@@ -97,9 +97,21 @@ impl Clashes<'_> {
         let facts = self.facts;
         let mut rectangles = Vec::new();
         for (chunk, spot) in facts.placed().filter(|(_, spot)| spot.pool == pool) {
-            let needs = facts.needs(chunk, facts.overwrites[chunk.index()]).into_iter();
+            let overwritten = facts.overwrites[chunk.index()];
+            if overwritten.is_some_and(|over| same.has_relatives(over.chunk)) {
+                // What it writes, it must not write over what the relatives still need in that step.
+                let begin = facts.problem.chunk(chunk).begin;
+                rectangles.push(Rectangle {
+                    owner: (chunk, spot.low, true),
+                    begin,
+                    end: begin.saturating_add(1),
+                    low: spot.low,
+                    high: spot.low.saturating_add(facts.problem.chunk(chunk).size),
+                });
+            }
+            let needs = facts.needs(chunk, overwritten).into_iter();
             rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {
-                owner: (chunk, spot.low),
+                owner: (chunk, spot.low, false),
                 begin,
                 end,
                 low: to_bytes(u128::from(spot.low) + low),
@@ -107,8 +119,22 @@ impl Clashes<'_> {
             }));
         }
         each_overlap(&rectangles, |old, new| {
-            let (low, high) = (old.low.max(new.low), old.high.min(new.high));
+            let (low, mut high) = (old.low.max(new.low), old.high.min(new.high));
             let (x, y) = (old.owner, new.owner);
+            if x.2 || y.2 {
+                // Only the bytes of values are written and destroyed, and other chunks have none there.
+                let end =
+                    |chunk: ChunkId, at: Bytes| at.saturating_add(facts.problem.chunk(chunk).size);
+                high = high.min(end(x.0, x.1)).min(end(y.0, y.1));
+                let takes = |new: ChunkId, other: ChunkId| {
+                    let old = facts.overwrites[new.index()].map(|over| over.chunk);
+                    old.is_some_and(|old| old == other || !same.are_relatives(old, other))
+                };
+                if low >= high || x.2 && takes(x.0, y.0) || y.2 && takes(y.0, x.0) {
+                    return true;
+                }
+            }
+            let (x, y) = ((x.0, x.1), (y.0, y.1));
             if x.0 == y.0 || same.may_share(x, y, (low.into(), high.into())) {
                 return true;
             }

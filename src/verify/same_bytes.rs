@@ -49,6 +49,16 @@ impl<'a> SameBytes<'a> {
         same
     }
 
+    /// Returns whether a chunk is a part, or has one.
+    pub(super) fn has_relatives(&self, chunk: ChunkId) -> bool {
+        self.has_relatives[chunk.index()]
+    }
+
+    /// Returns whether two chunks are related by parts, directly or through others.
+    pub(super) fn are_relatives(&self, x: ChunkId, y: ChunkId) -> bool {
+        self.family[x.index()] == self.family[y.index()]
+    }
+
     fn size(&self, chunk: ChunkId) -> Bytes {
         self.problem.chunk(chunk).size
     }

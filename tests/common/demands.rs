@@ -362,11 +362,33 @@ impl<'a> Judge<'a> {
         let last = self.chunks.iter().map(|chunk| number(&chunk["end"], 0)).max().unwrap_or(0);
         (0..last).all(|step| {
             shared.iter().all(|&byte| {
-                let both = self.needs(x, byte - a.offset, step, spots)
-                    && self.needs(y, byte - b.offset, step, spots);
-                !both || agree(byte)
+                let (of_x, of_y) = (byte - a.offset, byte - b.offset);
+                let both = self.needs(x, of_x, step, spots) && self.needs(y, of_y, step, spots);
+                let written = self.destroys(x, of_x, step, spots, (y, of_y))
+                    || self.destroys(y, of_y, step, spots, (x, of_x));
+                !both && !written || agree(byte)
             })
         })
+    }
+
+    /// Whether a chunk is written over a byte of a part or a whole of what it overwrites, in a step in
+    /// which the other still needs it.
+    fn destroys(
+        &self,
+        new: usize,
+        byte: u64,
+        step: u64,
+        spots: &[Spot],
+        (other, of_other): (usize, u64),
+    ) -> bool {
+        let Some(old) = spots[new].overwrites else { return false };
+        let begins = number(&self.chunks[new]["begin"], 0) == step;
+        let is_real = byte < self.size(new) && of_other < self.size(other);
+        begins
+            && is_real
+            && other != old
+            && self.is_related(old, other)
+            && self.needs(other, of_other, step, spots)
     }
 
     /// Whether a chunk needs a byte in a step.

@@ -1,7 +1,7 @@
 //! Problems with pools, pins, holes, parts or streams: bounds and links that recorded cases do not show.
 
 use memplan::{
-    Plan, Problem, ProblemError,
+    Plan, PlannedLink, Problem, ProblemError,
     problem::{Refusal, demands::Pool},
     verify::verify,
 };
@@ -61,4 +61,22 @@ fn a_body_that_fits_into_no_aligned_place_of_a_buffer_is_too_large() {
     builder.pool(Pool::new("other"));
     let problem = builder.build().unwrap();
     assert_eq!(problem.bodies()[0].pools.len(), 1);
+}
+
+/// `o` takes the bytes of `w` in the last step that reads it, and `p`, a part of `w`, is read later.
+/// Nobody reads `o`, so it has no time of its own.
+#[test]
+fn an_overwriter_that_nobody_reads_destroys_no_part() {
+    let mut builder = Problem::builder();
+    let (p, w, o) = (builder.chunk(0..4, 8), builder.chunk(1..3, 16), builder.chunk(2..3, 16));
+    builder.part(p, w, 0).overwrite(o, w, 0);
+    let problem = builder.build().unwrap();
+    let refused: Vec<_> = problem.refused().iter().map(|one| one.reason).collect();
+    assert_eq!(refused, [Refusal::Clash]);
+    let plan = Plan::from_offsets(&problem, &[0, 0, 16]).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    let mut wrong = plan;
+    (wrong.chunks[2].offset, wrong.chunks[2].overwrites) = (0, Some(PlannedLink::new(1, 0)));
+    let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
+    assert!(words.iter().any(|words| words.contains("'0' and '2'")), "{words:?}");
 }

@@ -261,7 +261,7 @@ impl<'a> Joiner<'a> {
             return Err(Fault::TwoPlaces(new));
         }
         self.links[new.index()] = Some(link);
-        let result = self.check_join(a, b, shift);
+        let result = self.check_join(a, b, shift).and_then(|()| self.check_written(new, old, link));
         match result {
             Ok(()) if a != b => self.join(old, new, link.distance()),
             Ok(()) => Ok(()),
@@ -285,6 +285,36 @@ impl<'a> Joiner<'a> {
             }
         }
         self.check(&members)
+    }
+
+    /// Checks that an overwriter destroys no bytes that the overwritten chunk has from a part, or a
+    /// whole from it, and that are still needed in that step: as an input of the same operator, or later,
+    /// when the overwriter itself may be over.
+    fn check_written(&self, new: ChunkId, old: ChunkId, link: Link) -> Result<(), Fault> {
+        if !self.family.has_relatives(old) {
+            return Ok(());
+        }
+        let (group, at_old) = self.of[old.index()];
+        let at_new = at_old + link.distance();
+        let begin = self.view.begin(new);
+        let mut end = begin.clone();
+        end[self.view.demands.chunks[new.index()].stream] += 1;
+        let written = TimedBox { begin, end, bytes: 0..self.size(new) };
+        for &(other, at) in &self.groups[group as usize].members {
+            if other == new || other == old || !self.family.related(other, old) {
+                continue;
+            }
+            let is_hit = self.boxes(other).iter().any(|needed| {
+                let (low, high) = (needed.bytes.start, needed.bytes.end.min(self.size(other)));
+                at + i128::from(low) < at_new + i128::from(written.bytes.end)
+                    && at_new < at + i128::from(high)
+                    && concurrent(needed, &written)
+            });
+            if is_hit {
+                return Err(Fault::Clash(new, other));
+            }
+        }
+        Ok(())
     }
 
     fn size(&self, chunk: ChunkId) -> Bytes {
