@@ -41,6 +41,7 @@
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
 //! 2^32 - 1 chunks, whose sizes plus one alignment add up to less than 2^64 bytes.
 
+mod covered;
 #[cfg(any(feature = "onnx", feature = "tflite"))]
 pub mod export;
 #[cfg(feature = "serde")]

@@ -4,6 +4,7 @@
 mod file;
 mod offsets;
 mod placement;
+mod pools;
 mod step_memory;
 mod windows;
 
@@ -14,6 +15,8 @@ pub use file::{
 };
 pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};
+use pools::planned_pools;
+pub use pools::{PlannedPart, PlannedPool};
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 
@@ -23,10 +26,7 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
-    problem::{
-        ChunkId, Link, ProblemError,
-        demands::{Pool, PoolId, UsedBytes},
-    },
+    problem::{ChunkId, Link, ProblemError},
     sequence::{Origin, SizeBasis, TensorId},
 };
 
@@ -89,32 +89,6 @@ pub struct Plan {
     pub reserved: Vec<PlannedReserve>,
     /// The bytes that operators move to and from the chunks, each times what it costs in its pool.
     pub traffic: u128,
-}
-
-/// A pool with the bytes that its chunks take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlannedPool {
-    /// Its name.
-    pub name: Box<str>,
-    /// The number of bytes that the framework must reserve.
-    pub size: Bytes,
-    /// The number of bytes that it has, if it is limited.
-    pub capacity: Option<Bytes>,
-    /// The cost of a byte of traffic.
-    pub cost: u64,
-}
-
-/// Says which chunk lies inside another one, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlannedPart {
-    /// The chunk inside, by its place in [`Plan::chunks`].
-    pub chunk: usize,
-    /// The chunk around it, by its place in [`Plan::chunks`].
-    pub whole: usize,
-    /// Bytes from the start of the whole.
-    pub offset: Bytes,
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
@@ -328,33 +302,6 @@ impl Plan {
         self.pools.len() < 2 && self.pool_size == bound
     }
 
-    /// Adds what a problem asks for beyond chunks and overwrites, the traffic and, with several streams,
-    /// the peak.
-    fn with_demands(self, problem: &Problem) -> Self {
-        let Some(demands) = problem.demands() else { return self };
-        let parts = demands.parts.iter().map(|part| PlannedPart {
-            chunk: part.part.index(),
-            whole: part.whole.index(),
-            offset: part.offset,
-        });
-        let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
-        let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
-        let peak = if demands.streams > 1 { problem.crowd().chunks } else { Vec::new() };
-        let peak = peak.into_iter().map(ChunkId::index).collect();
-        Self { parts: parts.collect(), traffic, peak, ..self }.with_windows(problem)
-    }
-
-    /// The figures that planning makes as small as it can, the most important first: the traffic, then
-    /// the sizes of the pools, the last pool first. Of a plain problem, the size of the pool.
-    #[must_use]
-    pub fn objective(&self) -> Vec<u128> {
-        if self.pools.is_empty() {
-            return vec![self.pool_size.into()];
-        }
-        let sizes = self.pools.iter().rev().map(|pool| u128::from(pool.size));
-        std::iter::once(self.traffic).chain(sizes).collect()
-    }
-
     /// Replaces the bound by one that is counted: the most bytes of the problem alive at one step. A
     /// plan from a file may state any other; it becomes the claimed bound, because only a search could
     /// confirm it.
@@ -373,14 +320,6 @@ impl Plan {
             ..self
         };
         Ok(counted.with_windows(&problem))
-    }
-
-    /// The bytes that a run need not copy, because inputs already lie inside the outputs that gather
-    /// them.
-    #[must_use]
-    pub fn not_copied(&self) -> Bytes {
-        let parts = self.parts.iter().filter_map(|part| self.chunks.get(part.chunk));
-        parts.map(|chunk| chunk.size).fold(0, Bytes::saturating_add)
     }
 
     /// Finds a tensor by name; searches the list.
@@ -448,28 +387,6 @@ impl Plan {
     pub fn chunk_offset(&self, chunk: ChunkId) -> Bytes {
         self.chunks[chunk.index()].offset
     }
-}
-
-/// Returns the pools of a problem that is not plain, with the sizes that its chunks take.
-fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<PlannedPool> {
-    if problem.is_plain() {
-        return Vec::new();
-    }
-    let padded = |chunk: &PlannedChunk| chunk.size.saturating_add(problem.padding());
-    let used = chunks.iter().filter(|chunk| chunk.size > 0);
-    let used = used.map(|chunk| UsedBytes {
-        pool: PoolId::from_index(chunk.pool),
-        low: chunk.offset,
-        high: chunk.offset.saturating_add(padded(chunk)),
-    });
-    let sizes = problem.pool_sizes(used);
-    let pool = |(pool, size): (&Pool, Bytes)| PlannedPool {
-        name: pool.name.clone(),
-        size,
-        capacity: pool.capacity,
-        cost: pool.cost,
-    };
-    problem.pools().iter().zip(sizes).map(pool).collect()
 }
 
 /// Returns the supplied tensors that lie in the pool, followed by the outputs of the operators.

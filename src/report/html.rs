@@ -5,6 +5,7 @@
 
 mod data;
 mod sheet;
+mod tables;
 
 pub use sheet::MapSheet;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
+    covered::{self, Covered},
     plan::TensorPlace,
     report::{StepNames, boxes::PlacedBox},
     sequence::Origin,
@@ -66,18 +67,21 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
 
 /// The same by addresses, so that the bytes of a part and its whole count once.
 fn live_places(plan: &Plan, alignment: u128) -> Vec<(Step, Bytes)> {
-    let mut changes: Vec<(Step, i64, (usize, u128, u128))> = Vec::new();
+    let mut changes: Vec<(Step, i64, u128, u128)> = Vec::new();
     for (at, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
-        let place = (plan.chunks[at].pool, u128::from(low), u128::from(high));
-        changes.extend([(begin, 1, place), (end, -1, place)]);
+        let base = covered::base(plan.chunks[at].pool);
+        let (low, high) = (base + u128::from(low), base + u128::from(high));
+        changes.extend([(begin, 1, low, high), (end, -1, low, high)]);
     }
     changes.sort_unstable_by_key(|&(step, ..)| step);
     let cell = |at: u128| at.next_multiple_of(alignment);
-    let (mut plain, mut celled) = (Covered::default(), Covered::default());
-    let now = |changes: &[(Step, i64, (usize, u128, u128))]| {
-        for &(_, count, (pool, low, high)) in changes {
-            plain.add(count, pool, low, high);
-            celled.add(count, pool, cell(low), cell(high));
+    let mut plain = Covered::new(changes.iter().flat_map(|&(_, _, low, high)| [low, high]));
+    let mut celled =
+        Covered::new(changes.iter().flat_map(|&(_, _, low, high)| [cell(low), cell(high)]));
+    let now = |changes: &[(Step, i64, u128, u128)]| {
+        for &(_, count, low, high) in changes {
+            plain.add(low, high, count);
+            celled.add(cell(low), cell(high), count);
         }
         let alive = cell(plain.length()).max(celled.length());
         (changes[0].0, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
@@ -85,38 +89,8 @@ fn live_places(plan: &Plan, alignment: u128) -> Vec<(Step, Bytes)> {
     changes.chunk_by(|(step, ..), (next, ..)| step == next).map(now).collect()
 }
 
-/// Ranges of addresses that come and go: by pool and address, how many more cover what is above it than
-/// what is below.
-#[derive(Default)]
-struct Covered(BTreeMap<(usize, u128), i64>);
-
-impl Covered {
-    fn add(&mut self, count: i64, pool: usize, low: u128, high: u128) {
-        for (at, count) in [(low, count), (high, -count)] {
-            let entry = self.0.entry((pool, at)).or_default();
-            *entry += count;
-            if *entry == 0 {
-                self.0.remove(&(pool, at));
-            }
-        }
-    }
-
-    /// The addresses that at least one range covers.
-    fn length(&self) -> u128 {
-        let (mut length, mut covering, mut from) = (0, 0, 0);
-        for (&(_, at), &count) in &self.0 {
-            // Nothing covers what lies between two pools.
-            if covering > 0 {
-                length += at.saturating_sub(from);
-            }
-            (covering, from) = (covering + count, at);
-        }
-        length
-    }
-}
-
 /// The chunks that have bytes to themselves at the peak, with their indices in the plan and these bytes.
-/// What lies inside another of them is left out.
+/// A part is left out if its whole is alive as well.
 pub(super) fn placed_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, PlacedBox)> {
     let at_peak = |own: &PlacedBox| plan.peak.is_empty() && own.is_alive_at(plan.peak_step);
     let alive = plan.all_boxes().filter(move |(_, own)| at_peak(own));

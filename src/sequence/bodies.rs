@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     Bytes,
-    sequence::{OpSequence, SequenceError, builder},
+    sequence::{OpSequence, SequenceError, check},
 };
 
 impl OpSequence {
@@ -40,7 +40,7 @@ impl OpSequence {
                 SequenceError::SizeOverflow { tensor, size }
             })?;
         }
-        builder::check_sizes(&flat)?;
+        check::sizes(&flat)?;
         Ok(Cow::Owned(flat))
     }
 }

@@ -22,6 +22,7 @@
 mod after;
 mod bodies;
 mod builder;
+mod check;
 mod control;
 mod declare;
 mod error;

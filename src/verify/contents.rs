@@ -13,7 +13,7 @@ use crate::{
         Violation,
         gathered::Gathered,
         places::{Interval, Memory, Place},
-        sharing::Sharing,
+        sharing::{Declared, Sharing},
     },
 };
 
@@ -43,14 +43,6 @@ impl Content {
         let above = self.low.max(old.high)..self.high;
         [below, above].into_iter().filter(|bytes| !bytes.is_empty())
     }
-}
-
-/// An input that an output is declared to be written over, and lies over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Declared {
-    pub(super) input: usize,
-    /// True if the output begins below the input.
-    pub(super) is_overlap: bool,
 }
 
 /// All contents of a sequence.

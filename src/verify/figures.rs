@@ -9,11 +9,9 @@ use std::ops::Range;
 
 use crate::{
     Bytes, Plan, Problem, Step,
-    verify::{Figure, Violation, covered::Covered},
+    covered::{self, Covered},
+    verify::{Figure, Violation},
 };
-
-/// Addresses of one pool are below this, so that several pools fit one after another.
-const POOL: u128 = 1 << 66;
 
 /// The correct figures of a plan.
 pub(super) struct Counted {
@@ -51,7 +49,7 @@ impl Counted {
     /// Counts from the chunks that the plan lists, with its own overwrite links.
     pub(super) fn of_table(plan: &Plan, steps: Step) -> Self {
         let lives = plan.chunks.iter().map(|chunk| {
-            let base = chunk.pool as u128 * POOL;
+            let base = covered::base(chunk.pool);
             let span = |bytes: Range<Bytes>| {
                 let Span { low, high } = bytes.into();
                 Span { low: base + low, high: base + high }
@@ -85,90 +83,75 @@ impl Counted {
     }
 
     pub(super) fn of_lives(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
-        if !plan.parts.is_empty() {
-            return Self::of_places(plan, steps, lives);
-        }
         let alignment = u128::from(plan.alignment);
         let mut naive_size = 0;
-        // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
-        let mut changes: Vec<(Step, i128, i128)> = Vec::new();
-        let mut need = |begin: Step, end: Step, Span { low, high }: Span| {
-            let bytes = (high - low).cast_signed();
-            let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
-            let cells = cells.cast_signed();
-            changes.push((begin, bytes, cells));
-            changes.push((end, -bytes, -cells));
-        };
+        let mut needs: Vec<(Step, Step, Span)> = Vec::new();
         for Life { begin, end, low, size, outside } in lives.filter(|life| life.size > 0) {
             let bytes = u128::from(size) + u128::from(plan.padding);
             naive_size += bytes.next_multiple_of(alignment);
             if begin < end {
-                need(begin, end, Span { low, high: low + bytes });
+                needs.push((begin, end, Span { low, high: low + bytes }));
             }
-            for span in outside {
-                need(begin.saturating_sub(1), begin, span);
-            }
+            needs.extend(outside.into_iter().map(|span| (begin.saturating_sub(1), begin, span)));
         }
-        changes.sort_unstable();
-        let (mut alive, mut peak_step) = (0, 0);
-        let (mut plain, mut celled) = (0_i128, 0_i128);
-        for now in changes.chunk_by(|a, b| a.0 == b.0) {
-            for (_, bytes, cells) in now {
-                (plain, celled) = (plain + bytes, celled + cells);
-            }
-            let aligned = plain.cast_unsigned().next_multiple_of(alignment);
-            let needed = aligned.max(celled.cast_unsigned());
-            if needed > alive {
-                (alive, peak_step) = (needed, now[0].0);
-            }
-        }
-        Self { steps, naive_size, alive, peak_step }
-    }
-}
-
-impl Counted {
-    /// Counts every byte once, however many lives need it. The lowest bytes are addresses.
-    fn of_places(plan: &Plan, steps: Step, lives: impl Iterator<Item = Life>) -> Self {
-        let alignment = u128::from(plan.alignment);
-        let mut naive_size = 0;
-        // The step, the first byte and the byte after the last, and 1 for a begin.
-        let mut changes: Vec<(Step, u128, u128, i64)> = Vec::new();
-        let mut need = |begin: Step, end: Step, Span { low, high }: Span| {
-            changes.push((begin, low, high, 1));
-            changes.push((end, low, high, -1));
-        };
-        for Life { begin, end, low, size, outside } in lives.filter(|life| life.size > 0) {
-            let bytes = u128::from(size) + u128::from(plan.padding);
-            naive_size += bytes.next_multiple_of(alignment);
-            if begin < end {
-                need(begin, end, Span { low, high: low + bytes });
-            }
-            for span in outside {
-                need(begin.saturating_sub(1), begin, span);
-            }
-        }
-        changes.sort_unstable();
-        let cell = |at: u128| at.next_multiple_of(alignment);
-        let mut plain = Covered::new(changes.iter().flat_map(|&(_, low, high, _)| [low, high]));
-        let mut celled =
-            Covered::new(changes.iter().flat_map(|&(_, low, high, _)| [cell(low), cell(high)]));
-        let (mut alive, mut peak_step) = (0, 0);
-        for now in changes.chunk_by(|a, b| a.0 == b.0) {
-            for &(_, low, high, count) in now {
-                plain.add(low, high, count);
-                celled.add(cell(low), cell(high), count);
-            }
-            let needed = cell(plain.length()).max(celled.length());
-            if needed > alive {
-                (alive, peak_step) = (needed, now[0].0);
-            }
-        }
+        let (alive, peak_step) =
+            if plan.parts.is_empty() { sum(&needs, alignment) } else { cover(&needs, alignment) };
         Self { steps, naive_size, alive, peak_step }
     }
 
     pub(super) fn bytes_alive(&self) -> Bytes {
         Bytes::try_from(self.alive).unwrap_or(Bytes::MAX)
     }
+}
+
+/// The most bytes needed in one step, and the first such step. No byte is needed twice.
+fn sum(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
+    // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
+    let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * needs.len());
+    for &(begin, end, Span { low, high }) in needs {
+        let bytes = (high - low).cast_signed();
+        let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+        let cells = cells.cast_signed();
+        changes.extend([(begin, bytes, cells), (end, -bytes, -cells)]);
+    }
+    changes.sort_unstable();
+    let (mut alive, mut peak_step) = (0, 0);
+    let (mut plain, mut celled) = (0_i128, 0_i128);
+    for now in changes.chunk_by(|a, b| a.0 == b.0) {
+        for (_, bytes, cells) in now {
+            (plain, celled) = (plain + bytes, celled + cells);
+        }
+        let needed = plain.cast_unsigned().next_multiple_of(alignment).max(celled.cast_unsigned());
+        if needed > alive {
+            (alive, peak_step) = (needed, now[0].0);
+        }
+    }
+    (alive, peak_step)
+}
+
+/// The same where parts and wholes need the same bytes, which count once; the spans are addresses.
+fn cover(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
+    let mut changes: Vec<(Step, Span, i64)> = Vec::with_capacity(2 * needs.len());
+    for &(begin, end, span) in needs {
+        changes.extend([(begin, span, 1), (end, span, -1)]);
+    }
+    changes.sort_unstable_by_key(|&(step, ..)| step);
+    let cell = |at: u128| at.next_multiple_of(alignment);
+    let spans = || changes.iter().map(|&(_, span, _)| span);
+    let mut plain = Covered::new(spans().flat_map(|span| [span.low, span.high]));
+    let mut celled = Covered::new(spans().flat_map(|span| [cell(span.low), cell(span.high)]));
+    let (mut alive, mut peak_step) = (0, 0);
+    for now in changes.chunk_by(|a, b| a.0 == b.0) {
+        for &(_, Span { low, high }, count) in now {
+            plain.add(low, high, count);
+            celled.add(cell(low), cell(high), count);
+        }
+        let needed = cell(plain.length()).max(celled.length());
+        if needed > alive {
+            (alive, peak_step) = (needed, now[0].0);
+        }
+    }
+    (alive, peak_step)
 }
 
 /// Checks that every figure is one that was counted.

@@ -43,7 +43,6 @@ mod addresses;
 mod bodies;
 mod clashes;
 mod contents;
-mod covered;
 mod execute;
 mod facts;
 mod figures;

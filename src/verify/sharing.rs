@@ -8,11 +8,16 @@
 use crate::{
     Bytes, OpSequence,
     sequence::{Dependency, OperatorNode, Origin},
-    verify::{
-        contents::Declared,
-        places::{Interval, Memory, Place},
-    },
+    verify::places::{Interval, Memory, Place},
 };
+
+/// An input that an output is declared to be written over, and lies over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared {
+    pub(super) input: usize,
+    /// True if the output begins below the input.
+    pub(super) is_overlap: bool,
+}
 
 /// The intervals that the inputs of an operator occupy, and its views in place.
 pub(super) struct Sharing<'a> {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use crate::{
     Bytes, Plan, Step,
+    covered::{self, Covered},
     problem::{ChunkId, demands::Pool},
     verify::{
         Figure, Violation,
         clashes::Timed,
-        covered::Covered,
         facts::{Facts, Over, Spot},
     },
 };
@@ -21,9 +21,6 @@ const MOST_PAIRS: usize = 4_000_000;
 
 /// The number of chunks listed as the peak that are compared with each other, at most.
 const MOST_AT_PEAK: usize = 1_000;
-
-/// Addresses of one pool are below this, so that several pools fit one after another.
-const POOL: u128 = 1 << 66;
 
 /// The size that a plan states for a pool of its problem.
 pub(super) fn stated(plan: &Plan, pool: usize) -> Option<Bytes> {
@@ -182,7 +179,7 @@ fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
         Links::OfPlan => facts
             .spots
             .iter()
-            .map(|spot| spot.map_or(0, |spot| spot.pool as u128 * POOL + u128::from(spot.low)))
+            .map(|spot| spot.map_or(0, |spot| covered::base(spot.pool) + u128::from(spot.low)))
             .collect(),
         Links::OfProblem => one_after_another(facts),
     };

@@ -1,7 +1,5 @@
 //! Joining: which chunks overwrites and parts make one body, and where that may lie.
 
-use std::fmt;
-
 use crate::{
     Bytes,
     problem::{
@@ -10,6 +8,7 @@ use crate::{
             AllowedPool, Body, Place, Pool, PoolId, TimedBox,
             boxes::{View, concurrent},
             bytes::Family,
+            fault::{Fault, Obstacle},
         },
     },
 };
@@ -19,63 +18,6 @@ use crate::{
 struct Congruence {
     modulus: Bytes,
     rest: Bytes,
-}
-
-/// The reason why chunks cannot be one body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    TwoPlaces(ChunkId),
-    Clash(ChunkId, ChunkId),
-    NoCommonPool(ChunkId),
-    TwoPins(ChunkId),
-    Misaligned(ChunkId),
-    Pins(ChunkId, Obstacle),
-    TooLarge(ChunkId, Bytes),
-}
-
-impl Fault {
-    pub(crate) fn refusal(self) -> Refusal {
-        match self {
-            Self::TwoPlaces(_) => Refusal::TwoPlaces,
-            Self::Clash(..) => Refusal::Clash,
-            Self::NoCommonPool(_) => Refusal::NoCommonPool,
-            Self::TwoPins(_) => Refusal::TwoPins,
-            Self::Misaligned(_) => Refusal::Misaligned,
-            Self::Pins(..) => Refusal::Pins,
-            Self::TooLarge(..) => Refusal::TooLarge,
-        }
-    }
-}
-
-/// The reason why a body cannot lie where a pin puts it, as the end of a sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    BelowThePool,
-    Alignment { offset: Bytes, modulus: Bytes },
-    Reserved { low: Bytes, high: Bytes },
-    Capacity(Option<Bytes>),
-    Buffers(Bytes),
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BelowThePool => f.write_str("it would begin below offset 0"),
-            Self::Alignment { offset, modulus } => {
-                write!(f, "it would begin at {offset}, which does not suit the alignment {modulus}")
-            }
-            Self::Reserved { low, high } => {
-                write!(f, "it would reach into the reserved bytes [{low}, {high})")
-            }
-            Self::Capacity(Some(bytes)) => {
-                write!(f, "it would end above the capacity of the pool, {bytes} B")
-            }
-            Self::Capacity(None) => f.write_str("it would end above 2^64 bytes"),
-            Self::Buffers(largest) => {
-                write!(f, "it would lie across two of the pool's buffers of {largest} B")
-            }
-        }
-    }
 }
 
 /// A group of chunks while links are joined: distances are from any of them.
@@ -517,56 +459,5 @@ impl<'a> Joiner<'a> {
             bodies.push(body);
         }
         Bodies { links: self.links, bodies, of_chunk }
-    }
-}
-
-impl Bodies {
-    /// Returns chunks of two pinned bodies that need the same bytes.
-    pub(crate) fn clash_of_pins(&self, view: View<'_>) -> Option<(ChunkId, ChunkId)> {
-        let fixed: Vec<(&Body, Place)> =
-            self.bodies.iter().filter_map(|body| Some((body, body.fixed?))).collect();
-        for (index, &(body, place)) in fixed.iter().enumerate() {
-            for &(other, beside) in &fixed[..index] {
-                if place.pool == beside.pool
-                    && let Some(clash) =
-                        self.clash(view, (other, beside.offset), (body, place.offset))
-                {
-                    return Some(clash);
-                }
-            }
-        }
-        None
-    }
-
-    /// Returns chunks of two bodies that need the same bytes if the bodies lie at these offsets of
-    /// one pool.
-    fn clash(
-        &self,
-        view: View<'_>,
-        (p, at_p): (&Body, Bytes),
-        (q, at_q): (&Body, Bytes),
-    ) -> Option<(ChunkId, ChunkId)> {
-        let apart = |x: ChunkId, y: ChunkId| {
-            view.demands.apart.iter().any(|group| group.contains(&x) && group.contains(&y))
-        };
-        for &(x, at_x) in &p.members {
-            for &(y, at_y) in &q.members {
-                let (low_x, low_y) = (at_p + at_x, at_q + at_y);
-                if low_x >= low_y + view.padded(y) || low_y >= low_x + view.padded(x) {
-                    continue;
-                }
-                let meets = |a: &TimedBox, b: &TimedBox| {
-                    low_x + a.bytes.start < low_y + b.bytes.end
-                        && low_y + b.bytes.start < low_x + a.bytes.end
-                        && concurrent(a, b)
-                };
-                let others = view.boxes(y, self.links[y.index()]);
-                let boxes = view.boxes(x, self.links[x.index()]);
-                if apart(x, y) || boxes.iter().any(|a| others.iter().any(|b| meets(a, b))) {
-                    return Some((x, y));
-                }
-            }
-        }
-        None
     }
 }

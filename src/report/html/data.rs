@@ -12,7 +12,7 @@ use crate::{
     problem::ChunkId,
     report::{
         MapSheet, StepNames, bound_name, by_pool,
-        pools::drawn_ends,
+        html::tables::{Cuts, Spans},
         printable,
         profile::{live_bytes, views},
         summary::bound_line,
@@ -31,7 +31,7 @@ pub(super) struct Page<'a> {
 #[derive(Serialize)]
 pub(super) struct Sheet<'a> {
     label: Cow<'a, str>,
-    /// What a time is: a step, or a sum of clocks if there are several streams.
+    /// The unit of time: a step, or a sum of clocks if there are several streams.
     unit: &'static str,
     steps: Step,
     padding: Bytes,
@@ -43,8 +43,8 @@ pub(super) struct Sheet<'a> {
     ends: Vec<Step>,
     supplied: Supplied,
     links: Links,
-    windows: Windows,
-    boxes: Boxes,
+    windows: Spans,
+    boxes: Spans,
     cuts: Cuts,
     pinned: &'a [usize],
     views: Views<'a>,
@@ -85,35 +85,6 @@ struct Links {
     /// The place in the overwritten chunk, in bytes from its start; or below its start.
     offset: Vec<Bytes>,
     below: Vec<Bytes>,
-}
-
-/// The steps in which chunks need only some of their bytes, by chunk and then by step.
-#[derive(Default, Serialize)]
-struct Windows {
-    chunk: Vec<usize>,
-    begin: Vec<Step>,
-    end: Vec<Step>,
-    /// The bytes, from the start of the chunk; none in a hole.
-    low: Vec<Bytes>,
-    high: Vec<Bytes>,
-}
-
-/// The boxes of the chunks that do not have one box for all of their bytes, by chunk.
-#[derive(Default, Serialize)]
-struct Boxes {
-    chunk: Vec<usize>,
-    begin: Vec<Step>,
-    end: Vec<Step>,
-    /// The bytes, from the start of the chunk, padding included.
-    low: Vec<Bytes>,
-    high: Vec<Bytes>,
-}
-
-/// The parts that are drawn only until their wholes begin, which have the same bytes.
-#[derive(Default, Serialize)]
-struct Cuts {
-    chunk: Vec<usize>,
-    end: Vec<Step>,
 }
 
 /// The views, by chunk.
@@ -232,8 +203,8 @@ impl<'a> Sheet<'a> {
             ends: chunks.iter().map(|chunk| chunk.end).collect(),
             supplied: Supplied::of(chunks, steps),
             links: Links::of(chunks),
-            windows: Windows::of(first),
-            boxes: Boxes::of(first),
+            windows: Spans::of_windows(first),
+            boxes: Spans::of_boxes(first),
             cuts: Cuts::of(first),
             pinned: &first.pinned,
             views: Views::of(first, steps),
@@ -419,48 +390,6 @@ fn peak_step(plan: &Plan) -> Step {
     let mut live = live_bytes(plan);
     live.reverse();
     live.into_iter().max_by_key(|&(_, bytes)| bytes).map_or(0, |(step, _)| step)
-}
-
-impl Windows {
-    fn of(plan: &Plan) -> Self {
-        let mut table = Self::default();
-        for window in &plan.windows {
-            table.chunk.push(window.chunk);
-            table.begin.push(window.begin);
-            table.end.push(window.end);
-            table.low.push(window.low);
-            table.high.push(window.high);
-        }
-        table
-    }
-}
-
-impl Boxes {
-    fn of(plan: &Plan) -> Self {
-        let mut table = Self::default();
-        for (at, chunk) in plan.chunks.iter().enumerate() {
-            if plan.is_whole(at) && plan.outside(chunk).next().is_none() {
-                continue;
-            }
-            for own in plan.boxes(at) {
-                table.chunk.push(at);
-                table.begin.push(own.begin);
-                table.end.push(own.end);
-                table.low.push(own.low.saturating_sub(chunk.offset));
-                table.high.push(own.high.saturating_sub(chunk.offset));
-            }
-        }
-        table
-    }
-}
-
-impl Cuts {
-    fn of(plan: &Plan) -> Self {
-        let ends = drawn_ends(plan);
-        let cut = ends.zip(&plan.chunks).enumerate().filter(|(_, (end, chunk))| *end < chunk.end);
-        let (chunk, end) = cut.map(|(at, (end, _))| (at, end)).unzip();
-        Self { chunk, end }
-    }
 }
 
 impl Simulation {

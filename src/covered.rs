@@ -1,7 +1,13 @@
-//! The measure of a set of ranges that come and go.
+//! The measure of a set of ranges that come and go, shared by verification and reports.
+
+/// The first address of a pool where several lie one after another. Addresses in one pool are below
+/// 2^66, and no plan has 2^32 pools.
+pub(crate) fn base(pool: usize) -> u128 {
+    (pool as u128 % (1 << 32)) << 66
+}
 
 /// The bytes that at least one of many ranges covers: a tree over the ends of the ranges.
-pub(super) struct Covered {
+pub(crate) struct Covered {
     ends: Vec<u128>,
     /// By node: how many ranges cover all of it and not all of its parent, and the bytes covered.
     nodes: Vec<(i64, u128)>,
@@ -9,7 +15,7 @@ pub(super) struct Covered {
 }
 
 impl Covered {
-    pub(super) fn new(ends: impl Iterator<Item = u128>) -> Self {
+    pub(crate) fn new(ends: impl Iterator<Item = u128>) -> Self {
         let mut ends: Vec<u128> = ends.collect();
         ends.sort_unstable();
         ends.dedup();
@@ -17,12 +23,12 @@ impl Covered {
         Self { nodes: vec![(0, 0); 2 * leaves], ends, leaves }
     }
 
-    pub(super) fn length(&self) -> u128 {
+    pub(crate) fn length(&self) -> u128 {
         self.nodes[1].1
     }
 
     /// Adds a range, or takes it away again.
-    pub(super) fn add(&mut self, low: u128, high: u128, count: i64) {
+    pub(crate) fn add(&mut self, low: u128, high: u128, count: i64) {
         if low >= high {
             return;
         }

@@ -1,0 +1,94 @@
+//! The parts of a plan that only problems beyond the plain have: pools, and chunks inside others.
+
+use crate::{
+    Bytes, Plan, PlannedChunk, Problem,
+    problem::{
+        ChunkId,
+        demands::{Pool, PoolId, UsedBytes},
+    },
+};
+
+/// A pool with the bytes that its chunks take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedPool {
+    /// Its name.
+    pub name: Box<str>,
+    /// The number of bytes that the framework must reserve.
+    pub size: Bytes,
+    /// The number of bytes that it has, if it is limited.
+    pub capacity: Option<Bytes>,
+    /// The cost of a byte of traffic.
+    pub cost: u64,
+}
+
+/// Says which chunk lies inside another one, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedPart {
+    /// The chunk inside, by its place in [`Plan::chunks`].
+    pub chunk: usize,
+    /// The chunk around it, by its place in [`Plan::chunks`].
+    pub whole: usize,
+    /// Bytes from the start of the whole.
+    pub offset: Bytes,
+}
+
+impl Plan {
+    /// Adds what a problem asks for beyond chunks and overwrites, the traffic and, with several streams,
+    /// the peak.
+    pub(super) fn with_demands(self, problem: &Problem) -> Self {
+        let Some(demands) = problem.demands() else { return self };
+        let parts = demands.parts.iter().map(|part| PlannedPart {
+            chunk: part.part.index(),
+            whole: part.whole.index(),
+            offset: part.offset,
+        });
+        let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
+        let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
+        let peak = if demands.streams > 1 { problem.crowd().chunks } else { Vec::new() };
+        let peak = peak.into_iter().map(ChunkId::index).collect();
+        Self { parts: parts.collect(), traffic, peak, ..self }.with_windows(problem)
+    }
+
+    /// The figures that planning makes as small as it can, the most important first: the traffic, then
+    /// the sizes of the pools, the last pool first. Of a plain problem, the size of the pool.
+    #[must_use]
+    pub fn objective(&self) -> Vec<u128> {
+        if self.pools.is_empty() {
+            return vec![self.pool_size.into()];
+        }
+        let sizes = self.pools.iter().rev().map(|pool| u128::from(pool.size));
+        std::iter::once(self.traffic).chain(sizes).collect()
+    }
+
+    /// The bytes that a run need not copy, because inputs already lie inside the outputs that gather
+    /// them.
+    #[must_use]
+    pub fn not_copied(&self) -> Bytes {
+        let parts = self.parts.iter().filter_map(|part| self.chunks.get(part.chunk));
+        parts.map(|chunk| chunk.size).fold(0, Bytes::saturating_add)
+    }
+}
+
+/// Returns the pools of a problem that is not plain, with the sizes that its chunks take.
+pub(super) fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<PlannedPool> {
+    if problem.is_plain() {
+        return Vec::new();
+    }
+    let padded = |chunk: &PlannedChunk| chunk.size.saturating_add(problem.padding());
+    let used = chunks.iter().filter(|chunk| chunk.size > 0);
+    let used = used.map(|chunk| UsedBytes {
+        pool: PoolId::from_index(chunk.pool),
+        low: chunk.offset,
+        high: chunk.offset.saturating_add(padded(chunk)),
+    });
+    let sizes = problem.pool_sizes(used);
+    let pool = |(pool, size): (&Pool, Bytes)| PlannedPool {
+        name: pool.name.clone(),
+        size,
+        capacity: pool.capacity,
+        cost: pool.cost,
+    };
+    problem.pools().iter().zip(sizes).map(pool).collect()
+}

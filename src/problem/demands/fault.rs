@@ -1,0 +1,65 @@
+//! The reasons why chunks cannot be one body.
+
+use std::fmt;
+
+use crate::{
+    Bytes,
+    problem::{ChunkId, Refusal},
+};
+
+/// The reason why chunks cannot be one body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    TwoPlaces(ChunkId),
+    Clash(ChunkId, ChunkId),
+    NoCommonPool(ChunkId),
+    TwoPins(ChunkId),
+    Misaligned(ChunkId),
+    Pins(ChunkId, Obstacle),
+    TooLarge(ChunkId, Bytes),
+}
+
+impl Fault {
+    pub(crate) fn refusal(self) -> Refusal {
+        match self {
+            Self::TwoPlaces(_) => Refusal::TwoPlaces,
+            Self::Clash(..) => Refusal::Clash,
+            Self::NoCommonPool(_) => Refusal::NoCommonPool,
+            Self::TwoPins(_) => Refusal::TwoPins,
+            Self::Misaligned(_) => Refusal::Misaligned,
+            Self::Pins(..) => Refusal::Pins,
+            Self::TooLarge(..) => Refusal::TooLarge,
+        }
+    }
+}
+
+/// The reason why a body cannot lie where a pin puts it, as the end of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    BelowThePool,
+    Alignment { offset: Bytes, modulus: Bytes },
+    Reserved { low: Bytes, high: Bytes },
+    Capacity(Option<Bytes>),
+    Buffers(Bytes),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BelowThePool => f.write_str("it would begin below offset 0"),
+            Self::Alignment { offset, modulus } => {
+                write!(f, "it would begin at {offset}, which does not suit the alignment {modulus}")
+            }
+            Self::Reserved { low, high } => {
+                write!(f, "it would reach into the reserved bytes [{low}, {high})")
+            }
+            Self::Capacity(Some(bytes)) => {
+                write!(f, "it would end above the capacity of the pool, {bytes} B")
+            }
+            Self::Capacity(None) => f.write_str("it would end above 2^64 bytes"),
+            Self::Buffers(largest) => {
+                write!(f, "it would lie across two of the pool's buffers of {largest} B")
+            }
+        }
+    }
+}
