@@ -48,6 +48,22 @@ fn to_bytes(value: u128) -> Bytes {
     Bytes::try_from(value).unwrap_or(Bytes::MAX)
 }
 
+/// A chunk in its pool, while it needs bytes or is written.
+#[derive(Clone, Copy)]
+struct Owner {
+    chunk: ChunkId,
+    low: Bytes,
+    /// True in the step in which an overwriter is written.
+    is_written: bool,
+}
+
+impl Facts<'_> {
+    /// The byte after the last of a chunk, without padding.
+    fn end_of_value(&self, Owner { chunk, low, .. }: Owner) -> Bytes {
+        low.saturating_add(self.problem.chunk(chunk).size)
+    }
+}
+
 impl Clashes<'_> {
     /// Reports a pair once. Returns false if there are too many.
     fn report(&mut self, x: ChunkId, y: ChunkId, violation: impl FnOnce() -> Violation) -> bool {
@@ -99,10 +115,10 @@ impl Clashes<'_> {
         for (chunk, spot) in facts.placed().filter(|(_, spot)| spot.pool == pool) {
             let overwritten = facts.overwrites[chunk.index()];
             if overwritten.is_some_and(|over| same.has_relatives(over.chunk)) {
-                // What it writes, it must not write over what the relatives still need in that step.
+                // It must not be written over bytes that relatives of that chunk need in this step.
                 let begin = facts.problem.chunk(chunk).begin;
                 rectangles.push(Rectangle {
-                    owner: (chunk, spot.low, true),
+                    owner: Owner { chunk, low: spot.low, is_written: true },
                     begin,
                     end: begin.saturating_add(1),
                     low: spot.low,
@@ -111,7 +127,7 @@ impl Clashes<'_> {
             }
             let needs = facts.needs(chunk, overwritten).into_iter();
             rectangles.extend(needs.map(|Need { begin, end, low, high }| Rectangle {
-                owner: (chunk, spot.low, false),
+                owner: Owner { chunk, low: spot.low, is_written: false },
                 begin,
                 end,
                 low: to_bytes(u128::from(spot.low) + low),
@@ -121,26 +137,26 @@ impl Clashes<'_> {
         each_overlap(&rectangles, |old, new| {
             let (low, mut high) = (old.low.max(new.low), old.high.min(new.high));
             let (x, y) = (old.owner, new.owner);
-            if x.2 || y.2 {
-                // Only the bytes of values are written and destroyed, and other chunks have none there.
-                let end =
-                    |chunk: ChunkId, at: Bytes| at.saturating_add(facts.problem.chunk(chunk).size);
-                high = high.min(end(x.0, x.1)).min(end(y.0, y.1));
-                let takes = |new: ChunkId, other: ChunkId| {
-                    let old = facts.overwrites[new.index()].map(|over| over.chunk);
-                    old.is_some_and(|old| old == other || !same.are_relatives(old, other))
+            if x.is_written || y.is_written {
+                // Padding is neither written nor destroyed, and no other chunk has bytes there.
+                high = high.min(facts.end_of_value(x)).min(facts.end_of_value(y));
+                let is_harmless = |new: Owner, other: Owner| {
+                    let old = facts.overwrites[new.chunk.index()].map(|over| over.chunk);
+                    let is_related = |old| same.are_relatives(old, other.chunk);
+                    new.is_written && old.is_some_and(|old| old == other.chunk || !is_related(old))
                 };
-                if low >= high || x.2 && takes(x.0, y.0) || y.2 && takes(y.0, x.0) {
+                if low >= high || is_harmless(x, y) || is_harmless(y, x) {
                     return true;
                 }
             }
-            let (x, y) = ((x.0, x.1), (y.0, y.1));
-            if x.0 == y.0 || same.may_share(x, y, (low.into(), high.into())) {
+            let share =
+                || same.may_share((x.chunk, x.low), (y.chunk, y.low), (low.into(), high.into()));
+            if x.chunk == y.chunk || share() {
                 return true;
             }
-            self.report(x.0, y.0, || Violation::Overlap {
-                first: facts.name(x.0),
-                second: facts.name(y.0),
+            self.report(x.chunk, y.chunk, || Violation::Overlap {
+                first: facts.name(x.chunk),
+                second: facts.name(y.chunk),
                 step: new.begin,
                 low,
                 high,

@@ -293,7 +293,7 @@ impl Machine<'_> {
         if interval.memory == Memory::Pool && interval.high > self.plan.pool_size {
             self.outside(self.name(tensor), interval);
         }
-        // What it has from inputs in their places is not copied.
+        // Inputs that lie in their places are not copied.
         let mut low = interval.low;
         for &(from, _) in self.gathered.from(tensor) {
             if low < from.low {

@@ -23,7 +23,7 @@ pub(super) struct Spot {
     pub(super) high: u128,
 }
 
-/// What an overwriter overwrites.
+/// The chunk that an overwriter overwrites.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over {
     pub(super) chunk: ChunkId,
@@ -40,7 +40,7 @@ pub(super) struct Need {
     pub(super) high: u128,
 }
 
-/// What a problem asks for, and what its plan says about it.
+/// The demands of a problem, and the places that its plan gives.
 pub(super) struct Facts<'a> {
     pub(super) problem: &'a Problem,
     pub(super) demands: &'a Demands,
@@ -282,7 +282,7 @@ impl<'a> Facts<'a> {
             .then(|| violation(Bytes::try_from(stated).unwrap_or(Bytes::MAX), inside.low))
     }
 
-    /// What a chunk needs in time order, with one stream. In its first step, an overwriter shares the
+    /// The bytes that a chunk needs, in time order, with one stream. In its first step, an overwriter shares the
     /// bytes of the chunk that it overwrites.
     pub(super) fn needs(&self, chunk: ChunkId, over: Option<Over>) -> Vec<Need> {
         let all = self.padded(chunk);
@@ -290,7 +290,7 @@ impl<'a> Facts<'a> {
         let life = self.problem.chunk(chunk);
         let begin = if over.is_some() { life.begin + 1 } else { life.begin };
         let padding = u128::from(self.plan.padding);
-        // What the chunk needs instead of all of its bytes.
+        // The bytes that the chunk needs instead of all.
         let mut pauses: Vec<Need> = asked
             .holes
             .iter()
@@ -312,7 +312,7 @@ impl<'a> Facts<'a> {
         }
         needs.push(Need { begin: from, end: life.end, low: 0, high: all });
         let late = |need: Need| Need { begin: need.begin.max(begin), ..need };
-        // What an overwriter has below the other chunk and above its end is for itself at once.
+        // The bytes of an overwriter below the other chunk and above its end are its own at once.
         let first = needs.iter().find(|need| need.begin < begin && need.end > life.begin).copied();
         let outside = over.zip(first).into_iter().flat_map(|(over, need)| {
             let below = u128::from(over.below);

@@ -16,11 +16,16 @@ pub(super) struct Gathered {
     from: Vec<Vec<(Interval, usize)>>,
     /// By tensor: all that share bytes, directly or through others, have one number.
     family: Vec<usize>,
+    is_shared: Vec<bool>,
 }
 
 impl Gathered {
     pub(super) fn none(tensors: usize) -> Self {
-        Self { from: vec![Vec::new(); tensors], family: (0..tensors).collect() }
+        Self {
+            from: vec![Vec::new(); tensors],
+            family: (0..tensors).collect(),
+            is_shared: vec![false; tensors],
+        }
     }
 
     /// The inputs that an output finds in their places in the pool, with their bytes.
@@ -51,6 +56,7 @@ impl Gathered {
             let (a, b) = (self.family_of(output), self.family_of(input));
             self.family[a.max(b)] = a.min(b);
             (self.family[output], self.family[input]) = (a.min(b), a.min(b));
+            (self.is_shared[output], self.is_shared[input]) = (true, true);
         }
         self.from[output] = from;
     }
@@ -60,6 +66,16 @@ impl Gathered {
             tensor = self.family[tensor];
         }
         tensor
+    }
+
+    /// Returns whether a written tensor has bytes from another, or another from it.
+    pub(super) fn is_shared(&self, tensor: usize) -> bool {
+        self.is_shared[tensor]
+    }
+
+    /// Returns whether two written tensors share bytes, directly or through others.
+    pub(super) fn related(&self, x: usize, y: usize) -> bool {
+        self.family_of(x) == self.family_of(y)
     }
 
     /// The tensors that a written tensor has its bytes from.
@@ -104,7 +120,6 @@ impl Gathered {
     ) -> bool {
         let (low, high) = (low_x.max(low_y), high_x.min(high_y));
         let bytes = Interval { memory: Memory::Pool, low, high };
-        self.family_of(x) == self.family_of(y)
-            && (low >= high || self.owners(x, bytes) == self.owners(y, bytes))
+        self.related(x, y) && (low >= high || self.owners(x, bytes) == self.owners(y, bytes))
     }
 }

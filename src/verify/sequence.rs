@@ -153,7 +153,18 @@ impl<'a> Checker<'a> {
         for (at, content) in self.contents.of.iter().enumerate() {
             let Some(content) = content else { continue };
             let &Content { memory, written, begin, end, low, high, .. } = content;
-            let owner = Owner { name: self.name(at), content: Some(at) };
+            let owner = Owner { name: self.name(at), content: Some(at), overwritten: None };
+            if let Some(old) =
+                content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
+            {
+                // It must not be written over what shares its bytes with the overwritten content and is
+                // still needed in that step, even if nobody reads it later.
+                let owner = Owner { overwritten: Some(old), ..owner.clone() };
+                let size = self.sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
+                // Its padding is not written.
+                let (end, high) = (written + 1, low.saturating_add(size));
+                rectangles.push((memory, Rectangle { owner, begin: written, end, low, high }));
+            }
             rectangles.extend(self.outside(content).map(|bytes| {
                 let (owner, low, high) = (owner.clone(), bytes.start, bytes.end);
                 (memory, Rectangle { owner, begin: written, end: begin, low, high })
@@ -163,7 +174,7 @@ impl<'a> Checker<'a> {
         rectangles.extend(self.workspaces.iter().map(|workspace| {
             let begin = workspace.step as Step;
             let (low, high) = (workspace.interval.low, workspace.interval.high);
-            let owner = Owner { name: &workspace.name, content: None };
+            let owner = Owner { name: &workspace.name, content: None, overwritten: None };
             (workspace.interval.memory, Rectangle { owner, begin, end: begin + 1, low, high })
         }));
         rectangles.sort_by_key(|(memory, _)| *memory);
@@ -193,8 +204,23 @@ impl<'a> Checker<'a> {
             let end = self.contents.of[content].as_ref()?.low.saturating_add(size);
             Some((content, one.low, one.high.min(end)))
         };
-        let pair = real(x).zip(real(y));
-        pair.is_some_and(|(x, y)| self.contents.gathered.may_share(x, y))
+        let gathered = &self.contents.gathered;
+        // A content that shares no bytes with the overwritten one cannot lie there in that step.
+        let is_harmless = |new: &Owner<'_>, other: &Owner<'_>| {
+            let related =
+                |old: usize| other.content.is_some_and(|other| gathered.related(old, other));
+            let is_same = new.content == other.content || new.overwritten == other.content;
+            new.overwritten.is_some_and(|old| is_same || !related(old))
+        };
+        let is_written = x.owner.overwritten.is_some() || y.owner.overwritten.is_some();
+        real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
+            // Writing destroys no padding.
+            let is_padding = is_written && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
+            is_padding
+                || is_harmless(&x.owner, &y.owner)
+                || is_harmless(&y.owner, &x.owner)
+                || gathered.may_share(of_x, of_y)
+        })
     }
 
     /// Checks that the plan lists a part exactly where an output has all of an input in its place: a
@@ -264,6 +290,8 @@ impl<'a> Checker<'a> {
 struct Owner<'a> {
     name: &'a str,
     content: Option<usize>,
+    /// The content that it is written over, if this is the step in which it is written.
+    overwritten: Option<usize>,
 }
 
 fn pool_only((_, content): &(usize, &Content)) -> bool {

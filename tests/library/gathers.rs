@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy,
+    OpSequence, Operator, Output, Plan, PlannedLink, Planner, SequenceError, Strategy, TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
+    planner::PlanFit,
     problem::Refusal,
     sequence::SequenceBuilder,
     verify::{Violation, execute, verify},
@@ -230,6 +231,42 @@ fn a_part_that_lies_elsewhere_is_found() {
     copied.parts = parts;
     let found = verify(&sequence, &copied);
     assert!(found.iter().any(|one| matches!(one, Violation::MisplacedPart { .. })), "{found:?}");
+}
+
+/// `o` is written over `c` in the last step that reads it. Nobody reads `o`, but `a`, which lies in
+/// `c`, is read afterwards.
+#[test]
+fn an_overwriter_that_nobody_reads_destroys_no_part() {
+    let mut sequence = concat();
+    operator(&mut sequence, &["c"], Output::new("o", 16).overwrites("c"));
+    operator(&mut sequence, &["a"], Output::new("e", 4));
+    let sequence = sequence.build().unwrap();
+    let mut plan = Planner::new().strategy(Strategy::FirstFit).plan(&sequence).unwrap();
+    assert_eq!((plan.parts.len(), verify(&sequence, &plan)), (2, vec![]));
+    let place =
+        |plan: &Plan, name: &str| plan.chunks.iter().position(|c| &*c.name == name).unwrap();
+    let (c, o) = (place(&plan, "c"), place(&plan, "o"));
+    let at = plan.chunks[c].offset;
+    (plan.chunks[o].offset, plan.chunks[o].overwrites) = (at, Some(PlannedLink::new(c, 0)));
+    for tensor in plan.tensors.iter_mut().filter(|tensor| &*tensor.name == "o") {
+        tensor.place = TensorPlace::Pool { chunk: o, offset: at };
+    }
+    let found = verify(&sequence, &plan);
+    let overlap = |one: &Violation| {
+        matches!(one, Violation::Overlap { first, second, .. }
+            if [&**first, &**second].contains(&"o") && [&**first, &**second].contains(&"a"))
+    };
+    assert!(found.iter().any(overlap), "{found:?}");
+    assert!(!execute(&sequence, &plan).is_empty());
+}
+
+/// Parts save memory at the peak, so neither a plan nor a proof may leave them out.
+#[test]
+fn what_fits_only_without_copies_fits() {
+    let sequence = concat().build().unwrap();
+    let fit = |capacity| Planner::new().fit(&sequence, capacity).unwrap();
+    assert!(matches!(fit(16), PlanFit::Yes(plan) if plan.pool_size == 16));
+    assert!(matches!(fit(15), PlanFit::No(_)));
 }
 
 #[test]
