@@ -52,19 +52,34 @@ impl Planner<'_> {
         capacity: Bytes,
     ) -> Result<PlanFit, PlanError> {
         let input = input.into();
+        let start = Instant::now();
         let prepared = self.prepare(input)?;
-        let fit = |lowered: &Lowered| -> Result<PlanFit, PlanError> {
-            let (answer, layout) = prepared.planner.fit_layout(&lowered.problem, capacity)?;
+        let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<PlanFit, PlanError> {
+            let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
             Ok(answer(prepared.plan(input, lowered, &layout)))
         };
-        let gathered = prepared.gathered.as_ref().map(fit).transpose()?;
-        if let Some(PlanFit::Yes(plan)) = gathered {
+        if let Some(gathered) = &prepared.gathered
+            && let Ok(PlanFit::Yes(plan)) = fit(&prepared.of_gathered(), gathered)
+        {
             return Ok(PlanFit::Yes(plan));
         }
-        // What does not fit without copies may fit with them.
-        Ok(match (fit(&prepared.lowered)?, gathered) {
-            (PlanFit::No(plan), Some(PlanFit::Unknown(_))) => PlanFit::Unknown(plan),
-            (answer, _) => answer,
+        // A plan with all copies may fit where one without them does not.
+        let answer = fit(&prepared.planner.after(start), &prepared.lowered)?;
+        let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
+        let overlapped = input.sequence().filter(|_| self.has_choice(plan));
+        if prepared.gathered.is_none() && overlapped.is_none() {
+            return Ok(answer);
+        }
+        let plan = match overlapped {
+            Some(sequence) => self.after(start).with_fewer_overlaps(sequence, plan.clone())?,
+            None => plan.clone(),
+        };
+        // A proof for some gathers and overlaps says nothing of others, but all need the bytes alive.
+        let first = prepared.gathered.as_ref().unwrap_or(&prepared.lowered);
+        Ok(match first.problem.lower_bound().bytes {
+            _ if plan.pool_size <= capacity => PlanFit::Yes(plan),
+            bound if bound > capacity => PlanFit::No(plan),
+            _ => PlanFit::Unknown(plan),
         })
     }
 

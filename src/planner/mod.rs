@@ -29,7 +29,7 @@ mod statement;
 mod strategy;
 pub mod tflite;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
@@ -110,25 +110,26 @@ impl Prepared<'_> {
         };
         let Some(gathered) = &self.gathered else { return plan_of(&self.planner, &self.lowered) };
         let start = Instant::now();
+        let bound = gathered.problem.lower_bound().bytes;
+        let inside = match plan_of(&self.of_gathered(), gathered) {
+            Ok(plan) if plan.pools.len() == 1 && plan.pool_size == bound => return Ok(plan),
+            inside => inside,
+        };
+        let apart = plan_of(&self.planner.after(start), &self.lowered);
+        match (inside, apart) {
+            (Ok(inside), Ok(apart)) if smaller(&apart, &inside) => Ok(apart),
+            (Ok(inside), _) => Ok(inside),
+            (Err(_), apart) => apart,
+        }
+    }
+
+    /// The planner for gathered inputs inside their outputs.
+    fn of_gathered(&self) -> Planner<'_> {
         let mut planner = self.planner.clone();
         if planner.strategy == Strategy::Best && planner.limits.time.is_none() {
             planner.limits.nodes = planner.limits.nodes.or(Some(GATHERED_NODES));
         }
-        let plan = plan_of(&planner, gathered);
-        if let Ok(plan) = &plan
-            && plan.pools.len() == 1
-            && plan.pool_size == gathered.problem.lower_bound().bytes
-        {
-            return Ok(plan.clone());
-        }
-        let mut planner = self.planner.clone();
-        planner.limits.time = planner.limits.time.map(|time| time.saturating_sub(start.elapsed()));
-        let apart = plan_of(&planner, &self.lowered);
-        match (plan, apart) {
-            (Ok(plan), Ok(apart)) if smaller(&apart, &plan) => Ok(apart),
-            (Ok(plan), _) => Ok(plan),
-            (Err(_), apart) => apart,
-        }
+        planner
     }
 }
 
@@ -250,10 +251,11 @@ impl Planner<'_> {
     /// 64 bits, or the strategy cannot plan such a problem.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let input = input.into();
+        let start = Instant::now();
         let plan = self.plan_once(input)?;
         match input {
             InputRef::Sequence(sequence) if self.has_choice(&plan) => {
-                self.with_fewer_overlaps(sequence, plan)
+                self.after(start).with_fewer_overlaps(sequence, plan)
             }
             _ => Ok(plan),
         }
@@ -261,6 +263,12 @@ impl Planner<'_> {
 
     fn plan_once(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
         self.prepare(input)?.best(input)
+    }
+
+    /// The planner with the time that is left of its limit.
+    fn after(&self, start: Instant) -> Self {
+        let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
+        Self { limits: search::Limits { time, ..self.limits }, ..self.clone() }
     }
 
     /// Returns whether other overlaps could lead to a smaller plan.
@@ -280,12 +288,15 @@ impl Planner<'_> {
         sequence: &OpSequence,
         mut best: Plan,
     ) -> Result<Plan, PlanError> {
+        let start = Instant::now();
         for limit in lower::overlap_limits(sequence, self.lowering)?.into_iter().take(MOST_LIMITS) {
-            if limit >= best.pool_size {
+            let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
+            if limit >= best.pool_size || time == Some(Duration::ZERO) {
                 break;
             }
             let lowering = self.lowering.overlap_limit(Some(limit));
-            let plan = Planner { lowering, ..self.clone() }.plan_once(sequence.into())?;
+            let limits = search::Limits { time, ..self.limits };
+            let plan = Planner { lowering, limits, ..self.clone() }.plan_once(sequence.into())?;
             if plan.pool_size < best.pool_size {
                 best = plan;
             }

@@ -3,6 +3,7 @@
 use memplan::{
     OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
+    planner::PlanFit,
     problem::{ProblemFile, Refusal, Request, demands::Pool},
     verify::{Violation, execute, verify},
 };
@@ -224,4 +225,14 @@ fn a_body_that_fits_nowhere_is_not_made() {
     problem.request(Request::overlap(output, input, 14));
     let problem = problem.build().unwrap();
     assert_eq!(problem.refused().first().map(|dropped| dropped.reason), Some(Refusal::TooLarge));
+}
+
+/// Other overlaps may lead to a smaller pool, so only the bytes that all of them need refute a capacity.
+#[test]
+fn a_capacity_is_asked_of_all_overlaps() {
+    let sequence = blur(32);
+    let best = Planner::new().plan(&sequence).unwrap().pool_size;
+    let fit = |capacity| Planner::new().fit(&sequence, capacity).unwrap();
+    assert!(matches!(fit(best), PlanFit::Yes(plan) if plan.pool_size == best));
+    assert!(matches!(fit(best - 1), PlanFit::No(_)));
 }
