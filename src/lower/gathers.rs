@@ -6,7 +6,7 @@
 //! places, no two need the same bytes for different contents, and the lower bound does not rise, as
 //! it may where an overwrite is lost. The largest output comes first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tracing::debug;
 
@@ -66,6 +66,7 @@ fn concats(
         };
         let Home::Chunk { chunk: whole, .. } = homes[output.index()] else { continue };
         let mut parts: Vec<(TensorId, Part)> = Vec::new();
+        let mut inside: HashSet<ChunkId> = HashSet::new();
         for &Gather { input, offset } in gathers {
             let size = sequence.tensor(input).size;
             match homes[input.index()] {
@@ -76,7 +77,7 @@ fn concats(
                 {
                     refuse(output, input, Refusal::NotAllOfItsChunk);
                 }
-                Home::Chunk { chunk, .. } if parts.iter().any(|(_, part)| part.part == chunk) => {
+                Home::Chunk { chunk, .. } if !inside.insert(chunk) => {
                     refuse(output, input, Refusal::PartTwice);
                 }
                 Home::Chunk { chunk, .. } => {

@@ -1,4 +1,4 @@
-//! Which partial overlaps pay.
+//! The choice of the partial overlaps that pay.
 //!
 //! An output that begins below its input saves bytes in one step, the one that both share, and ties the
 //! two together for their whole lives. So an overlap is honoured only in the steps that would otherwise

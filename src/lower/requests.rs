@@ -97,11 +97,16 @@ pub(super) fn resolve(
     let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
     let useless = useless.unwrap_or_default();
     if !useless.is_empty() {
-        for &request in useless.iter().rev() {
-            requests.remove(request);
+        let is_kept: Vec<bool> =
+            (0..requests.len()).map(|at| useless.binary_search(&at).is_err()).collect();
+        for &request in &useless {
             let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
-            refused.push(dependencies.remove(request).refuse(sequence, obstacle)?);
+            refused.push(dependencies[request].refuse(sequence, obstacle)?);
         }
+        let mut kept = is_kept.iter();
+        requests.retain(|_| kept.next().is_none_or(|&is_kept| is_kept));
+        let mut kept = is_kept.iter();
+        dependencies.retain(|_| kept.next().is_none_or(|&is_kept| is_kept));
         (links, dropped) = Links::resolve(&chunks, &requests);
     }
     for dropped in dropped {
@@ -128,7 +133,7 @@ impl WriteDependency<'_> {
         let chunk = &places.chunks[overwritten.index()];
         // An input that is a view adds its own offset; the rest of its chunk may be overwritten as
         // well.
-        // What an output has below the chunk shares no bytes with it.
+        // The bytes of an output below the chunk are not shared.
         let (low, below) = match below {
             0 => (base.checked_add(offset), 0),
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),

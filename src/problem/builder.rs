@@ -463,27 +463,3 @@ fn repeated<T: Ord>(items: &[T]) -> Option<&T> {
     sorted.sort_unstable();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
-
-impl Refusal {
-    /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 18] = [
-        Self::NotLastReader,
-        Self::OverwritesAnother,
-        Self::OverwrittenByAnother,
-        Self::Displaced,
-        Self::NotBefore,
-        Self::Empty,
-        Self::NothingShared,
-        Self::DoesNotFit,
-        Self::SavesNothing,
-        Self::KeptToTheEnd,
-        Self::OutsideThePool,
-        Self::Clash,
-        Self::TwoPlaces,
-        Self::TwoPins,
-        Self::Pins,
-        Self::NoCommonPool,
-        Self::Misaligned,
-        Self::TooLarge,
-    ];
-}

@@ -114,6 +114,34 @@ pub enum Refusal {
     TooManyJoined,
 }
 
+impl Refusal {
+    /// All reasons, for tables in tests and documents.
+    pub const ALL: [Self; 22] = [
+        Self::NotLastReader,
+        Self::OverwritesAnother,
+        Self::OverwrittenByAnother,
+        Self::Displaced,
+        Self::NotBefore,
+        Self::Empty,
+        Self::NothingShared,
+        Self::DoesNotFit,
+        Self::SavesNothing,
+        Self::KeptToTheEnd,
+        Self::OutsideThePool,
+        Self::Clash,
+        Self::TwoPlaces,
+        Self::TwoPins,
+        Self::Pins,
+        Self::NoCommonPool,
+        Self::Misaligned,
+        Self::TooLarge,
+        Self::NotAllOfItsChunk,
+        Self::PartTwice,
+        Self::LargerBound,
+        Self::TooManyJoined,
+    ];
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
