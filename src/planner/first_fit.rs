@@ -244,7 +244,9 @@ impl<'a> Room<'a> {
         allowed: AllowedPool,
         mut offset: Bytes,
     ) -> Option<Bytes> {
-        let lift = |offset| allowed.lift(offset);
+        // The whole body must end within 64 bits.
+        let extent = body.extent;
+        let lift = |offset| allowed.lift(offset).filter(|at| at.checked_add(extent).is_some());
         let apart = self.groups(body);
         loop {
             let mut found = match &mut self.taken {

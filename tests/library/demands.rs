@@ -1,7 +1,7 @@
 //! Problems with pools, pins, holes, parts or streams: bounds and links that recorded cases do not show.
 
 use memplan::{
-    Plan, PlannedLink, Problem, ProblemError,
+    Plan, PlannedLink, Planner, Problem, ProblemError, Strategy,
     problem::{Refusal, demands::Pool},
     verify::verify,
 };
@@ -79,4 +79,18 @@ fn an_overwriter_that_nobody_reads_destroys_no_part() {
     (wrong.chunks[2].offset, wrong.chunks[2].overwrites) = (0, Some(PlannedLink::new(1, 0)));
     let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
     assert!(words.iter().any(|words| words.contains("'0' and '2'")), "{words:?}");
+}
+
+/// No offset above them is left in 64 bits.
+#[test]
+fn reserved_bytes_up_to_the_last_leave_no_place() {
+    let mut builder = Problem::builder();
+    let mut pool = Pool::new("a");
+    pool.reserved.push(0..u64::MAX);
+    builder.pool(pool);
+    builder.chunk(0..2, 8);
+    let problem = builder.build().unwrap();
+    for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
+        assert!(Planner::new().strategy(strategy).plan(&problem).is_err(), "{strategy}");
+    }
 }
