@@ -1,5 +1,5 @@
-//! What a plan repeats of its problem so that pictures need nothing else: when a chunk needs only some of
-//! its bytes, which chunks are pinned, and which bytes of a pool are reserved.
+//! Facts of the problem that a plan repeats, so that pictures need nothing else: when a chunk needs only
+//! some of its bytes, which chunks are pinned, and which bytes of a pool are reserved.
 
 use std::collections::HashMap;
 

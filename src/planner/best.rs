@@ -6,9 +6,10 @@
 //!
 //! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. Of more than 1000 chains, the
 //! crowded steps of the first candidate's plan are packed anew at once, which often meets the bound
-//! of a long run, and then those of the best plan. The three that walk over conflicts are left out where that is more than a fiftieth
-//! of a second of work each: for each chain they do as much as for a hundred conflicting pairs, and
-//! the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
+//! of a long run, and then those of the best plan. The three that walk over conflicts are left out
+//! where that is more than a fiftieth of a second of work each: for each chain they do as much as for a
+//! hundred conflicting pairs, and the pairs are counted beforehand, so that the choice does not depend
+//! on a clock. The free list
 //! counts its work, and gives up after one or two tenths of a second. Beyond 200 000 chains there is a
 //! search only if an effort or a time is given. With a time limit, no candidate begins that would
 //! exceed it if it took as long as the slowest before.

@@ -62,7 +62,7 @@ impl Problem {
         self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
     }
 
-    /// What is alive when, with one stream; the [lower bound](Self::lower_bound) follows from it unless
+    /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless
     /// there are pins, reserved ranges or capacities.
     pub(crate) fn live_weights(&self) -> Vec<LiveWeight> {
         if !self.is_plain() {

@@ -29,7 +29,7 @@ pub enum ProblemError {
     /// A request, a part or a list of chunks kept apart refers to a chunk that does not exist.
     #[error("{user} names chunk {id}, which does not exist")]
     UnknownChunk {
-        /// What names it, such as `an overwrite request`.
+        /// The place that names it, such as `an overwrite request`.
         user: &'static str,
         /// The id that no chunk has.
         id: u64,

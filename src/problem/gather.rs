@@ -102,7 +102,7 @@ struct Group {
     chunks: Vec<ChunkId>,
     /// The honoured parts among them.
     parts: Vec<Part>,
-    /// What they need, once it has been counted.
+    /// The bytes that they need, once they have been counted.
     weights: Option<Vec<LiveWeight>>,
 }
 
@@ -190,7 +190,7 @@ impl<'p> Trials<'p> {
         Ok(())
     }
 
-    /// What the chunks of a group need with the parts that are honoured.
+    /// The bytes that the chunks of a group need with the parts that are honoured.
     fn weights(&mut self, group: u32) -> Result<Vec<LiveWeight>, Refusal> {
         let Group { chunks, parts, weights } = &self.groups[group as usize];
         if let Some(weights) = weights {

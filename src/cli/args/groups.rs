@@ -211,7 +211,8 @@ impl StrategyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
     /// Search nodes for best and optimal; a million takes about a second [default: 50000, and as
-    /// many again for each percent above the lower bound, up to a million].
+    /// many again for each percent above the lower bound, up to a million, and 200000 more for
+    /// more than 1000 chains].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.

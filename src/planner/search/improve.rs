@@ -20,7 +20,7 @@ use crate::{
 /// Of problems of more chains, crowded steps are mended, and crowded cores are searched first.
 pub const FEW_CHAINS: usize = 1000;
 
-/// Whether a problem of more chains fits is not asked of a search of the whole.
+/// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
 pub const LARGE: usize = 5000;
 
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.

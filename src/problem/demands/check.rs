@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What names a chunk.
+/// The places that can name a chunk, for errors.
 pub(crate) const REQUEST: &str = "an overwrite request";
 pub(crate) const PART: &str = "a part";
 pub(crate) const APART: &str = "a list of chunks kept apart";

@@ -110,7 +110,7 @@ impl Problem {
         slabs
     }
 
-    /// What a body needs when, with one stream.
+    /// The bytes that a body needs in each step, with one stream.
     pub(crate) fn body_weights(&self, body: &Body) -> Vec<LiveWeight> {
         let weight = |Slab { time, plain, celled, .. }: Slab| LiveWeight {
             begin: time.begin[0],

@@ -243,7 +243,7 @@ fn places(count: u64, stride: Option<Stride>) -> impl Iterator<Item = u64> {
 mod tests {
     use super::*;
 
-    /// What a kernel does to a byte of the input or of the output.
+    /// An access of a kernel to a byte of the input or of the output.
     #[derive(Clone, Copy)]
     enum Access {
         Read(u64),

@@ -93,7 +93,7 @@ fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec
         .collect::<Option<_>>()?;
     let steps = || outlines.iter().flat_map(|outline| &outline.segments);
     let (begin, end) = (steps().map(|s| s.begin).min()?, steps().map(|s| s.end).max()?);
-    // What lies above the best pool does not matter, and all else must lie below the bound.
+    // A range above the best pool does not matter; all others must lie below the bound.
     for range in pool.reserved.iter().filter(|range| range.start < best && !range.is_empty()) {
         if range.end > bound || !range.start.is_multiple_of(alignment) {
             return None;
@@ -126,7 +126,7 @@ fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -
     let mut segments: Vec<Segment> = boxes.iter().map(segment).collect::<Option<_>>()?;
     segments.sort_unstable_by_key(|segment| segment.begin);
     let follow = segments.is_sorted_by(|a, b| a.end == b.begin);
-    // What takes over the same bytes makes no staircase.
+    // A box that takes over the bytes of the one before it makes no staircase.
     segments.dedup_by(|next, last| {
         let is_one = (last.end, last.low, last.high) == (next.begin, next.low, next.high);
         last.end = if is_one { next.end } else { last.end };
