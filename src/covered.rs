@@ -1,15 +1,16 @@
-//! The measure of a set of ranges that come and go, shared by verification and reports.
+//! The length of a union of ranges that are added and removed, shared by verification and reports.
 
-/// The first address of a pool where several lie one after another. Addresses in one pool are below
-/// 2^66, and no plan has 2^32 pools.
+/// The first address of a pool when all pools are laid out one after another. Addresses in one pool
+/// are below 2^66, and no plan has 2^32 pools.
 pub(crate) fn base(pool: usize) -> u128 {
     (pool as u128 % (1 << 32)) << 66
 }
 
-/// The bytes that at least one of many ranges covers: a tree over the ends of the ranges.
+/// The bytes that at least one of many ranges covers: a segment tree over the ends of the ranges.
 pub(crate) struct Covered {
     ends: Vec<u128>,
-    /// By node: how many ranges cover all of it and not all of its parent, and the bytes covered.
+    /// By node: the number of ranges that cover all of it but not all of its parent, and the bytes
+    /// covered.
     nodes: Vec<(i64, u128)>,
     leaves: usize,
 }
@@ -27,7 +28,7 @@ impl Covered {
         self.nodes[1].1
     }
 
-    /// Adds a range, or takes it away again.
+    /// Adds a range `count` times; a negative count removes it.
     pub(crate) fn add(&mut self, low: u128, high: u128, count: i64) {
         if low >= high {
             return;
@@ -71,7 +72,7 @@ impl Covered {
         self.nodes[node].1 = bytes;
     }
 
-    /// The bytes between the ends that a node stands for.
+    /// The number of bytes that a node spans.
     fn width(&self, node: usize) -> u128 {
         let height = self.leaves.ilog2() - node.ilog2();
         let first = (node << height) - self.leaves;

@@ -1,4 +1,4 @@
-//! Helpers shared by the file forms of sequences, problems and plans.
+//! What the files of sequences, problems and plans have in common.
 
 use crate::Bytes;
 
@@ -21,7 +21,7 @@ impl Places {
         Self { sorted }
     }
 
-    /// Returns the list index of an id; of repeated ids, any one.
+    /// Returns the list index of an id, or any of them if the id is repeated.
     pub(crate) fn find(&self, id: u64) -> Option<usize> {
         let at = self.sorted.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some(self.sorted[at].1)

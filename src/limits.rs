@@ -10,19 +10,19 @@ use crate::Bytes;
 #[non_exhaustive]
 pub struct Limits {
     /// The effort in search nodes. A node that examines many chunks counts for several, so that
-    /// nodes are proportional to time: about 10^6 per second. `None` for an effort that follows the
-    /// gap, or without end if there is a time limit.
+    /// nodes are proportional to time: about 10^6 per second. With `None`, the effort follows the
+    /// gap to the lower bound (see [`Limits::default`]), or is unlimited if there is a time limit.
     pub nodes: Option<u64>,
     /// The time limit, if any. With one, the answer depends on the machine.
     pub time: Option<Duration>,
-    /// The threads that search at once: at least one, and at most one per core. Each has all the
-    /// nodes, and all end with the first. With several threads, the answer is at least as good as
-    /// with one for the same nodes; which of several equally good answers is found depends on the
-    /// machine.
+    /// The threads that search at once: at least one, and at most one per core. Each may use the
+    /// whole effort, and all stop when the first one ends. With several threads, the answer is at
+    /// least as good as with one for the same nodes; which of several equally good answers is found
+    /// depends on the machine.
     pub threads: usize,
 }
 
-/// The default effort without a gap.
+/// The default effort in nodes for a gap of less than a percent.
 const NODES: u64 = 50_000;
 
 impl Default for Limits {
@@ -36,7 +36,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Spends this much effort, in search nodes.
+    /// Limits the effort to this many search nodes.
     #[must_use]
     pub const fn nodes(mut self, nodes: u64) -> Self {
         self.nodes = Some(nodes);
@@ -55,7 +55,7 @@ impl Limits {
         self.nodes.is_none() && self.time.is_none()
     }
 
-    /// The effort in search nodes, before it follows a gap.
+    /// The effort in search nodes, before it is adapted to a gap.
     pub(crate) const fn effort(&self) -> u64 {
         match self.nodes {
             Some(nodes) => nodes,
@@ -64,8 +64,8 @@ impl Limits {
         }
     }
 
-    /// The effort for a problem whose best pool exceeds its lower bound so far, and whose nodes
-    /// count as so many.
+    /// Returns the limits for a problem with this lower bound and this best pool so far. Each of
+    /// its nodes counts as `weight` nodes.
     pub(crate) fn stretched(self, lower_bound: Bytes, best: Bytes, weight: u64) -> Self {
         if !self.is_default() {
             return self;
@@ -135,8 +135,8 @@ impl fmt::Debug for Observer<'_> {
 mod tests {
     use super::*;
 
-    /// For each percent of the gap there is the effort of no gap once more, up to twenty times, and
-    /// less where a node counts for several, but never less than without a gap.
+    /// Each percent of the gap adds the base effort once more, up to twenty times that effort. The
+    /// sum is divided by the weight of a node, but is never less than the base effort.
     #[test]
     fn the_default_effort_follows_the_gap_and_the_size() {
         let stretched = |best, weight| Limits::default().stretched(1000, best, weight).effort();

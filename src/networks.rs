@@ -9,7 +9,7 @@ use crate::{Bytes, OpSequence, Operator, Output, SequenceError};
 ///
 /// # Errors
 ///
-/// If the batch is so large that sizes do not add up in 64 bits.
+/// If the batch is so large that the sum of sizes exceeds 64 bits.
 ///
 /// ```
 /// let sequence = memplan::networks::mobilenet_v2(1)?;

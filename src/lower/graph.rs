@@ -1,5 +1,5 @@
-//! The chunks without an order: the producer and readers of each, and the chunks that may be
-//! written over it.
+//! The chunks of a sequence, whatever the order of its operators: the producer and readers of each,
+//! and the chunks that may be written over it.
 //!
 //! The result of [`lower`](super::lower) depends on the order of the operators only through
 //! lifetimes. The same passes make the part that does not depend on it: the chunks and the requests

@@ -112,7 +112,7 @@ pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered,
     Ok(gather(sequence, lowered))
 }
 
-/// The same with gathered inputs in places of their own.
+/// Lowers a sequence with gathered inputs in places of their own.
 pub(crate) fn lower_apart(
     sequence: &OpSequence,
     options: LoweringOptions,

@@ -17,8 +17,8 @@ pub struct LoweringOptions {
     pub inputs_in_pool: bool,
     /// True if weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
-    /// Outputs begin below their inputs only in steps that otherwise need more bytes than this; if
-    /// `None`, than the pool must have anyway.
+    /// Outputs may begin below their inputs only in steps that would otherwise need more bytes than
+    /// this. `None` stands for the bytes that the pool needs even with all overlaps.
     pub overlap_limit: Option<Bytes>,
 }
 
@@ -64,7 +64,7 @@ impl LoweringOptions {
         self
     }
 
-    /// Sets the bytes up to which a step needs no overlap.
+    /// Sets the number of bytes up to which a step gets no overlap.
     #[must_use]
     pub const fn overlap_limit(mut self, bytes: Option<Bytes>) -> Self {
         self.overlap_limit = bytes;

@@ -1,11 +1,11 @@
-//! The choice of the partial overlaps that pay.
+//! Chooses the partial overlaps that save memory.
 //!
-//! An output that begins below its input saves bytes in one step, the one that both share, and ties the
-//! two together for their whole lives. So an overlap is honoured only in the steps that would otherwise
-//! need more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are
-//! honoured, so that is the limit at first. Where the tied tensors then do not fit into so little, a
-//! planner tries higher ones; tensors that are tied by an overlap are then not written over each other
-//! in place either where the limit leaves room for both.
+//! An output that begins below its input saves bytes in one step, the one that both share, and ties the two
+//! together for their whole lives. So an overlap is honoured only in the steps that would otherwise need more
+//! than a limit. No pool can be smaller than the most bytes of any step if all overlaps are honoured, so that
+//! is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
+//! higher limits. With those, tensors in a chain with an overlap are not written over each other in place
+//! either, where the limit leaves room for both.
 
 use crate::{
     Bytes,
@@ -13,7 +13,7 @@ use crate::{
     problem::{ChunkId, Link, Links, Request},
 };
 
-/// The steps that overlaps save bytes in.
+/// The overlaps of a sequence, and the bytes alive in its steps.
 pub(super) struct Overlaps<'a> {
     chunks: &'a [DraftChunk],
     links: &'a Links,
@@ -37,7 +37,7 @@ fn is_allowed(links: &Links, request: &Request) -> bool {
 }
 
 impl<'a> Overlaps<'a> {
-    /// `None` if the rules allow none. `links` are all that they allow.
+    /// Returns `None` if the rules allow no overlap. `links` are all links that they allow.
     pub(super) fn of(
         chunks: &'a [DraftChunk],
         links: &'a Links,
@@ -49,11 +49,12 @@ impl<'a> Overlaps<'a> {
             return None;
         }
         let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
-        // First what begins or ends in each step, then what is alive.
+        // At first the change at each step, then the sum of the changes.
         let mut alive: Vec<i128> = vec![0; index(steps) + 1];
         for (id, chunk) in (0..chunks.len()).map(ChunkId::from_index).zip(chunks) {
             let (root, _) = links.place(id);
-            // An overwriter inside another chunk has its bytes for itself one step later.
+            // An overwriter inside another chunk has its bytes to itself only from the next step
+            // on.
             let is_inside = links.get(id).is_some_and(|link| link.below == 0);
             let begin = if is_inside { chunk.begin + 1 } else { chunk.begin };
             if begin < chunk.end && chunks[root.index()].outside.is_none() {
@@ -95,8 +96,8 @@ impl<'a> Overlaps<'a> {
         limits.into_iter().map(|limit| Bytes::try_from(limit).unwrap_or(Bytes::MAX)).collect()
     }
 
-    /// The requests, by their index, that save nothing above a limit; without one, the overlaps that
-    /// save nothing above the least.
+    /// The requests, by index, that save no bytes above a limit. Without one, the limit is `least`, and only
+    /// overlaps are counted.
     pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
         let most = limit.map_or(self.least, |limit| self.least.max(limit.into()));
         let is_useless = |at: &usize| self.alive[self.step(*at)] <= most;

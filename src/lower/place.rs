@@ -41,7 +41,7 @@ impl DraftChunk {
     }
 }
 
-/// The reason for a chunk.
+/// The tensor or the operator's workspace that a chunk was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Tensor(TensorId),
@@ -73,8 +73,8 @@ impl Places {
         id
     }
 
-    /// A required update of a variable holds its state from then on. In the pool it must cover the
-    /// whole variable, because the rest of an overwritten chunk is freed.
+    /// Moves the state of a variable to the chunk of a required update. In the pool it must cover
+    /// the whole variable, because the rest of an overwritten chunk is freed.
     fn move_state(&mut self, overwriter: ChunkId, origin: &Origin) {
         let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } = origin else {
             return;

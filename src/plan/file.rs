@@ -54,10 +54,10 @@ pub struct PlanFile {
     /// Format 2: the pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolEntry>,
-    /// Format 2: the traffic, times its cost.
+    /// Format 2: the cost of the traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<u128>,
-    /// Format 2: the traffic, then the sizes of the pools, the last pool first.
+    /// Format 2: the cost of the traffic, then the sizes of the pools, the last pool first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objective: Vec<u128>,
     /// Planning time in seconds; omitted if unknown.
@@ -84,7 +84,7 @@ pub struct PlanFile {
     /// given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<usize>,
-    /// The plans of the sequences that operators run; left out if there are none.
+    /// The plans of the sequences that operators run; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
 }

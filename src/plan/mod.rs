@@ -49,7 +49,8 @@ pub struct Plan {
     pub lower_bound: Bytes,
     /// True if no smaller pool exists.
     pub proven_optimal: bool,
-    /// A bound that a file states and that was not counted; see [`Plan::with_counted_bound`].
+    /// A lower bound that a file states and that counting did not confirm; see
+    /// [`Plan::with_counted_bound`].
     pub claimed_bound: Option<Bytes>,
     /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
@@ -61,8 +62,8 @@ pub struct Plan {
     pub steps: Step,
     /// The first step at which the most bytes are alive; 0 if there are several streams.
     pub peak_step: Step,
-    /// Chunks that are alive together and take the most bytes, by their places in [`Plan::chunks`], if
-    /// there are several streams; with one stream, they are those of the peak step.
+    /// With several streams, the chunks that are alive together and take the most bytes, by their places in
+    /// [`Plan::chunks`]. Empty with one stream: those chunks are the ones alive at the peak step.
     pub peak: Vec<usize>,
     /// The chunks, in the order of the problem.
     pub chunks: Vec<PlannedChunk>,
@@ -79,7 +80,7 @@ pub struct Plan {
     pub bodies: Vec<PlannedBody>,
     /// The pools; empty if the problem [is plain](Problem::is_plain).
     pub pools: Vec<PlannedPool>,
-    /// The chunks that lie inside others and are their bytes there.
+    /// The chunks that lie inside others and share their bytes.
     pub parts: Vec<PlannedPart>,
     /// The steps in which chunks need only some of their bytes, by chunk and then by step.
     pub windows: Vec<PlannedWindow>,
@@ -87,7 +88,8 @@ pub struct Plan {
     pub pinned: Vec<usize>,
     /// The bytes of the pools that no chunk may touch.
     pub reserved: Vec<PlannedReserve>,
-    /// The bytes that operators move to and from the chunks, each times what it costs in its pool.
+    /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
+    /// the cost of its pool.
     pub traffic: u128,
 }
 
@@ -139,15 +141,15 @@ pub struct PlannedChunk {
     pub object: Option<usize>,
 }
 
-/// Says which chunk another one is written over, and where.
+/// A link from a chunk to the one that it is written over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedLink {
     /// The overwritten chunk, by its place in [`Plan::chunks`].
     pub chunk: usize,
-    /// Bytes from its start; 0 if the other one begins below it.
+    /// The offset of the overwriter from its start, in bytes; 0 if the overwriter begins below it.
     pub offset: Bytes,
-    /// The bytes by which the other one begins below it; 0 if it lies inside.
+    /// The number of bytes by which the overwriter begins below it; 0 if it lies inside.
     pub below: Bytes,
 }
 
@@ -158,7 +160,7 @@ impl PlannedLink {
         Self { chunk, offset, below: 0 }
     }
 
-    /// Links to a chunk that the other one begins below, by so many bytes.
+    /// Links to a chunk that the overwriter begins this many bytes below.
     #[must_use]
     pub const fn overlap(chunk: usize, below: Bytes) -> Self {
         Self { chunk, offset: 0, below }
@@ -302,13 +304,14 @@ impl Plan {
         self.pools.len() < 2 && self.pool_size == bound
     }
 
-    /// Replaces the bound by one that is counted: the most bytes of the problem alive at one step. A
-    /// plan from a file may state any other; it becomes the claimed bound, because only a search could
-    /// confirm it.
+    /// Replaces the lower bound by a counted one: the largest number of bytes of the problem alive at one
+    /// step. If the plan comes from a file that states another bound, that becomes the claimed bound, because
+    /// only a search could confirm it.
     ///
     /// # Errors
     ///
-    /// If the plan's alignment is not a power of two, or the sizes do not add up with its padding.
+    /// If the plan's alignment is not a power of two, or the sum of the sizes with its padding
+    /// exceeds 64 bits.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
         let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
         let bound = problem.lower_bound();
@@ -337,7 +340,7 @@ impl Plan {
         }
     }
 
-    /// The name of the strategy, for people.
+    /// The name of the strategy, or `unknown`.
     #[must_use]
     pub fn strategy_name(&self) -> &'static str {
         self.strategy.map_or("unknown", Strategy::name)
@@ -361,8 +364,8 @@ impl Plan {
         overwritten.map_or(chunk.begin, |overwritten| overwritten.end)
     }
 
-    /// The bytes that a chunk has outside the one that it overwrites, if it begins below that. It has
-    /// them for itself in the step before [`own_begin`](Self::own_begin) as well.
+    /// The bytes of a chunk outside the one that it overwrites, if it begins below that one. They are its own
+    /// already in the step before [`own_begin`](Self::own_begin).
     pub fn outside(&self, chunk: &PlannedChunk) -> impl Iterator<Item = Range<Bytes>> + use<> {
         let link = chunk.overwrites.filter(|link| link.below > 0);
         let old = link.and_then(|link| self.chunks.get(link.chunk));

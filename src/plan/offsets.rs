@@ -5,7 +5,7 @@ use crate::{
     problem::demands::{Place, PoolId},
 };
 
-/// An error in offsets or places from elsewhere: they do not fit the problem at all.
+/// Offsets or places that do not belong to the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffsetsError {
@@ -54,7 +54,8 @@ impl Plan {
         Self::from_places(problem, &places.collect::<Vec<_>>())
     }
 
-    /// The same for a problem with several pools.
+    /// Creates the plan that places each chunk of a problem in a pool at an offset, by
+    /// [`ChunkId`](crate::problem::ChunkId); for problems with several pools.
     ///
     /// ```
     /// use memplan::{Plan, Problem, problem::demands::{Place, Pool}, verify::verify};

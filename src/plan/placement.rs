@@ -195,8 +195,8 @@ impl Plan {
             .collect()
     }
 
-    /// The chunk in which an operator works while it runs. This searches the plan; a
-    /// [`placement`](Self::placement) answers at once.
+    /// The chunk of a step's workspace. This searches the plan; a [`placement`](Self::placement)
+    /// finds the workspace in O(1).
     #[must_use]
     pub fn workspace(&self, step: Step) -> Option<&crate::PlannedChunk> {
         let holds = |at: usize| {
@@ -238,7 +238,7 @@ impl Placement<'_> {
         self.sequence.tensor_id(name).map(|id| self.tensor(id))
     }
 
-    /// The bytes of the pool in which the operator of a step works; `None` if it needs none.
+    /// The bytes of the pool that are the workspace of a step; `None` if it needs none.
     #[must_use]
     pub fn workspace(&self, step: usize) -> Option<Range<Bytes>> {
         self.workspaces.get(step).cloned().flatten()

@@ -1,4 +1,4 @@
-//! The parts of a plan that only problems beyond the plain have: pools, and chunks inside others.
+//! The parts of a plan for problems that are not plain: pools, and chunks inside others.
 
 use crate::{
     Bytes, Plan, PlannedChunk, Problem,
@@ -16,13 +16,13 @@ pub struct PlannedPool {
     pub name: Box<str>,
     /// The number of bytes that the framework must reserve.
     pub size: Bytes,
-    /// The number of bytes that it has, if it is limited.
+    /// Its capacity in bytes, if it is limited.
     pub capacity: Option<Bytes>,
     /// The cost of a byte of traffic.
     pub cost: u64,
 }
 
-/// Says which chunk lies inside another one, and where.
+/// A chunk that lies inside another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedPart {
@@ -35,8 +35,7 @@ pub struct PlannedPart {
 }
 
 impl Plan {
-    /// Adds what a problem asks for beyond chunks and overwrites, the traffic and, with several streams,
-    /// the peak.
+    /// Adds the parts, windows and pins of a problem, the traffic and, with several streams, the peak.
     pub(super) fn with_demands(self, problem: &Problem) -> Self {
         let Some(demands) = problem.demands() else { return self };
         let parts = demands.parts.iter().map(|part| PlannedPart {
@@ -51,8 +50,8 @@ impl Plan {
         Self { parts: parts.collect(), traffic, peak, ..self }.with_windows(problem)
     }
 
-    /// The figures that planning makes as small as it can, the most important first: the traffic, then
-    /// the sizes of the pools, the last pool first. Of a plain problem, the size of the pool.
+    /// The figures that planning minimizes, the most important first: the cost of the traffic, then the sizes
+    /// of the pools, the last pool first. For a plain problem, the size of its pool alone.
     #[must_use]
     pub fn objective(&self) -> Vec<u128> {
         if self.pools.is_empty() {

@@ -20,7 +20,7 @@ pub struct StepMemory<'p, T> {
     pub workspace: &'p mut [T],
 }
 
-/// The memory of an input. An executor must treat every case, so `match` need not expect others.
+/// The memory of an input. No variant will be added, because an executor must handle every case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputMemory<'p, T> {
     /// In the pool, apart from everything that the operator writes.
@@ -41,7 +41,7 @@ pub enum InputMemory<'p, T> {
     },
 }
 
-/// The memory of an output. An executor must treat every case, so `match` need not expect others.
+/// The memory of an output. No variant will be added, because an executor must handle every case.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OutputMemory<'p, T> {
     /// Memory that no input shares.

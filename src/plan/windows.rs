@@ -37,7 +37,7 @@ pub struct PlannedReserve {
 }
 
 impl Plan {
-    /// Repeats the holes, windows, pins and reserved ranges of the problem that this is a plan of.
+    /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
         let Some(demands) = problem.demands() else { return self };
         let places: HashMap<u64, usize> =

@@ -1,18 +1,17 @@
-//! Best: the smallest pool of all planners that are cheap.
+//! Best: the smallest pool that any of the fast planners finds.
 //!
 //! **Idea.** No simple planner wins everywhere, and each takes milliseconds. Run them in a fixed
 //! order, keep the first of the smallest pools, and stop when one meets the lower bound, since no
 //! pool can be smaller. If none meets it, the search for the optimum starts from the best one.
 //!
-//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. Of more than 1000 chains, the
-//! crowded steps of the first candidate's plan are packed anew at once, which often meets the bound
-//! of a long run, and then those of the best plan. The three that walk over conflicts are left out
-//! where that is more than a fiftieth of a second of work each: for each chain they do as much as for a
-//! hundred conflicting pairs, and the pairs are counted beforehand, so that the choice does not depend
-//! on a clock. The free list
-//! counts its work, and gives up after one or two tenths of a second. Beyond 200 000 chains there is a
-//! search only if an effort or a time is given. With a time limit, no candidate begins that would
-//! exceed it if it took as long as the slowest before.
+//! **Cost.** The sum of its [`CANDIDATES`], O(n log n) together. With more than 1000 chains, the crowded
+//! steps of the first candidate's plan are repacked at once, which often meets the lower bound of a long
+//! sequence; later, so are those of the best plan. Three candidates compare conflicting pairs. They are left
+//! out if each would work for more than a fiftieth of a second: a chain takes them as long as a hundred
+//! pairs, and the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
+//! counts its work and gives up after one or two tenths of a second. Above 200 000 chains, the search runs
+//! only if an effort or a time is given. With a time limit, no candidate starts that would exceed it if it
+//! took as long as the slowest so far.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -44,14 +43,14 @@ pub const CANDIDATES: &[Strategy] = &[
     Strategy::TfliteEquality,
 ];
 
-/// The number of conflicting pairs above which no candidate walks over them. A chain counts as
-/// [`PAIRS_PER_CHAIN`].
+/// The number of conflicting pairs above which candidates that compare pairs are left out. A chain
+/// counts as [`PAIRS_PER_CHAIN`].
 const MOST_CONFLICTS: u64 = 2_000_000;
 
 /// The work that is done once for each chain takes as long as this many pairs.
 const PAIRS_PER_CHAIN: u64 = 100;
 
-/// The number of chains above which the default effort does not reach for a search.
+/// The number of chains above which there is no search by default.
 const MOST_SEARCHED: usize = 200_000;
 
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
@@ -139,7 +138,7 @@ fn mend(
     }
 }
 
-/// Returns whether a layout was mended, or is what mending could not better.
+/// Returns whether a layout was mended, or mending could not improve it.
 fn is_mended(layout: &Layout) -> bool {
     matches!(layout.winner, Some(Strategy::Optimal | Strategy::Pushdown))
 }

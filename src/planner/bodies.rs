@@ -1,7 +1,8 @@
-//! Sequences that operators run: each is planned by itself, before the sequence that holds it.
+//! Bodies: the sequences that operators run. Each is planned by itself, before the sequence around
+//! it.
 //!
-//! The pool of a body is workspace of its operator, behind copies of the body's inputs. Of several
-//! bodies one runs at a time, so the workspace is as large as the largest needs.
+//! The pool of a body is workspace of its operator, behind copies of the body's inputs. Only one
+//! body of an operator runs at a time, so the workspace is as large as the largest of them needs.
 
 use std::{borrow::Cow, time::Instant};
 
@@ -12,7 +13,7 @@ use crate::{
 
 /// A sequence whose bodies are planned.
 pub(super) struct Flattened<'s> {
-    /// Without bodies, with their room in the workspaces.
+    /// The sequence without bodies; its workspaces hold their pools and copies.
     pub(super) sequence: Cow<'s, OpSequence>,
     /// The plans, by step and place in the operator's list.
     pub(super) bodies: Vec<PlannedBody>,
@@ -41,7 +42,7 @@ pub(super) fn flatten(
     for (step, operator) in sequence.operators().iter().enumerate() {
         for (place, body) in operator.bodies.iter().enumerate() {
             let planned = plan(body, left()).map_err(|source| match source {
-                // An option of the caller, not a property of the body.
+                // The alignment is the caller's option, not a property of the body.
                 PlanError::Problem(ProblemError::Alignment { .. }) => source,
                 source => PlanError::Body {
                     operator: sequence.operator_name(step),

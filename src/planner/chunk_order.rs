@@ -41,7 +41,7 @@ pub(super) struct ChunkOrder<'a> {
     problem: &'a Problem,
     ids: Vec<ChunkId>,
     moments: Vec<Moment>,
-    /// The next three lists have an entry per rank, or none if no chunks are linked.
+    /// The next three lists have an entry per rank, or are empty if no chunks are linked.
     links: Vec<Option<RankLink>>,
     overwritten: Vec<bool>,
     /// The root of the chain and the offset from it.

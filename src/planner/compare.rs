@@ -22,13 +22,14 @@ use crate::{
 pub struct Comparison {
     /// The largest number of bytes alive at one step.
     pub lower_bound: Bytes,
-    /// The least that objects shared by whole chains can take, in bytes.
+    /// A lower bound on the total size of objects that whole chains share, in bytes.
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes.
     pub naive_size: Bytes,
     /// A row per strategy, in the order of [`Strategy::ALL`].
     pub rows: Vec<ComparisonRow>,
-    /// The answer of [`Strategy::Best`] for a better order of the operators, if one was looked for.
+    /// The answer of [`Strategy::Best`] for a better order of the operators, if one was searched
+    /// for.
     pub reordered: Option<Measurement>,
 }
 
@@ -86,12 +87,13 @@ pub struct Measurement {
 const MOST_CONFLICTS: u64 = 200_000_000;
 
 /// Plans a problem with every strategy that takes a reasonable time for it. Strategies that search
-/// stay within the limits, report progress and can be cancelled. With a time limit, the other
-/// strategies are left out after that time; each then runs to its end in a thread of its own.
+/// stay within the limits, report progress and can be cancelled. With a time limit, each of the
+/// other strategies runs in a thread of its own. If it takes longer, it is left out, and its thread
+/// runs on to its end.
 ///
 /// # Errors
 ///
-/// If a strategy cannot plan such a problem.
+/// If planning fails for another reason than an unsupported feature.
 pub fn compare(
     problem: &Problem,
     limits: &Limits,

@@ -17,7 +17,7 @@ pub enum PlanError {
         /// The reason.
         source: Box<PlanError>,
     },
-    /// The strategy does not know what the problem asks for.
+    /// The strategy does not support a feature of the problem.
     #[error(
         "strategy {strategy} does not support {feature}{}; best, optimal and first-fit do",
         at(chunk.as_ref())
@@ -25,7 +25,7 @@ pub enum PlanError {
     Unsupported {
         /// The strategy.
         strategy: Strategy,
-        /// The feature that it does not know.
+        /// The feature.
         feature: Feature,
         /// A chunk that asks for it, unless it is the pools.
         chunk: Option<String>,
@@ -33,7 +33,7 @@ pub enum PlanError {
     /// Pools are given for a problem that lists its own.
     #[error("the problem lists its pools; give no others")]
     PoolsTwice,
-    /// A pool of buffers, or with an alignment of its own, for operators.
+    /// A pool given for an operator sequence has an alignment of its own or a largest buffer.
     #[error(
         "pool '{pool}' has an alignment of its own or a largest buffer, which only problems know"
     )]
@@ -41,16 +41,16 @@ pub enum PlanError {
         /// Its name.
         pool: String,
     },
-    /// A pin of a chunk that the problem pins.
+    /// A pin is given for a chunk that the problem pins itself.
     #[error("the problem pins '{name}' itself; omit the pin")]
     PinnedTwice {
         /// The chunk.
         name: String,
     },
-    /// An order is looked for in several pools.
+    /// A better order of the operators is requested together with pools.
     #[error("a better order of the operators can be searched for in one pool only; give no pools")]
     OrderInPools,
-    /// A pin in a pool that is not listed.
+    /// A pin names a pool that is not listed.
     #[error("there is no pool '{pool}'; the pools are {pools}")]
     UnknownPool {
         /// Its name.
@@ -58,19 +58,19 @@ pub enum PlanError {
         /// The names of the pools.
         pools: String,
     },
-    /// A pin of something that the input does not have.
+    /// A pin names a tensor or chunk that the input does not have.
     #[error("there is no tensor or chunk '{name}' to pin")]
     UnknownName {
         /// Its name.
         name: String,
     },
-    /// A pin of a tensor outside the pools, or without bytes.
+    /// A pin names a tensor outside the pools, or without bytes.
     #[error("'{name}' cannot be pinned, because it does not lie in the pool")]
     NotInPool {
         /// Its name.
         name: String,
     },
-    /// A pin of a tensor that would put the chunk around it below the pool.
+    /// A pin would place the chunk around the tensor below the start of the pool.
     #[error("'{name}' lies {offset} B inside its chunk; pin it at that offset or above")]
     PinBelow {
         /// Its name.
@@ -85,7 +85,7 @@ pub enum PlanError {
     NoPlace {
         /// One of the chunks.
         chunk: String,
-        /// Their bytes.
+        /// The bytes from the lowest to the highest of them.
         size: Bytes,
     },
     /// The search proved that no plan exists.

@@ -1,5 +1,5 @@
-//! First fit: bodies in some orders, each at the lowest offset that it may have, in the first pool
-//! that holds it.
+//! First fit: bodies in several orders, each at the lowest allowed offset in the first pool that
+//! holds it.
 //!
 //! **Idea.** Bodies whose place is fixed come first. The others follow in an order, by size, area,
 //! life and so on; each takes the lowest offset, in the first of its pools with room, that its
@@ -34,7 +34,7 @@ struct Figures {
     area: u128,
     /// The first step.
     begin: u128,
-    /// The traffic, times what a byte of it costs more in the last pool than in the first.
+    /// The cost of the traffic in the last pool, less that in the first.
     saving: u128,
 }
 
@@ -165,7 +165,7 @@ struct Room<'a> {
     sum: Bytes,
 }
 
-/// The groups of chunks kept apart that a body has members in, with these.
+/// The members of a body that are kept apart from other chunks, each with its group.
 type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 
 impl<'a> Room<'a> {
@@ -206,7 +206,7 @@ impl<'a> Room<'a> {
             let found = self.clear(body, boxes, allowed, offset)?;
             let end = found.checked_add(body.extent)?;
             let lifted = match self.pool.largest {
-                // Into the next buffer, if it does not end in the one where it begins.
+                // A body that would cross the end of a buffer moves up to the next one.
                 Some(largest) if found / largest != (end - 1) / largest => {
                     allowed.lift((end - 1) / largest * largest)?
                 }
@@ -220,7 +220,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Returns whether the buffers stay below the capacity if bytes are added.
+    /// Returns whether the buffers stay within the capacity if these bytes are added.
     fn has_capacity(&self, offset: Bytes, extent: Bytes) -> bool {
         let (Some(largest), Some(capacity)) = (self.pool.largest, self.pool.capacity) else {
             return true;
@@ -253,8 +253,8 @@ impl<'a> Room<'a> {
                 Some(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
                 None => self.clear_of_list(boxes, allowed, offset)?,
             };
-            // A chunk reaches over all of its bytes, holes or not: nothing of it may be reserved, and
-            // nothing of one that is kept apart.
+            // Neither reserved bytes nor a chunk that is kept apart may lie in the range of a chunk, not even
+            // in its holes.
             for &(chunk, at) in &body.members {
                 let size = self.problem.padded_size(chunk);
                 let ranges = self.pool.reserved.iter().map(|range| (range.start, range.end));

@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// The answer of [`Planner::fit`]. There are these three and no others.
+/// The answer of [`Planner::fit`]. No variant will be added.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
     /// No plan fits; this is proven. This plan is too large; its lower bound is above the capacity.
     No(Plan),
-    /// Not known. This plan is too large; another strategy or more effort may find one that fits.
+    /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
 }
 
@@ -74,7 +74,8 @@ impl Planner<'_> {
             Some(sequence) => self.after(start).with_fewer_overlaps(sequence, plan.clone())?,
             None => plan.clone(),
         };
-        // A proof for some gathers and overlaps says nothing of others, but all need the bytes alive.
+        // A proof for one choice of gathers and overlaps says nothing about the others, but the lower bound
+        // with all of them holds for every choice.
         let first = prepared.gathered.as_ref().unwrap_or(&prepared.lowered);
         Ok(match first.problem.lower_bound().bytes {
             _ if plan.pool_size <= capacity => PlanFit::Yes(plan),

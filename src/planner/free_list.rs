@@ -9,8 +9,8 @@
 //! **When.** Like pushdown it lets blocks grow, but it moves chunks that are already placed, dead
 //! or alive, so one growth lifts everything above it.
 //!
-//! **Source.** The method of the field's patent on linked-list memory planning (the book, The
-//! linked list with growth).
+//! **Source.** A patented method of memory planning with linked lists (the book, The linked list
+//! with growth).
 
 use crate::{
     Bytes, Problem,
@@ -138,7 +138,7 @@ impl Pool {
 /// The blocks and chunks to look at in one or two tenths of a second.
 const MOST_WORK: u64 = 300_000_000;
 
-/// The chunks between two questions whether to stop.
+/// The number of chunks between two calls of `stop`.
 const PAUSE: usize = 256;
 
 /// Plans a problem as [`layout`] does. `None` if that takes more than one or two tenths of a

@@ -23,8 +23,8 @@ pub struct Layout {
     pub winner: Option<Strategy>,
     /// A lower bound in bytes that the planner proved; 0 if it proved none.
     pub lower_bound: Bytes,
-    /// True if a search proved that no layout is better. The lower bound can prove it as well, if there
-    /// is one pool.
+    /// True if a search proved that no layout is better. With one pool, a size equal to the lower bound
+    /// proves it as well.
     pub is_proven: bool,
 }
 
@@ -95,8 +95,8 @@ impl Layout {
         }))
     }
 
-    /// The figures that a plan makes as small as it can, the most important first: the traffic, then
-    /// the sizes of the pools, the last pool first.
+    /// The figures that planning minimizes, the most important first: the traffic, then the sizes of the
+    /// pools, the last pool first.
     #[must_use]
     pub fn objective(&self, problem: &Problem) -> Vec<u128> {
         if problem.is_plain() {
@@ -106,8 +106,8 @@ impl Layout {
         std::iter::once(problem.cost_of(|chunk| self.pool(chunk))).chain(sizes).collect()
     }
 
-    /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment
-    /// (the book, Offsets and front space). Of a problem that is not plain, the sum of its pools'.
+    /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment (the
+    /// book, Offsets and front space). If the problem is not plain, the sum over its pools.
     #[must_use]
     pub fn pool_size(&self, problem: &Problem) -> Bytes {
         if !problem.is_plain() {

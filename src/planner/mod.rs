@@ -78,20 +78,21 @@ pub struct Planner<'a> {
     observer: Observer<'a>,
 }
 
-/// The choices of overlaps that are planned.
+/// The largest number of overlap limits that are tried.
 const MOST_LIMITS: usize = 16;
 
-/// The nodes, by default, in which `best` looks for a small pool with gathered inputs inside their
-/// outputs. Above its bound, the plan with all copies is often smaller and always found sooner.
+/// The default effort, in nodes, of `best` for gathered inputs inside their outputs. Where that
+/// does not meet the lower bound, the plan with all copies is often smaller and always found
+/// sooner.
 const GATHERED_NODES: u64 = 20_000;
 
 /// An input that is ready to be laid out.
 struct Prepared<'a> {
     lowered: Lowered,
-    /// The same with inputs inside the outputs that gather them, if there are any.
+    /// The same problem with inputs inside the outputs that gather them, if there are any.
     gathered: Option<Lowered>,
     bodies: Vec<PlannedBody>,
-    /// With what the plans of the bodies leave of the limits.
+    /// The planner, its limits less what planning the bodies has used.
     planner: Planner<'a>,
 }
 
@@ -101,8 +102,8 @@ impl Prepared<'_> {
         Plan { bodies: self.bodies.clone(), ..plan }
     }
 
-    /// Plans with gathered inputs inside their outputs. If that is not as small as can be, also plans
-    /// with all copies; the smaller one counts.
+    /// Plans with gathered inputs inside their outputs. If that does not meet the lower bound, also plans
+    /// with all copies, and returns the smaller plan.
     fn best(&self, input: InputRef<'_>) -> Result<Plan, PlanError> {
         let plan_of = |planner: &Planner<'_>, lowered: &Lowered| {
             let layout = planner.layout(&lowered.problem)?;
@@ -247,8 +248,8 @@ impl Planner<'_> {
     ///
     /// # Errors
     ///
-    /// If a sequence cannot be lowered, the alignment is not a power of two, sizes do not add up in
-    /// 64 bits, or the strategy cannot plan such a problem.
+    /// If a sequence cannot be lowered, the alignment is not a power of two, the sum of sizes
+    /// exceeds 64 bits, or the strategy cannot plan such a problem.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let input = input.into();
         let start = Instant::now();
@@ -281,8 +282,8 @@ impl Planner<'_> {
             && plan.chunks.iter().any(is_below)
     }
 
-    /// Plans with fewer overlaps as long as that may be smaller: each saves bytes in one step and ties
-    /// two tensors together.
+    /// Plans with fewer overlaps as long as the pool may become smaller: an overlap saves bytes in one step,
+    /// but ties two tensors together.
     fn with_fewer_overlaps(
         &self,
         sequence: &OpSequence,
@@ -310,7 +311,7 @@ impl Planner<'_> {
     /// # Errors
     ///
     /// If a sequence cannot be lowered, a body cannot be planned, the alignment is not a power of
-    /// two, or sizes do not add up in 64 bits.
+    /// two, or the sum of sizes exceeds 64 bits.
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
         let prepared = self.prepare(input.into())?;
         Ok(prepared.gathered.unwrap_or(prepared.lowered))
@@ -318,7 +319,8 @@ impl Planner<'_> {
 
     /// Plans the bodies with the options of this planner.
     fn flatten<'s>(&self, sequence: &'s OpSequence) -> Result<Flattened<'s>, PlanError> {
-        // Progress is that of the whole, and the supplied tensors of a body are never in its pool.
+        // Only the whole sequence reports progress, and the supplied tensors of a body are never in
+        // its pool.
         let observer = Observer { progress: None, ..self.observer };
         let lowering = self.lowering.inputs_in_pool(false).weights_in_pool(false);
         let memories = Memories::default();

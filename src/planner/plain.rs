@@ -9,7 +9,7 @@ use crate::{
 pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
     let layout = match strategy {
         Strategy::Best | Strategy::Optimal => return None,
-        // Without limits, everything has a place.
+        // In one pool without a capacity, every chunk finds a place.
         Strategy::FirstFit => return Some(first_fit::layout(problem).unwrap_or_default()),
         Strategy::Pushdown => pushdown::layout,
         Strategy::BestFit => best_fit::layout,

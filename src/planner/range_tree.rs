@@ -40,12 +40,13 @@ impl Iterator for Cover {
     }
 }
 
-/// A node and all subtrees that contain it, up to the root.
+/// A node and all nodes above it, up to the root.
 pub(super) fn ancestors(node: usize) -> impl Iterator<Item = usize> {
     iter::successors(Some(node), |&node| (node > 1).then_some(node / 2))
 }
 
-/// The nodes above the places `first` and `last`, each once; the leaves are a power of two.
+/// The nodes above the places `first` and `last`, each once. The number of leaves is a power of
+/// two.
 pub(super) fn above(leaves: usize, first: usize, last: usize) -> impl Iterator<Item = usize> {
     let up = |place: usize| ancestors(leaves + place).skip(1);
     let right = up(last).zip(up(first)).take_while(|(right, left)| right != left);

@@ -36,7 +36,8 @@ impl Planner<'_> {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), and if there are pools: an order is looked for in one.
+    /// As [`plan`](Self::plan), and if [`pools`](Self::pools) are given: orders are compared by the
+    /// size of one pool.
     pub fn plan_reordered(
         &self,
         sequence: &OpSequence,
@@ -78,8 +79,9 @@ impl Planner<'_> {
 }
 
 impl ReorderedPlan {
-    /// The same with another order of `given`, the sequence as it was: with one that a file can
-    /// hold. The order given is kept where the pool of the other is no smaller.
+    /// Replaces the order by another one of `given`, the sequence before reordering; for example,
+    /// by one that a file can hold. The order given is kept unless the pool of the other is
+    /// smaller.
     ///
     /// # Errors
     ///

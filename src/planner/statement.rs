@@ -1,5 +1,5 @@
-//! A problem as planners of everything read it: bodies with their boxes, and pools to place them in.
-//! A plain problem is one pool, and its chains are the bodies.
+//! A problem as the planners that support every feature read it: bodies with their boxes, and pools to place
+//! them in. A plain problem is one pool, and its chains are the bodies.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -53,7 +53,7 @@ impl<'p> Statement<'p> {
         self.problem.demands().map_or(1, |demands| demands.streams)
     }
 
-    /// The traffic of a body, times what a byte costs in a pool.
+    /// The cost of a body's traffic if it lies in a pool.
     pub(super) fn cost(&self, body: &Body, pool: PoolId) -> u128 {
         let cost = u128::from(self.pools[pool.index()].cost);
         let bytes = body.members.iter().map(|&(chunk, _)| u128::from(self.problem.traffic(chunk)));

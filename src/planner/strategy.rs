@@ -42,9 +42,9 @@ macro_rules! strategies {
                 matches!(self, Self::Best | Self::Optimal | Self::FirstFit)
             }
 
-            /// The largest number of chains that the strategy plans in reasonable time, about ten
-            /// seconds if no more chunks are alive at once than in common graphs. `None` if its
-            /// cost is almost linear. Larger problems are still planned.
+            /// The largest number of chains that the strategy plans in reasonable time: about ten
+            /// seconds, unless unusually many chunks are alive at once. `None` if its cost is
+            /// almost linear. Larger problems are still planned.
             #[must_use]
             pub const fn limit(self) -> Option<usize> {
                 match self { $(Self::$variant => $limit,)* }

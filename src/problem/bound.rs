@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// No pool can be smaller, in bytes.
+    /// The bound in bytes: no pool can be smaller.
     pub bytes: Bytes,
     /// The first step where that many bytes are alive.
     pub peak_step: Step,
@@ -51,8 +51,8 @@ struct Weight {
 }
 
 impl Problem {
-    /// Sweeps over the steps in O(n log n). Of a problem with several pools, this bounds the sum of their
-    /// sizes; with several streams, no step is the peak.
+    /// Computes the lower bound by a sweep over the steps in O(n log n). With several pools, it bounds the
+    /// sum of their sizes. With several streams, there is no peak step.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
         if !self.is_plain() {

@@ -108,9 +108,9 @@ impl ProblemBuilder {
     }
 
     /// Requests that `overwriter` be written over `overwritten` from `below` bytes below its start
-    /// on: a partial overlap, for an operator that writes behind its reading. In the step that both
-    /// share, they need all bytes of either; from the next step on, the overwriter's remain. It may
-    /// reach out of `overwritten` at both ends.
+    /// on: a partial overlap, for an operator that writes each byte only after it has read the
+    /// input there. In the step that both share, the bytes of both are in use; from the next step
+    /// on, only the overwriter's. It may extend beyond `overwritten` at both ends.
     ///
     /// ```
     /// use memplan::{Planner, Problem};
@@ -135,7 +135,7 @@ impl ProblemBuilder {
     /// Adds a request, or a requirement, to overwrite.
     pub fn request(&mut self, request: Request) -> &mut Self {
         if request.below > 0 {
-            // Plain problems only know chunks that lie inside others.
+            // In plain problems, every overwriter lies inside the overwritten chunk.
             self.demands();
         }
         self.requests.push(request);
@@ -212,25 +212,26 @@ impl ProblemBuilder {
         self
     }
 
-    /// States that a chunk lies inside a larger one, whose bytes are its bytes there.
+    /// States that a chunk lies inside a larger one, `offset` bytes from its start, and shares its
+    /// bytes there.
     pub fn part(&mut self, part: ChunkId, whole: ChunkId, offset: Bytes) -> &mut Self {
         self.demands().parts.push(Part { part, whole, offset });
         self
     }
 
-    /// Keeps chunks from sharing bytes of one pool, whenever they live.
+    /// Keeps chunks from sharing bytes of one pool, even if they are never alive together.
     pub fn apart(&mut self, chunks: impl Into<Vec<ChunkId>>) -> &mut Self {
         self.demands().apart.push(chunks.into());
         self
     }
 
-    /// Runs the operators on several streams. Every chunk then [has a life](Self::clocks) in clocks.
+    /// Runs the operators on several streams. Every chunk then needs a lifetime [in clocks](Self::clocks).
     pub fn streams(&mut self, streams: usize) -> &mut Self {
         self.demands().streams = streams;
         self
     }
 
-    /// Sets the life of a chunk in clocks, and the stream of its producer.
+    /// Sets the lifetime of a chunk in clocks, and the stream of its producer.
     pub fn clocks(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) -> &mut Self {
         let sum = |clock: &Clock| clock.iter().fold(0, |sum: Step, &at| sum.saturating_add(at));
         let (scalar_begin, scalar_end) = (sum(&begin), sum(&end));
@@ -244,7 +245,7 @@ impl ProblemBuilder {
         self
     }
 
-    /// Sets the ids that the chunks have outside, one for each chunk.
+    /// Sets the ids by which files and messages name the chunks, one for each chunk.
     pub fn with_ids(&mut self, ids: Ids) -> &mut Self {
         self.labels.ids = ids;
         self
@@ -276,8 +277,8 @@ impl ProblemBuilder {
     /// # Errors
     ///
     /// If a lifetime is empty, ids repeat, a request names an unknown chunk or does not fit, a
-    /// required overwrite cannot be honoured, the alignment is not a power of two, or the sizes
-    /// do not add up in 64 bits.
+    /// required overwrite cannot be honoured, the alignment is not a power of two, or the sum of
+    /// the sizes exceeds 64 bits.
     pub fn build(&self) -> Result<Problem, ProblemError> {
         self.clone().finish()
     }

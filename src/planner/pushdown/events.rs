@@ -31,7 +31,7 @@ pub enum Holder {
     Free {
         /// The end of the chunk that gave the block up or was placed beside it.
         stamp: Step,
-        /// Counts insertions into the free queue.
+        /// The number of insertions into the free queue before its own.
         age: u64,
     },
 }
@@ -40,7 +40,7 @@ pub enum Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
-    /// In bytes, padding included.
+    /// Its size in bytes, padding included.
     pub size: Bytes,
     /// The chunk that holds it, or its place in the free queue.
     pub holder: Holder,

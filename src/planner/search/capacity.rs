@@ -1,4 +1,4 @@
-//! Capacities: decides whether a problem fits into a pool.
+//! Decides whether a problem fits into a pool of a given capacity.
 
 use super::{
     control::{
@@ -97,7 +97,7 @@ pub(super) fn decide(
     if limit < inst.bound() {
         return Decision { bases: None, refuted: true, nodes: 0 };
     }
-    // Start as if a packing were known that is one step too large.
+    // Start as if a packing one alignment above the limit were known.
     let board = Board::new(limit, limit + inst.align);
     let mut stop =
         |nodes, _| monitor.stop(nodes + board.helped(), inst.bound() * inst.unit, capacity);

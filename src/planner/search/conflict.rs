@@ -17,14 +17,14 @@ use crate::{
 pub struct Conflict {
     /// The roots of their chains.
     pub roots: Vec<ChunkId>,
-    /// True if the others fit once any one root is left out. Otherwise the limits did not suffice to
-    /// decide on some root, which was kept.
+    /// True if the others fit once any one root is left out. If false, some root was kept because the limits
+    /// did not suffice to decide whether the others fit without it.
     pub irreducible: bool,
 }
 
 /// Searches for an irreducible set of chains that cannot fit together into `capacity` bytes. `None`
-/// if the problem fits, or if the limits do not suffice to decide. Each question that the reduction
-/// asks may take the nodes of `limits`, and all together the time.
+/// if the problem fits, or if the limits do not suffice to decide. Each decision of the reduction
+/// may take all nodes of `limits`; all of them together may take its time.
 #[must_use]
 pub fn conflict(
     problem: &Problem,
@@ -94,8 +94,8 @@ fn refuted_core(
     roots
 }
 
-/// Leaves out runs of half the roots, of a quarter, and so on down to single roots, as long as the
-/// rest is refuted.
+/// Leaves out half of the roots at a time, then a quarter, and so on down to single roots, as long
+/// as the rest is still refuted (as in delta debugging; Zeller and Hildebrandt, 2002).
 fn shrink(
     problem: &Problem,
     mut roots: Vec<ChunkId>,

@@ -8,12 +8,12 @@ use crate::{
     problem::{ChunkId, Problem, Segment},
 };
 
-/// The bodies of a problem with what an order is made of.
+/// The bodies of a problem, with the figures that orders sort by.
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
     bodies: Vec<Body>,
     occupancy: Occupancy,
-    /// Runs looked at, in all packings.
+    /// The number of runs examined, in all packings.
     work: u64,
 }
 
@@ -43,17 +43,18 @@ const KEYS: [Key; 7] = [
 /// The keys of the orders in which to complete a packing of some bodies.
 pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
 
-/// Of more bodies than this, only the first orders are tried at first.
+/// With more bodies than this, only the first two orders are tried at first.
 const MANY: usize = 5000;
 
-/// First packings look at this many runs of taken bytes together, some seconds of work; what
-/// exceeds it is given up. Networks stay far below, random lives of 10^5 chunks do not.
+/// The most runs of taken bytes that first packings may examine together, some seconds of work.
+/// Packings beyond it are given up. Networks stay far below; 10^5 chunks with random lifetimes do
+/// not.
 pub(super) const MOST_WORK: u64 = 100_000_000;
 
-/// Placing a body costs as much as looking at this many runs, even where nothing is taken.
+/// Placing a body takes at least as long as examining this many runs, even where nothing is taken.
 const WORK_PER_BODY: u64 = 64;
 
-/// The bodies between two questions whether to stop.
+/// The number of bodies between two calls of `stop`.
 const PAUSE: u64 = 256;
 
 /// Returns whether to stop packing.
@@ -75,7 +76,7 @@ impl<'a> Greedy<'a> {
         Self::of(problem, &roots, &Crowds::new(problem))
     }
 
-    /// Some of the bodies of a problem.
+    /// Creates packings of some of the bodies of a problem.
     pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], crowds: &Crowds) -> Self {
         let bodies: Vec<Body> = roots
             .iter()
@@ -96,7 +97,7 @@ impl<'a> Greedy<'a> {
         Self { problem, bodies, occupancy, work: 0 }
     }
 
-    /// Runs of taken bytes looked at so far; a body counts for several.
+    /// The number of runs of taken bytes examined so far; a body counts for several.
     pub(super) fn work(&self) -> u64 {
         self.work
     }
@@ -141,13 +142,13 @@ impl<'a> Greedy<'a> {
         tops.max().unwrap_or(0)
     }
 
-    /// The roots of all bodies that live in a step where at least so much is alive.
+    /// The roots of all bodies that live in a step where at least this many bytes are alive.
     pub(super) fn crowded(&self, live: Bytes) -> Vec<ChunkId> {
         self.bodies.iter().filter(|b| b.crowd >= live).map(|b| b.root).collect()
     }
 
-    /// Keeps the offsets of some roots and places the others around them, by crowd and size, and
-    /// by crowd and area if that is not enough; returns the packings.
+    /// Keeps the offsets of some roots and places the others around them: by crowd and size, and if
+    /// the pool is still above `enough`, also by crowd and area. Returns the packings.
     pub(super) fn complete(
         &mut self,
         kept: &[(ChunkId, Bytes)],
@@ -175,9 +176,9 @@ impl<'a> Greedy<'a> {
         packings
     }
 
-    /// Places the bodies at their lowest free offsets, in the order of other offsets. If those are a
-    /// packing of rectangles, the pool does not grow: bodies that lie at or below their old offsets
-    /// leave those above them room at theirs.
+    /// Places the bodies at their lowest free offsets, in the order of the given offsets. If those are a
+    /// packing of rectangles, the pool does not grow: bodies at or below their old offsets leave the old
+    /// offsets of those above them free.
     pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
         order.sort_by_key(|&b| offset(self.bodies[b].root));
@@ -199,8 +200,8 @@ impl<'a> Greedy<'a> {
         order
     }
 
-    /// Places each body at its lowest free offset, or, before all others, where it is kept; returns
-    /// the offsets by body. `None` if that takes more work than there is, or if `stop` returns true.
+    /// Places each body at its lowest free offset, or, before all others, where it is kept; returns the
+    /// offsets by body. `None` if that takes more work than `most`, or if `stop` returns true.
     fn place(
         &mut self,
         order: &[usize],
@@ -331,7 +332,8 @@ mod tests {
                     let mut bases = (0..).map(|turn| turn * problem.alignment());
                     assert_eq!(bases.find(|&base| stands(base)), Some(layout.offset(root)));
                 }
-                // Kept where they are, a few of them are stood around by the others.
+                // Half of the bodies are kept where they are, and the others are placed around
+                // them.
                 let some: Vec<(ChunkId, Bytes)> =
                     order.iter().step_by(2).map(|&root| (root, layout.offset(root) + 64)).collect();
                 for completed in greedy.complete(&some, 0, &mut || false) {
@@ -348,7 +350,7 @@ mod tests {
         .budget_ms(200);
     }
 
-    /// Lifted off each other, bodies of one rectangle each sink back without growing the pool.
+    /// Rectangles that are lifted off each other sink back without growing the pool.
     #[test]
     fn settled_rectangles_need_no_more_than_before() {
         arbtest::arbtest(|random| {

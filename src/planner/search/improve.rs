@@ -1,4 +1,4 @@
-//! Better packings of a problem: first simulated and greedy ones, then searched ones.
+//! Improves the packing of a problem: simulation and greedy packings first, then searches.
 
 use super::{
     control::{
@@ -17,7 +17,7 @@ use crate::{
     problem::ChunkId,
 };
 
-/// Of problems of more chains, crowded steps are mended, and crowded cores are searched first.
+/// In problems with more chains, crowded steps are mended, and crowded cores are searched first.
 pub const FEW_CHAINS: usize = 1000;
 
 /// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
@@ -26,14 +26,15 @@ pub const LARGE: usize = 5000;
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
 
-/// The same for the cores that have the rest of the effort; the last is the whole problem.
+/// The same for the cores that are searched with the rest of the effort; the last is the whole
+/// problem.
 const MORE_CROWDS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
 
-/// The first three cores have no more nodes together.
+/// The most nodes of the first three cores together.
 const FIRST_SHARE: u64 = 50_000;
 
-/// By default, problems of more than [`FEW_CHAINS`] have so many nodes more.
+/// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
 
 /// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
@@ -42,37 +43,40 @@ const WHOLE_SHARE: u64 = 200_000;
 /// The nodes for each further core; four times as many in each later pass over the cores.
 const SHARE: u64 = 40_000;
 
-/// A node looks at all sections. One of a core of so many chains counts as two nodes, and so on.
+/// A node examines all sections, so it counts once more for each of this many chains in a core.
 const CHAINS_PER_NODE: u64 = 500;
 
-/// A node costs less among chains that cover fewer sections than this.
+/// A node counts for less if chains cover fewer sections than this on average.
 const SHORT_LIFE: usize = 16;
 
 /// Runs of taken bytes that count as a node when a core is completed.
 const WORK_PER_NODE: u64 = 64;
 
-/// Bodies are not searched if they cover more sections, all added up: setting up would take long.
+/// Bodies that cover more sections than this, all added up, are not searched: the setup would take
+/// too long.
 const MOST_COVERED: usize = 50_000_000;
 
-/// Sizes have no useful common divisor if the bound is more units than this.
+/// Sizes have no useful common divisor if the bound is more than this many units of it.
 const FINE: Bytes = 1 << 14;
 
-/// The rounded sizes of such a problem: the bound is so many grains.
+/// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
 
-/// The most nodes for rounded sizes, so that a search without end reaches the exact ones.
+/// The most nodes for rounded sizes, so that a search without an end reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
 /// The nodes of the search before chains are separated.
 const SHORT: u64 = 10_000;
 
-/// The most nodes for separating chains, so that a search without end reaches the others.
+/// The most nodes for separating chains, so that a search without an end reaches the other
+/// searches.
 const MOST_SEPARATED: u64 = 5_000_000;
 
-/// Fewer chains need neither rounding nor separating.
+/// Problems of fewer chains need neither rounding nor separation.
 const FEW: usize = 150;
 
-/// The better packing of two planners that simulate; on some large graphs no greedy one is better.
+/// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
+/// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
     let mut solution = Solution::of(problem, pushdown::layout(problem));
     let Solution { lower_bound, pool_size, .. } = solution;
@@ -135,7 +139,7 @@ pub fn search(
     }
 }
 
-/// Lets chains overlap and separates them, if some are staircases; returns the nodes.
+/// If some chains are staircases, lets chains overlap and separates them; returns the nodes.
 fn separate(
     problem: &Problem,
     roots: &[ChunkId],
@@ -213,8 +217,8 @@ fn search_cores(
     search_more_cores(problem, live, greedy, solution, &limits, monitor);
 }
 
-/// Searches more and larger cores, again and again with more nodes. What completing them costs
-/// counts.
+/// Searches more and larger cores, repeatedly with more nodes. Completing their packings counts as
+/// nodes too.
 fn search_more_cores(
     problem: &Problem,
     live: Bytes,
@@ -224,7 +228,7 @@ fn search_more_cores(
     monitor: &mut Monitor<'_>,
 ) {
     let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
-    // Of equal cores, one is enough; what is packed at the bound stays so.
+    // Of equal cores, one is enough. A core that is packed at the bound is done.
     let mut open: Vec<_> = cores.iter().collect();
     open.dedup_by_key(|core| core.len());
     let (mut left, mut share) = (limits.effort(), SHARE);
@@ -253,18 +257,19 @@ fn search_more_cores(
     }
 }
 
-/// The nodes that one counts for among so many chains.
+/// The number of nodes that one node counts for, with this many chains.
 pub fn node_weight(chains: usize) -> u64 {
     1 + chains as u64 / CHAINS_PER_NODE
 }
 
-/// The nodes that one counts for among all chains of a problem: fewer where lives are short.
+/// The number of nodes that one node counts for, with all chains of a problem: fewer if lifetimes
+/// are short.
 fn whole_weight(problem: &Problem, roots: &[ChunkId]) -> u64 {
     let covered = Instance::new(problem, roots).covered();
     node_weight(roots.len().min(covered / SHORT_LIFE))
 }
 
-/// A part of some bytes, rounded down.
+/// Some thousandths of a number of bytes, rounded down.
 pub fn thousandths(bytes: Bytes, part: Bytes) -> Bytes {
     bytes / 1000 * part + bytes % 1000 * part / 1000
 }
@@ -273,8 +278,8 @@ pub fn thousandths(bytes: Bytes, part: Bytes) -> Bytes {
 /// that order with their true sizes; returns the nodes.
 ///
 /// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
-/// one by one what makes no difference. An offset in the true packing exceeds the rounded one by no
-/// more than was rounded off below it: a few thousandths.
+/// one by one alternatives that make no difference. An offset in the true packing exceeds the
+/// rounded one by no more than the roundings below it add up to: a few thousandths.
 fn climb_rounded(
     problem: &Problem,
     roots: &[ChunkId],
@@ -306,14 +311,15 @@ fn climb_rounded(
         }
         if let Some(packing) = greedy.settle(|root| bases[root.index()]) {
             solution.improve(problem, packing);
-            // The search reported the pool from before.
+            // The search itself reported the pool before this improvement.
             monitor.stop(0, solution.lower_bound, solution.pool_size);
         }
     }
     nodes
 }
 
-/// Packs some of the roots better than the best pool, and all others around them.
+/// Searches for a packing of some of the roots below the best pool, and places all others around
+/// it.
 fn climb_and_complete(
     problem: &Problem,
     roots: &[ChunkId],
@@ -339,13 +345,13 @@ fn climb_and_complete(
 struct Outcome {
     /// The nodes of the first thread.
     nodes: u64,
-    /// More nodes change nothing.
+    /// True if more nodes cannot improve it.
     is_over: bool,
 }
 
 /// The result of packing some of the roots.
 struct Climb {
-    /// Their offsets, if that is better than the best pool.
+    /// Their offsets, if they are packed below the best pool.
     bases: Option<Vec<(ChunkId, Bytes)>>,
     /// A lower bound of their pool.
     bound: Bytes,
@@ -353,11 +359,11 @@ struct Climb {
     best: Bytes,
     /// The nodes of the first thread.
     nodes: u64,
-    /// Their best pool is known, or they are too many.
+    /// True if their smallest pool is known, or they are too many to be searched.
     is_over: bool,
 }
 
-/// Packs some of the roots better than the best pool.
+/// Searches for a packing of some of the roots below the best pool.
 fn climb(
     problem: &Problem,
     roots: &[ChunkId],
@@ -376,8 +382,8 @@ fn climb(
         };
     }
     let step = inst.unit * inst.align;
-    // Every pool that the search makes is a multiple of the step, and so is some smallest one. The
-    // bound is one as well: the chains alive at the peak are among the roots.
+    // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
+    // one as well, because the chains alive at the peak are among the roots.
     debug_assert!(solution.lower_bound.is_multiple_of(step));
     let best = solution.pool_size.div_ceil(step) * inst.align;
     let board = Board::new(solution.lower_bound / inst.unit, best);

@@ -1,10 +1,9 @@
-//! Mending: only the steps in which chains stick out above the bound are packed anew.
+//! Mending: repacks only the steps in which chains end above the lower bound.
 //!
-//! Over a long run of short lives, a simple planner exceeds the lower bound in few steps: those that
-//! are crowded. The chains that live there, and those around them, ring by ring, are packed again
-//! while all others stay. First greedily, then with a searched core: the chains of the most crowded
-//! steps are packed at the bound, and the others around them. So the cost is that of finding these
-//! steps and of packing a few hundred chains in each.
+//! On long sequences with short lifetimes, a simple planner exceeds the lower bound in few steps, the crowded
+//! ones. The chains that live there, and those around them, ring by ring, are repacked while all others stay:
+//! first greedily, then around a searched core, which is a packing at the bound of the chains of the most
+//! crowded steps. So the cost is that of finding these steps and of packing a few hundred chains in each.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -17,18 +16,18 @@ use super::{
 };
 use crate::{Bytes, Limits, Problem, Step, planner::Layout, problem::ChunkId};
 
-/// The chains that may be packed again: those that live together with a chain that sticks out, those
+/// The most rings of chains that are repacked: those that live together with a chain above the bound, those
 /// that live together with one of these, and so on.
 const MOST_RINGS: usize = 4;
 
-/// Runs of taken bytes to look at in all packings: less than a second of work.
+/// The most runs of taken bytes to examine in all packings: less than a second of work.
 const MOST_WORK: u64 = 40_000_000;
 
-/// A part of a problem that has more than one in so many of its chains is left to the packings of
-/// the whole problem.
+/// A part with more than one in this many chains of the problem is left to packings of the whole
+/// problem.
 const SMALL_PART: usize = 4;
 
-/// A searched core has no more chains.
+/// The most chains of a core that is searched.
 const MOST_CORE: usize = 2000;
 
 /// The nodes to search a core.
@@ -43,14 +42,14 @@ struct Outline {
     high: Bytes,
 }
 
-/// Chains that share no step with what moves elsewhere.
+/// Chains to repack together: they share no step with chains that move in other parts.
 #[derive(Default)]
 struct Part {
     /// The chains to pack again.
     moved: Vec<ChunkId>,
-    /// For each of them, whether it shares a step with one that sticks out.
+    /// For each of them, true if it shares a step with a chain above the bound.
     inner: Vec<bool>,
-    /// Those that stay, and share a step with them.
+    /// The chains that stay and share a step with them.
     fixed: Vec<ChunkId>,
 }
 
@@ -61,15 +60,14 @@ struct Mending<'a> {
     outlines: Vec<Outline>,
     /// The offsets of roots, by chunk.
     bases: Vec<Bytes>,
-    /// The pool that is aimed at.
+    /// The size of the pool to reach, in bytes.
     target: Bytes,
-    /// The pool that is mended.
+    /// The size of the pool before mending, in bytes.
     pool: Bytes,
     work: u64,
 }
 
-/// Packs the crowded steps of a packing anew, until no chain sticks out above the bound or nothing
-/// helps.
+/// Repacks the crowded steps of a packing until no chain ends above the bound or nothing helps.
 pub(super) fn mend(
     problem: &Problem,
     solution: &mut Solution,
@@ -111,7 +109,8 @@ pub(super) fn mend(
 }
 
 impl Mending<'_> {
-    /// The parts around the chains that stick out. `None` if there are none, or if they are large.
+    /// The parts around the chains that end above the bound. `None` if there are none, or if they
+    /// are too large.
     fn parts(&self, rings: usize) -> Option<Vec<Part>> {
         let above =
             |outline: &&Outline| self.bases[outline.root.index()] + outline.high > self.target;
@@ -150,7 +149,7 @@ impl Mending<'_> {
         self.outlines.iter().filter(|outline| touches(outline, windows))
     }
 
-    /// Packs a part anew and keeps the packing if it is lower.
+    /// Repacks a part and keeps the packing if it is lower.
     fn pack(
         &mut self,
         part: &Part,
@@ -201,7 +200,7 @@ impl Mending<'_> {
         }
     }
 
-    /// Packs around what is kept in one order after the other, until a packing meets the target.
+    /// Packs around the kept bodies in one order after the other, until a packing meets the target.
     fn try_orders(
         &self,
         orders: &[Key],
@@ -239,7 +238,7 @@ fn touches(outline: &Outline, windows: &[Range<Step>]) -> bool {
     windows.get(first).is_some_and(|window| window.start < outline.end)
 }
 
-/// The lives of chains, by begin, as windows that do not overlap.
+/// Merges the lifetimes of chains, sorted by begin, into windows that do not overlap.
 fn lives<'o>(outlines: impl Iterator<Item = &'o Outline>) -> Vec<Range<Step>> {
     let mut windows: Vec<Range<Step>> = Vec::new();
     for outline in outlines {
@@ -320,7 +319,7 @@ mod tests {
         assert_eq!(after, bound);
     }
 
-    /// A perfect packing that no order of placing greedily finds is found by searching it.
+    /// The search finds a perfect packing that no greedy order finds.
     #[test]
     fn a_crowded_core_is_searched() {
         let mut problem = Problem::builder();

@@ -1,4 +1,5 @@
-//! The optimal planner: the smallest pool there is, with a proof when it has one.
+//! The optimal planner: searches for the smallest pool, and proves that it is the smallest if it
+//! can.
 //!
 //! Planning is strip packing with fixed time: every chain is a body of one or more rectangles
 //! whose steps are given and whose height is to be chosen. The search is anytime: it starts from
@@ -58,8 +59,8 @@ pub fn layout(problem: &Problem, limits: &Limits, observer: Observer<'_>) -> Lay
 
 /// Searches for the smallest pool.
 ///
-/// An `incumbent`, a right layout from elsewhere, is the first one to improve; if no better one is
-/// found, it is the answer.
+/// The search starts from `incumbent`, a valid layout from another planner, if there is one; if it
+/// finds no better layout, that is the answer.
 ///
 /// ```
 /// use memplan::{Problem, planner::search::{self, Limits, Observer}};
@@ -90,7 +91,8 @@ pub fn optimize(
     solution
 }
 
-/// Mends a layout of a large problem with this lower bound; [`continue_from`] searches on.
+/// Mends a layout of a large problem with this lower bound; [`continue_from`] continues with the
+/// search.
 pub(super) fn mended(
     problem: &Problem,
     layout: &Layout,
@@ -103,7 +105,7 @@ pub(super) fn mended(
     solution
 }
 
-/// Searches on from a layout that is mended if it should be, as [`optimize`] does.
+/// Continues as [`optimize`] does from a layout that has been mended where that applies.
 pub(super) fn continue_from(
     problem: &Problem,
     layout: &Layout,

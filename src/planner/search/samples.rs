@@ -5,7 +5,7 @@ use arbitrary::{Result, Unstructured};
 use super::state::{instance::Instance, skyline::Skyline};
 use crate::Problem;
 
-/// A few chunks, some overwritten, some more than once; sometimes aligned and padded.
+/// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
 pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
     let alignment = *random.choose(&[1, 1, 2, 4])?;
     let padding = *random.choose(&[0, 0, 1])?;
@@ -31,7 +31,7 @@ pub fn instance(problem: &Problem) -> Instance {
     Instance::new(problem, &problem.roots().collect::<Vec<_>>())
 }
 
-/// Staircases that leave many orders open.
+/// A problem of staircases that can be packed in many orders.
 pub fn interlocking(chains: u64) -> Problem {
     let mut problem = Problem::builder();
     for at in 0..chains {

@@ -10,11 +10,12 @@ pub struct Solution {
     pub layout: Layout,
     /// The size of its pool in bytes.
     pub pool_size: Bytes,
-    /// No pool is smaller, in bytes; the live bytes, or more where more was proven.
+    /// A lower bound in bytes: the largest number of live bytes, or more if the search has proven
+    /// more.
     pub lower_bound: Bytes,
     /// True if the pool is proven the smallest.
     pub proven_optimal: bool,
-    /// The nodes it took, of all threads.
+    /// The number of nodes, of all threads.
     pub nodes: u64,
 }
 

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The distance when no object is near.
+/// The distance of a record that fits no open object.
 const FAR: Step = Step::MAX;
 
 /// A record that waits for its object.

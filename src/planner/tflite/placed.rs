@@ -1,9 +1,9 @@
 //! The conflict walk: the placed records that share a step with the next one, by offset.
 //!
-//! There are two ways to this list. If many records conflict, it walks over all placed ones, which
-//! are kept by offset. If few do, it collects and sorts them: those that are alive when the next
-//! record begins, and those that begin later in its lifetime. The lengths of the lists to collect
-//! are known, so the cheaper way is known beforehand.
+//! There are two ways to find them. If many records conflict, walk over all placed ones, which are
+//! kept by offset. If few do, collect and sort them: those that are alive when the next record
+//! begins, and those that begin later in its lifetime. The lengths of the lists to collect are
+//! known, so the cheaper way is known beforehand.
 
 use crate::{
     Bytes, Step,

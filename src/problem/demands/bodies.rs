@@ -1,4 +1,5 @@
-//! Joining: which chunks overwrites and parts make one body, and where that may lie.
+//! Joins chunks into bodies: overwrites and parts tie the chunks of a body together, and the
+//! demands of all of them say where it may lie.
 
 use crate::{
     Bytes,
@@ -20,7 +21,7 @@ struct Congruence {
     rest: Bytes,
 }
 
-/// A group of chunks while links are joined: distances are from any of them.
+/// A group of chunks while links are joined. Distances count from one of them.
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<(ChunkId, i128)>,
@@ -56,7 +57,7 @@ pub(crate) struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    /// Joins the parts, which are facts.
+    /// Joins the parts, which always hold; requests may be refused.
     pub(crate) fn new(view: View<'a>) -> Result<Self, Fault> {
         let count = view.chunks.len();
         let mut apart = vec![Vec::new(); count];
@@ -114,7 +115,7 @@ impl<'a> Joiner<'a> {
         Ok(())
     }
 
-    /// Honours the requests that rules a to c allow and that leave every body possible.
+    /// Honours the requests that rules a to c allow and that leave every body a place.
     pub(crate) fn honour(mut self, requests: &[Request]) -> Resolved {
         let mut refused = Vec::new();
         for taken in self.allowed(requests, &mut refused) {
@@ -185,15 +186,15 @@ impl<'a> Joiner<'a> {
         (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
     }
 
-    /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others.
-    /// On several streams, chunks that are made in one step may ask for that.
+    /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
+    /// several streams, chunks that are made in the same step may request that.
     fn closes_ring(&self, request: Request) -> bool {
         let link = |&chunk: &ChunkId| self.links[chunk.index()].map(|link| link.overwritten);
         std::iter::successors(Some(request.overwritten), link)
             .any(|chunk| chunk == request.overwriter)
     }
 
-    /// Honours one request, or leaves everything as it is.
+    /// Honours a request, or changes nothing and returns the fault.
     fn overwrite(&mut self, request: Request) -> Result<(), Fault> {
         let (new, old) = (request.overwriter, request.overwritten);
         let link = Link { overwritten: old, offset: request.offset, below: request.below };
@@ -229,9 +230,9 @@ impl<'a> Joiner<'a> {
         self.check(&members)
     }
 
-    /// Checks that an overwriter destroys no bytes that the overwritten chunk has from a part, or a
-    /// whole from it, and that are still needed in that step: as an input of the same operator, or later,
-    /// when the overwriter itself may be over.
+    /// Checks that an overwriter destroys no bytes that the overwritten chunk shares with a part or a whole
+    /// and that are still needed: in the same step, as an input of the same operator, or later, when the
+    /// overwriter itself may be over.
     fn check_written(&self, new: ChunkId, old: ChunkId, link: Link) -> Result<(), Fault> {
         if !self.family.has_relatives(old) {
             return Ok(());
@@ -283,7 +284,8 @@ impl<'a> Joiner<'a> {
         if self.apart[x.index()].iter().any(|group| groups.contains(group)) {
             return Err(Fault::Clash(x, y));
         }
-        // Sums of clocks are over as well where clocks are.
+        // With several streams, these steps are sums of clocks, which do not prove that a chunk is
+        // over.
         if is_over && self.view.demands.streams == 1 || self.family.has_part((x, at_x), (y, at_y)) {
             return Ok(());
         }
@@ -295,7 +297,7 @@ impl<'a> Joiner<'a> {
                 if low >= high || !concurrent(&p, &q) {
                     continue;
                 }
-                // Padding belongs to nobody: only real bytes can be the same.
+                // Padding has no contents: only bytes of the chunks themselves can be the same.
                 let end =
                     high.min(at_x + i128::from(self.size(x))).min(at_y + i128::from(self.size(y)));
                 let within = |value: i128| Bytes::try_from(value).unwrap_or(0);
@@ -366,7 +368,7 @@ impl<'a> Joiner<'a> {
                 let Pool { largest, capacity, .. } = demands.pools[pool.index()];
                 let limit = largest.into_iter().chain(capacity).min();
                 let Congruence { modulus, rest } = self.congruence(&placed, pool).ok()?;
-                // In the buffers, the lowest of the offsets that alignments allow.
+                // In a pool of buffers, the lowest offset in a buffer that the alignments allow.
                 let lowest = largest
                     .map_or(0, |largest| rest % modulus.min(largest & largest.wrapping_neg()));
                 let end = lowest.checked_add(extent);

@@ -16,7 +16,7 @@ pub struct Body {
     pub members: Vec<(ChunkId, Bytes)>,
     /// The pools that all members allow and in which the body fits, in the problem's order.
     pub pools: Vec<AllowedPool>,
-    /// The place of the lowest chunk, if a pin gives it.
+    /// The place of the lowest chunk, if a pin fixes it.
     pub fixed: Option<Place>,
     /// The bytes from the lowest to the end of the highest, padding included.
     pub extent: Bytes,
@@ -29,7 +29,7 @@ pub struct Body {
 pub struct AllowedPool {
     /// The pool.
     pub pool: PoolId,
-    /// The distance of allowed offsets, in bytes.
+    /// The distance between allowed offsets, in bytes.
     pub modulus: Bytes,
     /// The lowest allowed offset, in bytes.
     pub rest: Bytes,

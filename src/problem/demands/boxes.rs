@@ -1,4 +1,4 @@
-//! Boxes: when a chunk needs which of its bytes.
+//! Boxes: the bytes that a chunk needs, and the time in which it needs them.
 
 use std::ops::Range;
 
@@ -16,14 +16,15 @@ use crate::{
 pub struct TimedBox {
     /// The moment from which they are needed.
     pub begin: Clock,
-    /// The moment from which they are not.
+    /// The moment from which they are no longer needed.
     pub end: Clock,
     /// The bytes, from the start of the chunk, padding included.
     pub bytes: Range<Bytes>,
 }
 
 impl TimedBox {
-    /// Returns whether the bytes are needed at a moment. All that are needed at one are concurrent.
+    /// Returns whether the bytes are needed at a moment. All boxes alive at one moment are
+    /// concurrent.
     pub(crate) fn is_alive_at(&self, moment: &[Step]) -> bool {
         is_over(&self.begin, moment) && !is_over(&self.end, moment)
     }
@@ -70,8 +71,8 @@ impl View<'_> {
         }
     }
 
-    /// The boxes of a chunk in time order. An overwriter has the bytes of the overwritten chunk only
-    /// from the step where that has ended; what it has outside of them, it needs from its own begin.
+    /// The boxes of a chunk in time order. An overwriter needs the bytes of the overwritten chunk only from
+    /// the step in which that has ended, and its bytes outside that chunk from its own begin.
     pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> Vec<TimedBox> {
         let full = self.padded(chunk);
         if full == 0 {
@@ -121,8 +122,8 @@ impl View<'_> {
         boxes
     }
 
-    /// The boxes of an overwriter that reaches out of the overwritten chunk: its boxes without a link,
-    /// less the bytes of that chunk in the step that both share.
+    /// The boxes of an overwriter that extends beyond the overwritten chunk: its boxes without a link, less
+    /// the bytes of that chunk in the step that both share.
     fn boxes_outside(&self, chunk: ChunkId, link: Link) -> Vec<TimedBox> {
         // Only problems with one stream have such links.
         let shared = self.chunks[chunk.index()].begin;

@@ -1,4 +1,4 @@
-//! The same bytes: a part's bytes are those of its whole.
+//! Shared bytes: the bytes of a part are bytes of its whole.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -53,7 +53,7 @@ impl Family {
         is_part(x, y, at_x - at_y) || is_part(y, x, at_y - at_x)
     }
 
-    /// Returns a chunk that is a part of itself.
+    /// Returns a chunk that is a part of itself, directly or through others.
     pub(crate) fn circle(&self) -> Option<ChunkId> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -89,9 +89,9 @@ impl Family {
         None
     }
 
-    /// The bytes that a byte of a chunk may be: those of the parts that cover it, else its own; and
-    /// the number of bytes from it on for which that holds. There are several where parts that are
-    /// never alive together cover it, such as the arms of a branch.
+    /// The bytes that a byte of a chunk stands for: those of the parts that cover it, otherwise
+    /// itself; and the number of bytes from it on for which the same parts do. There are several if
+    /// parts that are never alive together cover it, such as the arms of a branch.
     fn names(
         &self,
         chunk: ChunkId,
@@ -122,8 +122,8 @@ impl Family {
         (found, run)
     }
 
-    /// The byte of a part that a byte of a chunk is, if one part alone covers it; and the number of bytes
-    /// from it on for which that holds.
+    /// The byte of a part that a byte of a chunk stands for, if exactly one part covers it; and the number of
+    /// bytes from it on for which that part does.
     fn only_part(
         &self,
         chunk: ChunkId,
@@ -146,7 +146,8 @@ impl Family {
         Some((found?, run))
     }
 
-    /// Returns whether `count` bytes of two chunks are the same bytes of the same values.
+    /// Returns whether `count` bytes of two chunks hold the same values, because they stand for the
+    /// same bytes.
     pub(crate) fn same(
         &self,
         (x, mut at_x): Byte,
@@ -155,7 +156,7 @@ impl Family {
         size: &dyn Fn(ChunkId) -> Bytes,
     ) -> bool {
         while count > 0 {
-            // Two wholes with the same part in the same place need no names.
+            // Two wholes that share one part here need no search through all parts.
             if let (Some((of_x, run_x)), Some((of_y, run_y))) =
                 (self.only_part(x, at_x, size), self.only_part(y, at_y, size))
                 && of_x == of_y

@@ -1,4 +1,4 @@
-//! Checks of demands, each by itself.
+//! Checks of the demands before chunks are joined into bodies.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -19,7 +19,7 @@ pub(crate) const REQUEST: &str = "an overwrite request";
 pub(crate) const PART: &str = "a part";
 pub(crate) const APART: &str = "a list of chunks kept apart";
 
-/// More pools are no memories.
+/// The most pools; real devices have far fewer memories.
 const MOST_POOLS: usize = 256;
 
 /// Checks everything about demands that does not depend on how chunks are joined.
@@ -167,7 +167,7 @@ fn check_pauses(
     Ok(())
 }
 
-/// Checks that parts lie inside their wholes, and that parts that are alive together say the same of
+/// Checks that parts lie inside their wholes, and that parts that are alive together hold the same values in
 /// the bytes that they share.
 fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
     let parts = &view.demands.parts;

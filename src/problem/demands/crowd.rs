@@ -1,10 +1,11 @@
 //! Lower bounds: the chunks that are alive together and take the most bytes.
 //!
-//! With one stream, a sweep over the steps finds them, as for plain problems; bytes that a part and its
-//! whole share count once, and bytes that pins and reserved ranges have are not free for others. With
-//! several streams, boxes any two of which may be alive together are an antichain of "is over before",
-//! and the heaviest antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond
-//! [`MOST_ORDERED`] boxes, the heaviest of many cuts through the program is taken, which may be less.
+//! With one stream, a sweep over the steps finds them, as for plain problems; bytes that a part and its whole
+//! share count once, and bytes that pins and reserved ranges take are not free for others. With several
+//! streams, boxes any two of which may be alive together are an antichain of the order "is over before", and
+//! the heaviest antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond
+//! [`MOST_ORDERED`] boxes, the heaviest of many cuts through the program is taken, which may give a smaller
+//! bound.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -29,7 +30,7 @@ const MOST_CUTS: usize = 500;
 /// Chunks that are alive together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowd {
-    /// The pool that they need at least, in bytes.
+    /// A lower bound of the pool that they need, in bytes.
     pub(crate) bytes: Bytes,
     /// The step in which they are alive, if there is one stream.
     pub(crate) step: Step,
@@ -44,7 +45,7 @@ struct Slab {
     /// The bytes that no other body can have: without alignment, and in cells of the alignment.
     plain: Bytes,
     celled: Bytes,
-    /// The addresses, if a pin gives them.
+    /// The addresses, if a pin fixes them.
     fixed: Option<Range<Bytes>>,
 }
 
@@ -55,8 +56,8 @@ impl Problem {
         let slabs: Vec<Slab> = self.bodies().iter().flat_map(|body| self.slabs(body)).collect();
         let crowd = if streams == 1 { self.peak(&slabs) } else { self.antichain(&slabs) };
         match self.pools() {
-            // The highest end of a pin is a bound as well. Sizes are multiples of the alignment, or the
-            // capacity.
+            // The highest end of a pin is a bound as well. The size of a pool is a multiple of the alignment,
+            // or its capacity.
             [pool] => {
                 let ends = self.bodies().iter().filter_map(|body| {
                     let end = body.fixed?.offset + body.extent;
@@ -198,8 +199,8 @@ impl Problem {
     }
 }
 
-/// What is left of a box without the bytes of another while both are alive. With several streams, that
-/// is a part of each life that no box can say; the bytes then count for the other box alone.
+/// Returns what remains of a box without the bytes of another while both are alive. With several streams, no
+/// box describes the time in which only one of them is alive; the bytes then count for the other box alone.
 fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     let (low, high) =
         (other.bytes.start.max(piece.bytes.start), other.bytes.end.min(piece.bytes.end));
@@ -248,13 +249,13 @@ fn heaviest(slabs: &[Slab]) -> Vec<usize> {
             earlier[b].push(a);
         }
     }
-    // What an end can still hand on, and a begin still receive.
+    // The flow that each end can still send, and each begin still receive.
     let mut from: Vec<Bytes> = slabs.iter().map(|slab| slab.plain).collect();
     let mut into = from.clone();
     let mut flow = vec![0; count * count];
     loop {
-        // Ends are the nodes below count, begins those above. The search goes from all ends with
-        // something left.
+        // Ends are the nodes below count, begins those above. The search starts from all ends with
+        // flow left.
         let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
         let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
         for &a in &queue {
@@ -292,7 +293,8 @@ fn heaviest(slabs: &[Slab]) -> Vec<usize> {
     }
 }
 
-/// Sends what can be sent along the path that ends at a begin; false if that is nothing any more.
+/// Sends as much flow as possible along the path that ends at a begin; returns false if that is
+/// none.
 fn augment(
     end: usize,
     parent: &[Option<usize>],
@@ -301,7 +303,8 @@ fn augment(
     into: &mut [Bytes],
 ) -> bool {
     let count = from.len();
-    // The steps of the path from its end: an end hands on to a begin, or takes back from one.
+    // The edges of the path, from its end: forward from an end to a begin, or back from a begin to
+    // an end.
     let mut path = Vec::new();
     let mut node = count + end;
     while let Some(before) = parent[node].filter(|&before| before != node) {

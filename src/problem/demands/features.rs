@@ -1,10 +1,10 @@
-//! What a problem asks for, by name.
+//! The features that a problem may ask for.
 
 use std::fmt;
 
 use crate::problem::{ChunkId, Problem};
 
-/// Something that a problem may ask for and that planners of plain problems do not know.
+/// A feature that a problem may ask for and that planners of plain problems do not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Feature {
@@ -18,7 +18,7 @@ pub enum Feature {
     Largest,
     /// A pool or a chunk with an alignment of its own.
     Alignments,
-    /// A chunk with a given place.
+    /// A chunk with a fixed place.
     Pins,
     /// A chunk that needs no bytes in some steps.
     Holes,
@@ -61,7 +61,8 @@ pub(crate) struct Asked {
 }
 
 impl Problem {
-    /// The first feature that the problem asks for and that planners of plain problems do not know.
+    /// The first feature that the problem asks for and that planners of plain problems do not
+    /// support.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
         self.asked().map(|asked| asked.feature)

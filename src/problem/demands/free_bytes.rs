@@ -9,7 +9,8 @@ use crate::Bytes;
 pub(super) struct FreeBytes {
     /// The ends of all ranges, ascending, from 0; above the last one everything is free.
     addresses: Vec<Bytes>,
-    /// By node, the root at 1: how many ranges cover all of it, without those that cover its parent.
+    /// By node, the root at 1: the number of ranges that cover all of it, without those that cover its
+    /// parent.
     covers: Vec<u32>,
     /// By node: the bytes that no range within it covers.
     free: Vec<Bytes>,
@@ -17,7 +18,7 @@ pub(super) struct FreeBytes {
 }
 
 impl FreeBytes {
-    /// All addresses are free; ranges may end at these only.
+    /// Creates a tree in which all addresses are free. Ranges may begin and end only at `ends`.
     pub(super) fn new(ends: impl Iterator<Item = Bytes>) -> Self {
         let mut addresses: Vec<Bytes> = ends.chain([0]).collect();
         addresses.sort_unstable();
@@ -77,7 +78,7 @@ impl FreeBytes {
         };
     }
 
-    /// The lowest height below which so many bytes are free; 0 for none.
+    /// The lowest height below which this many bytes are free; 0 for 0 bytes.
     pub(super) fn height(&self, mut bytes: Bytes) -> Bytes {
         if bytes == 0 {
             return 0;

@@ -1,9 +1,8 @@
-//! What a problem may ask beyond sizes, lifetimes and overwrites: pools, pins, holes, parts,
+//! The demands of a problem beyond sizes, lifetimes and overwrites: pools, pins, holes, parts,
 //! streams.
 //!
-//! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may
-//! not clash. Everything here says how bodies, places and clashes come about. A problem that asks for
-//! none of it is *plain*.
+//! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may not
+//! clash. Everything here defines bodies, places or clashes. A problem without such demands is *plain*.
 
 mod bodies;
 mod body;
@@ -35,8 +34,8 @@ use std::ops::Range;
 
 use crate::{Bytes, Step, problem::ChunkId};
 
-/// A moment of a program on several streams: for each, the number of its steps that are over. With
-/// one stream, the step.
+/// A moment of a program on several streams, as a vector clock: for each stream, the number of its
+/// steps that are over. With one stream, the step.
 pub type Clock = Box<[Step]>;
 
 /// The bytes of a chunk that are needed in some steps, if not all are.
@@ -49,7 +48,7 @@ pub struct Window {
     pub bytes: Range<Bytes>,
 }
 
-/// A chunk that lies inside a larger one, the whole, and whose bytes are the whole's bytes there.
+/// A chunk that lies inside a larger one, the whole, and shares its bytes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Part {
@@ -62,7 +61,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// A chunk inside another, so many bytes from its start.
+    /// Places a chunk inside another, this many bytes from its start.
     #[must_use]
     pub const fn new(part: ChunkId, whole: ChunkId, offset: Bytes) -> Self {
         Self { part, whole, offset }
@@ -112,14 +111,14 @@ pub(crate) struct Life {
 /// The demands of a problem that is not plain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Demands {
-    /// At least one.
+    /// At least one pool.
     pub(crate) pools: Vec<Pool>,
     /// True if the caller listed them.
     pub(crate) has_pools: bool,
     /// By chunk.
     pub(crate) chunks: Vec<ChunkDemands>,
     pub(crate) parts: Vec<Part>,
-    /// Groups of chunks that share no bytes of one pool, whenever they live.
+    /// Groups of chunks that share no bytes of one pool, even if they are never alive together.
     pub(crate) apart: Vec<Vec<ChunkId>>,
     pub(crate) streams: usize,
     /// By chunk; empty if there is one stream.

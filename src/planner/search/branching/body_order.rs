@@ -1,4 +1,4 @@
-//! The orders in which a round tries bodies.
+//! The orders in which a round of the search tries bodies.
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
 
@@ -17,15 +17,15 @@ const KEYS: [fn(&Item) -> f64; 6] = [
     |i| i.size as f64 / width(i),
 ];
 
-/// The number of rounds after which every key was used once more.
+/// The number of rounds in which every key is used once.
 pub const LAP: u64 = KEYS.len() as u64;
 
 fn width(item: &Item) -> f64 {
     f64::from(item.end - item.first)
 }
 
-/// The rank of every body in a round. Staircases come first; after the first lap, some noise makes
-/// every order a new one.
+/// Writes the rank of every body in a round. Staircases come first. After the first lap, random
+/// noise makes every order a new one.
 pub fn rank_bodies(inst: &Instance, round: u64, rank: &mut [u32]) {
     let key = KEYS[usize::try_from(round % LAP).unwrap_or(0)];
     let noise = if round < LAP { 0.0 } else { 0.6 };
@@ -85,7 +85,7 @@ mod tests {
         });
     }
 
-    /// Later orders differ, from each other as well, but never much.
+    /// Later orders differ from the first ones and from each other, but only a little.
     #[test]
     fn later_rounds_try_large_bodies_first_with_some_noise() {
         let mut problem = crate::Problem::builder();

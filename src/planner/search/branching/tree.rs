@@ -1,8 +1,8 @@
 //! The search tree: an explicit stack, so that depth costs no call stack.
 //!
 //! A boundary of sections that no remaining body crosses divides the packing into independent
-//! components. Each is packed by itself: if one cannot be packed, the tree goes back to the choice
-//! that made it, past everything that was tried in its siblings.
+//! components. Each is packed by itself. If one cannot be packed, the tree backtracks to the choice
+//! that made it and skips all choices made in its siblings.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ struct Frame {
     state: Fingerprint,
 }
 
-/// A component to pack later; a list by `below`.
+/// A component to pack later, in a linked list through `below`.
 #[derive(Clone, Copy)]
 struct Pending {
     left: usize,
@@ -50,7 +50,7 @@ pub struct Tree {
     frames: Vec<Frame>,
     pendings: Vec<Pending>,
     candidates: Vec<Candidate>,
-    /// Choices tried, in all runs.
+    /// The number of choices tried, in all runs.
     pub nodes: u64,
 }
 
@@ -60,8 +60,8 @@ impl Tree {
     }
 
     /// Searches for a packing from the state in `valleys`, bodies of low rank first, until `stop`,
-    /// called with the nodes and the bodies examined so far, returns true. After a packing was
-    /// found, the skyline holds the offsets.
+    /// called with the nodes and the bodies examined so far, returns true. If a packing is found,
+    /// the skyline holds its offsets.
     pub fn run(
         &mut self,
         valleys: &mut Valleys<'_>,
@@ -87,7 +87,8 @@ impl Tree {
         Verdict::Packed
     }
 
-    /// Opens a component; returns the frame to continue with, or to go back to.
+    /// Opens a component. Returns its frame, or the frame to backtrack to if the component cannot
+    /// be packed.
     fn open(
         &mut self,
         valleys: &mut Valleys<'_>,

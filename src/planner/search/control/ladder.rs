@@ -1,11 +1,10 @@
 //! The ladder: the smallest limit under which everything fits.
 //!
-//! The lower bound comes first: tight limits are often easier than loose ones, because waste is
-//! refuted at once, and a packing at the bound is its own proof. Higher limits follow until everything
-//! fits, then lower ones again. Every sweep has twice the rounds of the one
-//! before. A refuted limit raises the bound, and the next step up from it is larger, so that limits
-//! are not refuted byte by byte. Several threads climb ladders of their own, and share what they
-//! find.
+//! The lower bound comes first: tight limits are often easier than loose ones, because waste is refuted at
+//! once, and a packing at the bound is its own proof. Higher limits follow until everything fits, then lower
+//! ones again. Each sweep over the limits has twice the rounds of the one before. A refuted limit raises the
+//! bound, and the next limit is further above it, so that limits are not refuted byte by byte. Several
+//! threads climb ladders of their own and share their packings and bounds.
 
 use super::{
     restarts::Restarts,
@@ -13,19 +12,19 @@ use super::{
 };
 use crate::planner::search::{effort::Verdict, state::instance::Instance};
 
-/// The limits of a sweep, in 64ths of the way from the bound to the best packing.
+/// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
 const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 
-/// The limits of threads other than the first: half the rounds at the bound, where a packing is its
-/// own proof, and larger steps down.
+/// The limits of threads other than the first: half of their rounds are at the bound, where a
+/// packing is its own proof, and their other limits are further apart.
 const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
 /// The rounds of a rung of the first sweep.
 const SHARE: u64 = 6;
 
-/// Searches from what stands on the board, and writes there what it finds, until bound and best
-/// meet, until `stop` returns true, or until there are `last` nodes; returns their number. Threads
-/// other than the first, 0, continue from what others find.
+/// Improves the packing and the bound on the board until they meet, `stop` returns true or there
+/// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
+/// continue from the results of others.
 pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut Stop<'_>) -> u64 {
     let Standing { mut bound, mut best } = board.standing();
     let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };

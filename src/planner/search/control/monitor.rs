@@ -1,4 +1,4 @@
-//! The monitor between a search and its caller: the time, the cancel flag, the progress.
+//! The monitor connects a search with its caller: time limit, cancel flag and progress.
 
 use std::{sync::atomic::Ordering, time::Instant};
 
@@ -18,7 +18,7 @@ impl<'a> Monitor<'a> {
         Self { until, observer, before: 0, stopped: false }
     }
 
-    /// Reports how far the search is; returns whether it must stop.
+    /// Reports the progress of the search; returns whether it must stop.
     pub fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
         if let Some(progress) = self.observer.progress {
             progress(&Progress { lower_bound, best, nodes: self.before + nodes });
@@ -34,7 +34,7 @@ impl<'a> Monitor<'a> {
         self.stopped
     }
 
-    /// Counts the nodes of a search that is over; returns the nodes of all.
+    /// Adds the nodes of a search that has ended; returns the nodes of all searches.
     pub fn add(&mut self, nodes: u64) -> u64 {
         self.before += nodes;
         self.before

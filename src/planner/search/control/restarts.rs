@@ -1,10 +1,11 @@
 //! Restarts: decides whether everything fits under a limit, in many short rounds.
 //!
-//! The time of one search has a heavy tail: one order of trying finds a packing in a hundred nodes
+//! The time of one search has a heavy tail: one branching order finds a packing in a hundred nodes
 //! where another needs a billion. So the search restarts on Luby's schedule: most rounds have few
-//! nodes, and each has another branching order, another branching rule and a little noise. Rounds
-//! share their no-goods and contradictions; a round that ends is a proof. If there are staircases,
-//! rounds alternate with the disjunctive search.
+//! nodes, and each has another branching order, another branching rule and a little random noise.
+//! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
+//! without a packing, proves that there is none. If there are staircases, rounds alternate with the
+//! disjunctive search.
 
 use crate::planner::search::{
     branching::{
@@ -17,7 +18,7 @@ use crate::planner::search::{
     state::{instance::Instance, skyline::Skyline},
 };
 
-/// The nodes between two questions whether to stop.
+/// The number of nodes between two calls of `stop`.
 const PAUSE: u64 = 256;
 
 const BRANCH_RULES: [BranchRule; 4] =
@@ -30,7 +31,7 @@ pub struct Restarts<'a> {
     nogoods: Nogoods,
     /// The other search, if there are staircases.
     pub disjunctive: Option<Disjunctive>,
-    /// True if it found the last packing.
+    /// True if the disjunctive search found the last packing.
     in_disjunctive: bool,
     round: u64,
     rank: Vec<u32>,
@@ -50,7 +51,7 @@ impl Spent {
 }
 
 impl<'a> Restarts<'a> {
-    /// The rounds of a thread; the orders of each thread have noise of their own.
+    /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
         Self {
             inst,
@@ -64,7 +65,7 @@ impl<'a> Restarts<'a> {
         }
     }
 
-    /// Nodes so far. A node that examines many bodies counts for several.
+    /// The number of nodes so far. A node that examines many bodies counts for several.
     pub fn nodes(&self) -> u64 {
         self.spent().total()
     }
@@ -76,7 +77,7 @@ impl<'a> Restarts<'a> {
         }
     }
 
-    /// Searches under a limit for so many rounds, until there are `last` nodes, or until `stop`
+    /// Searches under a limit for this many rounds, until there are `last` nodes, or until `stop`
     /// returns true.
     pub fn decide(
         &mut self,
@@ -122,8 +123,8 @@ impl<'a> Restarts<'a> {
         Verdict::Spent
     }
 
-    /// Returns whether it is the disjunctive search's turn. It goes first, and has the more nodes
-    /// the more bodies are staircases.
+    /// Returns whether it is the disjunctive search's turn. It goes first, and its share of the
+    /// nodes grows with that of staircases among the bodies.
     fn is_disjunctive_due(&self, before: Spent) -> bool {
         let now = self.spent();
         let bodies = self.inst.bodies() as u64;
@@ -146,7 +147,7 @@ impl<'a> Restarts<'a> {
         verdict
     }
 
-    /// One round in the valleys, of so many units of nodes.
+    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more.
     fn run_round(&mut self, limit: u64, units: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
         let in_disjunctive = self.spent().in_disjunctive;
         let unit = UNIT + 2 * self.inst.bodies() as u64;
@@ -178,7 +179,7 @@ impl<'a> Restarts<'a> {
 
 /// The first round of a thread; that of the first thread is 0.
 fn first_round(thread: u64) -> u64 {
-    // Any numbers far apart would do; these are lucky on the hardest public problem.
+    // Any numbers far apart would do; these do well on the hardest public problem.
     if thread == 0 { 0 } else { (thread + 4) << 20 }
 }
 
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
     use crate::planner::search::samples::{instance, interlocking};
 
-    /// Neither search waits long: the disjunctive one begins and continues when its turn comes.
+    /// Neither search waits long for its turn, and the disjunctive one begins.
     #[test]
     fn both_searches_take_turns() {
         let problem = interlocking(30);

@@ -1,10 +1,10 @@
 //! Several threads on one problem: a portfolio that shares what it finds.
 //!
-//! The time of one search has a heavy tail, and nobody knows beforehand which order of trying is the
-//! lucky one. So every thread runs the whole search with other noise in its orders, and all write
-//! the best packing and the best bound on one board; the search is over when the two meet. The
-//! first thread reads the board for that alone: it does what it would do alone, so that more
-//! threads are never worse for the same nodes. When it ends, the others end.
+//! The time of one search has a heavy tail, and nobody knows beforehand which branching order is the best. So
+//! every thread runs the whole search with its own noise in the orders, and all record the best packing and
+//! the best bound on one board; the search ends when the two meet. That is all that the first thread reads
+//! from the board: otherwise it searches as it would alone, so that more threads are never worse for the same
+//! nodes. When it ends, the others end.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-/// The best that is known, in units.
+/// The best known bound and packing, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// No pool is smaller.
@@ -69,7 +69,7 @@ impl Board {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Records a packing.
+    /// Records a packing if it is smaller than the best.
     pub fn packed(&self, size: u64, offsets: &[u64]) {
         let mut held = self.offsets.lock().unwrap_or_else(PoisonError::into_inner);
         if size < self.best.load(Ordering::Relaxed) {
@@ -92,7 +92,7 @@ impl Board {
         }
     }
 
-    /// Counts nodes of a thread that is not the first.
+    /// Adds nodes of a thread that is not the first.
     pub fn help(&self, nodes: u64) {
         self.helped.fetch_add(nodes, Ordering::Relaxed);
     }
@@ -106,16 +106,16 @@ impl Board {
     }
 }
 
-/// Called with the nodes so far and what stands on the board; returns true to stop.
+/// Called with the nodes so far and the state of the board; returns true to stop.
 pub type Stop<'a> = dyn FnMut(u64, Standing) -> bool + 'a;
 
 /// The nodes of the first thread before others begin. A shorter search ends sooner alone: threads
 /// cost time to start, and share the machine's memory.
 const ALONE: u64 = 10_000;
 
-/// Runs a search on several threads; returns the nodes of the first, which alone calls `stop`. The
-/// others begin when it turns out to be long. No more threads run than there are cores for this
-/// process: more would only slow each other down.
+/// Runs a search on several threads; returns the nodes of the first thread, the only one that calls
+/// `stop`. The others begin once the search has turned out to be long. There are never more threads
+/// than cores for this process: more would only slow each other down.
 pub fn together(
     threads: usize,
     board: &Board,
@@ -139,7 +139,7 @@ pub fn together(
                             false
                         });
                     };
-                    // If the system refuses a thread, there is one less.
+                    // If the system refuses a thread, the others go on without it.
                     let _ = thread::Builder::new().spawn_scoped(scope, other);
                 }
             }

@@ -4,14 +4,15 @@
 //! staircases are also searched as in job-shop scheduling: a section is a machine, and a body
 //! occupies all the machines of its sections at once.
 //!
-//! Two bodies that share a section keep apart if the difference of their offsets lies in one of a
-//! few *gaps*: far enough down, far enough up, or, where they interlock, between. Gaps chosen for
-//! all pairs are a system of difference constraints; its least solution is a packing if it ends
-//! below the limit. Each offset has a range, the pairs narrow it, and the search decides those pairs
-//! that the lowest ends of the ranges do not keep apart. There is no packing if
+//! Two bodies that share a section keep apart if the difference of their offsets lies in one of a few *gaps*:
+//! far enough down, far enough up, or, where they interlock, between. Gaps chosen for all pairs are a system
+//! of difference constraints; its least solution is a packing if it ends below the limit. Each offset has a
+//! range, the pairs narrow it, and the search branches on pairs that overlap when every body lies at the
+//! lowest offset of its range. There is no packing if
 //!
 //! 1. a pair has no gap left,
-//! 2. difference constraints form a cycle that grows (each offset would have to exceed itself), or
+//! 2. difference constraints form a positive cycle (each offset on it would have to exceed itself),
+//!    or
 //! 3. the bodies that must lie in a part of a section are larger than the part.
 
 #![allow(clippy::cast_precision_loss, reason = "an order of trying may round")]
@@ -28,14 +29,14 @@ use super::{
     state::instance::{Fixed, Instance, Part},
 };
 
-/// More bodies are not examined.
+/// Problems with more bodies are not searched.
 const MANY_BODIES: usize = 500;
 
-/// So few bodies have few orders: they get one long run.
+/// Up to this many bodies have so few orders that they get one long run.
 const FEW: usize = 20;
 
-/// The nodes of the first run of more bodies. It is short: where only some bodies are staircases,
-/// the valleys often suffice.
+/// The nodes of the first run if there are more bodies. It is short because the search of the
+/// valleys often suffices if only some bodies are staircases.
 const FIRST_RUN: u64 = 64;
 
 /// Some neighbouring gaps of a pair, by place, both ends included.
@@ -45,7 +46,7 @@ struct Open {
     last: usize,
 }
 
-/// A change to take back: the old value.
+/// A change that can be undone, with the old value.
 enum Undo {
     Low { body: usize, low: i64 },
     High { body: usize, high: i64 },
@@ -65,7 +66,7 @@ struct Choice {
     parts: [Open; 2],
 }
 
-/// The offsets that a body may have: `rest` modulo `modulus`, or one alone.
+/// The offsets that a body may have: `rest` modulo `modulus`, or only `fixed`.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered {
     pub modulus: i64,
@@ -74,12 +75,12 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// The lowest that is not below an offset.
+    /// The lowest allowed offset that is not below `offset`.
     fn lift(self, offset: i64) -> i64 {
         offset + (self.rest - offset).rem_euclid(self.modulus)
     }
 
-    /// The highest that is not above an offset.
+    /// The highest allowed offset that is not above `offset`.
     fn press(self, offset: i64) -> i64 {
         offset - (offset - self.rest).rem_euclid(self.modulus)
     }
@@ -97,8 +98,9 @@ pub struct Disjunctive {
     tops: Vec<i64>,
     /// By body.
     offered: Vec<Offered>,
-    /// A body that so many pairs have lifted, one after another, would be lifted for ever: a cycle
-    /// lifts it, and if offsets are rounded up on the way, it has met each remainder.
+    /// The most pairs that can lift a body, one after another, without a positive cycle. A longer
+    /// sequence repeats a body, with the same remainder where offsets are rounded up, and would go
+    /// on for ever.
     most_steps: usize,
     pairs: Vec<Pair>,
     /// By body.
@@ -119,18 +121,19 @@ pub struct Disjunctive {
     /// By body: the number of pairs, each lifting the next, that have lifted it; 0 between uses.
     steps: Vec<usize>,
     offsets: Vec<u64>,
-    /// By section: whether the range of a body on it has changed; false between uses.
+    /// By section: true if the range of a body on it has changed; false between uses.
     stale: Vec<bool>,
     /// Scratch: the bodies on a section, by highest end.
     inside: Vec<Inside>,
-    /// Choices tried.
+    /// The number of choices tried.
     nodes: u64,
-    /// Pairs examined.
+    /// The number of pairs examined.
     work: u64,
 }
 
 impl Disjunctive {
-    /// `None` if it is of no use: without staircases, or with too many pairs.
+    /// Returns `None` if there are no staircases, or if bodies, pairs or numbers are too many or
+    /// too large.
     pub fn new(inst: &Instance) -> Option<Self> {
         if inst.staircases.is_empty() || inst.bodies() > MANY_BODIES {
             return None;
@@ -167,7 +170,8 @@ impl Disjunctive {
         Some(Self::of_pairs(tops, offered, pairs, sections, spans))
     }
 
-    /// Searches for offsets of bodies, given all pairs that may clash. Sections only prove more.
+    /// Creates a search for the offsets of bodies, given all pairs that may clash. `sections` may
+    /// be empty; they only help to refute more.
     pub fn of_pairs(
         tops: Vec<i64>,
         offered: Vec<Offered>,
@@ -219,21 +223,21 @@ impl Disjunctive {
         if self.tops.len() <= FEW { UNIT.saturating_mul(rounds) } else { FIRST_RUN }
     }
 
-    /// Searches under a limit from the beginning, until so many nodes more, or until `stop`, called
-    /// with the nodes so far, returns true.
+    /// Searches under a limit from the beginning, for at most this many nodes more, or until
+    /// `stop`, called with the nodes so far, returns true.
     pub fn decide(
         &mut self,
         limit: u64,
         nodes: u64,
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
-        // A stack of all bodies is lower.
+        // No limit needs to be higher: a stack of all bodies is lower than `FAR`.
         let limit = i64::try_from(limit).map_or(FAR, |limit| limit.min(FAR));
         let budget = self.nodes().saturating_add(nodes);
         self.run(limit, |nodes| stop(nodes) || nodes >= budget)
     }
 
-    /// Nodes so far. A node that examines many pairs counts for several.
+    /// The number of nodes so far. A node that examines many pairs counts for several.
     pub fn nodes(&self) -> u64 {
         weigh(self.nodes, self.work)
     }
@@ -284,8 +288,8 @@ impl Disjunctive {
         }
     }
 
-    /// The pair with the least freedom that the lowest offsets do not keep apart, the wider part of
-    /// its gaps first. `None` if all are kept apart.
+    /// Of the pairs that overlap at the lowest offsets, the one with the least freedom, and the
+    /// wider part of its gaps first. `None` if no pair overlaps.
     fn choice(&self) -> Option<Choice> {
         let mut best: Option<Choice> = None;
         let mut least = f64::INFINITY;
@@ -294,7 +298,7 @@ impl Disjunctive {
             let Open { first, last } = self.open[at];
             let difference = self.low[b] - self.low[a];
             let gaps = &pair.gaps[first..=last];
-            // Some gap is above and some below, for the ranges were narrowed.
+            // There is a gap above and a gap below, because the ranges have been narrowed.
             let below = gaps.partition_point(|gap| gap.most < difference);
             if gaps[below].least <= difference {
                 continue;
@@ -314,7 +318,7 @@ impl Disjunctive {
         best
     }
 
-    /// Leaves a pair some of its gaps; false if there is no packing then.
+    /// Restricts a pair to some of its gaps; returns false if that leaves no packing.
     fn decide_pair(&mut self, pair: usize, open: Open) -> bool {
         self.trail.push(Undo::Open { pair, open: self.open[pair] });
         self.open[pair] = open;
@@ -322,7 +326,7 @@ impl Disjunctive {
         self.narrow(stands)
     }
 
-    /// Draws all conclusions from changed ranges; false if there is no packing.
+    /// Propagates changed ranges; returns false if there is no packing.
     fn narrow(&mut self, mut stands: bool) -> bool {
         let mut next = 0;
         while stands && next < self.changed.len() {
@@ -349,7 +353,8 @@ impl Disjunctive {
         stands
     }
 
-    /// Narrows the ranges of two bodies to the gaps they may have; false if there is no packing.
+    /// Narrows the ranges of two bodies to the gaps that are open to them; returns false if there
+    /// is no packing.
     fn narrow_pair(&mut self, at: usize) -> bool {
         self.work += 1;
         let pair = &self.pairs[at];
@@ -372,7 +377,8 @@ impl Disjunctive {
         stands
     }
 
-    /// The second offset is at least so much above the first; false if there is no packing then.
+    /// Raises the lowest offset of `to` to at least `by` above that of `from`; returns false if
+    /// that leaves no packing.
     fn lift(&mut self, from: usize, to: usize, by: i64) -> bool {
         let low = self.low[from] + by;
         if low <= self.low[to] {
@@ -386,7 +392,8 @@ impl Disjunctive {
         low <= self.high[to] && self.steps[to] <= self.most_steps
     }
 
-    /// The second offset is at most so much above the first; false if there is no packing then.
+    /// Lowers the highest offset of `to` to at most `by` above that of `from`; returns false if
+    /// that leaves no packing.
     fn press(&mut self, from: usize, to: usize, by: i64) -> bool {
         let high = self.high[from] + by;
         if high >= self.high[to] {

@@ -1,10 +1,10 @@
 //! Pairs: the differences of offsets that keep two bodies apart.
 
-/// More pairs, or meetings of two bodies on a section, are not examined.
+/// Problems with more pairs, or more meetings of two bodies on a section, are not searched.
 const MANY_PAIRS: usize = 5000;
 const MANY_MEETINGS: usize = 5_000_000;
 
-/// Exceeds every offset and difference.
+/// A number above every offset and difference.
 pub const FAR: i64 = i64::MAX / 8;
 
 /// A range of differences that keep two bodies apart, both ends included.
@@ -61,8 +61,8 @@ pub fn pairs(sections: &[Vec<Slice>], bodies: usize, align: i64) -> Option<Vec<P
 }
 
 impl Pair {
-    /// Two bodies that clash if the difference of their offsets, a multiple of `align`, lies strictly
-    /// within one of these ranges.
+    /// Creates the pair of two bodies that clash if the difference of their offsets, a multiple of `align`,
+    /// lies strictly within one of these ranges.
     pub fn new(bodies: [usize; 2], mut clashes: Vec<(i64, i64)>, align: i64) -> Self {
         clashes.sort_unstable();
         let mut gaps = Vec::new();
@@ -83,7 +83,7 @@ impl Pair {
 mod tests {
     use super::*;
 
-    /// Fifty bodies that meet on every section: too many meetings to go through.
+    /// Fifty bodies that meet on every section, with one section more than is searched.
     #[test]
     fn too_many_meetings_are_not_examined() {
         for (sections, used) in [(4000, true), (4001, false)] {

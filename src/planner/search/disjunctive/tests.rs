@@ -118,7 +118,7 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
     .budget_ms(400);
 }
 
-/// However a run ends, its answer is right, and undoing leaves nothing behind.
+/// Every answer of a run is right, and undoing it restores the initial state.
 #[test]
 fn packings_are_right_and_runs_leave_no_trace() {
     arbtest::arbtest(|random| {
@@ -160,7 +160,8 @@ fn packings_are_right_and_runs_leave_no_trace() {
     .budget_ms(400);
 }
 
-/// Without staircases, the valleys suffice; where both search, they agree.
+/// There is no disjunctive search without staircases; with some, both searches give the same
+/// answer.
 #[test]
 fn both_searches_agree() {
     arbtest::arbtest(|random| {
@@ -181,7 +182,8 @@ fn both_searches_agree() {
     .budget_ms(400);
 }
 
-/// Three bodies, each of which must lie above another: ranges are not narrowed byte by byte.
+/// Three bodies, each of which must lie above another, are refuted without narrowing ranges byte by
+/// byte.
 #[test]
 fn cycles_are_refuted_at_once() {
     let mut problem = crate::Problem::builder();

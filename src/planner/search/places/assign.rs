@@ -1,4 +1,4 @@
-//! The pools of bodies, by branch and bound.
+//! Assigns bodies to pools by branch and bound.
 
 use std::collections::HashMap;
 
@@ -19,19 +19,19 @@ use crate::{
     problem::demands::{Body, Place},
 };
 
-/// The nodes that may be spent on the question whether bodies fit at all, before more are assigned.
+/// The most nodes to spend on deciding whether the bodies of a bin fit, before more are assigned.
 const GLANCE: u64 = 100;
 
-/// The nodes of a first look for a packing as low as the bound.
+/// The most nodes of the first search, for a packing as low as the bound.
 const FIRST_LOOK: u64 = 5000;
 
-/// The nodes between two questions whether to stop.
+/// The number of nodes between two calls of `stop`.
 const PAUSE: u64 = 64;
 
-/// More bodies in one bin are packed only when all bodies have bins.
+/// A bin with more bodies is packed only when all bodies have bins.
 const GLANCED: usize = 20;
 
-/// Setting up the search for a bin takes as long as a node for so many pairs of bodies.
+/// Setting up the search for a bin takes as long as a node for each of this many pairs of bodies.
 const PAIRS_PER_NODE: usize = 10;
 
 /// The pairs of bodies in all the searches that are kept, some hundred bytes each.
@@ -46,9 +46,9 @@ pub struct Assignment<'a> {
     loads: Vec<Vec<(usize, Bytes)>>,
     /// The bodies, in the order in which they are assigned.
     order: Vec<usize>,
-    /// By body: the bins that it may lie in, and what its traffic costs there.
+    /// By body: the bins that it may lie in, and the cost of its traffic there.
     choices: Vec<Vec<Choice>>,
-    /// By place in the order: the least that the bodies from there on cost.
+    /// By place in the order: the least cost of the bodies from there on.
     rest: Vec<u128>,
     /// By body: its bin, while it is assigned.
     bin_of: Vec<Option<usize>>,
@@ -59,14 +59,14 @@ pub struct Assignment<'a> {
     /// The pairs of bodies in the shelves.
     pairs: usize,
     best: Option<(Vec<u128>, Vec<Place>)>,
-    /// No size below this is possible, if there is one pool.
+    /// A lower bound of the size, if there is one pool.
     bound: Bytes,
     budget: u64,
-    /// Assignments tried, and the nodes of shelves.
+    /// The nodes of the shelves, and those for setting them up.
     nodes: u64,
-    /// The assignments that are not nodes yet.
+    /// The number of assignments tried.
     work: u64,
-    /// True if something was not searched to its end.
+    /// True if some branch was not searched to its end.
     is_cut: bool,
     is_stopped: bool,
 }
@@ -127,7 +127,7 @@ impl<'a> Assignment<'a> {
                 allowed.collect()
             })
             .collect();
-        // The bodies with the most to save a byte come first, then the largest.
+        // The bodies with the most cost to save per byte come first, then the largest.
         let saving = |at: usize| {
             let costs = || choices[at].iter().map(|choice| choice.cost);
             let span = costs().max().unwrap_or(0) - costs().min().unwrap_or(0);
@@ -185,7 +185,7 @@ impl<'a> Assignment<'a> {
         self.best.as_ref().map(|(_, places)| &**places)
     }
 
-    /// Returns whether everything was searched, so that nothing is better than the best.
+    /// Returns whether every branch was searched, so that no plan is better than the best.
     pub fn is_whole(&self) -> bool {
         !self.is_cut
     }
@@ -260,7 +260,7 @@ impl<'a> Assignment<'a> {
         self.least_objective(at) < *best
     }
 
-    /// No plan that continues this one has a better objective.
+    /// A lower bound of the objective of all plans that continue this one.
     fn least_objective(&self, at: usize) -> Vec<u128> {
         let mut objective = vec![self.cost.saturating_add(self.rest[at])];
         for pool in (0..self.statement.pools.len()).rev() {
@@ -284,14 +284,14 @@ impl<'a> Assignment<'a> {
         })
     }
 
-    /// A quick look at whether the bodies of a bin fit into it.
+    /// Returns false if a short search proves that the bodies of a bin do not fit into it.
     fn may_fit(&mut self, bin: usize, monitor: &mut Monitor<'_>) -> bool {
         let is_looked_at = self.bins.len() > 1 && self.filled[bin].count <= GLANCED;
         let Some(room) = self.bins[bin].room.filter(|_| is_looked_at) else { return true };
         self.decide(bin, room, GLANCE, monitor) != Verdict::Refuted
     }
 
-    /// Asks the shelf of a bin for a packing that ends no higher than a limit.
+    /// Searches for a packing of a bin that ends no higher than a limit.
     fn decide(
         &mut self,
         bin: usize,
@@ -326,7 +326,7 @@ impl<'a> Assignment<'a> {
         verdict
     }
 
-    /// All bodies have bins: packs each, the pools that matter most first.
+    /// Packs the bins when all bodies have one, those of the pools that matter most first.
     fn pack(&mut self, monitor: &mut Monitor<'_>) {
         if self.pairs > MOST_PAIRS {
             self.shelves.clear();
@@ -365,7 +365,7 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// The least size of a bin, or the least found; `None` if nothing was found that is not above `most`.
+    /// The least size of a bin, or the least found; `None` if none of at most `most` bytes was found.
     fn lowest(&mut self, bin: usize, most: Bytes, monitor: &mut Monitor<'_>) -> Option<Bytes> {
         if self.filled[bin].count == 0 {
             return Some(0);
@@ -438,7 +438,7 @@ impl<'a> Assignment<'a> {
         self.nodes + weigh(0, self.work * self.bins.len() as u64)
     }
 
-    /// The bound and the best size, for those who watch.
+    /// The bound and the best size, for the observer.
     fn figures(&self) -> (Bytes, Bytes) {
         let best = self.best.as_ref().map(|(best, _)| best[1..].iter().sum::<u128>());
         (self.bound, best.and_then(|best| Bytes::try_from(best).ok()).unwrap_or(Bytes::MAX))

@@ -14,7 +14,7 @@ pub struct Bin {
     pub base: Bytes,
     /// The number of its bytes, if it is limited.
     pub room: Option<Bytes>,
-    /// Its size is a multiple of this, or all of its room.
+    /// The size of the bin is a multiple of this, or all of its room.
     pub alignment: Bytes,
     /// The ranges that no chunk may touch.
     pub reserved: Vec<std::ops::Range<Bytes>>,
@@ -27,7 +27,8 @@ impl Bin {
         statement.pools.len() + rows * statement.bodies.len()
     }
 
-    /// All bins, by pool. Of a pool of buffers, as many as there are bodies, and those of pins.
+    /// All bins, by pool. A pool of buffers has as many as bodies that may lie in it, and those of
+    /// pins.
     pub fn all(statement: &Statement<'_>) -> Vec<Self> {
         let mut bins = Vec::new();
         for (pool, entry) in statement.pools.iter().enumerate() {

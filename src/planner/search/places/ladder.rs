@@ -1,5 +1,5 @@
-//! The ladder for one pool: where a problem asks for pins and reserved ranges alone, the search of
-//! plain problems packs it, around the bodies that cannot move.
+//! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
+//! the search of plain problems, around the bodies that cannot move.
 
 use crate::{
     Bytes, Limits,
@@ -22,23 +22,23 @@ use crate::{
     },
 };
 
-/// The most nodes, so that a search without end reaches the other searches.
+/// The most nodes, so that a search without an end reaches the other searches.
 const MOST_NODES: u64 = 50_000_000;
 
-/// By default, around bodies that cannot move there are so many times the nodes of a plain problem.
+/// The factor by which the default effort exceeds that of a plain problem.
 const TIMES: u64 = 2;
 
 /// The result of the search.
 pub struct Climb {
     /// The places of all bodies in the best pool.
     pub places: Vec<Place>,
-    /// No pool is smaller, in bytes.
+    /// The bound in bytes: no pool is smaller.
     pub bound: Bytes,
     pub nodes: u64,
 }
 
-/// Looks for a pool between a bound and that of a packing; `None` if a problem asks for more than
-/// the search of plain problems can do.
+/// Searches for a pool between a bound and that of a packing; `None` if the problem has other
+/// demands than the search of plain problems supports.
 pub fn climb(
     statement: &Statement<'_>,
     packed: &Packed,
@@ -68,7 +68,7 @@ pub fn climb(
     let bound = (board.standing().bound * inst.unit).min(best);
     let mut places = packed.places.clone();
     for (root, offset) in inst.roots.iter().zip(board.into_offsets().iter().flatten()) {
-        // The number of a reserved range is that of no body.
+        // Reserved ranges have a number that no body has.
         if let Some(place) = places.get_mut(root.index()) {
             place.offset = offset * inst.unit;
         }

@@ -1,9 +1,9 @@
 //! Places: the search for problems with pools, pins, holes, parts or streams.
 //!
-//! A plan gives every body a pool and an offset in it. Which body lies in which pool is decided by
-//! branch and bound, the bodies with the most to save first; then the pools no longer depend on each
-//! other, and each is packed as low as possible by the disjunctive search. Pins and reserved ranges are
-//! bodies that cannot move. A pool of buffers is a row of small pools, alike until they are used.
+//! A plan gives every body a pool and an offset in it. Which body lies in which pool is decided by branch and
+//! bound, the bodies with the most to save first; once that is decided, pools do not depend on each other,
+//! and the disjunctive search packs each as low as possible. Pins and reserved ranges are bodies that cannot
+//! move. A pool of buffers is a row of small pools, alike until they are used.
 //!
 //! | room | idea |
 //! | --- | --- |
@@ -31,13 +31,13 @@ use crate::{
     },
 };
 
-/// More bodies in several pools are placed by first fit alone, in many orders.
+/// The pools of more bodies are not searched: first fit places them, in many orders.
 const MANY_BODIES: usize = 500;
 
-/// More buffers and pools are not searched through: the loads of each are kept.
+/// Problems with more pools and buffers are not searched, because the loads of each are kept.
 const MANY_BINS: usize = 2000;
 
-/// So few bodies are searched through at once.
+/// Problems with at most this many bodies are searched at once.
 const FEW_BODIES: usize = 20;
 
 /// The nodes of a search if the caller sets no limit.
@@ -66,7 +66,7 @@ pub fn layout(
         return first.map(|packed| layout_of(&packed.places));
     }
     let mut monitor = Monitor::new(limits, observer);
-    // Few bodies are searched through sooner than they are packed in many orders.
+    // Searching few bodies takes less time than packing them in many orders.
     let is_small = statement.bodies.len() <= FEW_BODIES;
     let is_large = statement.bodies.len() > MANY_BODIES || Bin::count(&statement) > MANY_BINS;
     let mut lower_bound = 0;

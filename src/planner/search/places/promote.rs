@@ -1,9 +1,9 @@
-//! Promotion: first fit in other orders, in which bodies that found no place in a better pool come
+//! Promotion: first fit in other orders, in which bodies that found no place in a cheaper pool come
 //! earlier.
 //!
-//! First fit decides which bodies spill by the order alone. So a body in a pool that it would rather
-//! not be in, chosen by a fixed sequence of random numbers, moves ahead by some places, and everything
-//! is packed again; the new order is kept unless the plan is worse.
+//! With first fit, the order alone decides which bodies spill into a more expensive pool. So one of them,
+//! chosen by a fixed sequence of random numbers, moves ahead by some places, and everything is packed again;
+//! the new order is kept unless the plan is worse.
 
 use crate::{
     Bytes,
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Packing a body takes as long as so many nodes.
+/// Packing a body takes as long as this many nodes.
 const NODES_PER_BODY: u64 = 2;
 
 /// Improves a packing until the budget is spent; returns the nodes.
@@ -36,7 +36,7 @@ pub fn promote(
     };
     while nodes + cost <= budget {
         nodes += cost;
-        // A body spills if a pool that it would rather be in costs less.
+        // A body spills if its traffic would cost less in another pool.
         let spills = |&at: &usize| {
             let body = &bodies[best.order[at]];
             let place = best.places[best.order[at]];

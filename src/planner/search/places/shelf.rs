@@ -15,7 +15,7 @@ use crate::{
     problem::demands::{Body, TimedBox, concurrent},
 };
 
-/// More pairs of bodies that may clash are not examined.
+/// Shelves with more pairs of bodies that may clash are not searched.
 const MANY_PAIRS: usize = 20_000;
 
 /// Bytes of a body in a section.
@@ -26,7 +26,7 @@ pub struct Slab {
     pub high: Bytes,
 }
 
-/// Slabs any two of which may be alive together: of one stream, those of a step.
+/// Slabs any two of which may be alive together; with one stream, those of a step.
 pub type Section = Vec<Slab>;
 
 /// The sections of a problem: with one stream, one for each step where bytes begin to be needed.
@@ -35,7 +35,7 @@ pub fn sections(statement: &Statement<'_>) -> Vec<Section> {
         .zip(&*statement.bodies)
         .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
         .collect();
-    // All that is alive when a slab begins is alive together.
+    // All slabs that are alive when one begins are alive together.
     let mut sections: Vec<Vec<usize>> = Vec::new();
     for (_, cut) in &slabs {
         let is_alive = |slab: &TimedBox| slab.is_alive_at(&cut.begin);
@@ -58,14 +58,14 @@ pub struct Shelf {
     bodies: usize,
     /// By body, the bytes from its lowest to its highest.
     extents: Vec<Bytes>,
-    /// No packing ends this low.
+    /// A limit that no packing meets.
     pub refuted: Option<Bytes>,
     /// The lowest packing so far: the size of the bin, and offsets from its base.
     pub packed: Option<(Bytes, Vec<Bytes>)>,
 }
 
 impl Shelf {
-    /// A shelf for these bodies, ascending.
+    /// Creates a shelf for these bodies, which are ascending.
     pub fn new(
         statement: &Statement<'_>,
         sections: &[Section],
@@ -77,12 +77,12 @@ impl Shelf {
         Self { search, bodies: bodies.len(), extents, refuted: None, packed: None }
     }
 
-    /// Nodes so far.
+    /// The number of nodes so far.
     pub fn nodes(&self) -> u64 {
         self.search.as_ref().map_or(0, Disjunctive::nodes)
     }
 
-    /// Looks for a packing that ends no higher than this, within so many nodes.
+    /// Searches for a packing that ends no higher than the limit, within this many nodes.
     pub fn decide(
         &mut self,
         bin: &Bin,

@@ -1,4 +1,4 @@
-//! No-goods: a table of states from which nothing leads to a packing.
+//! No-goods: a table of states that no packing continues.
 //!
 //! The key is the fingerprint of a component of the problem: the bodies left and the room above
 //! each section. Room is counted from the limit down, so that a no-good serves later rounds and
@@ -39,7 +39,7 @@ impl Nogoods {
     fn put(&mut self, key: Fingerprint) {
         let free = self.places(key).find(|&at| self.slots[at] == Fingerprint::default());
         self.used += usize::from(free.is_some());
-        // When all are taken, the other half of the key chooses the one to replace.
+        // If all are taken, the other half of the key chooses the slot to replace.
         let at = free.or_else(|| self.places(key).nth(key.xor as usize % WAYS));
         if let Some(at) = at {
             self.slots[at] = key;
@@ -76,7 +76,7 @@ mod tests {
         let mut nogoods = Nogoods::new();
         for number in 0..50_000 {
             nogoods.insert(key(number));
-            // The newest is always there.
+            // The newest key is always in the table.
             assert!(nogoods.contains(key(number)));
         }
         let known = (0..50_000).filter(|&number| nogoods.contains(key(number))).count();

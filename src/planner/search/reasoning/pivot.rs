@@ -20,7 +20,7 @@ pub enum BranchRule {
     Faults,
 }
 
-/// The contradictions that every section is taken to have had from the start.
+/// The number of contradictions that every section starts with.
 const FAULTS_FROM_START: u64 = 300;
 
 impl BranchRule {
@@ -36,7 +36,7 @@ impl BranchRule {
     }
 }
 
-/// The urgency of branching on a section: by cost, then the fullest.
+/// The urgency of branching on a section: the lowest cost first, then the fullest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency {
     cost: u64,
@@ -51,13 +51,14 @@ pub struct Pivot {
     pub right: usize,
     pub floor: u64,
     pub section: usize,
-    /// The rise of the floor if nothing rests on it, if the section can waste that.
+    /// The least rise of the floor if nothing rests on it; `None` if the section cannot waste that
+    /// much.
     pub waste: Option<u64>,
     pub urgency: Urgency,
 }
 
 impl Pivot {
-    /// The better of two pivots, the first of equals.
+    /// The better of two pivots; the first if they are equal.
     pub fn better(best: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (best, other) {
             (Some(best), Some(other)) if other.urgency < best.urgency => Some(other),

@@ -7,7 +7,7 @@ use crate::planner::search::state::{
     skyline::Skyline,
 };
 
-/// Counts the sections of staircases that are examined.
+/// The number of sections of staircases that have been examined.
 #[derive(Default)]
 pub struct SectionsExamined(Cell<u64>);
 

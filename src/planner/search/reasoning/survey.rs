@@ -17,7 +17,7 @@ pub struct Cell {
     small_right: u64,
     /// The number of distinct bodies that may rest on the floor.
     pub count: u32,
-    /// The exclusive or of their numbers: the number itself, if there is one body.
+    /// The exclusive or of their numbers: if there is one body, its number.
     pub which: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct Survey {
     pub cells: Vec<Cell>,
     /// No item rests between the floor and this height, unless it could rest on the floor.
     pub clear: u64,
-    /// No part left in the valley is thinner.
+    /// No part of a staircase left in the valley is smaller.
     thin: u64,
     /// True if an item would fit into waste.
     pub dominated: bool,
@@ -51,12 +51,12 @@ impl Survey {
         }
     }
 
-    /// Bodies examined so far; four sections of a staircase count as one.
+    /// The number of bodies examined so far; four sections of a staircase count as one.
     pub fn work(&self) -> u64 {
         self.work + self.examined.get() / 4
     }
 
-    /// Surveys a valley. In a basin that is no valley, every item inside may find a floor.
+    /// Surveys a valley, or a basin that is not a valley, where every item inside may find a floor.
     pub fn fill(&mut self, sky: &Skyline<'_>, v: Valley, is_valley: bool) {
         let items = &sky.inst.items;
         self.clear = u64::MAX;
@@ -187,7 +187,8 @@ impl Survey {
     }
 }
 
-/// The waste if the floor of a section rises to a height; it stops at a reserved part.
+/// The waste if the floor of a section rises to a height or, below that, to the lowest reserved
+/// part.
 pub fn wasted_by(sky: &Skyline<'_>, x: usize, to: u64) -> u64 {
     sky.lowest_reserved(x).map_or(to, |part| to.min(part.low)) - sky.floor(x)
 }
@@ -203,7 +204,7 @@ fn blocked(sky: &Skyline<'_>, id: u32, floor: u64) -> bool {
     !floor.is_multiple_of(sky.inst.align) || item.sections().any(meets)
 }
 
-/// Returns whether an item would fit into waste just below the floors.
+/// Returns whether an item would fit into the waste just below the floors.
 fn fits_in_waste(sky: &Skyline<'_>, first: usize, end: usize, size: u64) -> bool {
     if size > sky.waste(first) || size > sky.waste(end - 1) {
         return false;

@@ -1,7 +1,7 @@
 //! Runs, valleys and basins: the places where bodies can rest.
 //!
-//! A *run* is a range of neighbouring sections with one floor. It is a *valley* if what bounds it
-//! on either side is higher, a *bank*, or a boundary that no item left crosses. A *basin* is the
+//! A *run* is a range of neighbouring sections with one floor. It is a *valley* if on either side
+//! there is a higher floor, a *bank*, or a boundary that no item left crosses. A *basin* is the
 //! widest range around a run that is nowhere higher.
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub struct Valley {
 }
 
 impl Valley {
-    /// The basin around a run; the run itself, if it is a valley.
+    /// The basin around a run, which is the run itself if that is a valley.
     pub fn around(sky: &Skyline<'_>, run: Range<usize>) -> Self {
         let Range { start: mut left, end: mut right } = run;
         let floor = sky.floor(left);

@@ -38,7 +38,7 @@ enum Conclusion {
     Changed(Range<usize>),
 }
 
-/// A valley from which nothing followed, valid until something in `left..right` changes.
+/// A valley that led to no conclusion; valid until something in `left..right` changes.
 #[derive(Clone, Copy)]
 struct Seen {
     clock: u64,
@@ -71,12 +71,12 @@ impl<'a> Valleys<'a> {
         }
     }
 
-    /// Bodies examined so far; four sections of a staircase count as one.
+    /// The number of bodies examined so far; four sections of a staircase count as one.
     pub fn work(&self) -> u64 {
         self.survey.work()
     }
 
-    /// Draws all conclusions from changes in some sections; false if there is no packing.
+    /// Draws all conclusions from changes in some sections; returns false if there is no packing.
     pub fn settle(&mut self, changed: Range<usize>) -> bool {
         let sections = self.sky.inst.sections;
         let mut x = run_start(&self.sky, changed.start.saturating_sub(1));
@@ -108,7 +108,7 @@ impl<'a> Valleys<'a> {
         }
     }
 
-    /// The section to branch on, of some sections with bodies left.
+    /// The best of some sections to branch on; `None` if no bodies are left over them.
     pub fn pivot(&mut self, sections: Range<usize>) -> Option<Pivot> {
         let mut best: Option<Pivot> = None;
         let mut x = sections.start;
@@ -166,7 +166,7 @@ impl<'a> Valleys<'a> {
 
     fn remember(&mut self, v: Valley, run: &Range<usize>, pivot: Option<Pivot>) {
         if v.sections().any(|x| self.sky.has_staircases(x)) {
-            // The answer also depends on what far parts of a staircase meet.
+            // The pivot also depends on sections outside, which other parts of a staircase cover.
             self.seen[run.start].run_end = usize::MAX;
             return;
         }

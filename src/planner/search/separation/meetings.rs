@@ -2,10 +2,11 @@
 
 use crate::planner::search::state::instance::Part;
 
-/// Bodies that meet more often, each pair counted twice, are not separated: 64 MB.
+/// The most meetings, each counted for both bodies: they take 64 MB. Problems with more are not
+/// separated.
 const MOST_MEETINGS: usize = 2_000_000;
 
-/// The weight of a meeting that has not failed.
+/// The initial weight of a meeting.
 pub const LIGHT: i64 = 256;
 
 /// A range of differences of offsets, both ends excluded, at which two bodies overlap.
@@ -27,7 +28,8 @@ impl Meeting {
     }
 }
 
-/// The meetings of all bodies, with the end of those of each; `None` if there are too many.
+/// The meetings of all bodies, and for each body the end of its meetings in the list; `None` if
+/// there are too many.
 pub fn meetings(bodies: &[Vec<Part>], align: i64) -> Option<(Vec<Meeting>, Vec<usize>)> {
     let mut order: Vec<usize> = (0..bodies.len()).collect();
     order.sort_by_key(|&body| bodies[body].first().map(|part| part.first));
@@ -63,7 +65,7 @@ pub fn meetings(bodies: &[Vec<Part>], align: i64) -> Option<(Vec<Meeting>, Vec<u
         end += meetings.len();
         ends.push(end);
     }
-    // Until here, a twin is counted from the first meeting of its body.
+    // So far, a twin counts from the first meeting of its body.
     for meeting in of.iter_mut().flatten() {
         let begin = (meeting.other as usize).checked_sub(1).map_or(0, |before| ends[before]);
         meeting.twin += u32::try_from(begin).unwrap_or(u32::MAX);
@@ -97,7 +99,7 @@ fn clash(a: &[Part], b: &[Part], align: i64, clashes: &mut Vec<(i64, i64)>) {
     });
 }
 
-/// Heights are small.
+/// Converts a height, which is far below 2^63.
 pub fn signed(height: u64) -> i64 {
     i64::try_from(height).unwrap_or(i64::MAX)
 }

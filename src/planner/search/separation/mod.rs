@@ -1,4 +1,4 @@
-//! Separation: bodies may overlap under a limit, and move one at a time until none does.
+//! Separation: bodies under a limit may overlap at first, and move one at a time until none does.
 //!
 //! The bodies of the most crowded steps are inserted first, each where it overlaps the others least.
 //! If an overlap is left, the bodies that overlap move in turn, each to the height at which its
@@ -7,8 +7,8 @@
 //! packing). Times are fixed, so the best height of a body is found exactly: its overlaps with
 //! all others are a piecewise linear function of its height.
 //!
-//! That suits long staircases with a little room to spare. It proves nothing, and perfect packings
-//! are left to the other searches.
+//! This suits long staircases with a little room to spare. It proves nothing, and it rarely finds
+//! packings without waste, which are left to the other searches.
 
 mod meetings;
 
@@ -21,26 +21,26 @@ use super::{
 };
 use meetings::{LIGHT, Meeting, meetings, signed};
 
-/// Heights above this are not searched.
+/// Problems whose stack of all bodies is higher are not searched.
 const FAR: u64 = 1 << 48;
 
 /// The highest weight of a meeting.
 const HEAVY: i64 = 1 << 32;
 
-/// The turns after which the bodies are packed in the order of their offsets, which often resolves
+/// After this many turns, the bodies are packed in the order of their offsets, which often resolves
 /// the last overlaps.
 const TURNS: u64 = 16;
 
-/// The limits to try, in 64ths of the way from the bound to the best packing.
+/// The limits to try, in 64ths of the gap between the bound and the best packing.
 const RUNGS: [u128; 2] = [44, 58];
 
 /// An attempt has this many times the nodes that inserting all bodies takes; later ones have more.
 const SHARE: u64 = 24;
 
-/// The nodes between two questions whether to stop.
+/// The number of nodes between two calls of `stop`.
 const PAUSE: u64 = 256;
 
-/// Events and meetings that count as a node.
+/// The number of events and meetings that count as a node.
 const WORK_PER_NODE: u64 = 16;
 
 /// A change of the weight of all overlaps of a body as its offset grows.
@@ -58,7 +58,7 @@ struct Place {
     offset: i64,
     /// The weight of its overlaps there.
     cost: i128,
-    /// The weight where it lies now.
+    /// The weight of its overlaps where it lies now.
     now: i128,
 }
 
@@ -86,18 +86,18 @@ pub struct Separation {
     limit: i64,
     offsets: Vec<i64>,
     is_placed: Vec<bool>,
-    /// Meetings with more weight than at first, from the first body.
+    /// The meetings with more than their initial weight, seen from the first body.
     weighted: Vec<usize>,
     events: Vec<Event>,
     /// The seed of the last attempt.
     seed: u64,
     random: u64,
-    /// Events and meetings looked at.
+    /// The number of events and meetings examined.
     work: u64,
 }
 
 impl Separation {
-    /// `None` if there are too many meetings.
+    /// Returns `None` if there are too many meetings or the bodies are too high.
     pub fn new(inst: &Instance) -> Option<Self> {
         let bodies: Vec<Vec<Part>> = parts(inst).collect();
         let total = bodies.iter().flatten().map(|part| part.high);
@@ -124,12 +124,12 @@ impl Separation {
         })
     }
 
-    /// Nodes so far: as much work as that of a search tree.
+    /// The number of nodes so far; one takes about as long as a node of the search tree.
     pub fn nodes(&self) -> u64 {
         self.work / WORK_PER_NODE
     }
 
-    /// The nodes that inserting all bodies takes, without an overlap.
+    /// The number of nodes that inserting all bodies takes if none overlap.
     fn least_nodes(&self) -> u64 {
         self.meetings.len() as u64 * 2 / WORK_PER_NODE
     }
@@ -187,8 +187,9 @@ impl Separation {
         found
     }
 
-    /// Packs all bodies under a limit, from the beginning; each seed makes other choices. False if
-    /// so many nodes more are spent, or if `stop`, called with the nodes so far, returns true.
+    /// Packs all bodies under a limit, from the beginning; each seed makes other choices. Returns
+    /// false if `nodes` more nodes are spent, or if `stop`, called with the nodes so far, returns
+    /// true.
     fn pack(
         &mut self,
         limit: u64,
@@ -216,7 +217,7 @@ impl Separation {
         true
     }
 
-    /// Begins anew under a limit; false if some body alone exceeds it.
+    /// Starts again under a limit; returns false if some body alone exceeds it.
     fn begin(&mut self, limit: u64, seed: u64) -> bool {
         // Even an attempt without a chance counts as a node.
         self.work += WORK_PER_NODE;
@@ -228,7 +229,8 @@ impl Separation {
         self.tops.iter().all(|&top| top <= self.limit)
     }
 
-    /// Moves bodies until none overlaps another; at first only one does.
+    /// Moves bodies until none overlap, where at first all overlaps are with `body`. Returns false
+    /// if stopped.
     fn separate(&mut self, body: usize, stop: &mut impl FnMut(u64) -> bool) -> bool {
         let mut overlaps = Vec::new();
         self.collect_overlaps(&[body], &mut overlaps);
@@ -316,8 +318,8 @@ impl Separation {
         overlaps.dedup();
     }
 
-    /// The offset of a body at which its overlaps weigh least. Of several without an overlap, the
-    /// lowest or any; of others, any.
+    /// The offset of a body at which its overlaps weigh least. Ties are broken at random, but with
+    /// `lowest`, the lowest offset without an overlap wins.
     fn best_place(&mut self, body: usize, lowest: bool) -> Place {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -396,8 +398,8 @@ impl Separation {
         Place { offset, cost: best, now }
     }
 
-    /// Packs the placed bodies in the order of their offsets, each as low as it can lie. If that is
-    /// too high, nothing changes.
+    /// Packs the placed bodies in the order of their offsets, each as low as it can lie. If that
+    /// exceeds the limit, changes nothing and returns false.
     fn pack_in_order(&mut self) -> bool {
         let mut order: Vec<usize> =
             (0..self.tops.len()).filter(|&body| self.is_placed[body]).collect();
@@ -431,7 +433,7 @@ impl Separation {
         true
     }
 
-    /// A random number below another.
+    /// A pseudo-random number below `end`.
     fn random_below(&mut self, end: usize) -> usize {
         self.random = self.random.wrapping_add(1);
         let random = u128::from(scramble(self.random)) * end as u128;
@@ -446,7 +448,7 @@ fn parts(inst: &Instance) -> impl Iterator<Item = Vec<Part>> + '_ {
     inst.items.iter().map(item).chain(staircases)
 }
 
-/// The bodies of the most crowded sections first, of those the largest areas.
+/// The bodies by the most crowded section that they cover, then by area, largest first.
 fn by_crowd(bodies: &[Vec<Part>], sections: usize) -> Vec<usize> {
     let mut live = vec![0u64; sections];
     for part in bodies.iter().flatten() {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::planner::search::samples::{instance, interlocking, random_problem};
 
-/// Returns whether two bodies share heights over a section.
+/// Returns whether any two bodies share heights over a section.
 fn overlaps(inst: &Instance, offsets: &[u64]) -> bool {
     let bodies: Vec<Vec<Part>> = parts(inst).collect();
     (0..bodies.len()).any(|a| {

@@ -1,7 +1,7 @@
 //! Fingerprints: 128 bits that stand for a state of the search.
 
-/// The two halves of a hash. That two states of one search share a fingerprint is far less likely
-/// than a fault of the machine. Both halves 0 stand for no state.
+/// The two halves of a hash. Two states of one search are far less likely to share a fingerprint
+/// than the machine is to fail. Both halves 0 stand for no state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
     pub sum: u64,
@@ -15,7 +15,7 @@ impl Fingerprint {
     }
 }
 
-/// A bijection of 64 bits that leaves no pattern.
+/// A bijection of 64-bit numbers whose outputs look random: a step of splitmix64.
 pub fn scramble(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,8 +1,9 @@
 //! The problem as the search sees it: time cut into sections, and bodies that cover them.
 //!
-//! A section stands for a run of steps. Its set of chunks is contained in no other section's: bodies
-//! that fit in all sections fit in every step, so no other steps are kept. Sizes are counted in units, a
-//! common divisor of everything, so that a step of the search is as long as it can be.
+//! A section stands for a run of steps whose set of live chunks is contained in that of no other section. The
+//! set of every step is contained in that of some section, so bodies that fit in all sections fit in all
+//! steps. Sizes are counted in units, the greatest common divisor of all sizes and offsets, so that the
+//! search moves in the largest possible steps.
 //!
 //! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`], and so
 //! is a body that cannot move.
@@ -73,7 +74,7 @@ pub struct Staircase {
 }
 
 impl Staircase {
-    /// From the first part to the last.
+    /// The sections from the first part to the last.
     pub fn sections(&self) -> Range<usize> {
         let first = self.parts.first().map_or(0, |part| part.first as usize);
         let end = self.parts.last().map_or(0, |part| part.end as usize);
@@ -128,8 +129,8 @@ impl Instance {
         Self::rounded(problem, roots, 1)
     }
 
-    /// As the problem would be with all sizes and inner offsets rounded to the nearest multiple of
-    /// a grain, at least one. Its packings need not be packings of the problem.
+    /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of a
+    /// grain, sizes to one grain at least. Its packings need not be packings of the problem.
     pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
         let outline = |&root| Outline { root, segments: rectangles(problem, root), fixed: None };
         let mut bodies: Vec<Outline> = roots.iter().map(outline).collect();
@@ -151,7 +152,8 @@ impl Instance {
         Self::of_outlines(&bodies, alignment, ragged)
     }
 
-    /// Bodies whose offsets are multiples of an alignment. `ragged` if some of their parts are not.
+    /// Creates the instance of bodies whose offsets are multiples of an alignment. `ragged` is true
+    /// if the offsets of some of their parts are not.
     pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
         let closes = closes(bodies);
         let offsets = bodies.iter().filter_map(|body| body.fixed);

@@ -1,11 +1,10 @@
-//! Occupancy: the bytes that are taken over each run of steps, for first packings of 10^5 bodies and
-//! more.
+//! Occupancy: the bytes taken over each run of steps, for first packings of 10^5 bodies and more.
 //!
-//! A range tree over time; its places are the runs of steps between two begins. A segment lies on
-//! the fewest nodes that make up its life; each node keeps the bytes of those segments, and the
-//! bytes of all segments that lie on it or below. So O(log n) nodes say whether bytes are free over
-//! a life. In a good packing these bytes are few runs without holes, however many bodies they come
-//! from.
+//! It is a range tree over time; its places are the runs of steps between two begins. A segment
+//! lies on the fewest nodes that make up its lifetime. Each node keeps the bytes of the segments
+//! that lie on it, and the bytes of all that lie on it or below, so O(log n) nodes determine
+//! whether bytes are free over a lifetime. In a good packing these bytes are few runs without
+//! holes, however many bodies they come from.
 
 use crate::{
     Bytes, Step,
@@ -13,7 +12,7 @@ use crate::{
     problem::{Problem, Segment},
 };
 
-/// Bytes, as runs that neither overlap nor touch, ascending.
+/// A set of bytes, as runs that neither overlap nor touch, ascending.
 #[derive(Clone, Default)]
 struct Runs(Vec<(Bytes, Bytes)>);
 
@@ -45,12 +44,12 @@ pub struct Occupancy {
     begins: Vec<Step>,
     /// By node of a range tree over them.
     nodes: Vec<Node>,
-    /// Runs examined.
+    /// The number of runs examined.
     pub work: u64,
 }
 
 impl Occupancy {
-    /// Nothing is taken yet; all segments will begin at these steps.
+    /// Creates an occupancy without taken bytes for segments that begin at these steps.
     pub fn new(begins: impl Iterator<Item = Step>) -> Self {
         let mut begins: Vec<Step> = begins.collect();
         begins.sort_unstable();
@@ -89,8 +88,8 @@ impl Occupancy {
         lowest.unwrap_or(Bytes::MAX)
     }
 
-    /// The lowest offset from `base` on at which a body is clear of all that is taken, of those to
-    /// which `lift` raises an offset. `None` if `lift` has none.
+    /// The lowest offset from `base` on at which a body is clear of all that is taken. `lift`
+    /// raises an offset to the next allowed one; `None` if there is none.
     pub fn lowest_from(
         &mut self,
         segments: &[Segment],
@@ -180,7 +179,7 @@ mod tests {
         .budget_ms(200);
     }
 
-    /// Runs of bytes, and the nodes that have them, each as often as it is looked at.
+    /// The work counts every run and every node with runs, as often as it is examined.
     #[test]
     fn what_is_looked_at_is_counted() {
         let chunk = crate::problem::ChunkId::from_index(0);

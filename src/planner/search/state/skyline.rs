@@ -66,7 +66,7 @@ pub struct Skyline<'a> {
     staircases_left: Vec<u32>,
     /// By boundary before a section: the items left that cross it. Zero at both ends.
     item_crossings: Vec<u32>,
-    /// The same for staircases.
+    /// By boundary before a section: the staircases left that cross it. Zero at both ends.
     staircase_crossings: Vec<u32>,
     /// By section: the parts that hang above the floor, the lowest last.
     reserved: Vec<Vec<Span>>,
@@ -137,7 +137,7 @@ impl<'a> Skyline<'a> {
         sky
     }
 
-    /// Takes everything back and starts under another limit, with the bodies that cannot move.
+    /// Undoes everything and starts under another limit, with the bodies that cannot move in place.
     pub fn reset(&mut self, limit: u64) {
         self.undo(0);
         self.limit = limit;
@@ -229,7 +229,7 @@ impl<'a> Skyline<'a> {
         self.offsets[body as usize] != UNPLACED
     }
 
-    /// The offset of each body; only those of placed ones mean anything.
+    /// The offset of each body; meaningless for bodies that are not placed.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
@@ -286,8 +286,8 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// Raises a floor to a height, or to the lowest reserved part below that: what lies between is
-    /// wasted.
+    /// Raises a floor to a height, or to the lowest reserved part below that. The bytes in between
+    /// are wasted.
     pub fn raise(&mut self, x: usize, to: u64) {
         let to = self.lowest_reserved(x).map_or(to, |part| to.min(part.low));
         self.trail.push(Undo::Raise {
@@ -315,7 +315,7 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// Takes back all changes since a mark.
+    /// Undoes all changes since a mark.
     pub fn undo(&mut self, mark: usize) {
         while self.trail.len() > mark {
             match self.trail.pop() {
@@ -425,8 +425,8 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// The fingerprint of a component: the bodies left and the room for them. It depends on nothing
-    /// outside, and not on the limit if the room is the same.
+    /// The fingerprint of a component: the bodies left and the room for them. It depends neither on
+    /// other sections nor, if the room is the same, on the limit.
     pub fn fingerprint(&mut self, sections: Range<usize>) -> Fingerprint {
         let mut all = Fingerprint::default();
         for x in sections {

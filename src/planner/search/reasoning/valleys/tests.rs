@@ -53,7 +53,7 @@ fn a_survey_counts_what_lies_inside_a_valley_and_what_may_rest_on_its_floor() {
     .budget_ms(400);
 }
 
-/// Remembered answers count only while nothing has changed there.
+/// Remembered pivots are used only while their valley is unchanged.
 #[test]
 fn the_section_to_branch_on_does_not_depend_on_the_past() {
     arbtest::arbtest(|random| {

@@ -30,7 +30,8 @@ fn over_step(problem: &Problem, step: Step) -> Vec<(ChunkId, Bytes, Bytes)> {
     over
 }
 
-/// The chunks of a section are those of some step, and no step has more.
+/// The chunks of each section are those of some step, and the chunks of each step are among those
+/// of some section.
 #[test]
 fn sections_are_the_fullest_steps() {
     arbtest::arbtest(|random| {
@@ -60,7 +61,7 @@ fn sections_are_the_fullest_steps() {
     });
 }
 
-/// No step of the search is smaller than it has to be.
+/// The unit is the greatest common divisor.
 #[test]
 fn the_unit_divides_all_sizes_and_no_larger_one_does() {
     arbtest::arbtest(|random| {

@@ -54,7 +54,7 @@ fn check(sky: &Skyline<'_>) {
     }
 }
 
-/// Everything that a search reads.
+/// All state that a search reads.
 fn state(sky: &mut Skyline<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
     let fingerprints: Vec<Fingerprint> =
         (0..sky.inst.sections).map(|x| sky.fingerprint(x..x + 1)).collect();
@@ -142,7 +142,7 @@ fn a_floor_rises_no_higher_than_the_lowest_reserved_part() {
     assert!(!(0..2).all(|x| sky.fits(x)));
 }
 
-/// The fingerprint of a component depends on its own room and bodies alone.
+/// The fingerprint of a component depends only on its own room and bodies.
 #[test]
 fn a_fingerprint_depends_on_nothing_outside() {
     let mut problem = crate::Problem::builder();
@@ -194,7 +194,7 @@ fn a_fingerprint_distinguishes_all_states_and_nothing_else() {
             sky.hang(body, floor + waste + more + hangs);
             let mut state = vec![u64::from(body)];
             for x in 0..2 {
-                // The skyline did not see the bases change.
+                // The bases were changed without a stamp, so the hashes must be discarded.
                 sky.hashes[x].clock = 0;
                 let room = |height: u64| limit + more - height;
                 state.extend([room(sky.floor[x]), room(sky.base[x])]);
