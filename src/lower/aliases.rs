@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_tensor_is_in_the_way_as_if_all_were_asked() {
+    fn a_tensor_in_the_way_is_found_exactly_if_there_is_one() {
         let in_the_way_of_some = |random: &mut arbitrary::Unstructured<'_>| {
             let mut all = Vec::new();
             for at in 0..random.int_in_range(0..=8)? {

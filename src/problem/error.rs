@@ -34,7 +34,7 @@ pub enum ProblemError {
         /// The id that no chunk has.
         id: u64,
     },
-    /// More pools than a problem may list.
+    /// A problem lists more pools than are allowed.
     #[error("there are {pools} pools; at most {most} may be listed")]
     TooManyPools {
         /// The number of pools.
@@ -42,7 +42,7 @@ pub enum ProblemError {
         /// The most that are allowed.
         most: usize,
     },
-    /// A pool without a name.
+    /// A pool has no name.
     #[error("a pool has no name; give each a name of its own")]
     UnnamedPool,
     /// A chunk requests to overwrite itself.
@@ -99,7 +99,7 @@ pub enum ProblemError {
         /// The alignment in bytes.
         alignment: Bytes,
     },
-    /// The padded and aligned sizes of all chunks, plus one more alignment, do not add up in 64
+    /// The padded and aligned sizes of all chunks, plus one more alignment, add up to more than 64
     /// bits.
     #[error(
         "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk '{chunk}' \
@@ -115,10 +115,10 @@ pub enum ProblemError {
         /// The padding in bytes.
         padding: Bytes,
     },
-    /// A problem has no pools, or a chunk may lie in none.
+    /// The list of pools of a problem or of a chunk is empty.
     #[error("{}", no_pools(chunk.as_deref()))]
     NoPools {
-        /// The chunk, if it is one.
+        /// The chunk, if it is the list of a chunk.
         chunk: Option<String>,
     },
     /// Two pools have the same name.
@@ -127,7 +127,7 @@ pub enum ProblemError {
         /// The name.
         pool: String,
     },
-    /// A pool that does not exist is named.
+    /// A chunk names a pool that does not exist.
     #[error("there is no pool '{pool}'; the name of a pool must be in the list of pools")]
     UnknownPool {
         /// The name, or the index.
@@ -157,7 +157,8 @@ pub enum ProblemError {
         /// The pool.
         pool: String,
     },
-    /// The buffers of a pool do not suit it.
+    /// The size of a pool's buffers is not a positive multiple of its alignment, or the pool has
+    /// reserved ranges.
     #[error(
         "pool '{pool}' consists of buffers of {largest} B; their size must be a positive multiple of the alignment, {alignment} B, and there may be no reserved ranges beside them"
     )]
@@ -179,7 +180,7 @@ pub enum ProblemError {
         /// The bytes of the body, padding included.
         size: Bytes,
     },
-    /// A hole or window is empty or outside the life of its chunk.
+    /// A hole or window is empty or outside the lifetime of its chunk.
     #[error(
         "chunk '{chunk}' has a hole or window [{begin}, {end}) that is empty or outside its lifetime"
     )]
@@ -217,7 +218,7 @@ pub enum ProblemError {
         /// The chunk.
         chunk: String,
     },
-    /// The stream of a chunk, or the length of its clocks, does not suit the number of streams.
+    /// The stream of a chunk, or the length of its clocks, does not match the number of streams.
     #[error(
         "chunk '{chunk}' needs one time for each of the {streams} streams in `begin` and in `end`, and a stream below {streams}"
     )]
@@ -237,7 +238,7 @@ pub enum ProblemError {
         /// Bytes from the start of the whole.
         offset: Bytes,
     },
-    /// A chunk is a part of itself, perhaps through others.
+    /// A chunk is a part of itself, directly or through others.
     #[error("chunk '{chunk}' is a part of itself")]
     PartOfItself {
         /// The chunk.
@@ -277,7 +278,7 @@ pub enum ProblemError {
         /// The chunk.
         chunk: String,
     },
-    /// Two chunks of a body are pinned to places that do not agree.
+    /// Two chunks of a body are pinned to places that contradict each other.
     #[error("chunks joined to '{chunk}' are pinned to places that do not agree; omit a pin")]
     TwoPins {
         /// A chunk of the body.

@@ -19,7 +19,7 @@ const FULL: &str = "memplan-problem/2";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProblemFile {
-    /// `memplan-problem/1`, or `memplan-problem/2` if anything below is used that says so.
+    /// `memplan-problem/1`, or `memplan-problem/2` if a key is used that only format 2 has.
     pub format: String,
     /// Alignment of roots in bytes; 1 if omitted.
     #[serde(default = "one")]
@@ -51,9 +51,9 @@ pub struct ProblemFile {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PoolEntry {
-    /// A name that no other pool has.
+    /// Its name; no two pools have the same.
     pub name: Box<str>,
-    /// Bytes; unlimited if omitted.
+    /// Its size limit in bytes; unlimited if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Bytes>,
     /// Alignment of roots in bytes; 1 if omitted.
@@ -109,7 +109,7 @@ pub struct PinEntry {
     /// The name of the pool; may be omitted if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<Box<str>>,
-    /// Bytes from its first.
+    /// Bytes from the start of the pool.
     pub offset: Bytes,
 }
 
@@ -127,7 +127,7 @@ pub struct ChunkEntry {
     pub begin: Moment,
     /// Last reading step + 1.
     pub end: Moment,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: Bytes,
     /// Format 2: the stream of its producer; 0 if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
-//! Parts as requests: chunks that are put inside others where that costs no memory.
+//! Parts as requests: puts chunks inside others where that costs no memory.
 //!
-//! All parts of one whole are tried together and, if that fails, one by one in their order. A trial
-//! concerns only the chunks that overwrites and parts join to those of the whole, so these alone are
-//! joined again and counted again.
+//! All parts of one whole are tried together and, if that fails, one by one in their order. A trial concerns
+//! only the chunks that overwrites and parts join to those of the whole, so only these are joined and counted
+//! again.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,14 +16,15 @@ use crate::{
     problem::{ChunkId, LiveWeight, Refusal, Request, align_up, demands::Part},
 };
 
-/// The trials for one problem may look at this many pairs of joined chunks in all. Beyond that, the
+/// The most pairs of joined chunks that the trials for one problem may examine. Beyond that, the
 /// remaining parts are refused.
 const MOST_PAIRS: usize = 50_000_000;
 
-/// In longer problems, the bytes alive are not counted step by step, and all parts are refused.
+/// The most steps of a problem whose live bytes are counted step by step. In longer ones, all parts
+/// are refused.
 const MOST_STEPS: Step = 1 << 26;
 
-/// A problem with parts that were asked for.
+/// The answer of [`Problem::gather`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Gathered {
@@ -36,10 +37,10 @@ pub struct Gathered {
 }
 
 impl Problem {
-    /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where no
-    /// chunk needs two places, no two chunks need the same bytes for different contents, and the
-    /// [lower bound](Self::lower_bound) does not rise. Each list holds the parts of one whole. Earlier
-    /// lists come first, and of those of one whole all are tried together and then one by one.
+    /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where no chunk
+    /// needs two places, no two chunks need the same bytes for different contents, and the [lower
+    /// bound](Self::lower_bound) does not rise. Each list holds the parts of one whole. Lists are tried in
+    /// the order given; the parts of a list are tried together first, then one by one.
     ///
     /// ```
     /// use memplan::{Problem, problem::demands::Part};
@@ -55,7 +56,7 @@ impl Problem {
     #[must_use]
     pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
         let mut refused = Vec::new();
-        // With several streams, no step counts the bytes alive.
+        // With several streams, live bytes cannot be counted by step.
         let is_stepwise = self.demands().is_none_or(|demands| demands.streams == 1);
         if !is_stepwise || self.steps > MOST_STEPS {
             let all = wholes.iter().flatten().map(|&part| (part, Refusal::TooManyJoined));
@@ -85,7 +86,8 @@ impl Problem {
         for Part { part, whole, offset } in parts {
             builder.part(part, whole, offset);
         }
-        // Each part was tried with all that it is joined to, so together they are possible as well.
+        // Each part was tried with all chunks that it is joined to, so all parts are possible
+        // together.
         let Ok(problem) = builder.finish() else {
             return Gathered { problem: self, refused, lost: Vec::new() };
         };
@@ -106,7 +108,7 @@ struct Group {
     weights: Option<Vec<LiveWeight>>,
 }
 
-/// Parts that are tried and, if nothing speaks against them, honoured.
+/// Tries parts and honours those that are possible and cost no memory.
 struct Trials<'p> {
     problem: &'p Problem,
     /// The requests of each overwriter, by their places in the problem's list.
@@ -138,7 +140,7 @@ impl<'p> Trials<'p> {
         trials
     }
 
-    /// Makes one group of those of two chunks.
+    /// Merges the groups of two chunks.
     fn merge(&mut self, a: ChunkId, b: ChunkId) {
         let (a, b) = (self.of[a.index()], self.of[b.index()]);
         if a == b {
@@ -156,7 +158,7 @@ impl<'p> Trials<'p> {
         group.weights = None;
     }
 
-    /// Honours parts together, or says why not and leaves everything as it is.
+    /// Honours parts together, or changes nothing and returns the reason.
     fn attempt(&mut self, new: &[Part]) -> Result<(), Refusal> {
         let chunks = new.iter().flat_map(|part| [part.part, part.whole]);
         let groups: BTreeSet<u32> = chunks.map(|chunk| self.of[chunk.index()]).collect();
@@ -219,7 +221,7 @@ struct Live {
     plain: Vec<Bytes>,
     celled: Vec<Bytes>,
     alignment: Bytes,
-    /// The most in one step.
+    /// The most bytes needed in one step.
     bound: Bytes,
 }
 
@@ -242,7 +244,7 @@ impl Live {
         celled.max(align_up(plain, self.alignment))
     }
 
-    /// Replaces what some chunks need, unless the bound would rise.
+    /// Replaces the bytes that some chunks need, unless the bound would rise.
     fn replace(&mut self, before: &[LiveWeight], after: &[LiveWeight]) -> Result<(), Refusal> {
         let changes = changes(before, after);
         let mut was_at_bound = false;
@@ -273,14 +275,14 @@ impl Live {
     }
 }
 
-/// Bytes that come to those alive in some steps, or go, modulo 2^64.
+/// A change of the bytes alive in some steps, modulo 2^64.
 struct Change {
     steps: Range<usize>,
     plain: Bytes,
     celled: Bytes,
 }
 
-/// The difference between two needs.
+/// The changes that turn the live bytes before into those after.
 fn changes(before: &[LiveWeight], after: &[LiveWeight]) -> Vec<Change> {
     let mut events: Vec<(Step, Bytes, Bytes)> = Vec::new();
     for (weights, sign) in [(before, Bytes::MAX), (after, 1)] {

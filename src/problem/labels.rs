@@ -2,7 +2,7 @@
 
 use crate::problem::ChunkId;
 
-/// The ids that chunks have outside, in their file or program.
+/// The ids by which the caller's file or program names the chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ids {
@@ -11,12 +11,13 @@ pub enum Ids {
     Positions,
     /// Each chunk has a number.
     Numbers(Vec<u64>),
-    /// Each chunk has a text, as in MiniMalloc's files. Positions serve where a number is needed.
+    /// Each chunk has a text, as in MiniMalloc's files. Where a number is needed, the position is
+    /// used.
     Texts(Vec<Box<str>>),
 }
 
 impl Ids {
-    /// Converts numbers to ids; to `Positions` if they count from 0.
+    /// Converts numbers to ids, or to `Positions` if they count from 0.
     #[must_use]
     pub fn numbers(numbers: Vec<u64>) -> Self {
         if numbers.iter().copied().eq(0..numbers.len() as u64) {
@@ -26,7 +27,7 @@ impl Ids {
         }
     }
 
-    /// The number of ids; `None` for positions, which always suffice.
+    /// The number of ids; `None` for positions, which every chunk has.
     pub(super) fn len(&self) -> Option<usize> {
         match self {
             Self::Positions => None,

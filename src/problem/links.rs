@@ -18,26 +18,28 @@ pub struct Request {
     /// The offset in the older chunk, in bytes from its start; 0 if the newer one begins below it.
     pub offset: Bytes,
     /// The bytes by which the newer chunk begins below the older one: a partial overlap, which may
-    /// reach out of the older chunk at both ends. 0 for a chunk that lies inside.
+    /// extend beyond the older chunk at both ends. 0 for a chunk that lies inside.
     pub below: Bytes,
-    /// True if a plan without it is wrong (a state update) rather than only larger.
+    /// True if a plan without the overwrite is wrong (a state update) rather than only larger.
     pub required: bool,
 }
 
 impl Request {
-    /// Creates a request that may be dropped, to be written over a chunk from `offset` bytes on.
+    /// Creates an optional request to be written over a chunk from `offset` bytes after its start
+    /// on.
     #[must_use]
     pub const fn new(overwriter: ChunkId, overwritten: ChunkId, offset: Bytes) -> Self {
         Self { overwriter, overwritten, offset, below: 0, required: false }
     }
 
-    /// Creates a request that may be dropped, to be written from `below` bytes below a chunk on.
+    /// Creates an optional request to be written over a chunk from `below` bytes below its start
+    /// on.
     #[must_use]
     pub const fn overlap(overwriter: ChunkId, overwritten: ChunkId, below: Bytes) -> Self {
         Self { overwriter, overwritten, offset: 0, below, required: false }
     }
 
-    /// Sets whether a plan without it is wrong, as for a state update.
+    /// Sets whether the overwrite is required, as for a state update.
     #[must_use]
     pub const fn required(mut self, required: bool) -> Self {
         self.required = required;
@@ -68,23 +70,25 @@ impl Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Rule a: the overwritten chunk is still read, or is long dead, when the overwriter begins.
+    /// Rule a: the overwriter does not begin in the last step of the overwritten chunk.
     NotLastReader,
     /// Rule b: the overwriter already overwrites another chunk.
     OverwritesAnother,
-    /// Rule c: another overwriter, at least as large or required, has the place.
+    /// Rule c: another overwriter, at least as large or required, already overwrites the chunk.
     OverwrittenByAnother,
     /// Rule c: a larger or required overwriter came later and took the place.
     Displaced,
-    /// Both begin in one step, and the overwritten chunk comes later in chunk order.
+    /// The overwriter does not come after the overwritten chunk in chunk order, or overwrites would
+    /// form a ring.
     NotBefore,
     /// One of the two has no bytes.
     Empty,
-    /// The overwriter would end at the start of the other chunk, or below.
+    /// The overwriter would end at or below the start of the other chunk.
     NothingShared,
     /// The overwriter would begin inside the other chunk and reach beyond its end.
     DoesNotFit,
-    /// Fewer bytes are alive in the step that both share than in others.
+    /// The step that both share is not among those that need the most bytes, so an overlap saves
+    /// nothing.
     SavesNothing,
     /// The overwritten chunk is kept to the end: a graph output, or the state of a variable.
     KeptToTheEnd,
@@ -96,7 +100,7 @@ pub enum Refusal {
     TwoPlaces,
     /// Two chunks of the body are pinned to places that do not agree.
     TwoPins,
-    /// A pin puts the body where it may not lie.
+    /// A pin puts the body at a place that it may not have.
     Pins,
     /// No pool is allowed for all chunks of the body.
     NoCommonPool,
@@ -241,7 +245,7 @@ impl Links {
         (Self { by_overwriter: links, overwriters, places }, dropped)
     }
 
-    /// The links that were taken, by overwriter.
+    /// Builds the tables from honoured links, by overwriter.
     pub(crate) fn of(links: Vec<Option<Link>>) -> Self {
         if links.iter().all(Option::is_none) {
             return Self::default();

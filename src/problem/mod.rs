@@ -225,7 +225,7 @@ impl Problem {
         dropped
     }
 
-    /// The names and outside ids of the chunks, for people and files.
+    /// The names and ids of the chunks in messages and files.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
@@ -249,7 +249,7 @@ impl Problem {
         self.steps
     }
 
-    /// Returns whether the problem asks for nothing but sizes, lifetimes and overwrites.
+    /// Returns whether the problem has no demands beyond sizes, lifetimes and overwrites.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.extra.is_none()
@@ -261,26 +261,27 @@ impl Problem {
         self.demands().is_some_and(|demands| !demands.parts.is_empty())
     }
 
-    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their
-    /// places. Of a plain problem, the [chains](Self::chain) are the bodies.
+    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their places.
+    /// Empty for a plain problem, whose bodies are its [chains](Self::chain).
     #[must_use]
     pub fn bodies(&self) -> &[demands::Body] {
         self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
     }
 
-    /// The pools of a problem that is not plain.
+    /// The pools of a problem that is not plain; empty for a plain one.
     #[must_use]
     pub fn pools(&self) -> &[demands::Pool] {
         self.extra.as_deref().map_or(&[], |extra| &extra.demands.pools)
     }
 
-    /// The bytes that a body needs, for some time each, from its lowest byte.
+    /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
+    /// Empty for a plain problem.
     #[must_use]
     pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
     }
 
-    /// The same, by member.
+    /// The boxes of a body, by member.
     pub(crate) fn boxes_by_chunk(
         &self,
         body: &demands::Body,
@@ -319,7 +320,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If the alignment is not a power of two, or the sizes no longer fit in 64 bits.
+    /// If the alignment is not a power of two, or the sum of the sizes exceeds 64 bits.
     pub fn with_alignment(self, bytes: Bytes) -> Result<Self, ProblemError> {
         if bytes == self.alignment {
             return Ok(self);
@@ -331,7 +332,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If the sizes no longer fit in 64 bits.
+    /// If the sum of the sizes exceeds 64 bits.
     pub fn with_padding(self, bytes: Bytes) -> Result<Self, ProblemError> {
         if bytes == self.padding {
             return Ok(self);
@@ -340,7 +341,7 @@ impl Problem {
     }
 
     /// The problem of some chunks alone, given in ascending order, with those of these requests and
-    /// parts that lie among them.
+    /// parts that involve no other chunk.
     pub(crate) fn subset(
         &self,
         chunks: &[ChunkId],

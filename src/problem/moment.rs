@@ -1,4 +1,4 @@
-//! The file form of a time.
+//! Times in problem files.
 
 use std::fmt;
 

@@ -10,23 +10,23 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heads {
-    /// Without the plan.
+    /// The head without the plan.
     pub own: Bytes,
-    /// Without the plan, the runtime takes one that is in the model already; otherwise its own planner
+    /// True if the model already has another plan, which the runtime then uses; otherwise its own planner
     /// places everything.
     pub is_planned_already: bool,
-    /// With the plan in the metadata of the model, as the runtime would place the rest.
+    /// The head with the plan in the metadata of the model, as the runtime would place the rest.
     pub planned: Bytes,
 }
 
 impl Heads {
-    /// The heads without a plan and with it, in bytes.
+    /// Creates the heads without a plan and with it, in bytes.
     #[must_use]
     pub const fn new(own: Bytes, planned: Bytes) -> Self {
         Self { own, is_planned_already: false, planned }
     }
 
-    /// Sets whether the model has a plan already, which the first head then comes from.
+    /// Sets whether the model already has another plan, which the first head is for.
     #[must_use]
     pub const fn planned_already(mut self, is_planned_already: bool) -> Self {
         self.is_planned_already = is_planned_already;
@@ -50,8 +50,8 @@ pub fn heads(heads: Heads) -> String {
     format!("  head {label}  {}\n{planned}", Size(own))
 }
 
-/// Says how large the head of the arena is, by the runtime's own planner and with a plan, and what is
-/// not in these figures.
+/// Reports how large the head of the arena is, by the runtime's own planner and with a plan, and what these
+/// figures leave out.
 #[must_use]
 pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());

@@ -20,9 +20,9 @@ impl PlacedBox {
 }
 
 impl Plan {
-    /// The boxes of a chunk in time order, from the step where it has its bytes to itself; what lies
-    /// outside the chunk that it overwrites, it has one step earlier. It has no boxes if it has no bytes or
-    /// never has them to itself.
+    /// The boxes of a chunk in time order, from the step where it has its bytes to itself; its bytes outside
+    /// the chunk that it overwrites are its own one step earlier. It has no boxes if it has no bytes or never
+    /// has them to itself.
     pub(super) fn boxes(&self, at: usize) -> impl Iterator<Item = PlacedBox> + '_ {
         let chunk = &self.chunks[at];
         let (from, until) = (self.own_begin(chunk), chunk.end);

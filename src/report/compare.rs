@@ -113,7 +113,7 @@ pub fn comparisons(inputs: &[(String, Comparison)]) -> String {
     text
 }
 
-/// Returns an object per input, for machines.
+/// Returns a JSON object per input.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {

@@ -139,7 +139,7 @@ fn unused<'a>(plan: &Plan, low: Bytes, high: Bytes) -> impl Iterator<Item = Plac
     places.map(|(low, high, content)| Place { low, high, content })
 }
 
-/// A chunk with all of its bytes for all of its life, or with those that it needs in some steps.
+/// A chunk with all of its bytes for its whole lifetime, or with those that it needs in some steps.
 #[derive(Clone, Copy, Debug)]
 struct Piece<'a> {
     chunk: &'a PlannedChunk,
@@ -356,8 +356,8 @@ fn explain_gaps(out: &mut String, plan: &Plan) {
     }
 }
 
-/// Returns the whole explanation as numbers, for machines. Lifetimes and address ranges are
-/// half-open. Of several pools, each has an explanation of its own, under `pools`.
+/// Returns the whole explanation as JSON. Lifetimes and address ranges are half-open. If there are
+/// several pools, each has an explanation of its own under `pools`.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {

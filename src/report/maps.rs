@@ -22,7 +22,7 @@ pub struct MapOf<'a> {
 }
 
 impl<'a> MapOf<'a> {
-    /// The map of a plan, with a title.
+    /// Creates the map of a plan, with a title.
     #[must_use]
     pub fn new(title: &'a str, plan: &'a Plan, steps: StepNames<'a>) -> Self {
         Self { title, plan, steps }

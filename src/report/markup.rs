@@ -33,14 +33,14 @@ mod tests {
     use super::Escaped;
 
     #[test]
-    fn nothing_that_a_name_holds_is_markup() {
+    fn names_are_never_markup() {
         let name = "<script>&\"'\0\u{ffff}]]>";
         let shown = "&lt;script&gt;&amp;&quot;&#39;\\u{0}\u{fffd}]]&gt;";
         assert_eq!(Escaped(name).to_string(), shown);
     }
 
     #[test]
-    fn what_turns_the_direction_of_writing_is_spelled_out() {
+    fn characters_that_change_the_writing_direction_are_escaped() {
         assert_eq!(Escaped("a\n\u{202e}b").to_string(), "a\n\\u{202e}b");
     }
 }

@@ -14,13 +14,13 @@ use crate::{
     sequence::{Dependency, Origin, TensorId},
 };
 
-/// Some outputs.
+/// The number and size of some outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outputs {
     /// The count.
     pub count: u64,
-    /// Their bytes in all.
+    /// Their total size in bytes.
     pub bytes: Bytes,
 }
 
@@ -46,16 +46,16 @@ pub struct OperatorKind {
     pub in_place: Outputs,
     /// Outputs in memory of their own.
     pub new: Outputs,
-    /// Outputs of unknown size, which may be written over an input or not. Views of unknown size
-    /// count as views.
+    /// The number of outputs of unknown size, whether they are written over an input or not. Views
+    /// of unknown size count as views.
     pub unknown: u64,
-    /// The reasons why new ones are not written over an input, the most bytes first.
+    /// The reasons why outputs in new memory are not written over an input, the most bytes first.
     pub reasons: Vec<(Box<str>, Outputs)>,
 }
 
 /// Groups the operators of a sequence by their kind, those with the most bytes of new memory first.
-/// `why` says why an output asks for no input to be written over, where more is known than that it
-/// does not. `is_unknown` says of which outputs the size is unknown.
+/// `why` returns the reason why an output does not request to be written over an input, if it is
+/// known. `is_unknown` returns whether the size of an output is unknown.
 #[must_use]
 pub fn operator_kinds(
     sequence: &OpSequence,
@@ -127,7 +127,7 @@ pub fn operator_kinds(
 enum Place {
     View,
     Overwriter,
-    /// In memory of its own, because.
+    /// In memory of its own, for this reason.
     New(&'static str),
     /// In memory of its own, around inputs that are not copied.
     Around(&'static str),
@@ -187,9 +187,10 @@ fn parts_inside(lowered: &Lowered) -> HashMap<ChunkId, usize> {
 /// Columns for the name of a kind; longer ones get a line of their own.
 const KIND: usize = 24;
 
-/// The kinds as a table: how many operators, and how many outputs of how many bytes are views, are
-/// written over an input, or have new memory; below each kind why they have. `name` says what was
-/// read, `rules` what may be written over what. The bytes are of what has a known size.
+/// Formats the kinds as a table: the number of operators, and the number and size of the outputs
+/// that are views, are written over an input, or have new memory; below each kind, the reasons for
+/// new memory. `name` names the input, and `rules` describes what may be written over what. Outputs
+/// of unknown size do not count towards the bytes.
 #[must_use]
 pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String {
     let operators: u64 = kinds.iter().map(|kind| kind.operators).sum();
@@ -226,7 +227,7 @@ pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String
         let [views, in_place, new] = [*views, *in_place, *new].map(cell);
         let _ = writeln!(text, "{name:<KIND$}{operators:>10}{views:>15}{in_place:>15}{new:>15}");
         for (reason, outputs) in &kind.reasons {
-            // A kind whose outputs all have one reason needs no numbers twice.
+            // A single reason would only repeat the numbers of its kind.
             let amount = if kind.reasons.len() == 1 { String::new() } else { cell(*outputs) };
             let _ = writeln!(text, "  {amount:>15}  {}", printable(reason));
         }
@@ -238,7 +239,7 @@ pub fn operator_table(name: &str, kinds: &[OperatorKind], rules: &str) -> String
     text
 }
 
-/// The same for machines.
+/// Returns the kinds as JSON.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn operator_kinds_json(name: &str, kinds: &[OperatorKind], rules: &str) -> serde_json::Value {

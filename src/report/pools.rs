@@ -13,8 +13,9 @@ use crate::{
     },
 };
 
-/// The chunks of each pool as a plan of their own, in the order of [`Plan::pools`]; of a plan without
-/// pools, the plan itself. Of several, a pool's bound is the most bytes of its own chunks alive at one step.
+/// The chunks of each pool as a plan of their own, in the order of [`Plan::pools`], or the plan itself if it
+/// has no pools. If there are several pools, the bound of each is the most bytes of its own chunks alive at
+/// one step.
 #[must_use]
 pub fn by_pool(plan: &Plan) -> Vec<Plan> {
     match plan.pools.len() {

@@ -53,7 +53,7 @@ mod tests {
     #[case("\u{202e}cod", "\\u{202e}cod")]
     #[case("a\u{61c}b\u{200b}c\u{feff}", "a\\u{61c}b\\u{200b}c\\u{feff}")]
     #[case("می\u{200c}خواهم", "می\u{200c}خواهم")]
-    fn what_a_terminal_would_obey_is_spelled_out(#[case] name: &str, #[case] shown: &str) {
+    fn control_characters_are_escaped(#[case] name: &str, #[case] shown: &str) {
         assert_eq!(printable(name), shown);
     }
 }

@@ -21,8 +21,8 @@ pub(super) fn most_alive(plan: &Plan) -> Bytes {
     most.min(plan.lower_bound)
 }
 
-/// Returns whether the bytes alive at one step bound the pool: there is one, without limits, and nothing has
-/// a fixed place.
+/// Returns whether the bytes alive at one step are the lower bound: there is one pool, without limits, and
+/// nothing has a fixed place.
 pub(super) fn is_bound_by_steps(plan: &Plan) -> bool {
     let is_free = match &*plan.pools {
         [] => true,
@@ -65,7 +65,7 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
         .collect()
 }
 
-/// The same by addresses, so that the bytes of a part and its whole count once.
+/// As [`live_bytes`], but counted by address, so that the bytes of a part and its whole count once.
 fn live_places(plan: &Plan, alignment: u128) -> Vec<(Step, Bytes)> {
     let mut changes: Vec<(Step, i64, u128, u128)> = Vec::new();
     for (at, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
@@ -109,7 +109,7 @@ pub(super) fn placed_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, Placed
     all.into_iter().filter(move |&(at, _)| !is_inside[at])
 }
 
-/// The same, by chunk.
+/// As [`placed_at_peak`], with the chunks themselves.
 pub(super) fn alive_at_peak(plan: &Plan) -> impl Iterator<Item = (&PlannedChunk, PlacedBox)> {
     placed_at_peak(plan).map(|(at, own)| (&plan.chunks[at], own))
 }

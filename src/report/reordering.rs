@@ -19,8 +19,8 @@ const SHOWN: usize = 6;
 /// The width of a label.
 const LABEL: usize = 16;
 
-/// Says which of three it is: an order is better, and by how much; proven, none is; none was found.
-/// Of a better one, it names the operators whose places pay.
+/// Reports that an order is better, and by how much, or that none is better (proven), or that none
+/// was found. For a better order, it names the operators whose new places save memory.
 #[must_use]
 pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     let order = &found.reordered;
@@ -91,7 +91,7 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     report
 }
 
-/// The figures of [`reordering`] and the order itself, for machines.
+/// Returns the figures of [`reordering`] and the order itself as JSON.
 #[cfg(feature = "files")]
 #[must_use]
 pub fn reordering_json(found: &ReorderedPlan, given: &OpSequence) -> serde_json::Value {
@@ -133,7 +133,7 @@ fn share(pool: Bytes, before: Bytes) -> String {
     format!("{:.1} %", 100.0 * (1.0 - pool as f64 / before.max(1) as f64))
 }
 
-/// An operator that keeps chunks from being alive where most bytes were.
+/// An operator whose new place keeps chunks from being alive at the former peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pay {
     /// Its step in the order given.
@@ -143,17 +143,17 @@ struct Pay {
     bytes: Bytes,
 }
 
-/// The reason why an operator's place matters.
+/// The reason why an operator's new place matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
-    /// It makes the chunks, after the step where most bytes were alive.
+    /// It makes the chunks, and now runs after the former peak.
     Makes,
-    /// It is the last to read them, before that step.
+    /// It is the last to read them, and now runs before the former peak.
     ReadsLast,
 }
 
-/// The chunks that are alive in the order given at the step where most bytes are, and in the new
-/// order are not alive when that operator runs. The largest first.
+/// Groups the chunks that are alive at the peak of the order given, but in the new order are not
+/// alive when that operator runs, by the operators that keep them apart. The largest come first.
 fn pays(found: &ReorderedPlan) -> Vec<Pay> {
     let order = &found.reordered.order;
     let peak = found.given.peak_step;

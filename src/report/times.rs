@@ -1,5 +1,5 @@
-//! The times of a plan in words. With one stream they are steps, with names if the operators are known.
-//! With several streams, a time is a clock, and a plan has the sum of its steps.
+//! The times of a plan in words. With one stream they are steps, with names if the operators are known. With
+//! several streams, a time is a clock, and a plan states the sum of its steps.
 
 use crate::{
     Plan, Step,

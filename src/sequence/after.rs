@@ -1,11 +1,11 @@
-//! The names by which operators refer to those that they must run after.
+//! References from operators to those that they must run after.
 
-/// An operator that another one names, to run after it.
+/// A reference to an operator that another one must run after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorRef {
-    /// By its name, which no other operator has.
+    /// Its name, which no other operator may have.
     Name(Box<str>),
-    /// By its place in the list of operators as it is given, from 0.
+    /// Its index in the list of operators as given, from 0.
     Place(usize),
 }
 

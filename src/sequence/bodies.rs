@@ -1,4 +1,5 @@
-//! Operators that run sequences of their own, and what becomes of them once those are planned.
+//! Operators that run sequences of their own, and the workspace that replaces those once they are
+//! planned.
 
 use std::borrow::Cow;
 
@@ -18,11 +19,12 @@ impl OpSequence {
         self.depth > 0
     }
 
-    /// The same operators without bodies, with more workspace instead: `rooms` in bytes, by step.
+    /// The same operators without bodies. Each has that much more workspace instead: `rooms` in
+    /// bytes, by step.
     ///
     /// # Errors
     ///
-    /// If the sizes do not add up in 64 bits.
+    /// If the sum of the sizes exceeds 64 bits.
     pub(crate) fn with_rooms(&self, rooms: &[Bytes]) -> Result<Cow<'_, Self>, SequenceError> {
         if !self.has_bodies() {
             return Ok(Cow::Borrowed(self));

@@ -39,9 +39,9 @@ pub struct SequenceBuilder {
 }
 
 impl SequenceBuilder {
-    /// Returns the id that a tensor has in the built sequence. It may be asked for before the tensor
-    /// is declared, or after. Ids that are asked for come first, in that order. A sequence that is
-    /// permuted, or written and read again, has other ids.
+    /// Returns the id that a tensor has in the built sequence. The tensor may be declared before or after.
+    /// Ids count up from 0 in the order of these calls, and tensors that are never asked for come after them.
+    /// A sequence that is permuted, or written and read again, has other ids.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output};
@@ -70,8 +70,8 @@ impl SequenceBuilder {
         self
     }
 
-    /// Declares a tensor that is supplied once and the same in every run; `None` if its size in
-    /// bytes does not matter because weights stay outside the pool.
+    /// Declares a tensor that is supplied once and is the same in every run. Its size in bytes may
+    /// be `None` if weights stay outside the pool.
     pub fn weight(&mut self, name: impl Into<Box<str>>, size: Option<Bytes>) -> &mut Self {
         self.weights.push((name.into(), size));
         self
@@ -114,15 +114,17 @@ impl SequenceBuilder {
         self
     }
 
-    /// Checks everything and puts the operators into execution order: the order given where
-    /// every operator comes after those that it reads from or is declared to run after, else a stable topological sort. The
-    /// builder keeps what it has and can be built again.
+    /// Checks everything and puts the operators into execution order: the order given if every operator comes
+    /// after those that it reads from or is declared to run after, otherwise a stable topological sort. The
+    /// builder keeps its contents and can be built again.
     ///
     /// # Errors
     ///
-    /// If a tensor is unknown or defined twice, an output both reads and overwrites, a dependency
-    /// names no input of its operator, a view or an overwriter does not fit, operators form a
-    /// cycle, or the sizes do not add up in 64 bits.
+    /// If a tensor or an operator to run after is unknown, a tensor is defined twice, an output has
+    /// dependencies of two kinds, a dependency names a tensor that is not an input of its operator,
+    /// a view, an overwriter or a gathered input does not fit, operators form a cycle, bodies are
+    /// nested more than [`OpSequence::MAX_DEPTH`] levels deep, or the sum of the sizes exceeds 64
+    /// bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
@@ -167,9 +169,9 @@ impl SequenceBuilder {
 /// All tensors of a sequence by name.
 struct Names {
     ids: HashMap<Box<str>, TensorId>,
-    /// Those whose ids were asked for, then inputs, weights of known size, outputs in operator order, then other weights in the order
-    /// of their first use; so a sequence gets the same ids when it is written and read again.
-    /// Weights of unknown size that no operator reads come last.
+    /// Tensors whose ids were asked for, then inputs, weights of known size, outputs in operator order, and
+    /// other weights in the order of their first use. So a sequence whose ids were not asked for gets the
+    /// same ids when it is written and read again. Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
 }
 
@@ -265,7 +267,7 @@ impl Names {
                 .iter()
                 .map(|name| self.find(name, user))
                 .collect::<Result<Vec<TensorId>, _>>()?;
-            // Many outputs of many inputs must not take a product of the two.
+            // With many inputs, a list would make this quadratic in inputs and outputs.
             let many: HashSet<TensorId> =
                 if inputs.len() > 16 { inputs.iter().copied().collect() } else { HashSet::new() };
             let is_input = |id: &TensorId| {

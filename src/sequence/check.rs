@@ -7,7 +7,7 @@ use crate::{
     },
 };
 
-/// Views must fit in the tensors that they read.
+/// Checks that views fit in the tensors that they read.
 pub(super) fn views(sequence: &OpSequence) -> Result<(), SequenceError> {
     for tensor in sequence.tensors() {
         let Origin::Output { step, dependency: Dependency::Reads { input, offset } } =
@@ -32,8 +32,8 @@ pub(super) fn views(sequence: &OpSequence) -> Result<(), SequenceError> {
     Ok(())
 }
 
-/// Overwriters must fit in the chunks that they are written over: an input that is a view has the
-/// rest of its chunk for room (the book, Lowering).
+/// Checks that overwriters fit in the chunks that they are written over, which may extend beyond an
+/// input that is a view (the book, Lowering).
 pub(super) fn overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
     // From the start of each tensor to the end of its chunk; a weight of unknown size has room for
     // everything.
@@ -80,7 +80,7 @@ pub(super) fn overwriters(sequence: &OpSequence) -> Result<(), SequenceError> {
     Ok(())
 }
 
-/// Gathered inputs must fit in their output, side by side.
+/// Checks that gathered inputs fit in their output without overlapping.
 pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
     for tensor in sequence.tensors() {
         let Origin::Output { step, dependency: Dependency::Gathers(gathers) } = &tensor.origin
@@ -121,7 +121,7 @@ pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
     Ok(())
 }
 
-/// Bodies within bodies are walked recursively, and no file nests them deeper.
+/// Limits the nesting of bodies, because they are walked recursively.
 pub(super) fn depth(sequence: &OpSequence) -> Result<(), SequenceError> {
     let too_deep = |operator: &&OperatorNode| {
         operator.bodies.iter().any(|body| body.depth >= OpSequence::MAX_DEPTH)
@@ -135,7 +135,7 @@ pub(super) fn depth(sequence: &OpSequence) -> Result<(), SequenceError> {
     }
 }
 
-/// The sizes of all tensors and workspaces, those of bodies included, fit 64 bits.
+/// Checks that the sum of all tensors and workspaces, those of bodies included, fits in 64 bits.
 pub(super) fn sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
     add_sizes(sequence, 0).map(|_| ())
 }

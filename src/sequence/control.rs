@@ -1,10 +1,11 @@
-//! Control edges: operators that must run after others though they read nothing of theirs.
+//! Control edges: operators that must run after others, although they need not read their outputs.
 
 use std::collections::HashMap;
 
 use crate::sequence::{SequenceError, after::OperatorRef, declare::Operator};
 
-/// The operators that each operator names, by their places in the list: ascending, without repeats.
+/// Returns, for each operator, the indices of the operators that it must run after, ascending and
+/// without repeats.
 pub(super) fn resolve(operators: &[Operator]) -> Result<Vec<Vec<usize>>, SequenceError> {
     if operators.iter().all(|operator| operator.after.is_empty()) {
         return Ok(vec![Vec::new(); operators.len()]);

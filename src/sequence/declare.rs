@@ -43,8 +43,8 @@ pub struct Overwrite<T> {
     pub input: T,
     /// Bytes from the input's start; 0 if the output begins below it.
     pub offset: Bytes,
-    /// The bytes by which the output begins below the input at least; 0 if it lies inside the input's
-    /// chunk.
+    /// The least number of bytes by which the output must begin below the input; 0 if it lies inside the
+    /// input's chunk.
     pub below: Bytes,
     /// True if the output must land there (a state update), false if it may.
     pub required: bool,
@@ -59,12 +59,12 @@ pub struct Overwrite<T> {
 )]
 #[non_exhaustive]
 pub enum SizeBasis {
-    /// It is this size in every run.
+    /// The size is the same in every run.
     #[default]
     Exact,
-    /// Only the run knows the size; this is the most that it can be.
+    /// The size is known only at run time; this is its maximum.
     AtMost,
-    /// A model declares it, and nothing confirms it.
+    /// The model declares the size, and nothing confirms it.
     Declared,
 }
 
@@ -92,7 +92,7 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// A type of elements and a shape.
+    /// Creates a type from the type of the elements and a shape.
     pub fn new(dtype: impl Into<Box<str>>, shape: impl Into<Vec<u64>>) -> Self {
         Self { dtype: dtype.into(), shape: shape.into() }
     }
@@ -105,32 +105,33 @@ pub struct Output {
     pub(crate) size: Bytes,
     pub(crate) basis: SizeBasis,
     pub(crate) dependency: Dependency<Box<str>>,
-    /// Declared with dependencies of two kinds, which is refused when the sequence is built.
+    /// True if dependencies of two kinds were declared, which is an error when the sequence is
+    /// built.
     pub(crate) is_mixed: bool,
 }
 
 impl Output {
-    /// An output in fresh memory, with a name and a size in bytes.
+    /// Creates an output in fresh memory, with a name and a size in bytes.
     pub fn new(name: impl Into<Box<str>>, size: Bytes) -> Self {
         let basis = SizeBasis::Exact;
         Self { name: name.into(), size, basis, dependency: Dependency::Fresh, is_mixed: false }
     }
 
-    /// Says what the size rests on.
+    /// Sets the basis of the size.
     #[must_use]
     pub fn basis(mut self, basis: SizeBasis) -> Self {
         self.basis = basis;
         self
     }
 
-    /// The output is a view of the whole input, such as a reshape. An output that is a view cannot
-    /// also be an overwriter.
+    /// Makes the output a view of the whole input, such as a reshape. A view cannot also overwrite
+    /// or gather.
     #[must_use]
     pub fn reads(self, input: impl Into<Box<str>>) -> Self {
         self.reads_at(input, 0)
     }
 
-    /// The output is a view of the input from `offset` bytes on, such as a contiguous slice.
+    /// Makes the output a view of the input from `offset` bytes on, such as a contiguous slice.
     #[must_use]
     pub fn reads_at(mut self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
         self.is_mixed |=
@@ -139,9 +140,9 @@ impl Output {
         self
     }
 
-    /// The output holds a copy of the whole input, `offset` bytes from the output's own start, as a
-    /// concatenation does. The planner then puts the input there from the beginning where it can, and
-    /// nothing is left to copy.
+    /// Makes the output hold a copy of the whole input, `offset` bytes from the output's own start, as a
+    /// concatenation does. Where it can, the planner puts the input there from the beginning, so that nothing
+    /// is left to copy.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -169,30 +170,30 @@ impl Output {
         self
     }
 
-    /// The output may be written over the input. Said more than once, the first input that can
-    /// be overwritten is. An input whose bytes another input of the operator shares can be only if
-    /// both have exactly the bytes that are overwritten.
+    /// Lets the output be written over the input. If this is called for several inputs, the output
+    /// is written over the first one that allows it. If another input of the operator shares some
+    /// of the bytes, that is possible only if both inputs have exactly the bytes that are
+    /// overwritten.
     #[must_use]
     pub fn overwrites(self, input: impl Into<Box<str>>) -> Self {
         self.overwrites_at(input, 0)
     }
 
-    /// The output may be written over the input from `offset` bytes on.
+    /// Lets the output be written over the input from `offset` bytes on.
     #[must_use]
     pub fn overwrites_at(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
         self.overwrite(input.into(), offset, 0, false)
     }
 
-    /// The output may begin `below` bytes below the input and reach over it: a partial overlap, for
-    /// an operator that never writes a byte while that byte of the input is still to be read, as long
-    /// as the output begins so far below. The distance follows from the order in which the kernel reads
-    /// and writes. No other input may share bytes with the output. With 0 bytes, this is
-    /// [`overwrites`](Self::overwrites).
+    /// Lets the output begin `below` bytes below the input and overlap it. The operator must never write a
+    /// byte of the input that it has yet to read, as long as the output begins at least that far below; the
+    /// distance follows from the order in which the kernel reads and writes. No other input may share bytes
+    /// with the output. With 0 bytes, this is [`overwrites`](Self::overwrites).
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
     ///
-    /// // Each row is computed from three, one above and one below.
+    /// // Each row is computed from three: itself and its two neighbours.
     /// let sequence = OpSequence::builder()
     ///     .operator(Operator::new("load").output(Output::new("x", 9216)))
     ///     .operator(Operator::new("blur").inputs(["x"]).output(Output::new("y", 9216).overlaps("x", 112)))
@@ -206,9 +207,9 @@ impl Output {
         self.overwrite(input.into(), 0, below, false)
     }
 
-    /// The output must be written over the input from `offset` bytes on: a state update that
-    /// lands in the variable's memory. A plan that cannot do so is an error. An update of no bytes
-    /// always can.
+    /// Requires the output to be written over the input from `offset` bytes on: a state update that
+    /// lands in the variable's memory. Planning fails if that is impossible, unless the update has
+    /// no bytes.
     #[must_use]
     pub fn updates(self, input: impl Into<Box<str>>, offset: Bytes) -> Self {
         self.overwrite(input.into(), offset, 0, true)
@@ -239,12 +240,13 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// An operator without inputs and outputs. The name is for people and need not be unique.
+    /// Creates an operator without inputs and outputs. The name appears in messages and need not be
+    /// unique.
     pub fn new(name: impl Into<Box<str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// The kind of operator, such as `Conv`; for people.
+    /// Sets the kind of operator, such as `Conv`, for messages and reports.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<Box<str>>) -> Self {
         self.kind = kind.into();
@@ -265,8 +267,8 @@ impl Operator {
         self
     }
 
-    /// The operator must run after another one, though it may read nothing of it: because of a side
-    /// effect, or the state of a random generator.
+    /// Makes the operator run after another one even if it reads none of its outputs: because of a
+    /// side effect, or the state of a random number generator.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator};
@@ -285,20 +287,19 @@ impl Operator {
         self
     }
 
-    /// Scratch memory in bytes that the operator needs while it runs.
+    /// Sets the scratch memory, in bytes, that the operator needs while it runs.
     #[must_use]
     pub fn workspace(mut self, bytes: Bytes) -> Self {
         self.workspace = bytes;
         self
     }
 
-    /// Adds a sequence that the operator runs while it runs, once or many times: the body of a loop,
-    /// or one of the branches of a condition. One body runs at a time. A [`Planner`](crate::Planner)
-    /// plans each by itself, with its own options, and makes room in the operator's workspace for the
-    /// one that needs most: its pool, behind a copy of its inputs, because the state of the next
-    /// iteration is written while that of this one may still be read. The weights of a body are
-    /// tensors of the sequences around it; list them among the inputs of the operator. Its outputs
-    /// live to its end.
+    /// Adds a sequence that the operator runs, once or many times: the body of a loop, or one of the branches
+    /// of a condition. Only one body runs at a time. A [`Planner`](crate::Planner) plans each by itself, with
+    /// its own options, and makes room in the operator's workspace for the one that needs most: its pool,
+    /// behind a copy of its inputs, because the state of the next iteration is written while that of this one
+    /// may still be read. The weights of a body are tensors of the sequences around it; list them among the
+    /// inputs of the operator. Its outputs live to its end.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
@@ -326,7 +327,7 @@ impl Operator {
         self
     }
 
-    /// The name for messages: its own, else its kind and place.
+    /// The name in messages: its own or, without one, its kind and place.
     pub(super) fn display_name(&self, place: usize) -> String {
         display_name(&self.name, &self.kind, place)
     }

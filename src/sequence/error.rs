@@ -58,7 +58,7 @@ pub enum SequenceError {
         /// An operator that must run before it.
         predecessor: String,
     },
-    /// Operators that depend on each other in a circle.
+    /// Operators that depend on each other in a cycle.
     #[error("the operators form a cycle: {}", operators.join(" -> "))]
     Cycle {
         /// The operators on the cycle, each waiting for the one before; the first waits for the last.
@@ -145,7 +145,7 @@ pub enum SequenceError {
         offset: Bytes,
         /// The overwritten tensor.
         input: String,
-        /// Bytes there.
+        /// The bytes from the start of that tensor to the end of its chunk.
         room: Bytes,
     },
     /// An output that begins below an input, but is a required update or has an offset in it.
@@ -172,7 +172,7 @@ pub enum SequenceError {
         /// The reason.
         reason: Refusal,
     },
-    /// A required overwrite of bytes that another tensor of the same operator shows: an input,
+    /// A required overwrite of bytes that another tensor of the same operator shares: an input,
     /// which would be destroyed while it is read, or a view that the operator outputs.
     #[error(
         "operator '{operator}': '{output}' must overwrite '{input}', but the operator also uses '{other}', which shares some of those bytes"
@@ -187,7 +187,7 @@ pub enum SequenceError {
         /// The tensor that shares the bytes.
         other: String,
     },
-    /// Sizes that do not add up in 64 bits.
+    /// Sizes that add up to more than 64 bits.
     #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
     SizeOverflow {
         /// The tensor at which the sum no longer fits.
@@ -203,7 +203,7 @@ pub enum SequenceError {
         /// The weight.
         tensor: String,
     },
-    /// Bodies that hold bodies that hold bodies, too many of them.
+    /// Bodies nested too deep.
     #[error("the bodies of operator '{operator}' are nested deeper than {limit} levels")]
     TooDeep {
         /// The operator.

@@ -32,7 +32,7 @@ const FULL: &str = "memplan-sequence/2";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SequenceFile {
-    /// `memplan-sequence/1`, or `memplan-sequence/2` if anything below is used that says so.
+    /// `memplan-sequence/1`, or `memplan-sequence/2` if a key is used that only format 2 has.
     pub format: String,
     /// Tensors supplied for each run.
     #[serde(default)]
@@ -66,10 +66,10 @@ pub struct TensorEntry {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OperatorEntry {
-    /// For people; need not be unique.
+    /// Its name, which need not be unique; empty if omitted.
     #[serde(default)]
     pub name: Box<str>,
-    /// For people; may be omitted.
+    /// Its kind, such as `Conv`; empty if omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub kind: Box<str>,
     /// Names of the tensors it reads.
@@ -78,13 +78,13 @@ pub struct OperatorEntry {
     /// The outputs.
     #[serde(default)]
     pub outputs: Vec<OutputEntry>,
-    /// The operators that it must run after, though it may read nothing of them.
+    /// The operators that it must run after, even if it reads none of their outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<OperatorRef>,
-    /// Scratch bytes; 0 if left out.
+    /// Bytes of scratch memory; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub workspace: Bytes,
-    /// The sequences that it runs while it runs; left out if there are none.
+    /// The sequences that it runs, such as the body of a loop; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
 }
@@ -155,7 +155,8 @@ pub struct OverwriteEntry {
     /// Bytes from its start.
     #[serde(default)]
     pub offset: Bytes,
-    /// Format 2: the bytes by which the output begins below it at least; left out if it lies inside.
+    /// Format 2: the least number of bytes by which the output must begin below it; omitted if it lies
+    /// inside.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub below: Bytes,
     /// True if it must be honoured; `false` if omitted.
@@ -175,8 +176,8 @@ pub struct GatherEntry {
     pub offset: Bytes,
 }
 
-/// Write dependencies, of which the first that can be honoured counts: a list of them, or one by
-/// itself.
+/// Write dependencies, of which the first that can be honoured is taken. A file has a list of them,
+/// or one by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverwriteEntries(pub Vec<OverwriteEntry>);
 
@@ -189,7 +190,8 @@ impl Serialize for OverwriteEntries {
     }
 }
 
-/// Written by hand to name a wrong key: for untagged forms, serde only reports that no form fits.
+/// Written by hand so that errors name a wrong key: for an untagged enum, serde only reports that
+/// no variant matches.
 impl<'de> Deserialize<'de> for OverwriteEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
@@ -240,7 +242,7 @@ impl<'de> Deserialize<'de> for OperatorRef {
             }
 
             fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<OperatorRef, E> {
-                // No list is longer than addresses go.
+                // No list has more entries than a `usize` counts.
                 Ok(usize::try_from(place).unwrap_or(usize::MAX).into())
             }
         }

@@ -1,9 +1,8 @@
-//! The operator sequence: what a framework hands over.
+//! The operator sequence: the input that frameworks have.
 //!
-//! Operators in execution order, each with input and output tensors by name. An output is *fresh*
-//! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be
-//! written over it), or *gathers* several (it holds copies of them). An [`OpSequence`] is checked when
-//! it is built.
+//! It lists operators in execution order, each with input and output tensors by name. An output is *fresh*
+//! memory, or *reads* an input (it is a view of it), or *overwrites* one (it may, or must, be written over
+//! it), or *gathers* several (it holds copies of them). An [`OpSequence`] is checked when it is built.
 //!
 //! ```
 //! use memplan::{OpSequence, Operator, Output};
@@ -110,7 +109,7 @@ pub struct OperatorNode {
     pub after: Vec<usize>,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
-    /// The sequences that it runs while it runs, one at a time; see [`Operator::body`].
+    /// The sequences that it runs, one at a time; see [`Operator::body`].
     pub bodies: Vec<OpSequence>,
 }
 
@@ -122,7 +121,8 @@ pub struct OperatorNode {
     serde(try_from = "SequenceFile", into = "SequenceFile")
 )]
 pub struct OpSequence {
-    /// Every operator comes after the producers of its inputs.
+    /// Every operator comes after the producers of its inputs and the operators that it must run
+    /// after.
     operators: Vec<OperatorNode>,
     /// Names are unique. Outputs name their operator in `operators`.
     tensors: Vec<Tensor>,
@@ -202,7 +202,7 @@ impl OpSequence {
         self.tensors.iter().any(gathers)
     }
 
-    /// The name of an operator for messages: its own, else its kind and step.
+    /// The name of an operator in messages: its own or, without one, its kind and step.
     ///
     /// # Panics
     ///

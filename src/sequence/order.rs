@@ -28,7 +28,7 @@ struct Graph<'a> {
     after: &'a [Vec<usize>],
 }
 
-/// Returns the operators that each operator waits for, by indices in the sorted list.
+/// Converts the operators that each operator must run after into indices in the sorted list.
 pub(super) fn renumbered(after: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize>> {
     let mut places = vec![0; order.len()];
     for (place, &operator) in order.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn renumbered(after: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize
 }
 
 impl Graph<'_> {
-    /// The producers of an operator's inputs.
+    /// The producers of an operator's inputs, and the operators that it must run after.
     fn producers(&self, operator: usize) -> impl Iterator<Item = usize> + '_ {
         let producers =
             self.operators[operator].inputs.iter().filter_map(|name| (self.producer)(name));
@@ -55,7 +55,7 @@ impl Graph<'_> {
             .all(|operator| self.producers(operator).all(|producer| producer < operator))
     }
 
-    /// Takes, again and again, the first operator in the given order whose producers have all been
+    /// Repeatedly takes the first operator, in the order given, whose predecessors have all been
     /// taken.
     fn stable_order(&self) -> Result<Vec<usize>, SequenceError> {
         let count = self.operators.len();
@@ -86,7 +86,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Walks back from a waiting operator to a producer that waits as well, until an operator
+    /// Walks back from a waiting operator to a predecessor that waits as well, until an operator
     /// repeats.
     fn cycle(&self, waiting: &[usize]) -> Vec<String> {
         let mut seen_at = vec![usize::MAX; waiting.len()];

@@ -5,15 +5,15 @@ use crate::sequence::{
 };
 
 impl OpSequence {
-    /// By step, the operators that must run before an operator in every order of the sequence,
-    /// ascending and without repeats: the producers of its inputs; the operators that it is declared
-    /// to run after; and, for a required update, every operator that reads or makes the old value,
-    /// through any view of it. The last kind follows from the order given, which alone says which
-    /// value a reader of a variable means.
+    /// By step, the operators that must run before an operator in every order of the sequence, ascending and
+    /// without repeats: the producers of its inputs; the operators that it is declared to run after; and, for
+    /// a required update, every operator that reads or makes the old value, through any view of it. The last
+    /// kind follows from the order given, because only that determines which value of a variable an operator
+    /// reads.
     #[must_use]
     pub fn predecessors(&self) -> Vec<Vec<usize>> {
         let storages = self.storages();
-        // The operators so far that use each storage.
+        // By storage: the operators so far that use it.
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.tensors.len()];
         let mut all = Vec::with_capacity(self.operators.len());
         for (step, operator) in self.operators.iter().enumerate() {
@@ -164,7 +164,7 @@ impl OpSequence {
             && self.operators.iter().zip(&other.operators).all(is_same_operator)
     }
 
-    /// By step, its place in an order, if that is a right order.
+    /// Returns the place of each step in an order, if the order is valid.
     fn places(&self, order: &[usize]) -> Result<Vec<usize>, SequenceError> {
         let operators = self.operators.len();
         let mut places = vec![usize::MAX; operators];

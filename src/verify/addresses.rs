@@ -144,8 +144,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Checks what the plan repeats of the problem for pictures: holes and windows, pins and reserved
-    /// bytes. It may leave them out.
+    /// Checks the facts that a plan repeats from its problem for pictures: holes and windows, pins and
+    /// reserved bytes. A plan may omit them.
     fn check_repeated(&self, matching: &Matching, violations: &mut Vec<Violation>) {
         let find = |at: usize| matching.chunks.get(at).copied().flatten();
         let mut listed: HashMap<usize, Vec<PlannedWindow>> = HashMap::new();
@@ -231,8 +231,8 @@ impl Facts<'_> {
     }
 }
 
-/// The reserved ranges of a pool by their begins, each with the one among them and those before that
-/// ends last.
+/// The begins of a pool's reserved ranges, ascending. Each comes with the range that ends last among all that
+/// begin there or before.
 struct Reserved(Vec<(Bytes, (Bytes, Bytes))>);
 
 impl Reserved {

@@ -12,15 +12,15 @@ use crate::{
 /// A check of a sequence and its plan.
 pub(super) type Check = fn(&OpSequence, &Plan) -> Vec<Violation>;
 
-/// A problem knows no operators, so nothing runs bodies.
+/// Rejects bodies in the plan of a problem, which has no operators to run them.
 pub(super) fn none(plan: &Plan) -> impl Iterator<Item = Violation> {
     plan.bodies.iter().map(|body| Violation::Unknown {
         name: format!("body {} of operator {}", body.body, body.step),
     })
 }
 
-/// Checks the plans of the bodies. Returns the operators with what the bodies need as workspace, or
-/// `None` if that cannot be added up.
+/// Checks the plans of the bodies. Returns the operators without bodies, the bytes that those need
+/// added to the workspaces, or `None` if the sum exceeds 64 bits.
 pub(super) fn flatten<'s>(
     sequence: &'s OpSequence,
     plan: &Plan,

@@ -1,8 +1,9 @@
-//! Chunks that share bytes of a pool although both need them, or are to be kept apart.
+//! Finds chunks that share bytes of a pool although both need them, or although they are to be kept
+//! apart.
 //!
 //! With one stream, a sweep over the steps of each pool finds the pairs that share bytes and steps.
-//! With several, a sweep over the addresses finds the pairs that share bytes, and each is asked
-//! whether one is over before the other begins: O(n log n) and the pairs that share addresses.
+//! With several, a sweep over the addresses finds the pairs that share bytes, and checks whether
+//! one of them is over before the other begins: O(n log n) and the pairs that share addresses.
 
 use std::collections::HashSet;
 
@@ -198,7 +199,7 @@ impl Clashes<'_> {
     }
 }
 
-/// A chunk of a program on several streams, while it has its bytes for itself.
+/// A chunk of a program on several streams, while it has its bytes to itself.
 pub(super) struct Timed<'a> {
     pub(super) chunk: ChunkId,
     pub(super) spot: Spot,
@@ -218,7 +219,7 @@ impl<'a> Timed<'a> {
         (!is_empty).then_some(timed)
     }
 
-    /// The clock at which it has its bytes.
+    /// The clock from which it has its bytes to itself.
     pub(super) fn begins(&self) -> impl Iterator<Item = Step> + '_ {
         let late = |at: usize| Step::from(self.late == Some(at));
         self.begin.iter().enumerate().map(move |(at, begin)| begin.saturating_add(late(at)))

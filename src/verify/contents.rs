@@ -36,8 +36,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The bytes that an overwriter has outside the content that it overwrites. It needs them from its
-    /// first step on.
+    /// The bytes of an overwriter outside the content that it overwrites. It needs them from its first step
+    /// on.
     pub(super) fn outside(&self, old: &Self) -> impl Iterator<Item = Range<Bytes>> {
         let below = self.low..self.high.min(old.low);
         let above = self.low.max(old.high)..self.high;
@@ -51,7 +51,7 @@ pub(super) struct Contents {
     pub(super) shown: Vec<usize>,
     /// The content of each tensor that was written.
     pub(super) of: Vec<Option<Content>>,
-    /// The bytes that they have from each other.
+    /// The bytes that outputs gather in place.
     pub(super) gathered: Gathered,
 }
 
@@ -81,7 +81,7 @@ struct Counter<'a> {
     plan: &'a Plan,
     places: &'a [Place],
     contents: Contents,
-    /// By written tensor: true if an output has it in its place.
+    /// By written tensor: true if an output gathers it in place.
     is_part: Vec<bool>,
     violations: &'a mut Vec<Violation>,
 }
@@ -129,8 +129,9 @@ impl<'a> Counter<'a> {
         };
         let padding = if memory == Memory::Pool { self.plan.padding } else { 0 };
         let high = high.saturating_add(padding);
-        // An output shares the bytes of the content that it overwrites in this step. That content
-        // guards them until then; if it lives longer, the two overlap. Only an overlap reaches out.
+        // An output shares the bytes of the content that it overwrites in this step. In this step
+        // they count for that content; if it lives longer, the two overlap. Only a partial overlap
+        // extends beyond it.
         let overwrites = over.and_then(|over| {
             let shown = self.contents.shown[over.input];
             let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
@@ -165,7 +166,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Records the inputs that an output has in their places.
+    /// Records the inputs that an output gathers in place.
     fn gather(&mut self, tensor: usize) {
         let found = Gathered::in_place(self.sequence, self.places, tensor);
         let mut from = Vec::with_capacity(found.len());

@@ -152,10 +152,10 @@ struct Machine<'a> {
     state: Vec<bool>,
     /// The inputs that each output is declared to overwrite in its place, sorted.
     overwritten: Vec<Vec<usize>>,
-    /// The inputs that each output begins below, at least as far as it is declared to.
+    /// The inputs that each output begins below, at least as far as declared.
     overlapped: Vec<Vec<usize>>,
-    /// The input of other bytes that each output destroys. There is at most one, and it is
-    /// declared.
+    /// The input with other bytes than its own that each output destroys. There is at most one, and
+    /// it is declared.
     destroyed: Vec<Option<usize>>,
     gathered: Gathered,
     shadow: Shadow,
@@ -279,7 +279,7 @@ impl Machine<'_> {
         true
     }
 
-    /// Makes an update of a whole variable its state from then on.
+    /// Makes an update of a whole variable its new state.
     fn move_state(&mut self, variable: usize, update: usize) {
         let size = |tensor: usize| self.sequence.tensors()[tensor].size;
         if self.state[variable] && size(variable) == size(update) {
@@ -420,7 +420,7 @@ mod tests {
 
     /// Applies the same writes to a shadow and to a list of bytes.
     #[test]
-    fn a_shadow_knows_of_every_byte_who_wrote_it_last() {
+    fn a_shadow_records_the_last_writer_of_every_byte() {
         const BYTES: u64 = 24;
         let memories = [Memory::Pool, Memory::Supplied(TensorId(0)), Memory::Supplied(TensorId(1))];
         let shadow_of = |random: &mut arbitrary::Unstructured<'_>| {

@@ -1,6 +1,6 @@
-//! What a problem asks for beside what its plan says: every chunk with its bytes in its pool, and the
-//! overwrites that the plan may honour. Only what a problem asks for is read from it, not how it joined
-//! its chunks.
+//! The demands of a problem, and the places that a plan gives: every chunk with its bytes in its pool, and
+//! the overwrites that the plan honours and may honour. Only the demands are read from the problem, not how
+//! it joined its chunks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{
     verify::{Field, Violation, problem::Matching, table},
 };
 
-/// The bytes that a chunk has in its pool.
+/// The place of a chunk in its pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     /// The pool, by its index in the problem.
@@ -47,7 +47,8 @@ pub(super) struct Facts<'a> {
     pub(super) plan: &'a Plan,
     /// By chunk of the problem: its bytes, if it has any and lies in a pool that exists.
     pub(super) spots: Vec<Option<Spot>>,
-    /// By chunk of the problem: what it overwrites, if the plan says so and may.
+    /// By chunk of the problem: the chunk that it overwrites, if the plan says so and the problem
+    /// allows it.
     pub(super) overwrites: Vec<Option<Over>>,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The moment from which nobody reads a chunk any more.
+    /// The moment from which no operator reads a chunk any more.
     pub(super) fn end(&self, chunk: ChunkId) -> &[Step] {
         match self.demands.lives.get(chunk.index()) {
             Some(life) => &life.end,
@@ -118,7 +119,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Finds the pool of the problem for each pool of the plan. They must be the same, in one order.
+    /// Finds the pool of the problem for each pool of the plan. They must be the same, in the same order.
     fn match_pools(&self, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
         if self.plan.pools.is_empty() && self.demands.pools.len() == 1 {
             return vec![Some(0)];

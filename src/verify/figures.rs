@@ -21,7 +21,7 @@ pub(super) struct Counted {
     peak_step: Step,
 }
 
-/// The bytes and steps that a chunk needs for itself; the lowest byte may count from its root.
+/// The bytes and steps that a chunk has to itself. The lowest byte may count from its root.
 pub(super) struct Life {
     pub(super) begin: Step,
     pub(super) end: Step,
@@ -75,7 +75,8 @@ impl Counted {
                 end: chunk.end,
                 low: problem.place_in_chain(id).1.into(),
                 size: chunk.size,
-                // Only problems that are not plain have chunks that reach out.
+                // Only problems that are not plain have overwriters that extend beyond the
+                // overwritten chunk.
                 outside: Vec::new(),
             }
         });
@@ -129,7 +130,7 @@ fn sum(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
     (alive, peak_step)
 }
 
-/// The same where parts and wholes need the same bytes, which count once; the spans are addresses.
+/// As [`sum`], but bytes that a part and its whole both need count once. The spans are addresses.
 fn cover(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
     let mut changes: Vec<(Step, Span, i64)> = Vec::with_capacity(2 * needs.len());
     for &(begin, end, span) in needs {
@@ -154,7 +155,7 @@ fn cover(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
     (alive, peak_step)
 }
 
-/// Checks that every figure is one that was counted.
+/// Checks that every figure agrees with one of the counts.
 pub(super) fn check(plan: &Plan, counted: &[Counted]) -> Vec<Violation> {
     type Count = fn(&Counted) -> u128;
     let counts: [(Figure, u64, Count); 4] = [

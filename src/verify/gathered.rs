@@ -1,8 +1,7 @@
-//! The bytes that concatenations have from their inputs without a copy.
+//! The bytes that concatenations take from their inputs without a copy.
 //!
-//! An output gathers an input in its place if the input already lies where the output has it. Every
-//! byte of the output then is the input's byte at the same address, which that may have from an input
-//! of its own.
+//! An output gathers an input in place if the input already lies where the output has it. Those bytes of the
+//! output then are the input's, which in turn may have taken them from inputs of its own operator.
 
 use crate::{
     Bytes, OpSequence,
@@ -14,7 +13,8 @@ use crate::{
 pub(super) struct Gathered {
     /// By tensor: the bytes that it has from an input, ascending, and the tensor that was written there.
     from: Vec<Vec<(Interval, usize)>>,
-    /// By tensor: all that share bytes, directly or through others, have one number.
+    /// By tensor: its parent in a union-find forest of tensors that share bytes, directly or
+    /// through others.
     family: Vec<usize>,
     is_shared: Vec<bool>,
 }
@@ -68,7 +68,7 @@ impl Gathered {
         tensor
     }
 
-    /// Returns whether a written tensor has bytes from another, or another from it.
+    /// Returns whether a written tensor takes bytes from another, or another from it.
     pub(super) fn is_shared(&self, tensor: usize) -> bool {
         self.is_shared[tensor]
     }
@@ -83,8 +83,8 @@ impl Gathered {
         &self.from[tensor]
     }
 
-    /// The written tensors whose bytes these bytes of a tensor are, in runs: each with the bytes
-    /// until the next.
+    /// Splits these bytes of a tensor into runs, each with the written tensor that its bytes belong
+    /// to.
     pub(super) fn owners(&self, tensor: usize, bytes: Interval) -> Vec<(Interval, usize)> {
         let mut owners: Vec<(Interval, usize)> = Vec::new();
         let mut open = vec![(bytes, tensor)];
@@ -111,8 +111,9 @@ impl Gathered {
         owners
     }
 
-    /// Returns whether two written tensors, with their first bytes and the bytes after their last,
-    /// may both be alive: what both have is the same bytes. Padding may lie over a relative's.
+    /// Returns whether two written tensors, each with its first byte and the byte after its last,
+    /// may both be alive: the bytes that both have are the same. Padding may overlap that of a
+    /// relative.
     pub(super) fn may_share(
         &self,
         (x, low_x, high_x): (usize, Bytes, Bytes),

@@ -25,13 +25,13 @@
 //! the plan must agree. An output may be written over an input only where that is declared, and
 //! only if no other tensor of its operator is destroyed (rule d of lowering).
 //!
-//! A problem [that is not plain](crate::Problem::is_plain) has more rules: a chunk lies in a pool that
-//! exists and that it may use, at its pin, at its own alignment, below the capacity, outside the
-//! reserved bytes; parts lie in their wholes; chunks joined by links lie in one buffer; chunks to be
-//! kept apart share no byte. Two chunks then clash if they need a byte at one time and it is not the
-//! same byte of both, as that of a part and its whole is. With several streams, they may need it at
-//! one time if neither is over before the other begins. The size of every pool and the traffic are
-//! counted again; that the traffic is the least possible is the claim of a search.
+//! A problem [that is not plain](crate::Problem::is_plain) has more rules: a chunk lies in a pool that exists
+//! and that it may use, at its pin, at its own alignment, below the capacity, outside the reserved bytes;
+//! parts lie in their wholes; chunks joined by links lie in one buffer; chunks to be kept apart share no
+//! byte. Two chunks then clash if both need a byte of a pool at the same time, unless it stands for the same
+//! byte of both, as in a part and its whole. With several streams, they may need it at the same time if
+//! neither is over before the other begins. The size of every pool and the traffic are counted again; that
+//! the traffic is the least possible is the claim of a search.
 //!
 //! [`execute`](fn@execute) checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
@@ -171,7 +171,8 @@ fn bytes_alive(plan: &Plan) -> Bytes {
     Counted::of_table(plan, plan.steps).bytes_alive()
 }
 
-/// The same if the problem is not plain, with its pools, holes, windows and parts.
+/// The most bytes alive at one step of a problem that is not plain, with its pools, holes, windows
+/// and parts; `None` if it is plain.
 fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
     let demands = problem.demands()?;
     let matching = problem::check(problem, plan, &mut Vec::new());

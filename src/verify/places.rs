@@ -76,7 +76,7 @@ impl Place {
         expected.is_some() && beyond(self, overwrite.below) == expected
     }
 
-    /// Returns whether this place is so many bytes below the other one, or more.
+    /// Returns whether this place is at least this many bytes below the other one.
     pub(super) fn is_below(self, other: Self, bytes: Bytes) -> bool {
         let places = self.address().zip(other.address());
         places.is_some_and(|((memory, low), (of, high))| {

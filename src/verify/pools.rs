@@ -1,5 +1,5 @@
-//! Plans of a sequence in several pools. The pools are laid one after another, so that all other
-//! checks see one; what depends on the single pools is checked here.
+//! Plans of a sequence in several pools. The pools are laid out one after another, so that all
+//! other checks see one; properties of the single pools are checked here.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -37,7 +37,7 @@ pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
     let used = one.chunks.iter().filter(|chunk| chunk.size > 0);
     let top = used.map(|chunk| one.end_of(chunk)).max().unwrap_or(0);
     one.pool_size = top.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
-    // What a search has proven is about the objective.
+    // With several pools, a proof is about the objective, not the sum of the sizes.
     one.proven_optimal &= plan.pools.len() == 1 && one.lower_bound == one.pool_size;
     one.pools = Vec::new();
     Cow::Owned(one)
@@ -88,8 +88,8 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     violations
 }
 
-/// The bytes of all reads and writes in the pools, each times what a byte costs there. An operator reads
-/// an input once, and writes its outputs, except a view that lies where its input does.
+/// The bytes of all reads and writes in the pools, each times the cost of its pool. An operator reads an
+/// input once, and writes its outputs, except a view that lies where its input does.
 fn traffic(sequence: &OpSequence, plan: &Plan) -> u128 {
     let chunks: HashMap<&str, usize> = plan
         .tensors

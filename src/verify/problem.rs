@@ -1,4 +1,4 @@
-//! Compares a plan with its problem: rule 1 for chunks, and the requests for links.
+//! Compares a plan with its problem: rule 1 for chunks, and links against requests.
 
 use std::collections::{HashMap, HashSet};
 

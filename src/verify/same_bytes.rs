@@ -1,4 +1,4 @@
-//! The same-bytes rule: a part's bytes are those of its whole, so both may need them at once.
+//! The same-bytes rule: the bytes of a part are bytes of its whole, so both may need them at once.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +19,7 @@ pub(super) struct SameBytes<'a> {
     /// By chunk: the size of its largest part.
     longest: Vec<Bytes>,
     direct: HashSet<(ChunkId, ChunkId, Bytes)>,
-    /// By chunk: the group that it is related to; only its own if it is no part and has none.
+    /// By chunk: the group of chunks that it is related to by parts, directly or through others.
     family: Vec<usize>,
     has_relatives: Vec<bool>,
 }
@@ -83,7 +83,7 @@ impl<'a> SameBytes<'a> {
         if direct((x, at_x), (y, at_y)) || direct((y, at_y), (x, at_x)) {
             return true;
         }
-        // Padding belongs to nobody; only real bytes must be the same.
+        // Padding has no contents; only bytes of the chunks themselves must be the same.
         let end = |chunk, at| u128::from(at) + u128::from(self.size(chunk));
         let high = high.min(end(x, at_x)).min(end(y, at_y));
         let within = |value: u128, at: Bytes| Bytes::try_from(value - u128::from(at)).unwrap_or(0);
@@ -99,8 +99,8 @@ impl<'a> SameBytes<'a> {
         true
     }
 
-    /// The bytes that a byte of a chunk may be: those of the parts that cover it, and of the parts of
-    /// these, or else its own; and the number of bytes from it on for which that holds.
+    /// The bytes that a byte of a chunk stands for: those of the parts that cover it, and of the parts of
+    /// these, otherwise itself; and the number of bytes from it on for which the same parts do.
     fn names(&self, byte: Byte) -> (BTreeSet<Byte>, Bytes) {
         let mut names = BTreeSet::new();
         let mut run = Bytes::MAX;

@@ -102,7 +102,7 @@ impl<'a> Sharing<'a> {
             return true;
         };
         let declared = written != overwritten && written.common(&overwritten).is_some();
-        // An operator that writes behind its reading does so in one input only.
+        // With a partial overlap, no other input may share bytes, not even with equal bytes.
         let equal = if is_overlap { 0 } else { self.inputs.equal(written) };
         let harmless = equal + usize::from(declared);
         self.inputs.sharing(written) == harmless && self.views.sharing(written) == 0

@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// The number of pairs of chunks and clocks that are looked at, at most.
+/// The most pairs of a chunk and a clock that are examined.
 const MOST_PAIRS: usize = 4_000_000;
 
-/// The number of chunks listed as the peak that are compared with each other, at most.
+/// The most chunks listed as the peak that are compared with each other.
 const MOST_AT_PEAK: usize = 1_000;
 
 /// The size that a plan states for a pool of its problem.
@@ -150,7 +150,7 @@ fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The overwrites that are taken for granted.
+/// The source of the overwrites that are counted.
 #[derive(Clone, Copy)]
 enum Links {
     OfPlan,

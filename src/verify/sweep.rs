@@ -51,7 +51,7 @@ pub(super) fn overlaps<T>(
     found
 }
 
-/// Visits every overlapping pair, the one that begins first first, until `visit` returns false.
+/// Visits every overlapping pair, first the one that begins earlier, until `visit` returns false.
 /// Returns whether it visited all of them.
 pub(super) fn each_overlap<T>(
     rectangles: &[Rectangle<T>],

@@ -223,10 +223,10 @@ pub(super) fn cycle(plan: &Plan) -> Option<String> {
     None
 }
 
-/// Returns the steps and bytes that a chunk occupies. An overwriter shares the bytes of the chunk
-/// that it overwrites in that chunk's last step; its own time begins one step later. The overwritten
-/// chunk guards the bytes until then. What an overwriter has outside of them is for itself at once;
-/// only one that begins below has such bytes.
+/// Returns the steps and bytes that a chunk occupies. An overwriter shares the bytes of the chunk that it
+/// overwrites in that chunk's last step; its own time begins one step later. Until then, the bytes count for
+/// the overwritten chunk. Bytes of an overwriter outside that chunk are its own at once; only one that begins
+/// below has such bytes.
 fn rectangles(plan: &Plan, at: usize) -> impl Iterator<Item = Rectangle<usize>> {
     let chunk = &plan.chunks[at];
     let (low, high) = (chunk.offset, end(plan, chunk));

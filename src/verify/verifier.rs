@@ -1,4 +1,4 @@
-//! A full verification: the plan itself, and what the caller asks of it.
+//! A full verification: the plan itself, and the requirements of the caller.
 
 use crate::{
     Bytes, InputRef, Plan, ProblemError,
@@ -9,8 +9,8 @@ use crate::{
     },
 };
 
-/// Verifies plans, on request also for an alignment, a padding, and by execution. The default asks
-/// only that the plan is right.
+/// Verifies plans. By default, it only checks that a plan is right; options require an alignment or
+/// a padding, or add an execution.
 ///
 /// ```
 /// use memplan::{Planner, networks, verify::Verifier};
@@ -51,11 +51,11 @@ impl Verification {
     }
 }
 
-/// A request that no verification can answer.
+/// A verification that is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The alignment is not a power of two, or sizes do not fit with it.
+    /// The alignment is not a power of two, or the sum of the sizes with it exceeds 64 bits.
     #[error(transparent)]
     Problem(#[from] ProblemError),
     /// A problem has no operators that could be run.
@@ -64,29 +64,30 @@ pub enum VerifyError {
 }
 
 impl Verifier {
-    /// A verifier with the default options.
+    /// Creates a verifier with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The plan must keep to this alignment in bytes, a power of two, or to a larger one. The default
-    /// is that of the problem.
+    /// Requires the plan to keep to this alignment in bytes, a power of two, or to a larger one. The default
+    /// is the alignment of the problem.
     #[must_use]
     pub fn alignment(mut self, bytes: Bytes) -> Self {
         self.alignment = Some(bytes);
         self
     }
 
-    /// The plan must add at least so many bytes to every chunk. The default is the padding of the
-    /// problem.
+    /// Requires the plan to add at least this many bytes to every chunk. The default is the padding
+    /// of the problem.
     #[must_use]
     pub fn padding(mut self, bytes: Bytes) -> Self {
         self.padding = Some(bytes);
         self
     }
 
-    /// Inputs and weights of a sequence must lie in the pool if these options put them there.
+    /// Requires inputs and weights of a sequence to lie in the pool if these options put them
+    /// there.
     #[must_use]
     pub fn lowering(mut self, options: LoweringOptions) -> Self {
         self.lowering = options;
@@ -104,8 +105,8 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// If the alignment asked for is not a power of two, the sizes of the problem do not add up with
-    /// it in 64 bits, or a plan of a problem is to be executed.
+    /// If the required alignment is not a power of two, the sum of the problem's sizes with it exceeds 64
+    /// bits, or a plan of a problem is to be executed.
     pub fn verify<'i>(
         &self,
         input: impl Into<InputRef<'i>>,

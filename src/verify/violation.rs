@@ -103,7 +103,7 @@ pub enum Violation {
         /// The offset where it lies, in bytes.
         found: Bytes,
     },
-    /// An overwriter that is larger than what it overwrites.
+    /// An overwriter that extends beyond the end of the overwritten chunk.
     #[error("'{overwriter}' overwrites '{overwritten}' but reaches beyond its end")]
     OverwriteTooLarge {
         /// The overwriter.
@@ -223,7 +223,7 @@ pub enum Violation {
         /// Its name.
         name: String,
     },
-    /// A size or lifetime that is not the input's.
+    /// A size, lifetime or cost that differs from the input's.
     #[error("the {field} of '{name}' is {expected}, but the plan says {found}")]
     Changed {
         /// The chunk or tensor.
@@ -334,7 +334,7 @@ pub enum Violation {
         /// The tensor, or the workspace of an operator.
         holds: String,
     },
-    /// A view that the plan puts into another chunk than what it is a view of.
+    /// A view that the plan puts into another chunk than the tensor that it is a view of.
     #[error("tensor '{tensor}' is a view of '{shown}', but the plan puts it into another chunk")]
     WrongChunk {
         /// The view.
@@ -372,7 +372,7 @@ pub enum Violation {
         /// The tensor.
         tensor: String,
     },
-    /// Bodies whose pools do not add up in 64 bits.
+    /// Bodies whose pools add up to more than 64 bits.
     #[error("the pools of the bodies add up to 2^64 bytes or more")]
     BodiesTooLarge,
     /// A plan of a problem, which has no operators to run.
@@ -605,8 +605,8 @@ pub enum Violation {
         /// The byte after the highest shared one.
         high: Bytes,
     },
-    /// An overwriter on one of several streams that may begin before all others have read what it
-    /// overwrites.
+    /// An overwriter on one of several streams that may begin before all readers of the overwritten
+    /// chunk are over.
     #[error(
         "'{overwriter}' overwrites '{overwritten}', but is not its last reader, or another reader may not be over"
     )]

@@ -231,7 +231,7 @@ mod tests {
     #[case::another_top(2, |q: &mut MemoryQueue, _, middle, _| q.top = Some(middle))]
     #[case::two_free_blocks_the_lower_one(1, |q: &mut MemoryQueue, below, _, _| q.blocks[below].content = FREE)]
     #[case::two_free_blocks_the_upper_one(1, |q: &mut MemoryQueue, _, _, above| q.blocks[above].content = FREE)]
-    fn what_is_unsound_is_seen(#[case] at: usize, #[case] spoil: Spoil) {
+    fn every_broken_invariant_is_detected(#[case] at: usize, #[case] spoil: Spoil) {
         let (mut queue, blocks @ [below, middle, above]) = queue();
         assert!(queue.is_sound_at(blocks[at]));
         spoil(&mut queue, below, middle, above);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_knows_its_life_its_size_and_its_crowd() {
+    fn a_body_has_its_lifetime_size_and_crowd() {
         arbtest::arbtest(|random| {
             let problem = random_problem(random)?;
             let greedy = Greedy::new(&problem);
@@ -352,7 +352,7 @@ mod tests {
 
     /// Rectangles that are lifted off each other sink back without growing the pool.
     #[test]
-    fn settled_rectangles_need_no_more_than_before() {
+    fn settled_rectangles_never_need_a_larger_pool() {
         arbtest::arbtest(|random| {
             let mut problem = Problem::builder();
             for _ in 0..random.int_in_range(0..=12)? {

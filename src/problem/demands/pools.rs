@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
-    /// A name that no other pool has.
+    /// Its name; no two pools have the same.
     pub name: Box<str>,
     /// The number of bytes, if it is limited.
     pub capacity: Option<Bytes>,
@@ -20,7 +20,7 @@ pub struct Pool {
     pub alignment: Bytes,
     /// The cost of a byte of traffic; 0 by default.
     pub cost: u64,
-    /// The address of its first byte, which is only printed.
+    /// The address of its first byte, in bytes; planning ignores it.
     pub base: Bytes,
     /// Ranges that no chunk may touch, ascending.
     pub reserved: Vec<Range<Bytes>>,
@@ -64,7 +64,7 @@ impl Pool {
         self
     }
 
-    /// Sets the address of the first byte, for people who read the plan.
+    /// Sets the address of the first byte, which planning ignores.
     #[must_use]
     pub fn base(mut self, address: Bytes) -> Self {
         self.base = address;
@@ -110,7 +110,7 @@ impl PoolId {
 pub struct Place {
     /// The pool.
     pub pool: PoolId,
-    /// Bytes from its first.
+    /// Bytes from the start of the pool.
     pub offset: Bytes,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct UsedBytes {
 
 impl Problem {
     /// The size of each pool if these bytes are used: the highest of them, rounded up to the
-    /// alignment, but never above the capacity. Of a pool of buffers, the sum of theirs.
+    /// alignment, but never above the capacity. The size of a pool of buffers is the sum of theirs.
     pub(crate) fn pool_sizes(&self, used: impl Iterator<Item = UsedBytes>) -> Vec<Bytes> {
         let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); self.pools().len()];
         for UsedBytes { pool, low, high } in used {
@@ -154,7 +154,7 @@ impl Problem {
         self.pools().iter().zip(&tops).map(size).collect()
     }
 
-    /// The traffic of all chunks, each times what a byte costs in its pool.
+    /// The cost of the traffic of all chunks, each in its pool.
     pub(crate) fn cost_of(&self, pool: impl Fn(ChunkId) -> PoolId) -> u128 {
         let used = self.ids().filter(|&chunk| self.chunk(chunk).size > 0);
         let cost = |chunk| self.pools().get(pool(chunk).index()).map_or(0, |pool| pool.cost);
@@ -169,7 +169,7 @@ impl Pool {
         self.alignment.max(problem.alignment())
     }
 
-    /// Rounds up to that alignment; `None` if it exceeds 64 bits.
+    /// Rounds up to that alignment; `None` if the result exceeds 64 bits.
     pub(crate) fn aligned(&self, problem: &Problem, bytes: Bytes) -> Option<Bytes> {
         bytes.checked_next_multiple_of(self.root_alignment(problem))
     }

@@ -111,7 +111,7 @@ struct Types<'a> {
 /// The bytes alive from each step on at which they change.
 #[derive(Default, Serialize)]
 struct Live {
-    /// Each as its difference to the one before, since small numbers make a small page.
+    /// Each step as the difference to the one before, because small numbers make a small page.
     step: Vec<Step>,
     bytes: Vec<Bytes>,
 }

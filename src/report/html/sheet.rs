@@ -17,7 +17,7 @@ pub struct MapSheet<'a> {
 }
 
 impl<'a> MapSheet<'a> {
-    /// A sheet without a label.
+    /// Creates a sheet without a label.
     #[must_use]
     pub const fn new(plans: &'a [Plan], steps: StepNames<'a>, problem: &'a Problem) -> Self {
         Self { label: "", plans, steps, problem }

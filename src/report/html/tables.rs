@@ -1,4 +1,4 @@
-//! Tables of the page about the bytes of chunks that are no whole rectangles.
+//! Tables of the page about chunks that are not whole rectangles.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub(super) struct Spans {
     high: Vec<Bytes>,
 }
 
-/// The parts that are drawn only until their wholes begin, which have the same bytes.
+/// The parts that are drawn only until their wholes begin, because those have the same bytes.
 #[derive(Default, Serialize)]
 pub(super) struct Cuts {
     chunk: Vec<usize>,

@@ -431,7 +431,7 @@ impl Map<'_> {
     }
 }
 
-/// An entry of the legend: a sample and its words, and where they stand below the first row's beginning.
+/// An entry of the legend: a sample and its words, and their position relative to the start of the first row.
 struct Entry {
     swatch: String,
     words: &'static str,

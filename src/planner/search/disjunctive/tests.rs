@@ -234,7 +234,7 @@ fn a_run_spends_its_nodes() {
 }
 
 #[test]
-fn a_search_stops_when_it_is_told_to() {
+fn a_search_stops_when_stop_returns_true() {
     let problem = interlocking(9);
     let inst = instance(&problem);
     let mut search = Disjunctive::new(&inst).unwrap();

@@ -17,7 +17,7 @@ fn overlaps(inst: &Instance, offsets: &[u64]) -> bool {
 }
 
 #[test]
-fn what_is_packed_lies_apart_below_the_limit_at_aligned_offsets() {
+fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
     let mut packed = 0;
     arbtest::arbtest(|random| {
         let problem = random_problem(random)?;

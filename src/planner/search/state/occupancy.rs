@@ -181,7 +181,7 @@ mod tests {
 
     /// The work counts every run and every node with runs, as often as it is examined.
     #[test]
-    fn what_is_looked_at_is_counted() {
+    fn the_work_counts_every_run_that_is_examined() {
         let chunk = crate::problem::ChunkId::from_index(0);
         let segment = |begin, end, low, high| Segment { chunk, begin, end, low, high };
         let mut problem = Problem::builder();
