@@ -258,7 +258,13 @@ impl Problem {
     /// Returns whether chunks lie inside others.
     #[must_use]
     pub fn has_parts(&self) -> bool {
-        self.demands().is_some_and(|demands| !demands.parts.is_empty())
+        !self.parts().is_empty()
+    }
+
+    /// The chunks that lie inside others, in the order given.
+    #[must_use]
+    pub fn parts(&self) -> &[demands::Part] {
+        self.demands().map_or(&[], |demands| &demands.parts)
     }
 
     /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their places.

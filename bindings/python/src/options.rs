@@ -1,6 +1,7 @@
 //! The options of planning, as keyword arguments.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +19,11 @@ use pyo3::{
     types::PyDict,
 };
 
-use crate::{errors::value_error, problem, sequence};
+use crate::{
+    demands::{Pin, Pool},
+    errors::value_error,
+    problem, sequence,
+};
 
 /// An input of planning, shared with its plans.
 #[derive(Clone, FromPyObject)]
@@ -45,7 +50,7 @@ impl Given {
 }
 
 /// The names of the options in Python.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 13] = [
     "strategy",
     "alignment",
     "padding",
@@ -57,10 +62,12 @@ const NAMES: [&str; 11] = [
     "gathers",
     "inputs_in_pool",
     "weights_in_pool",
+    "pools",
+    "pins",
 ];
 
 /// The options of planning, by their names in Python.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) strategy: Strategy,
     pub(crate) alignment: Option<u64>,
@@ -69,6 +76,8 @@ pub(crate) struct Options {
     pub(crate) effort: Option<u64>,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) threads: Option<usize>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) pins: BTreeMap<String, Pin>,
 }
 
 impl Options {
@@ -113,6 +122,8 @@ impl Options {
                 "inplace" => read.lowering = lowering.inplace(value.is_truthy()?),
                 "inputs_in_pool" => read.lowering = lowering.inputs_in_pool(value.is_truthy()?),
                 "weights_in_pool" => read.lowering = lowering.weights_in_pool(value.is_truthy()?),
+                "pools" => read.pools = value.extract()?,
+                "pins" => read.pins = value.extract()?,
                 _ => {
                     let words = format!("memplan has no option '{name}'");
                     return Err(PyTypeError::new_err(words));
@@ -155,6 +166,13 @@ impl Options {
         }
         if let Some(padding) = self.padding {
             planner = planner.padding(padding);
+        }
+        if !self.pools.is_empty() {
+            planner =
+                planner.pools(self.pools.iter().map(|pool| pool.0.clone()).collect::<Vec<_>>());
+        }
+        for (name, Pin { pool, offset }) in &self.pins {
+            planner = planner.pin(name.as_str(), pool.as_deref().unwrap_or_default(), *offset);
         }
         planner
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use memplan::{
-    TensorPlace,
+    PlannedChunk, TensorPlace,
     import::read_json_plan,
     report::{self, MapOptions, MapSheet, StepNames, SvgOptions},
 };
@@ -174,20 +174,48 @@ impl Plan {
         self.inner.parts.iter().map(|part| (part.chunk, part.whole, part.offset)).collect()
     }
 
+    /// The size of every pool in bytes, by name; empty if there is one without a name.
+    #[getter]
+    fn pool_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let sizes = PyDict::new(py);
+        for pool in &self.inner.pools {
+            sizes.set_item(&*pool.name, pool.size)?;
+        }
+        Ok(sizes)
+    }
+
+    /// The name of the pool that each chunk lies in; empty if there is one without a name.
+    #[getter]
+    fn chunk_pools(&self) -> Vec<&str> {
+        let pools = &self.inner.pools;
+        let of = |chunk: &PlannedChunk| pools.get(chunk.pool).map(|pool| &*pool.name);
+        self.inner.chunks.iter().filter_map(of).collect()
+    }
+
+    /// The bytes that operators move to and from the chunks, each times its cost in the pool of the chunk.
+    #[getter]
+    fn traffic(&self) -> u128 {
+        self.inner.traffic
+    }
+
     /// The names of the chunks.
     #[getter]
     fn chunk_names(&self) -> Vec<&str> {
         self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
     }
 
-    /// The place of every tensor, by name: `(kind, supplied tensor, offset, size)`, where `kind` is "pool",
-    /// "supplied" or "nowhere", and the supplied tensor that it lies in is None for the other two.
+    /// The place of every tensor, by name: `(kind, name, offset, size)`, where `kind` is "pool", "supplied" or
+    /// "nowhere", and `name` that of the pool, if it has one, or of the supplied tensor.
     #[getter]
     fn _tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tensors = PyDict::new(py);
         for tensor in &self.inner.tensors {
             let (kind, of, offset) = match &tensor.place {
-                TensorPlace::Pool { offset, .. } => ("pool", None, *offset),
+                TensorPlace::Pool { chunk, offset } => {
+                    let pool = self.inner.chunks.get(*chunk).map(|chunk| chunk.pool);
+                    let pool = pool.and_then(|pool| self.inner.pools.get(pool));
+                    ("pool", pool.map(|pool| &*pool.name), *offset)
+                }
                 TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
                 _ => ("nowhere", None, 0),
             };

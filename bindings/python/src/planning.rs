@@ -2,7 +2,13 @@
 
 use std::borrow::Cow;
 
-use memplan::{order::default_limits, planner::PlanFit, report, verify::Violation};
+use memplan::{
+    order::default_limits,
+    planner::PlanFit,
+    problem::demands::{Place, PoolId},
+    report,
+    verify::Violation,
+};
 use pyo3::{
     exceptions::{PyKeyboardInterrupt, PyTypeError},
     prelude::*,
@@ -11,7 +17,7 @@ use pyo3::{
 
 use crate::{
     errors::{guarded, value_error},
-    numbers::list,
+    numbers::{list, shown, whole},
     options::{Given, Options, Watch},
     plan::Plan,
     sequence::Sequence,
@@ -44,7 +50,7 @@ pub(crate) fn fit(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(&'static str, Plan)> {
     let options = Options::read(options)?;
-    let capacity = crate::numbers::whole(capacity, || "capacity".to_owned())?;
+    let capacity = whole(capacity, || "capacity".to_owned())?;
     let (fit, interrupted) = Watch::new(progress).run(py, |observer| {
         options.planner().observer(observer).fit(input.input(), capacity).map_err(value_error)
     })?;
@@ -66,7 +72,7 @@ pub(crate) fn verify(
     execute: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<String>> {
-    let unused = ["strategy", "effort", "threads", "time_limit"];
+    let unused = ["strategy", "effort", "threads", "time_limit", "pools", "pins"];
     let options = Options::read_for("verify", &unused, options)?;
     let plan = match plan.cast::<Plan>() {
         Ok(plan) => Cow::Borrowed(&plan.get().inner),
@@ -95,7 +101,7 @@ fn from_offsets(
             "offsets alone are a plan of a problem, not of a sequence",
         ));
     };
-    let offsets = list(offsets, "offsets")?;
+    let places = places(problem, offsets)?;
     guarded(py, || {
         let mut problem = (**problem).clone();
         if let Some(alignment) = options.alignment {
@@ -104,8 +110,29 @@ fn from_offsets(
         if let Some(padding) = options.padding {
             problem = problem.with_padding(padding).map_err(value_error)?;
         }
-        memplan::Plan::from_offsets(&problem, &offsets).map_err(value_error)
+        memplan::Plan::from_places(&problem, &places).map_err(value_error)
     })
+}
+
+/// Reads offsets or, if there are several pools, pairs of the name of a pool and an offset.
+fn places(problem: &memplan::Problem, places: &Bound<'_, PyAny>) -> PyResult<Vec<Place>> {
+    let pools = problem.pools();
+    if pools.len() < 2 {
+        let offsets = list(places, "offsets")?.into_iter();
+        return Ok(offsets.map(|offset| Place::new(PoolId(0), offset)).collect());
+    }
+    let place = |item: PyResult<Bound<'_, PyAny>>| {
+        let item = item?;
+        let Ok((name, offset)) = item.extract::<(String, Bound<'_, PyAny>)>() else {
+            let words = "a place must be (pool, offset), because there are several pools";
+            return Err(value_error(format!("{words}, not {}", shown(&item))));
+        };
+        let at = pools.iter().position(|pool| *pool.name == *name);
+        let unknown = || value_error(memplan::ProblemError::UnknownPool { pool: name.clone() });
+        let at = at.and_then(|at| u16::try_from(at).ok()).ok_or_else(unknown)?;
+        Ok(Place::new(PoolId(at), whole(&offset, || "an offset".to_owned())?))
+    };
+    places.try_iter()?.map(place).collect()
 }
 
 /// Plans with every strategy. Returns a table for people, and a dictionary with the same figures.

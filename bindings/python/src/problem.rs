@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use memplan::{
     Input,
-    problem::{ChunkId, Request},
+    problem::{ChunkId, Request, demands::Part},
 };
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
+    demands::{self, Demands},
     errors::{guarded, value_error},
     json,
     numbers::{Whole, array, list, shown, whole},
@@ -22,7 +23,23 @@ use crate::{
 ///
 /// Each item of `overwrites` is a request `(chunk, overwritten)`, `(chunk, overwritten, offset)` or
 /// `(chunk, overwritten, offset, required)` that a chunk be written over another one, which it reads for the
-/// last time. Of several for one chunk, the first that is possible is honoured.
+/// last time. Of several for one chunk, the first that is possible is honoured. With a negative offset, it
+/// begins below the other one and overlaps it in part.
+///
+/// Chunks are numbered from 0. Further arguments are dictionaries by chunk, or lists:
+///
+/// - `pools`: a list of `Pool`, the fastest first; one without limits by default.
+/// - `pins`: fixed places, each an offset, or `(pool, offset)` with the name of a pool.
+/// - `only_in`: the name of the pool, or the names of those, that a chunk may lie in.
+/// - `alignments`: the alignment of the offset of a chunk, where it is larger than that of the problem.
+/// - `traffic`: the bytes that operators move to and from a chunk; its size by default.
+/// - `holes`: the steps `(begin, end)` in which a chunk needs no bytes.
+/// - `windows`: the steps and bytes `(begin, end, low, high)` where it needs only some.
+/// - `parts`: a list of `(chunk, whole, offset)`: a chunk lies inside a larger one, whose bytes are its
+///   bytes there. `gather` takes those that cost no memory.
+/// - `apart`: lists of chunks that share no bytes of a pool, whenever they live.
+///
+/// Problems on several streams come from files and from `from_json`.
 #[pyclass(frozen, module = "memplan")]
 pub(crate) struct Problem(pub(crate) Arc<memplan::Problem>);
 
@@ -32,6 +49,9 @@ struct Chunks {
     end: Vec<u64>,
     size: Vec<u64>,
 }
+
+/// Two chunks that cannot share memory as asked for: the one, the other, the offset there and the reason.
+type Refused<Offset> = (u32, u32, Offset, String);
 
 fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
     let mut lists = Chunks { begin: Vec::new(), end: Vec::new(), size: Vec::new() };
@@ -78,9 +98,12 @@ fn requests(overwrites: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
             return Err(wrong());
         }
         let chunk = |at: usize| fields[at].extract().map(ChunkId).map_err(|_| wrong());
-        let offset = fields.get(2).map_or(Ok(0), |field| field.extract().map_err(|_| wrong()))?;
+        let offset: i128 =
+            fields.get(2).map_or(Ok(0), |field| field.extract().map_err(|_| wrong()))?;
+        let bytes = u64::try_from(offset.unsigned_abs()).map_err(|_| wrong())?;
         let required = fields.get(3).map_or(Ok(false), Bound::is_truthy)?;
-        requests.push(Request::new(chunk(0)?, chunk(1)?, offset).required(required));
+        let of = if offset < 0 { Request::overlap } else { Request::new };
+        requests.push(of(chunk(0)?, chunk(1)?, bytes).required(required));
     }
     Ok(requests)
 }
@@ -92,8 +115,10 @@ fn build(
     alignment: Whole,
     padding: Whole,
     names: Option<Vec<String>>,
+    demands: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Problem> {
     let requests = requests(overwrites)?;
+    let demands = Demands::read(demands)?;
     let Chunks { begin, end, size } = chunks;
     if begin.len() != end.len() || begin.len() != size.len() {
         let (begin, end, size) = (begin.len(), end.len(), size.len());
@@ -121,6 +146,7 @@ fn build(
         for request in requests {
             problem.request(request);
         }
+        demands.demand(&mut problem, begin.len())?;
         let problem = problem.build().map_err(value_error)?;
         Ok(Problem(Arc::new(problem)))
     })
@@ -129,20 +155,21 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None))]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None, **demands))]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
         alignment: Whole,
         padding: Whole,
         names: Option<Vec<String>>,
+        demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names)
+        build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names, demands)
     }
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None))]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None, **demands))]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
@@ -151,13 +178,54 @@ impl Problem {
         alignment: Whole,
         padding: Whole,
         names: Option<Vec<String>>,
+        demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let chunks = Chunks {
             begin: list(begin, "begin")?,
             end: list(end, "end")?,
             size: list(size, "size")?,
         };
-        build(begin.py(), chunks, overwrites, alignment, padding, names)
+        build(begin.py(), chunks, overwrites, alignment, padding, names, demands)
+    }
+
+    /// Puts chunks inside others, as the inputs of a concatenation are put inside its output, where that costs no
+    /// memory. Each item of `wholes` lists the parts `(chunk, whole, offset)` of one chunk; they are tried
+    /// together and then one by one. Returns the problem with those that are possible, and the others with
+    /// the reasons: `(chunk, whole, offset, reason)`.
+    fn gather(&self, wholes: &Bound<'_, PyAny>) -> PyResult<(Self, Vec<Refused<u64>>)> {
+        let py = wholes.py();
+        let list = |item: PyResult<Bound<'_, PyAny>>| demands::parts(&item?);
+        let wholes: Vec<Vec<Part>> = wholes.try_iter()?.map(list).collect::<PyResult<_>>()?;
+        guarded(py, || {
+            let gathered = (*self.0).clone().gather(&wholes);
+            let refused = gathered
+                .refused
+                .iter()
+                .map(|(part, reason)| (part.part.0, part.whole.0, part.offset, reason.to_string()));
+            let refused = refused.collect();
+            Ok((Self(Arc::new(gathered.problem)), refused))
+        })
+    }
+
+    /// The chunks that lie inside others and are their bytes there: `(chunk, whole, offset)`.
+    #[getter]
+    fn parts(&self) -> Vec<(u32, u32, u64)> {
+        let parts = self.0.parts().iter();
+        parts.map(|part| (part.part.0, part.whole.0, part.offset)).collect()
+    }
+
+    /// The requests to overwrite that are not possible, with the reasons: `(chunk, overwritten, offset,
+    /// reason)`.
+    #[getter]
+    fn refused(&self) -> Vec<Refused<i128>> {
+        let requests = self.0.requests();
+        let refused = self.0.refused().into_iter().map(|dropped| {
+            let request = requests[dropped.request];
+            let offset = i128::from(request.offset) - i128::from(request.below);
+            let reason = dropped.reason.to_string();
+            (request.overwriter.0, request.overwritten.0, offset, reason)
+        });
+        refused.collect()
     }
 
     /// Reads a problem in memplan's JSON.

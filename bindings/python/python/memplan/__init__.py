@@ -15,7 +15,7 @@ from dataclasses import dataclass as _dataclass
 from typing import Any as _Any
 
 from . import _native
-from ._native import STRATEGIES, Operator, Output, Plan, Problem, Sequence, __version__, plan, read, verify
+from ._native import STRATEGIES, Operator, Output, Plan, Pool, Problem, Sequence, __version__, plan, read, verify
 
 __all__ = [
     "STRATEGIES",
@@ -24,6 +24,7 @@ __all__ = [
     "Operator",
     "Output",
     "Plan",
+    "Pool",
     "Problem",
     "Reordered",
     "Sequence",
@@ -52,13 +53,15 @@ class Tensor:
     """In bytes, from the start of the pool or of the supplied tensor."""
     supplied: str | None = None
     """The supplied tensor in which it lies."""
+    pool: str | None = None
+    """The pool in which it lies, if the plan has pools with names."""
 
 
 def _tensors(plan: Plan) -> dict[str, Tensor]:
     """The tensors of a sequence by name; empty for a problem."""
     return {
-        name: Tensor(name, size, place, offset, supplied)
-        for name, (place, supplied, offset, size) in plan._tensors.items()
+        name: Tensor(name, size, place, offset, **({place: memory} if memory else {}))
+        for name, (place, memory, offset, size) in plan._tensors.items()
     }
 
 

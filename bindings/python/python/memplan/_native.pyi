@@ -8,6 +8,8 @@ __version__: str
 STRATEGIES: list[str]
 
 _Place: TypeAlias = str | tuple[str, int]
+_Part: TypeAlias = tuple[int, int, int]
+_Pin: TypeAlias = int | tuple[str, int]
 _Buffer: TypeAlias = Any
 _Progress: TypeAlias = Callable[[int, int, int], object]
 
@@ -55,8 +57,32 @@ class Sequence:
     def operators(self) -> list[str]: ...
     def __len__(self) -> int: ...
 
+class Pool:
+    """A memory that chunks may lie in. List pools in order of preference, the fastest first."""
+    def __init__(
+        self,
+        name: str,
+        *,
+        capacity: int | None = None,
+        alignment: int = 1,
+        cost: int = 0,
+        base: int = 0,
+        reserved: _Sequence[tuple[int, int]] = ...,
+        largest: int | None = None,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def capacity(self) -> int | None: ...
+
 class Problem:
-    """Memory chunks with known lifetimes, each `(begin, end, size)`."""
+    """Memory chunks with known lifetimes, each `(begin, end, size)`.
+
+    Chunks are numbered from 0. An item of `overwrites` is `(chunk, overwritten, offset, required)`, of which the last two may
+    be left out; with a negative offset, the chunk begins below the other one. A pin is an offset, or the name of a pool and
+    an offset. `holes` are steps in which a chunk needs no bytes, `windows` steps and bytes `(begin, end, low, high)` where it
+    needs only some. A part `(chunk, whole, offset)` lies inside a larger chunk, and chunks `apart` share no bytes of a pool.
+    """
     def __init__(
         self,
         chunks: Iterable[tuple[int, int, int]] | _Buffer,
@@ -65,6 +91,15 @@ class Problem:
         alignment: int = 1,
         padding: int = 0,
         names: _Sequence[str] | None = None,
+        pools: _Sequence[Pool] | None = None,
+        pins: dict[int, _Pin] | None = None,
+        only_in: dict[int, str | _Sequence[str]] | None = None,
+        alignments: dict[int, int] | None = None,
+        traffic: dict[int, int] | None = None,
+        holes: dict[int, _Sequence[tuple[int, int]]] | None = None,
+        windows: dict[int, _Sequence[tuple[int, int, int, int]]] | None = None,
+        parts: Iterable[_Part] | None = None,
+        apart: _Sequence[_Sequence[int]] | None = None,
     ) -> None: ...
     @staticmethod
     def from_arrays(
@@ -76,10 +111,32 @@ class Problem:
         alignment: int = 1,
         padding: int = 0,
         names: _Sequence[str] | None = None,
+        pools: _Sequence[Pool] | None = None,
+        pins: dict[int, _Pin] | None = None,
+        only_in: dict[int, str | _Sequence[str]] | None = None,
+        alignments: dict[int, int] | None = None,
+        traffic: dict[int, int] | None = None,
+        holes: dict[int, _Sequence[tuple[int, int]]] | None = None,
+        windows: dict[int, _Sequence[tuple[int, int, int, int]]] | None = None,
+        parts: Iterable[_Part] | None = None,
+        apart: _Sequence[_Sequence[int]] | None = None,
     ) -> Problem: ...
     @staticmethod
     def from_json(text: str) -> Problem: ...
     def to_json(self) -> str: ...
+    def gather(self, wholes: Iterable[Iterable[_Part]]) -> tuple[Problem, list[tuple[int, int, int, str]]]:
+        """Puts chunks inside others, as the inputs of a concatenation are put inside its output, where that costs no memory.
+
+        Each item lists the parts of one chunk. Returns the problem with those that are possible, and the others with the
+        reasons.
+        """
+
+    @property
+    def parts(self) -> list[_Part]: ...
+    @property
+    def refused(self) -> list[tuple[int, int, int, str]]:
+        """The requests to overwrite that are not possible, with the reasons."""
+
     @property
     def lower_bound(self) -> int: ...
     @property
@@ -126,6 +183,12 @@ class Plan:
     @property
     def parts(self) -> list[tuple[int, int, int]]: ...
     @property
+    def pool_sizes(self) -> dict[str, int]: ...
+    @property
+    def chunk_pools(self) -> list[str]: ...
+    @property
+    def traffic(self) -> int: ...
+    @property
     def chunk_names(self) -> list[str]: ...
     @property
     def tensors(self) -> dict[str, Tensor]: ...
@@ -165,19 +228,22 @@ def plan(
     gathers: bool = True,
     inputs_in_pool: bool = False,
     weights_in_pool: bool = False,
+    pools: _Sequence[Pool] | None = None,
+    pins: dict[str, _Pin] | None = None,
     progress: _Progress | None = None,
 ) -> Plan:
     """Plans a sequence or a problem.
 
     `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
-    nodes and `time_limit` the seconds of strategies that search. `progress(best, lower_bound, nodes)` is called some
+    nodes and `time_limit` the seconds of strategies that search. `pools` are the memories of the device, the fastest
+    first, and `pins` fix the places of tensors, or of chunks of a problem, by name. `progress(best, lower_bound, nodes)` is called some
     twenty times a second. Ctrl-C ends the search with the best plan so far, whose `interrupted` is then true. Any other
     exception of `progress` or of a signal handler ends it as well, and is raised.
     """
 
 def verify(
     input: Sequence | Problem,
-    plan: Plan | Iterable[int] | _Buffer,
+    plan: Plan | Iterable[int] | Iterable[tuple[str, int]] | _Buffer,
     *,
     execute: bool = False,
     alignment: int | None = None,
@@ -189,6 +255,7 @@ def verify(
     weights_in_pool: bool = False,
 ) -> list[str]:
     """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right.
+    In several pools, each place is the name of a pool and an offset.
 
     The plan must keep to `alignment` and `padding`, or to larger ones, and have in the pool what belongs there. `views`,
     `inplace` and `gathers` are taken as `plan` takes them, but ask nothing of a plan: the input says what may share memory.

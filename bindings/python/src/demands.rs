@@ -1,0 +1,244 @@
+//! What a problem asks for beyond sizes, lifetimes and overwrites: pools, fixed places, parts.
+
+use memplan::problem::{
+    ChunkId, ProblemBuilder,
+    demands::{self, PoolId},
+};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyString},
+};
+
+use crate::{
+    errors::value_error,
+    numbers::{Whole, shown, whole},
+};
+
+/// A memory that chunks may lie in. The pools of a problem are listed in order of preference, the fastest
+/// first.
+///
+/// `capacity` limits it to this many bytes. `alignment` is that of the chunks in it, a power of two. `cost` is the
+/// cost of a byte of traffic. `base` is the address of its first byte, which is only printed. No chunk touches
+/// the ranges `(begin, end)` in `reserved`. If `largest` is given, the pool consists of buffers of this many
+/// bytes, and no chunk crosses their boundaries.
+#[pyclass(frozen, module = "memplan", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Pool(pub(crate) demands::Pool);
+
+#[pymethods]
+impl Pool {
+    #[new]
+    #[pyo3(signature = (name, *, capacity = None, alignment = Whole(1), cost = Whole(0), base = Whole(0), reserved = Vec::new(), largest = None))]
+    fn new(
+        name: &str,
+        capacity: Option<Whole>,
+        alignment: Whole,
+        cost: Whole,
+        base: Whole,
+        reserved: Vec<(Whole, Whole)>,
+        largest: Option<Whole>,
+    ) -> Self {
+        let mut pool = demands::Pool::new(name).alignment(alignment.0).cost(cost.0).base(base.0);
+        pool.capacity = capacity.map(|bytes| bytes.0);
+        pool.largest = largest.map(|bytes| bytes.0);
+        Self(reserved.iter().fold(pool, |pool, (begin, end)| pool.reserved(begin.0..end.0)))
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The number of bytes that it has, or None.
+    #[getter]
+    fn capacity(&self) -> Option<u64> {
+        self.0.capacity
+    }
+
+    fn __repr__(&self) -> String {
+        let capacity = self.0.capacity.map(|bytes| format!(", {bytes} bytes"));
+        format!("<memplan.Pool '{}'{}>", self.0.name, capacity.unwrap_or_default())
+    }
+}
+
+/// A fixed place: an offset in bytes in the only pool, or a pair of the name of a pool and the offset there.
+#[derive(Clone)]
+pub(crate) struct Pin {
+    pub(crate) pool: Option<String>,
+    pub(crate) offset: u64,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Pin {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let what = || "the offset of a pin".to_owned();
+        if let Ok((pool, offset)) = object.extract::<(String, Bound<'_, PyAny>)>() {
+            return Ok(Self { pool: Some(pool), offset: whole(&offset, what)? });
+        }
+        Ok(Self { pool: None, offset: whole(&object, what)? })
+    }
+}
+
+/// The names of some pools: one, or a list.
+struct Names(Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for Names {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(name) => Ok(Self(vec![name.to_string()])),
+            Err(_) => object.extract().map(Self),
+        }
+    }
+}
+
+/// The names of the arguments of `Problem` that are read here.
+const NAMES: [&str; 9] =
+    ["pools", "pins", "only_in", "alignments", "traffic", "holes", "windows", "parts", "apart"];
+
+/// The demands on a problem, as Python passes them: dictionaries by chunk, and lists.
+#[derive(Default)]
+pub(crate) struct Demands {
+    pools: Option<Vec<Pool>>,
+    pins: Vec<(usize, Pin)>,
+    only_in: Vec<(usize, Names)>,
+    alignments: Vec<(usize, Whole)>,
+    traffic: Vec<(usize, Whole)>,
+    holes: Vec<(usize, Vec<[Whole; 2]>)>,
+    windows: Vec<(usize, Vec<[Whole; 4]>)>,
+    parts: Vec<demands::Part>,
+    apart: Vec<Vec<ChunkId>>,
+}
+
+impl Demands {
+    /// Reads the keyword arguments.
+    pub(crate) fn read(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut read = Self::default();
+        for (name, value) in arguments.into_iter().flatten() {
+            let name: String = name.extract()?;
+            if value.is_none() && NAMES.contains(&&*name) {
+                continue;
+            }
+            match name.as_str() {
+                "pools" => read.pools = Some(value.extract()?),
+                "pins" => read.pins = by_chunk(&value, &name)?,
+                "only_in" => read.only_in = by_chunk(&value, &name)?,
+                "alignments" => read.alignments = by_chunk(&value, &name)?,
+                "traffic" => read.traffic = by_chunk(&value, &name)?,
+                "holes" => read.holes = by_chunk(&value, &name)?,
+                "windows" => read.windows = by_chunk(&value, &name)?,
+                "parts" => read.parts = parts(&value)?,
+                "apart" => {
+                    let groups: Vec<Vec<Whole>> = value.extract()?;
+                    let ids = |group: Vec<Whole>| group.into_iter().map(chunk).collect();
+                    read.apart = groups.into_iter().map(ids).collect::<PyResult<_>>()?;
+                }
+                _ => {
+                    let words = format!("memplan.Problem has no argument '{name}'");
+                    return Err(PyTypeError::new_err(words));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Adds the demands to a problem of this many chunks.
+    pub(crate) fn demand(self, problem: &mut ProblemBuilder, chunks: usize) -> PyResult<()> {
+        let known = |at: usize, name: &str| {
+            if at < chunks {
+                return Ok(ChunkId::from_index(at));
+            }
+            Err(value_error(format!("{name} names chunk {at}, but there are {chunks} chunks")))
+        };
+        let names: Vec<Box<str>> = match &self.pools {
+            Some(pools) => pools.iter().map(|pool| pool.0.name.clone()).collect(),
+            None => vec!["pool".into()],
+        };
+        let pool = |name: &str| {
+            let at = names.iter().position(|other| **other == *name);
+            let at = at.and_then(|at| u16::try_from(at).ok()).map(PoolId);
+            let pool = || memplan::ProblemError::UnknownPool { pool: name.to_owned() };
+            at.ok_or_else(|| value_error(pool()))
+        };
+        for own in self.pools.into_iter().flatten() {
+            problem.pool(own.0);
+        }
+        for (at, pin) in self.pins {
+            let chunk = known(at, "pins")?;
+            let pool = match pin.pool {
+                Some(name) => pool(&name)?,
+                None if names.len() == 1 => PoolId(0),
+                None => {
+                    let chunk = at.to_string();
+                    return Err(value_error(memplan::ProblemError::PinWithoutPool { chunk }));
+                }
+            };
+            problem.pin(chunk, pool, pin.offset);
+        }
+        for (at, Names(allowed)) in self.only_in {
+            let pools = allowed.iter().map(|name| pool(name)).collect::<PyResult<Vec<_>>>()?;
+            problem.only_in(known(at, "only_in")?, pools);
+        }
+        for (at, bytes) in self.alignments {
+            problem.align(known(at, "alignments")?, bytes.0);
+        }
+        for (at, bytes) in self.traffic {
+            problem.traffic(known(at, "traffic")?, bytes.0);
+        }
+        for (at, holes) in self.holes {
+            let chunk = known(at, "holes")?;
+            for [begin, end] in holes {
+                problem.hole(chunk, begin.0..end.0);
+            }
+        }
+        for (at, windows) in self.windows {
+            let chunk = known(at, "windows")?;
+            for [begin, end, low, high] in windows {
+                problem.window(chunk, begin.0..end.0, low.0..high.0);
+            }
+        }
+        for demands::Part { part, whole, offset, .. } in self.parts {
+            problem.part(part, whole, offset);
+        }
+        for group in self.apart {
+            problem.apart(group);
+        }
+        Ok(())
+    }
+}
+
+/// Reads a dictionary with chunks as its keys.
+fn by_chunk<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Vec<(usize, T)>> {
+    let entries = value.cast::<PyDict>().map_err(|_| {
+        value_error(format!("{name} must be a dictionary by chunk, not {}", shown(value)))
+    })?;
+    let entry = |(chunk, value): (Bound<'py, PyAny>, Bound<'py, PyAny>)| {
+        let at = whole(&chunk, || format!("{name}: a chunk"))?;
+        Ok((usize::try_from(at).unwrap_or(usize::MAX), value.extract()?))
+    };
+    entries.iter().map(entry).collect()
+}
+
+/// Reads a list of chunks that lie inside others: `(chunk, whole, offset)`.
+pub(crate) fn parts(value: &Bound<'_, PyAny>) -> PyResult<Vec<demands::Part>> {
+    let part = |item: PyResult<Bound<'_, PyAny>>| {
+        let item = item?;
+        let [part, whole, offset]: [Whole; 3] = item.extract().map_err(|_| {
+            value_error(format!("a part must be (chunk, whole, offset), not {}", shown(&item)))
+        })?;
+        Ok(demands::Part::new(chunk(part)?, chunk(whole)?, offset.0))
+    };
+    value.try_iter()?.map(part).collect()
+}
+
+fn chunk(number: Whole) -> PyResult<ChunkId> {
+    let id = u32::try_from(number.0).map(ChunkId);
+    id.map_err(|_| value_error(format!("there is no chunk {}", number.0)))
+}

@@ -1,0 +1,119 @@
+"""Pools, fixed places and parts in problems and plans."""
+
+import json
+
+import pytest
+
+import memplan
+from memplan import Pool, Problem
+
+CHUNKS = [(0, 2, 64), (1, 3, 128), (2, 4, 64)]
+
+
+def test_a_chunk_that_does_not_fit_lies_in_the_next_pool():
+    pools = [Pool("sram", capacity=128, cost=1), Pool("psram", cost=20)]
+    problem = Problem(CHUNKS, pools=pools, traffic={0: 1000, 1: 10, 2: 1000})
+    plan = memplan.plan(problem)
+    assert plan.pool_sizes == {"sram": 64, "psram": 128} and plan.chunk_pools == ["sram", "psram", "sram"]
+    assert plan.traffic == 1000 + 1000 + 20 * 10 and plan.verify() == []
+    places = list(zip(plan.chunk_pools, plan.offsets))
+    assert memplan.verify(problem, places) == []
+    assert memplan.verify(problem, [("sram", 0), ("sram", 64), ("sram", 0)]) != []
+    assert memplan.plan(Problem(CHUNKS)).pool_sizes == {} and memplan.plan(Problem(CHUNKS)).chunk_pools == []
+
+
+def test_places_may_be_fixed():
+    pinned = memplan.plan(Problem(CHUNKS, pins={1: 256}))
+    assert pinned.offsets[1] == 256 and pinned.verify() == []
+    pools = [Pool("a", reserved=[(0, 64)]), Pool("b", alignment=256, base=4096)]
+    plan = memplan.plan(Problem(CHUNKS, pools=pools, pins={0: ("b", 512)}, only_in={1: "a", 2: ["a", "b"]}))
+    assert plan.chunk_pools[:2] == ["b", "a"] and plan.offsets[0] == 512 and plan.offsets[1] >= 64
+    named = memplan.plan(Problem(CHUNKS, names=["x", "y", "z"]), pools=[Pool("a"), Pool("b")], pins={"y": ("b", 8)})
+    assert named.chunk_pools == ["a", "b", "a"] and named.offsets[1] == 8
+    assert (Pool("a").name, Pool("a", capacity=4).capacity, repr(Pool("a", capacity=4))) == ("a", 4, "<memplan.Pool 'a', 4 bytes>")
+
+
+def test_tensors_of_a_sequence_lie_in_pools(sequence):
+    plan = memplan.plan(sequence, pools=[Pool("fast", capacity=8192, cost=1), Pool("slow", cost=9)], pins={"y": ("fast", 64)})
+    assert plan.tensors["y"] == memplan.Tensor("y", 4_000, "pool", 64, pool="fast") and plan.tensors["a"].pool == "slow"
+    assert plan.verify() == []
+    fits = memplan.fit(sequence, 2_000_000, pools=[Pool("only")])
+    assert fits and fits.plan.pool_sizes == {"only": fits.plan.pool_size}
+
+
+def test_demands_on_chunks():
+    plan = memplan.plan(Problem([(0, 2, 4), (0, 2, 4), (0, 2, 4)], alignments={1: 64, 2: 32}))
+    assert plan.offsets[1] % 64 == plan.offsets[2] % 32 == 0 and plan.verify() == []
+    assert memplan.plan(Problem([(0, 4, 8), (1, 3, 8)], holes={0: [(1, 3)]})).pool_size == 8
+    assert memplan.plan(Problem([(0, 4, 8), (1, 3, 4)], windows={0: [(1, 3, 0, 4)]})).pool_size == 8
+    assert memplan.plan(Problem([(0, 1, 8), (1, 2, 8)], apart=[[0, 1]])).pool_size == 16
+    # A negative offset begins below the other chunk.
+    overlap = Problem([(0, 2, 96), (1, 3, 96)], [(1, 0, -16)])
+    assert memplan.plan(overlap).pool_size == 112 and overlap.refused == []
+
+
+def test_inputs_lie_inside_the_output_that_gathers_them():
+    chunks = [(0, 3, 64), (1, 3, 32), (2, 4, 96)]
+    problem = Problem(chunks)
+    gathered, refused = problem.gather([[(0, 2, 0), (1, 2, 64)]])
+    assert (gathered.parts, problem.parts, refused) == ([(0, 2, 0), (1, 2, 64)], [], [])
+    plan = memplan.plan(gathered)
+    assert plan.parts == gathered.parts and plan.offsets[1] == plan.offsets[0] + 64 and plan.verify() == []
+    assert plan.pool_size == 96 < memplan.plan(problem).pool_size
+    assert memplan.plan(Problem(chunks, parts=gathered.parts)).pool_size == 96
+    # Both are alive, and would share bytes.
+    gathered, refused = problem.gather([[(0, 2, 0), (1, 2, 32)]])
+    assert gathered.parts == [(0, 2, 0)] and [part[:3] for part in refused] == [(1, 2, 32)] and "bytes" in refused[0][3]
+
+
+def test_requests_that_are_not_possible_are_listed():
+    problem = Problem([(0, 3, 8), (1, 3, 8), (2, 4, 8)], [(1, 0), (2, 0), (2, 1, 0)])
+    assert [request[:3] for request in problem.refused] == [(1, 0, 0), (2, 1, 0)] and "read" in problem.refused[0][3]
+
+
+def test_the_file_says_the_same():
+    pools = [Pool("a", capacity=256, alignment=64, cost=2, base=4096, reserved=[(0, 64)]), Pool("b", largest=512)]
+    problem = Problem(CHUNKS, pools=pools, pins={0: ("a", 64)}, only_in={2: "b"}, alignments={1: 8}, traffic={1: 5}, apart=[[0, 1]])
+    file = json.loads(problem.to_json())
+    assert file["format"] == "memplan-problem/2" and [pool["name"] for pool in file["pools"]] == ["a", "b"]
+    assert Problem.from_json(problem.to_json()).to_json() == problem.to_json()
+    columns = list(zip(*CHUNKS))
+    assert Problem.from_arrays(*columns, pins={0: 8}).to_json() == Problem(CHUNKS, pins={0: 8}).to_json()
+    assert Problem(CHUNKS, pools=None, pins=None).to_json() == Problem(CHUNKS).to_json()
+
+
+WRONG = [
+    (lambda: Problem(CHUNKS, pins={9: 0}), "pins names chunk 9, but there are 3 chunks"),
+    (lambda: Problem(CHUNKS, pins={-1: 0}), "pins: a chunk must be an integer from 0"),
+    (lambda: Problem(CHUNKS, pins={0: -8}), "the offset of a pin must be an integer from 0"),
+    (lambda: Problem(CHUNKS, pins=[0]), "pins must be a dictionary by chunk"),
+    (lambda: Problem(CHUNKS, pins={0: ("b", 8)}), "there is no pool 'b'"),
+    (lambda: Problem(CHUNKS, pins={0: 8}, pools=[Pool("a"), Pool("b")]), "the pin of chunk '0' must name one of the pools"),
+    (lambda: Problem(CHUNKS, only_in={0: "b"}), "there is no pool 'b'"),
+    (lambda: Problem(CHUNKS, pools=[Pool("a"), Pool("a")]), "two pools are called 'a'"),
+    (lambda: Problem(CHUNKS, alignments={0: 48}), "48"),
+    (lambda: Problem(CHUNKS, apart=[[0, 7]]), "names chunk 7"),
+    (lambda: Problem(CHUNKS, apart=[[0, 2**40]]), "there is no chunk 1099511627776"),
+    (lambda: Problem(CHUNKS, parts=[(0, 1)]), r"a part must be \(chunk, whole, offset\), not \(0, 1\)"),
+    (lambda: Problem(CHUNKS, parts=[(0, 1, 65)]), "does not fit"),
+    (lambda: Problem(CHUNKS, holes={0: [(5, 6)]}), "hole"),
+    (lambda: Problem(CHUNKS, [(1, 0, -(2**70))]), "overwrite 0 must be"),
+    (lambda: Pool("a", capacity=-1), "must be an integer from 0"),
+    (lambda: memplan.plan(Problem(CHUNKS, pools=[Pool("a")]), pools=[Pool("b")]), "pools"),
+    (lambda: memplan.plan(Problem(CHUNKS, pools=[Pool("a", capacity=100)])), "'1'"),
+    (lambda: memplan.verify(Problem(CHUNKS, pools=[Pool("a"), Pool("b")]), [0, 0, 0]), r"a place must be \(pool, offset\)"),
+    (lambda: memplan.verify(Problem(CHUNKS, pools=[Pool("a"), Pool("b")]), [("c", 0)] * 3), "there is no pool 'c'"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG)
+def test_wrong_demands_are_a_value_error(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_an_unknown_argument_is_a_type_error():
+    with pytest.raises(TypeError, match="memplan.Problem has no argument 'pool'"):
+        Problem(CHUNKS, pool=[])
+    with pytest.raises(TypeError, match="memplan.verify has no use for the option 'pools'"):
+        memplan.verify(Problem(CHUNKS), [0, 64, 0], pools=[])
