@@ -32,6 +32,35 @@ export async function every_size_and_theme(browser, path, name, screenshots) {
   await page.close();
 }
 
+// What a printer gets, also from a dark screen: light, without controls, the map in its own proportions.
+export async function on_paper(browser, path) {
+  const page = await browser.open(path, { dark: true, width: 700, height: 1000 });
+  await page.value("(() => { for (const each of document.querySelectorAll('details')) each.open = true; })()");
+  const media = (media) => page.send("Emulation.setEmulatedMedia", { media, features: [{ name: "prefers-color-scheme", value: "dark" }] });
+  await media("print");
+  await page.value("1");
+  assert.deepEqual(await page.now(`(${faults_of_layout})()`), [], "on paper");
+  const { stretched, ground, controls, gap } = await page.now(`(() => {
+    const canvas = document.getElementById("map"), box = canvas.getBoundingClientRect();
+    const shown = (each) => each.getBoundingClientRect().width > 0;
+    return {
+      stretched: canvas.width / canvas.height / (box.width / box.height),
+      ground: [...canvas.getContext("2d").getImageData(1, 1, 1, 1).data],
+      controls: [...document.querySelectorAll("button:not(.chunk, th button), input")].filter(shown).map((each) => each.id),
+      gap: document.getElementById("panel").getBoundingClientRect().top - box.bottom,
+    };
+  })()`);
+  assert(Math.abs(stretched - 1) < 0.02, `the map is stretched: ${stretched}`);
+  assert(ground[3] === 0 || ground.slice(0, 3).every((part) => part > 240), `the map is printed on ${ground}`);
+  assert.deepEqual(controls, []);
+  assert(gap >= 0 && gap < 20, `the panel is ${gap} pixels below the map`);
+  const { data } = await page.send("Page.printToPDF", { paperWidth: 8.27, paperHeight: 11.69 });
+  assert(Buffer.from(data, "base64").subarray(0, 5).toString() === "%PDF-");
+  await media("screen");
+  assert(await page.value("document.getElementById('whole').getBoundingClientRect().width > 0"), "the controls come back");
+  await page.close();
+}
+
 // A picture by itself: all of its text lies within it, and can be read on what it lies on.
 export async function a_picture(browser, path, name, screenshots) {
   const page = await browser.open(path);
@@ -59,6 +88,22 @@ export async function every_chapter(browser, book, screenshots) {
     }, [PHONE, BETWEEN, DESKTOP]);
     await page.close();
   }
+}
+
+// The book's own search finds a chapter by a word.
+export async function the_book_is_searched(browser, book) {
+  const page = await browser.open(join(book, "pools.html"));
+  await page.press("#mdbook-search-toggle");
+  await page.send("Input.insertText", { text: "separation" });
+  let found = [];
+  // The index may still be loading when the first key is pressed.
+  for (let tries = 0; tries < 100 && found.length === 0; tries++) {
+    await page.key("ArrowRight");
+    found = await page.value("[...document.querySelectorAll('#mdbook-searchresults a')].map((each) => each.getAttribute('href'))");
+  }
+  assert(found.some((address) => address.startsWith("planner-optimal.html")), `found ${found}`);
+  assert.deepEqual(page.complaints, []);
+  await page.close();
 }
 
 // These run in the page.

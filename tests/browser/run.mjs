@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Chromium } from "./chromium.mjs";
-import { a_picture, every_chapter, every_size_and_theme } from "./layout.mjs";
+import { a_picture, every_chapter, every_size_and_theme, on_paper, the_book_is_searched } from "./layout.mjs";
 
 const [tool, model, book, screenshots] = process.argv.slice(2);
 assert(tool && model && book, "give the tool, a model and the book");
@@ -592,6 +592,7 @@ async function a_real_model(browser) {
   await everything_by_keys_and_touch(browser, path);
   await the_view_is_saved(browser, path);
   await every_size_and_theme(browser, path, "model", screenshots);
+  await on_paper(browser, path);
 }
 
 async function a_hostile_name(browser) {
@@ -698,6 +699,7 @@ try {
     ["sums of clocks", streams],
     ["pictures at every size", the_pictures],
     ["the chapters of the book", (browser) => every_chapter(browser, book, screenshots)],
+    ["the book is searched", (browser) => the_book_is_searched(browser, book)],
     ["20 000 chunks are fluid", (browser) => many_chunks(browser, 20_000, 34)],
     ["10^5 chunks open", (browser) => many_chunks(browser, 100_000, 2_000)],
   ]) {

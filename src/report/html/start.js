@@ -229,6 +229,8 @@ document.getElementById("back").addEventListener("click", () => seek(simulation.
 document.getElementById("next").addEventListener("click", () => seek(simulation.moment + 1));
 timeline.addEventListener("input", () => seek(Number(timeline.value)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); });
+// Paper is light.
+matchMedia("print").addEventListener("change", () => { readColours(); fit(); });
 addEventListener("hashchange", recall);
 new ResizeObserver(fit).observe(canvas);
 
