@@ -199,7 +199,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
-        writeln!(out, "right: {} at fixed offsets", count(tensors as u64, "tensor"))?;
+        writeln!(out, "correct: {} at fixed offsets", count(tensors as u64, "tensor"))?;
         write!(out, "{}", report::heads(report::Heads::new(own.size, head.size)))?;
     } else {
         writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;

@@ -42,7 +42,7 @@ pub fn verification(plan: &Plan, verification: &Verification) -> String {
     }
     let chunks = count(plan.chunks.len() as u64, "chunk");
     let tensors = count(plan.tensors.len() as u64, "tensor");
-    format!("right: {chunks}, {tensors}\n{}", sizes(rows))
+    format!("correct: {chunks}, {tensors}\n{}", sizes(rows))
 }
 
 /// The pool as a multiple of the larger bound: `1.071 x the bytes alive, 14.0 KiB (14 336 B)`.

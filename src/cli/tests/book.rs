@@ -21,7 +21,6 @@ const OVERWRITE: &str = "book/src/figures/overwrite.json";
 #[case("example.explain.txt", &["explain", EXAMPLE, "--strategy", "pushdown"], None)]
 #[case("example.debug.txt", &["plan", EXAMPLE, "--strategy", "pushdown"], Some("memplan=debug"))]
 #[case("example.trace.txt", &["plan", EXAMPLE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
-#[case("overwrite.map.txt", &["show", OVERWRITE, "--strategy", "pushdown", "--height", "10"], None)]
 #[case("overwrite.trace.txt", &["plan", OVERWRITE, "--strategy", "pushdown"], Some("off,memplan::simulate=trace"))]
 #[case("branches.map.txt", &["show", BRANCHES, "--reorder", "--alignment", "1", "--height", "12"], None)]
 #[case("branches.explain.txt", &["explain", BRANCHES, "--reorder", "--alignment", "1"], None)]

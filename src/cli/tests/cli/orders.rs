@@ -214,7 +214,7 @@ fn a_plan_of_another_order_is_verified() {
     for args in [&["verify", BRANCHES, plan][..], &["verify", BRANCHES, plan, "--execute"]] {
         let run = memplan(args);
         assert_eq!(run.code, 0, "{}{}", run.out, run.err);
-        assert!(run.out.starts_with("right: "), "{}", run.out);
+        assert!(run.out.starts_with("correct: "), "{}", run.out);
     }
     // The maps name operators in the order of the plan.
     let shown = memplan(&["show", BRANCHES, plan]);

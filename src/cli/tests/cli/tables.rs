@@ -42,7 +42,7 @@ fn assert_commands_are_narrow(path: &str) {
     assert_eq!(memplan(&["plan", path, "-o", &plan]).code, 0);
     let args = ["verify", path, &plan];
     let run = memplan(&args);
-    assert!(run.code == 0 && run.out.starts_with("right: "), "{args:?}: {run:?}");
+    assert!(run.code == 0 && run.out.starts_with("correct: "), "{args:?}: {run:?}");
     assert_narrow(&args, &run.out, path);
 }
 

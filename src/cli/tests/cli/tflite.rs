@@ -104,7 +104,7 @@ TensorFlow Lite Micro, reference kernels
   The head holds tensors and 0 scratch buffers of the kernels.";
     assert!(out.contains(expected), "{out}");
     let verified = memplan(&["verify", &folder.model, &planned]);
-    let right = "right: 6 tensors at fixed offsets\n  head by its own planner    768 B\n  \
+    let right = "correct: 6 tensors at fixed offsets\n  head by its own planner    768 B\n  \
         head with this plan        512 B, 33.3 % less\n";
     assert_eq!((verified.code, &*verified.out), (0, right));
     // The same plan is wrong for kernels that cannot work in place.

@@ -14,7 +14,7 @@ fn a_plan_is_written_verified_and_found_wrong_when_it_is() {
         let plan = path(&format!("plan.{format}"));
         assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "pushdown", "-o", &plan]).code, 0);
         let run = memplan(&["verify", EXAMPLE, &plan]);
-        assert_eq!((run.code, &run.out[..6]), (0, "right:"), "{run:?}");
+        assert_eq!((run.code, &run.out[..8]), (0, "correct:"), "{run:?}");
         let end = "chunks, 6 tensors\npool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
             bytes alive     14.0 KiB (14 336 B)   the most at one step\n";
         let end =
@@ -37,7 +37,7 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
     let plan = folder.path().join("plan.json").display().to_string();
     assert_eq!(memplan(&["plan", EXAMPLE, "--strategy", "optimal", "-o", &plan]).code, 0);
     let run = memplan(&["verify", EXAMPLE, &plan]);
-    let expected = "right: 5 chunks, 6 tensors\n\
+    let expected = "correct: 5 chunks, 6 tensors\n\
         pool            15.0 KiB (15 360 B)   1.071 x the bytes alive\n\
         bytes alive     14.0 KiB (14 336 B)   the most at one step\n\
         claimed bound   15.0 KiB (15 360 B)   by the plan file, not checked\n";
@@ -118,9 +118,9 @@ fn a_json_plan_without_a_chunk_is_wrong() {
 
 /// The alignment and padding of the input, or those of the command line, must hold.
 #[rstest]
-#[case::as_the_input_asks(&[], &[], 0, "right: ")]
-#[case::larger(&["--alignment", "128"], &[], 0, "right: ")]
-#[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "right: ")]
+#[case::as_the_input_asks(&[], &[], 0, "correct: ")]
+#[case::larger(&["--alignment", "128"], &[], 0, "correct: ")]
+#[case::smaller_by_request(&["--alignment", "1"], &["--alignment", "1"], 0, "correct: ")]
 #[case::smaller(&["--alignment", "1"], &[], 1, "the required alignment is 64, but the plan says 1\n")]
 #[case::no_padding(&["--padding", "0"], &[], 1, "the required padding is 8, but the plan says 0\n")]
 #[case::larger_by_request(&[], &["--padding", "9"], 1, "the required padding is 9, but the plan says 8\n")]
