@@ -50,7 +50,7 @@ pub enum OnnxError {
         /// The known shape.
         known: String,
     },
-    /// Sizes are known only in the run and have no known bound.
+    /// Sizes are known only at run time and have no known bound.
     #[error("{}", open_sizes(open))]
     OpenSizes {
         /// All of these sizes.
@@ -130,7 +130,7 @@ pub enum OnnxError {
     Sequence(#[from] SequenceError),
 }
 
-/// A size that is known only in the run.
+/// A size that is known only at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenSize {

@@ -1,6 +1,6 @@
 //! ONNX models: graph, shapes and types; never the weights.
 //!
-//! [`read`] makes an [`OpSequence`] of a model in these passes:
+//! [`read`] turns a model into an [`OpSequence`] in these passes:
 //!
 //! 1. `read`: the bytes are a protocol buffer that is whole and not nested too deep; the parser
 //!    reads it; calls of the model's own functions become their bodies; each graph has names and an
@@ -10,10 +10,9 @@
 //! 3. `memory`: which outputs are views of an input, or may be written over one;
 //! 4. `emit`: operators with sizes in bytes; `If`, `Loop` and `Scan` hold their bodies as sequences.
 //!
-//! Tensors that are the same in every run take no memory in the pool: initializers, constants, all
-//! that is computed from them, and all that is computed from shapes. Operators that make only such
-//! tensors are left out. Operators that must run after others of which they read nothing say so, such
-//! as random ones.
+//! Tensors that are the same in every run take no memory in the pool: initializers, constants, all that is
+//! computed from them, and all that is computed from shapes. Operators that make only such tensors are left
+//! out. Operators that must run after others without reading from them, such as random ones, declare that.
 //!
 //! ```
 //! use memplan::import::{ImportOptions, onnx::{OnnxError, read}};
@@ -54,8 +53,8 @@ use read::{
 ///
 /// # Errors
 ///
-/// If the bytes are no ONNX model, or the size of a tensor in bytes cannot be known, or the graph
-/// makes no sense as a sequence.
+/// If the bytes are not an ONNX model, the size of a tensor in bytes is unknown, or the graph is
+/// not a valid sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, OnnxError> {
     read_with_nodes(bytes, options).map(|survey| survey.sequence)
 }
@@ -70,17 +69,17 @@ pub fn read_with_nodes(bytes: &[u8], options: &ImportOptions) -> Result<Survey, 
     import(bytes, options, Unknown::Refused)
 }
 
-/// A model as a sequence, with what the sequence does not say.
+/// A model as a sequence, with facts that the sequence does not hold.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Survey {
     /// The operators.
     pub sequence: OpSequence,
-    /// The outputs that are no views and ask for no input to be written over, by name, with the
-    /// reason.
+    /// The outputs, by name, that are neither views nor request to be written over an input, with
+    /// the reason.
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
     /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
-    /// a plan of it means nothing unless there are none.
+    /// a plan of it is meaningful only if there are none.
     pub unknown: BTreeSet<Box<str>>,
     /// The nodes of the file.
     pub nodes: Nodes,
@@ -88,11 +87,12 @@ pub struct Survey {
     pub has_external_data: bool,
 }
 
-/// Reads an ONNX model, and why its operators ask for no more. Sizes may remain unknown.
+/// Reads an ONNX model together with the reasons why outputs are not written over inputs. Sizes may
+/// remain unknown.
 ///
 /// # Errors
 ///
-/// If the bytes are no ONNX model, or the graph makes no sense, or what it declares contradicts it.
+/// If the bytes are not an ONNX model, the graph is invalid, or its declarations contradict it.
 pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, OnnxError> {
     import(bytes, options, Unknown::Kept)
 }

@@ -1,8 +1,8 @@
 //! The nodes of a model's main graph as they stand in the file.
 //!
-//! Constants, and all nodes that are folded, are no operators of the sequence. A call of one of the
-//! model's functions is one node but several operators. An order of the operators must therefore be
-//! completed to an order of the nodes.
+//! Constants, and all nodes that are folded, are not operators of the sequence. A call of one of
+//! the model's functions is one node but several operators. An order of the operators must
+//! therefore be completed to an order of the nodes.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Nodes {
                 makers.filter(|&maker| maker != place).collect()
             })
             .collect();
-        // A node without outputs is there for what it does otherwise.
+        // A node without outputs is there for its side effects, so such nodes keep their order.
         let silent = nodes().filter(|(_, node)| node.outputs().next().is_none());
         let silent: Vec<usize> = silent.map(|(place, _)| place).collect();
         for pair in silent.windows(2) {
@@ -43,7 +43,7 @@ impl Nodes {
         Self { predecessors, of_step: Vec::new() }
     }
 
-    /// Adds what the sequence says: the nodes of its steps, and the nodes with a state, which keep
+    /// Adds facts of the sequence: the nodes of its steps, and the nodes with a state, which keep
     /// their order.
     pub(super) fn finish(&mut self, of_step: Vec<usize>, with_state: &[usize]) {
         for pair in with_state.windows(2).filter(|pair| pair[0] != pair[1]) {
@@ -68,8 +68,8 @@ impl Nodes {
         self.predecessors.is_empty()
     }
 
-    /// The order in which the steps of the sequence run if the nodes run in this order. It differs from the
-    /// one that [`order`](Self::order) was given where a call of a function is one node and several
+    /// The order in which the steps of the sequence run if the nodes run in this order. It may differ from
+    /// the order given to [`order`](Self::order), because a call of a function is one node but several
     /// operators.
     #[must_use]
     pub fn steps(&self, order: &[usize]) -> Vec<usize> {
@@ -87,9 +87,10 @@ impl Nodes {
     /// The order of the nodes for an order of the steps of the sequence, for
     /// [`export::onnx::permuted`](crate::export::onnx::permuted).
     ///
-    /// Nodes that are no operators of the sequence stay where they are, but a node that is read
-    /// earlier now moves before its first reader, and one that must wait follows what it waits for.
-    /// If the nodes of the file are in execution order, the order of the sequence changes nothing.
+    /// Nodes that are not operators of the sequence stay where they are, but a node that is now
+    /// read earlier moves before its first reader, and one that must wait moves behind its
+    /// predecessors. If the nodes of the file are in execution order, the order of the sequence
+    /// changes nothing.
     #[must_use]
     pub fn order(&self, steps: &[usize]) -> Vec<usize> {
         let nodes = self.len();
@@ -132,7 +133,7 @@ impl Nodes {
 struct Walk<'a> {
     predecessors: &'a [Vec<usize>],
     successors: Vec<Vec<usize>>,
-    /// By node: how many nodes that must run before it have no place yet.
+    /// By node: the number of its predecessors that have no place yet.
     waits: Vec<usize>,
     entered: Vec<bool>,
     done: Vec<bool>,
@@ -144,7 +145,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Appends a node and what must run before it, without recursion.
     fn run(&mut self, node: usize) {
-        // Nodes, and whether all that must run before them has a place.
+        // Nodes; true if all of their predecessors have a place.
         let mut stack = vec![(node, false)];
         while let Some((node, is_ready)) = stack.pop() {
             if self.done[node] {
@@ -187,15 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_folded_moves_before_its_first_reader() {
+    fn a_folded_node_moves_before_its_first_reader() {
         // Node 3 is a constant that node 4 reads.
         let nodes = nodes(&[&[], &[0], &[1], &[], &[3], &[2, 4]], &[0, 1, 2, 4, 5]);
         assert_eq!(nodes.order(&[3, 0, 1, 2, 4]), [3, 4, 0, 1, 2, 5]);
     }
 
     #[test]
-    fn what_must_wait_follows_what_it_waits_for() {
-        // Node 1 takes the shape of what node 0 makes, and nobody but node 3 reads it.
+    fn a_node_that_must_wait_follows_its_predecessor() {
+        // Node 1 takes the shape of the output of node 0, and only node 3 reads it.
         let nodes = nodes(&[&[], &[0], &[], &[1, 2]], &[0, 2, 3]);
         assert_eq!(nodes.order(&[1, 0, 2]), [2, 0, 1, 3]);
     }
@@ -212,7 +213,7 @@ mod tests {
     fn nodes_in_no_order_are_put_into_one() {
         let nodes = nodes(&[&[1], &[], &[0]], &[1, 0, 2]);
         assert_eq!(nodes.order(&[0, 1, 2]), [1, 0, 2]);
-        // No file with a circle is read; the walk ends all the same.
+        // No file with a cycle is read, but the walk ends even then.
         let circle = Nodes { predecessors: vec![vec![1], vec![0]], of_step: vec![0, 1] };
         assert_eq!(circle.order(&[0, 1]).len(), 2);
     }

@@ -32,11 +32,11 @@ use crate::import::onnx::{
 /// Before this opset `Scan` had a batch dimension.
 const SCAN_WITHOUT_BATCH: i64 = 9;
 
-/// Makes sequences of the sub-graphs of an operator, if it has any.
+/// Turns the sub-graphs of an operator into sequences, if it has any.
 ///
 /// # Errors
 ///
-/// If the operator is none of the three, or a body makes no sense.
+/// If the operator is none of the three, or a body is invalid.
 pub(crate) fn bodies(
     op: &Op,
     row: Option<&Row>,
@@ -57,7 +57,7 @@ pub(crate) fn bodies(
     .map(Some)
 }
 
-/// Makes a sequence of a sub-graph with these inputs.
+/// Turns a sub-graph with these inputs into a sequence.
 pub(crate) type Run<'r> = &'r dyn Fn(&GraphProto, Vec<Fact>) -> Result<Bodies, OnnxError>;
 
 struct Host<'r, 'a, 'f> {
@@ -68,7 +68,7 @@ struct Host<'r, 'a, 'f> {
 }
 
 impl<'a> Host<'_, 'a, '_> {
-    /// One of two graphs runs; only one if the condition is known.
+    /// `If`: one of two graphs runs. If the condition is known, only that one is planned.
     fn branches(&self) -> Result<Bodies, OnnxError> {
         let chosen: &[&str] = match self.op.input(0).and_then(Fact::int) {
             Some(0) => &["else_branch"],
@@ -98,8 +98,8 @@ impl<'a> Host<'_, 'a, '_> {
         Ok(Bodies { branches: shapes, reason, ..answer })
     }
 
-    /// Iteration number and condition go in, then the state; the condition comes out, then the
-    /// state, then one slice of each collected output.
+    /// `Loop`: the iteration number and the condition go in, then the state; the condition comes
+    /// out, then the state, then one slice of each collected output.
     fn iterations(&self) -> Result<Bodies, OnnxError> {
         let body = self.graph("body")?;
         let states = self.op.inputs.len().saturating_sub(2);
@@ -129,8 +129,8 @@ impl<'a> Host<'_, 'a, '_> {
         Ok(answer)
     }
 
-    /// The state goes in, then a slice of each scanned input; out come the state and a slice of
-    /// each collected output.
+    /// `Scan`: the state goes in, then a slice of each scanned input; the state comes out, then a
+    /// slice of each collected output.
     fn scan(&self) -> Result<Bodies, OnnxError> {
         let body = self.graph("body")?;
         let scanned = self.op.node.int("num_scan_inputs").and_then(|n| usize::try_from(n).ok());
@@ -215,8 +215,9 @@ impl<'a> Host<'_, 'a, '_> {
         fact
     }
 
-    /// A body whose state may be larger or smaller from iteration to iteration, at the largest of
-    /// them. `states` are its inputs, and its outputs from `first` on.
+    /// Plans a body whose state may change its size from iteration to iteration, at the largest of
+    /// these sizes. `states` are the states among its inputs; among its outputs, they begin at
+    /// `first`.
     fn steady(
         &self,
         body: &GraphProto,
@@ -255,7 +256,8 @@ impl<'a> Host<'_, 'a, '_> {
         Err(self.unsupported("a state that never settles"))
     }
 
-    /// The memory for a state is made once, so the user must say how large it becomes.
+    /// Asks for the shape of a state that changes: its memory is allocated once, so the user must
+    /// state how large it becomes.
     fn ask_for_state(&self, name: &str, first: &Fact, next: &Fact) -> Result<(), OnnxError> {
         if first.is_list() || next.is_list() {
             return Err(self.unsupported("a sequence that grows from iteration to iteration"));
@@ -281,7 +283,7 @@ impl<'a> Host<'_, 'a, '_> {
     }
 
     /// Returns whether a loop never stops before its last iteration: its condition is true at
-    /// first, and the body hands it on.
+    /// first, and the body passes it on unchanged.
     fn runs_to_the_end(&self, body: &GraphProto) -> bool {
         let starts = self.op.input(1).is_none_or(|condition| condition.int() == Some(1));
         let name = |values: &[rten_onnx::onnx::ValueInfoProto], index: usize| {
@@ -290,7 +292,7 @@ impl<'a> Host<'_, 'a, '_> {
         let (Some(given), Some(mut next)) = (name(&body.input, 1), name(&body.output, 0)) else {
             return false;
         };
-        // Back over copies; each is taken at most once.
+        // Follows copies backwards, each at most once.
         for _ in 0..body.node.len() {
             let made = |node: &Node| node.0.output.contains(&next);
             match body.node.iter().map(Node).find(made) {
@@ -321,12 +323,12 @@ impl<'a> Host<'_, 'a, '_> {
 /// The number of times that a loop is tried with a larger state before the user is asked.
 const ATTEMPTS: u32 = 4;
 
-/// The first attempt is free.
+/// Returns whether a body may be planned again. The first attempt does not count towards the limit.
 fn attempt_allowed(attempt: u32, context: &Context) -> bool {
     attempt == 0 || context.findings.retry()
 }
 
-/// Returns the facts that hold whichever of two tensors it is.
+/// Returns the facts about a tensor that is one of two.
 fn either((a, b): (&Fact, &Fact)) -> Fact {
     let element = a.element.or(b.element);
     match either_shape(a, b) {
@@ -335,8 +337,8 @@ fn either((a, b): (&Fact, &Fact)) -> Fact {
     }
 }
 
-/// A tensor that is the one or the other: at its largest in the first world, one of them in each
-/// other world. `None` if they have different numbers of dimensions, or unknown ones.
+/// The shape of a tensor that is one of two: in the first world the largest, in each other world
+/// one of them. `None` if they have different numbers of dimensions, or unknown ones.
 fn either_shape(a: &Fact, b: &Fact) -> Option<Fact> {
     let plain = Fact::without_value;
     if let (Some(a), Some(b)) = (&a.items, &b.items) {
@@ -372,7 +374,7 @@ fn differing(a: &Fact, b: &Fact) -> Option<Dims> {
     (a.len() == b.len()).then(|| a.iter().zip(b).map(same).collect())
 }
 
-/// Returns whether what is planned for a state holds its next value as well.
+/// Returns whether the memory planned for a state also holds its next value.
 fn holds(state: &Fact, next: &Fact) -> bool {
     if state.is_list() || next.is_list() {
         return state.without_value() == next.without_value();
@@ -386,7 +388,7 @@ fn holds(state: &Fact, next: &Fact) -> bool {
     fits && (state.is_open() || !next.is_open() && most == sizes)
 }
 
-/// Opens a state up to the shape that the user gives it.
+/// Makes the sizes of a state open, up to the shape that the user gives.
 fn at_most(state: &mut Fact, shape: &Dims, name: &str) -> bool {
     let Some(sizes) = state.largest().filter(|sizes| sizes.len() == shape.len()) else {
         return false;
@@ -422,7 +424,8 @@ impl Length {
     }
 }
 
-/// A loop that may stop early runs at most so often in each world.
+/// Guesses the number of iterations in each world. It is at most `most`, because a loop may stop
+/// early.
 fn guesses(op: &Op, most: Vec<u64>, exact: Option<u64>) -> Vec<u64> {
     let symbol = open::symbol(op.node.0.output.first().map_or("", String::as_str), usize::MAX - 1);
     let guess =
@@ -430,7 +433,7 @@ fn guesses(op: &Op, most: Vec<u64>, exact: Option<u64>) -> Vec<u64> {
     most.into_iter().enumerate().map(guess).collect()
 }
 
-/// Adds a dimension.
+/// Adds a dimension of this length.
 fn insert(fact: &mut Fact, at: usize, length: &Length) {
     let samples: Option<Rc<[Sample]>> = (0..WORLDS)
         .map(|world| {
@@ -447,7 +450,7 @@ fn insert(fact: &mut Fact, at: usize, length: &Length) {
     fact.samples = if known { Rc::default() } else { samples.unwrap_or_default() };
 }
 
-/// Drops a dimension, and says how long it was.
+/// Removes a dimension and returns its length.
 fn remove(fact: &mut Fact, at: usize) -> Length {
     let exact = fact.dims.as_mut().and_then(|dims| dims.remove(at));
     if !fact.is_open() {

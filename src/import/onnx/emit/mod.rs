@@ -41,7 +41,7 @@ use crate::{
 /// A graph as a sequence.
 pub(crate) struct Sequenced<'a> {
     pub(crate) sequence: OpSequence,
-    /// Outputs that are no views and may not be written over an input, with the reason.
+    /// Outputs that are neither views nor may be written over an input, with the reason.
     pub(crate) not_in_place: Vec<(&'a str, NotInPlace)>,
     /// Tensors whose size in bytes is unknown.
     pub(crate) unknown: Vec<&'a str>,
@@ -53,12 +53,12 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) with_state: Vec<usize>,
 }
 
-/// Makes a sequence of a graph. `inputs` says what is known of its inputs, `outer` of the graphs
-/// around it.
+/// Turns a graph into a sequence. `inputs` are the facts about its inputs, `outer` the tensors of
+/// the graphs around it.
 ///
 /// # Errors
 ///
-/// If the graph makes no sense, or a size cannot be known.
+/// If the graph is invalid, or a size is unknown.
 pub(crate) fn sequence<'a>(
     graph: &'a GraphProto,
     context: &'a Context,
@@ -106,7 +106,8 @@ struct Placed<'a> {
     has_state: bool,
 }
 
-/// Makes sequences of the sub-graphs of an operator, and sets `has_state` if one of them has.
+/// Turns the sub-graphs of an operator into sequences, and sets `has_state` if one of them has a
+/// state.
 fn run_bodies(
     op: &Op,
     row: Option<&Row>,
@@ -129,13 +130,13 @@ struct Emitter<'a> {
     builder: SequenceBuilder,
     /// The names of the graph inputs.
     inputs: HashSet<&'a str>,
-    /// Names that somebody reads.
+    /// Names that are read.
     read: HashSet<&'a str>,
     /// Names that are inputs, or outputs of operators in the sequence.
     defined: HashSet<&'a str>,
     /// Names that are declared as weights.
     weights: HashSet<&'a str>,
-    /// In whose memory a view lies, and where in it.
+    /// By view: the tensor in whose memory it lies, and its offset there in bytes.
     places: HashMap<&'a str, Place<'a>>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
     unknown: Vec<&'a str>,
@@ -144,14 +145,14 @@ struct Emitter<'a> {
     node_places: Vec<usize>,
     /// The places of nodes with a state.
     with_state: Vec<usize>,
-    /// The graph lies in another.
+    /// True if the graph is a body of another.
     is_body: bool,
-    /// The outputs of a body. They are handed on by copying, state by state, so none may be a view of
-    /// what is handed in.
+    /// The outputs of a body. They are passed on by copying, one state after another, so none may be a view
+    /// of a supplied tensor.
     results: HashSet<&'a str>,
 }
 
-/// An operator of the sequence, and where its views lie.
+/// An operator of the sequence, and the places of its views.
 struct Emitted<'a> {
     operator: Operator,
     places: Vec<(&'a str, Place<'a>)>,
@@ -206,7 +207,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The operator for the sequence; `None` if all that it makes is known before the run.
+    /// The operator for the sequence; `None` if all of its outputs are known before the run.
     fn operator(
         &self,
         op: &Op<'a, '_>,
@@ -333,7 +334,7 @@ impl<'a> Emitter<'a> {
         let mut outputs = Vec::with_capacity(graph.output.len());
         for name in scope::output_names(graph) {
             let fact = self.scope.get(name).cloned().unwrap_or_default();
-            // Constant strings are no part of the plan.
+            // Constant strings are not part of the plan.
             if self.defined.contains(name) || fact.element != Some(DataType::STRING) {
                 if !self.defined.contains(name) && !self.is_body {
                     infer::bytes(&fact, name, "an output of the graph", self.context)?;
@@ -380,7 +381,7 @@ fn worlds(op: &Op, outputs: &[Fact]) -> Vec<World> {
     (0..WORLDS).map(world).collect()
 }
 
-/// The views that the outputs are, whatever the open sizes are.
+/// The outputs that are the same views in every world.
 fn views_in(op: &Op, row: Option<&Row>, outputs: &[Fact], worlds: &[World]) -> Vec<View> {
     let mut views: Option<Vec<View>> = None;
     for world in worlds {

@@ -1,9 +1,9 @@
-//! Operators that must run after others though they read none of their tensors.
+//! Operators that must run after others although they read none of their tensors.
 //!
-//! There are two kinds. What is folded, such as arithmetic on the shape of a tensor, is no operator
-//! of the sequence, but a node of the file all the same: its readers run after the operators that
-//! its own inputs come from. And operators with a state keep their order: random numbers come from
-//! one generator, and an operator of a domain that nobody knows may do anything.
+//! There are two kinds. Nodes that are folded, such as arithmetic on the shape of a tensor, are not
+//! operators of the sequence, but they are nodes of the file, so their readers must run after the
+//! operators that their own inputs come from. And operators with a state keep their order: random
+//! numbers come from one generator, and an operator of an unknown domain may do anything.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,25 +12,25 @@ use std::{
 
 use crate::import::onnx::read::{node::Node, scope};
 
-/// The steps kept in all lists together. No real model comes near; beyond it, the operators stay in
-/// the order given.
+/// The most steps in all lists together, far above those of any real model. Beyond it, the
+/// operators stay in the order given.
 const MOST_EDGES: usize = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Precedence<'a> {
     /// The steps that make the tensors of the sequence.
     makers: HashMap<&'a str, usize>,
-    /// By name of what is folded: the steps that it comes from.
+    /// By name of a folded tensor: the steps that it comes from.
     folded: HashMap<&'a str, Rc<[usize]>>,
     /// The last operator with a state.
     last_state: Option<usize>,
     edges: usize,
-    /// The first operator that stays where it is, as there are too many edges.
+    /// The first operator that stays where it is, because there are too many edges.
     fixed_from: Option<usize>,
 }
 
 impl<'a> Precedence<'a> {
-    /// Takes a node that is folded.
+    /// Records a node that is folded.
     pub(super) fn fold(&mut self, node: Node<'a>) {
         let mut names = node.inputs().chain(scope::captured(node)).peekable();
         if names.peek().is_none() {
@@ -58,7 +58,7 @@ impl<'a> Precedence<'a> {
         }
     }
 
-    /// Takes the operator of a step, and returns the steps that it must run after, beyond those whose
+    /// Records the operator of a step, and returns the steps that it must run after, beyond those whose
     /// tensors it reads.
     pub(super) fn operator(
         &mut self,

@@ -1,4 +1,4 @@
-//! Outputs that are sequences or optionals, and outputs that are tensors of one.
+//! Outputs that are sequences or optionals, and outputs that are a tensor of one.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub(super) fn output(op: &Op, row: Option<&Row>) -> Option<Result<List, Reason>>
     }
 }
 
-/// The tensor that the first output is, if it is one of a sequence and known which.
+/// The tensor of a sequence that is the first output, if it is known which one.
 pub(super) fn chosen(op: &Op, row: Option<&Row>) -> Option<Fact> {
     let takes_one = row.is_some_and(|row| row.view == Some(View::Element));
     lists::chosen(op).ok().flatten().filter(|_| takes_one).cloned()

@@ -36,7 +36,7 @@ use crate::{
 /// The model's declarations of its tensors.
 pub(crate) type Declarations<'a> = HashMap<&'a str, &'a ValueInfoProto>;
 
-/// The declarations of a graph's tensors. Of several for one tensor, one with a shape counts.
+/// The declarations of a graph's tensors. If a tensor has several, one with a shape is used.
 pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
     let mut declarations = Declarations::new();
     for value in graph.value_info.iter().chain(&graph.output).chain(&graph.input) {
@@ -50,13 +50,13 @@ pub(crate) fn declarations(graph: &GraphProto) -> Declarations<'_> {
 
 /// The facts about an operator's outputs.
 pub(crate) struct Inferred {
-    /// By position; absent outputs as well.
+    /// By position, absent outputs included.
     pub(crate) outputs: Vec<Fact>,
     /// The operator's sub-graphs.
     pub(crate) bodies: Vec<OpSequence>,
 }
 
-/// An operator's sub-graphs, and what they say of its outputs.
+/// An operator's sub-graphs, and the facts about its outputs that follow from them.
 pub(crate) struct Bodies {
     pub(crate) outputs: Vec<Fact>,
     pub(crate) sequences: Vec<OpSequence>,
@@ -73,12 +73,12 @@ impl Bodies {
     }
 }
 
-/// Asks the declarations, then the rules, and computes what can be computed. `bodies` is what the
-/// sub-graphs say, if there are any.
+/// Infers the facts about the outputs by the rules, reconciles them with the declarations, and
+/// computes the values that are known. `bodies` are the sub-graphs, if there are any.
 ///
 /// # Errors
 ///
-/// If the operator makes no sense, or the user gives an output a shape that it cannot have.
+/// If the operator is invalid, or the user gives an output a shape that it cannot have.
 pub(crate) fn infer(
     op: &Op,
     row: Option<&Row>,
@@ -133,7 +133,8 @@ pub(crate) fn infer(
     let is_open = op.inputs.iter().flatten().any(|fact| fact.is_open())
         || node.outputs().any(|(index, _)| open(&outputs[index]));
     let worlds = if is_open && !held { Worlds::of(op, row) } else { Worlds::default() };
-    // Facts that depend on an unknown input are asked for at that input.
+    // If an input is unknown, the user is asked for that input rather than for facts that depend on
+    // it.
     let lost = |fact: &&Fact| fact.largest().is_none() && !fact.constant && !fact.is_list();
     let asked = context.findings.asks() && op.inputs.iter().flatten().any(lost);
     for (index, name) in node.outputs() {
@@ -196,7 +197,7 @@ pub(crate) fn check_outputs(node: Node, row: Option<&Row>) -> Result<(), OnnxErr
     })
 }
 
-/// Refuses an output that is no tensor, and of which it is unknown what it holds.
+/// Refuses an output that is not a tensor and whose contents are unknown.
 fn refuse_unknown_list(
     node: Node,
     name: &str,

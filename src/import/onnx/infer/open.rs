@@ -1,11 +1,12 @@
-//! Sizes that are known only in the run.
+//! Sizes that are known only at run time.
 //!
-//! A model finds them while it runs: the boxes that it keeps, the elements that are not 0. What is
-//! planned for is the most that each can be. To follow them through the graph, each operator is
-//! asked in several [`WORLDS`]: in the first all open sizes are at their largest, in the others
-//! they are smaller, each by itself, and the rules compute with numbers, as always. So what is
-//! equal stays equal, and what is larger in any world than in the first shows itself: its most is
-//! not known, and the user is asked for it.
+//! A model finds them while it runs: the number of boxes that it keeps, or of elements that are not
+//! 0. Memory is planned for the largest that each can be. To follow these sizes through the graph,
+//! the rules of each operator are evaluated in several [`WORLDS`], each with a guess for every open
+//! size. In the first all are at their largest; in the others they are smaller, each independently
+//! of the others. The rules compute with numbers, as always, so equal sizes stay equal. If a size
+//! is larger in any world than in the first, its largest value is unknown, and the user is asked
+//! for it.
 
 use std::rc::Rc;
 
@@ -27,8 +28,8 @@ use crate::import::{
     },
 };
 
-/// The guesses of all open sizes: all at their largest, all 0, all 1, every other one at its
-/// largest, the others so, and sizes between.
+/// The number of worlds: with all open sizes at their largest, all 0, all 1, one half at their
+/// largest and the other half 0, the reverse, and with random sizes in between.
 pub(crate) const WORLDS: usize = 9;
 
 /// The stand-in for an open size without a bound, so that the search for others can continue.
@@ -38,7 +39,7 @@ const PLACEHOLDER: u64 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) dims: Option<Dims>,
-    /// For sizes that only the run knows.
+    /// The largest sizes, for those that are known only at run time.
     pub(crate) at_most: Option<Dims>,
 }
 
@@ -72,8 +73,8 @@ pub(crate) struct Unsettled<'a> {
 }
 
 impl Unsettled<'_> {
-    /// Takes declared sizes where inference finds none, if they can be, and compares the others.
-    /// `branches` are shapes that it certainly may have.
+    /// Takes declared sizes where inference finds none, unless they are impossible, and compares
+    /// the others. `branches` are shapes that the output can certainly have.
     pub(crate) fn reconcile(
         &self,
         fact: &mut Fact,
@@ -126,8 +127,8 @@ impl Unsettled<'_> {
         });
     }
 
-    /// The element type, of a declared and an inferred one. They are compared for operators of the
-    /// standard, whose types its own tests confirm.
+    /// Returns the element type, given a declared and an inferred one. They are compared for
+    /// operators of the standard, whose types its own tests confirm.
     pub(crate) fn reconcile_types(
         &self,
         declared: Option<DataType>,
@@ -152,8 +153,7 @@ impl Unsettled<'_> {
         Some(declared)
     }
 
-    /// Gives the tensor a shape in each world. `answers` is empty where inference has nothing to
-    /// say.
+    /// Gives the tensor a shape in each world. `answers` is empty if inference found nothing.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl Unsettled<'_> {
         Ok(())
     }
 
-    /// A shape that the user gives must not contradict what is known.
+    /// Checks that a shape given by the user does not contradict the known sizes.
     fn check_given(
         &self,
         given: Option<&Dims>,
@@ -244,7 +244,7 @@ impl Unsettled<'_> {
         };
         let given = asked.or(named);
         if let Some(Some(most)) = found.first() {
-            // In a world that the rules cannot make sense of, the size may be the largest.
+            // In a world where the rules fail, the size may be the largest.
             let sizes = found.iter().map(|size| size.unwrap_or(*most));
             let Some(given) = given else { return sizes.collect() };
             let mut sizes: Vec<u64> = sizes.map(|size| size.min(given)).collect();
@@ -299,7 +299,7 @@ impl Unsettled<'_> {
     }
 }
 
-/// The inferred shape, if the declared one cannot be right beside it.
+/// The inferred shape, if the declared one contradicts it.
 fn contradiction(
     declared: &Dims,
     fact: &Fact,
@@ -365,8 +365,8 @@ pub(crate) fn input(value: &ValueInfoProto, context: &Context) -> Result<Fact, O
     Ok(fact)
 }
 
-/// A graph input that holds as many tensors as the first size that the user gives, and of the shape
-/// of the others, if there are any.
+/// A graph input that is a sequence. The first size that the user gives is the number of its
+/// tensors; the others, if there are any, are their shape.
 fn sequence_input(declared: Fact, given: Option<&Dims>) -> Fact {
     let Some([Some(count), sizes @ ..]) = given.map(Vec::as_slice) else { return Fact::default() };
     let Some(count) = usize::try_from(*count).ok().filter(|&count| count <= MAX_ITEMS) else {
@@ -390,7 +390,7 @@ pub(crate) fn ask_for_shape(name: &str, maker: &str, fact: &Fact, reason: &str, 
     unsettled.ask(None, context, fact.dims.as_ref(), &unsettled.reason);
 }
 
-/// A number for a size: the same for the same name.
+/// A hash of a size's name, so that sizes of one name have the same guesses.
 pub(crate) fn symbol(name: &str, axis: usize) -> u64 {
     // FNV-1a.
     let bytes = name.bytes().chain(axis.to_le_bytes());

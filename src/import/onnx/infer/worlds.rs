@@ -89,8 +89,8 @@ impl Worlds {
         }
     }
 
-    /// Guesses do not show all that a comparison or a remainder can be. It is known only if it
-    /// is the same wherever between the guesses an element lies.
+    /// Guesses do not show every value that a comparison or a remainder can have. It is known only
+    /// if it is the same for all values of the elements between their guesses.
     fn decide(&self, op: &Op, output: &mut Fact, samples: &mut [Sample]) {
         let compares = matches!(
             op.node.kind(),
@@ -125,7 +125,7 @@ impl Worlds {
         }
     }
 
-    /// The smallest and the largest that an element of an input is in any world.
+    /// The smallest and the largest value of an input's element in any world.
     fn hull(&self, input: usize, place: usize, length: usize) -> Option<(i64, i64)> {
         let mut hull: Option<(i64, i64)> = None;
         for inputs in &self.inputs {
@@ -156,8 +156,8 @@ pub(crate) fn guessed<'a, 'f>(op: &Op<'a, '_>, inputs: &'f [Option<Fact>]) -> Op
     Op { node: op.node, inputs, opset: op.opset, guesses: true }
 }
 
-/// Returns whether a guess of 0 means something else: a `Reshape` copies a size where it is asked
-/// for 0, which makes no difference if there are no elements.
+/// Returns whether a guess of 0 means something else: a `Reshape` to size 0 copies a size of its
+/// input, which makes no difference if there are no elements.
 fn guesses_zero(op: &Op, inputs: &[Option<Fact>]) -> bool {
     let elements = |fact: Option<&Fact>| fact.and_then(|fact| fact.elements.clone());
     let [Some(data), Some(shape), ..] = inputs else { return false };

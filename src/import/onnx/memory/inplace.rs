@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// The memory in which a tensor lies: whose it is, and where in it.
+/// The memory in which a tensor lies: the tensor that owns it, and the offset there in bytes.
 pub(crate) type Place<'a> = (&'a str, Bytes);
 
-/// An input, and whether the kernel reads it in the order in which it writes.
+/// An input. It is an operand if the kernel reads it in the order in which it writes.
 #[derive(Clone, Copy)]
 struct Input<'a, 'f> {
     name: &'a str,
@@ -76,7 +76,7 @@ pub(crate) fn requests<'a>(
             Some(Input { name, fact, operand: operands.may_lie_over(index) })
         })
         .collect();
-    // Whose memory is read in more than one order.
+    // The tensors whose memory is read in more than one order.
     let mut readers: HashMap<&str, (Place, Input)> = HashMap::new();
     let mut conflicts: HashSet<&str> = HashSet::new();
     for &input in &inputs {

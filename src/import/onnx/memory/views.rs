@@ -16,10 +16,11 @@ use crate::{
     },
 };
 
-/// The input that an output is a view of, and where in it, in bytes.
+/// The input that an output is a view of, and the offset there in bytes.
 pub(crate) type Place = Option<(usize, Bytes)>;
 
-/// Returns the view that each output of an operator is, if any. All shapes are known.
+/// Returns, for each output of an operator, the place that it is a view of, if any. All shapes are
+/// known.
 pub(crate) fn views(op: &Op, row: Option<&Row>, outputs: &[Fact]) -> Vec<Place> {
     let mut views = vec![None; outputs.len()];
     let ([first, ..], Some(input)) = (outputs, op.input(0)) else { return views };

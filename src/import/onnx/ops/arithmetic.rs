@@ -64,7 +64,8 @@ fn float(value: f64) -> Option<Scalar> {
     Some(Scalar::Float(value))
 }
 
-/// Runtimes raise whole numbers to a power in 64-bit floats, which are exact up to this limit.
+/// Returns whether runtimes compute a power exactly: they use 64-bit floats, which are exact up to
+/// 2^53.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as filters ask")]
 fn is_exact(power: &i64) -> bool {
     power.unsigned_abs() <= 1 << 53

@@ -73,7 +73,7 @@ pub(crate) fn mel_weights(op: &Op) -> Shapes {
     one(vec![Some(length / 2 + 1), Some(bands)])
 }
 
-/// Without the two dimensions of each matrix.
+/// The shape of the input without the two dimensions of each matrix.
 pub(crate) fn determinant(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
     let kept = dims.len().checked_sub(2).ok_or("its input is no matrix")?;

@@ -1,4 +1,5 @@
-//! The largest sizes that an operator can find in the run. The sizes of all its inputs are known.
+//! The largest sizes that the outputs of an operator can have at run time. The sizes of all its
+//! inputs are known.
 
 use crate::import::onnx::{
     ops::{
@@ -64,7 +65,7 @@ fn non_max_suppression_limits(op: &Op) -> Limits {
     let kept = match op.input(2) {
         // Without a number, no box is kept.
         None => 0,
-        // A number that is known only in the run may be any number.
+        // A number that is known only at run time may be any number.
         Some(number) => {
             number.int().map_or(boxes, |number| u64::try_from(number).unwrap_or(0).min(boxes))
         }

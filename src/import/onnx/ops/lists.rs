@@ -1,6 +1,6 @@
 //! Sequences and optionals. A sequence is planned as one run of memory that holds its tensors one
 //! after another, which is possible where their number and all their sizes are known. An optional
-//! is planned as what it may hold.
+//! is planned as the value that it may hold.
 
 use crate::{
     Bytes,
@@ -15,14 +15,14 @@ fn items<'f>(op: &Op<'_, 'f>) -> Result<&'f [Fact], Reason> {
     fact.items.as_deref().ok_or_else(|| "which tensors its sequence holds is unknown".to_owned())
 }
 
-/// All its inputs.
+/// The tensors of a `SequenceConstruct`: all of its inputs.
 pub(crate) fn construct(op: &Op) -> Result<List, Reason> {
     let unknown = "the shape of one of its inputs is unknown";
     let item = |fact: Option<&Fact>| fact.filter(|fact| !fact.is_list()).cloned();
     op.inputs.iter().copied().map(item).collect::<Option<_>>().ok_or_else(|| unknown.to_owned())
 }
 
-/// No tensors. So is an optional that holds nothing.
+/// No tensors, as in an optional that holds nothing.
 #[allow(clippy::unnecessary_wraps, reason = "every rule returns a result")]
 pub(crate) fn empty(_: &Op) -> Result<List, Reason> {
     Ok(List::default())
@@ -33,7 +33,7 @@ pub(crate) fn empty(_: &Op) -> Result<List, Reason> {
 fn position(op: &Op, input: usize, length: usize) -> Result<Option<usize>, Reason> {
     match op.input(input) {
         None => Ok(length.checked_sub(1)),
-        // A guess is no position.
+        // A guess is not a position.
         Some(_) if op.guesses => Ok(None),
         Some(fact) => fact.int().map(|at| axis(at, length)).transpose(),
     }
@@ -48,7 +48,7 @@ fn alike<'a>(mut facts: impl Iterator<Item = &'a Fact>) -> bool {
     !first.is_open() && facts.all(same)
 }
 
-/// Tensors of which only the run knows which is which.
+/// Tensors whose order is known only at run time, so they must be alike.
 fn mixed<'a>(facts: impl Iterator<Item = &'a Fact> + Clone) -> Result<List, Reason> {
     if !alike(facts.clone()) {
         return Err("its tensors differ, and the position is known only in the run".to_owned());

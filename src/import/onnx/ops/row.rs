@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) domains: &'static [Domain],
     pub(crate) shapes: Size,
-    /// The rule for the largest outputs, where the shape depends on values known only in the run.
+    /// The rule for the largest outputs, where the shape depends on values known only at run time.
     pub(crate) most: Option<ShapeRule>,
     /// The type of each output. The last rule applies to all further outputs.
     pub(crate) types: &'static [TypeRule],
@@ -31,7 +31,7 @@ pub(crate) struct Row {
     pub(crate) in_place: InPlace,
     /// True if the output holds the inputs one after another along an axis.
     pub(crate) gathers: bool,
-    /// Returns whether outputs after the first are computed only if somebody reads them.
+    /// Returns whether outputs after the first are computed only if they are read.
     pub(crate) skips_unread: Option<fn(&Op) -> bool>,
     /// Returns whether the outputs differ from run to run even for the same inputs.
     pub(crate) random: Option<fn(&Op) -> bool>,
@@ -73,7 +73,7 @@ impl Domain {
 pub(crate) enum Size {
     /// A rule.
     Rule(ShapeRule),
-    /// A rule, except for sizes that depend on values known only in the run.
+    /// A rule, except for sizes that depend on values known only at run time.
     Run(ShapeRule),
     /// The value in the attributes: `Constant`.
     Stored,
@@ -81,7 +81,7 @@ pub(crate) enum Size {
     Body(Body),
     /// A rule for the tensors in an output that is a sequence.
     List(fn(&Op) -> Result<List, Reason>),
-    /// None: the output is not a tensor but this.
+    /// The output is this, not a tensor, and cannot be planned.
     Refused(&'static str),
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum View {
     Whole,
     /// If nothing is repeated.
     SameShape,
-    /// If nothing is dropped.
+    /// If no element is dropped.
     Passed,
     /// If it is known which tensor of a sequence it is.
     Element,
@@ -247,7 +247,7 @@ impl Row {
         Self { view: Some(view), ..self }
     }
 
-    /// Sets the kernels and the inputs that they may write over.
+    /// Marks the output as holding its inputs one after another.
     pub(crate) const fn gathers(self) -> Self {
         Self { gathers: true, ..self }
     }

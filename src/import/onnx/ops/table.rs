@@ -36,7 +36,7 @@ fn same_twice(op: &Op) -> Shapes {
     Ok(vec![Some(op.dims(0)?.clone()); 2])
 }
 
-/// The shape is known only in the run.
+/// The shape is known only at run time.
 #[allow(clippy::unnecessary_wraps, reason = "the type of all rules")]
 fn unknown(_: &Op) -> Shapes {
     Ok(Vec::new())

@@ -28,7 +28,7 @@ pub(crate) enum Unknown {
 /// The facts that hold for all graphs of a model.
 pub(crate) struct Context<'a> {
     options: &'a ImportOptions,
-    /// The names of sizes that are supplied to the model. All other sizes are found in the run.
+    /// The names of sizes that are supplied to the model. All other sizes are found at run time.
     given_names: BTreeSet<&'a str>,
     /// The version of the standard operators.
     opset: i64,
@@ -122,7 +122,7 @@ impl<'a> Context<'a> {
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
         let dims = shape.filter(|shape| shape.dim.len() <= MAX_RANK).map(|shape| {
             let dims = shape.dim.iter().map(|dim| match (&dim.dim_param, dim.dim_value) {
-                // For sizes known only in the run, the largest size is given, not the exact one.
+                // For sizes known only at run time, the largest size is given, not the exact one.
                 (Some(name), None) if !self.given_names.contains(name.as_str()) => None,
                 (Some(name), None) => self.given(name).or(self.default_size()),
                 (_, Some(value)) => u64::try_from(value).ok(),

@@ -9,11 +9,12 @@ use crate::{Bytes, import::onnx::read::element, sequence::TensorType};
 /// Sizes per dimension in elements, `None` where unknown.
 pub(crate) type Dims = Vec<Option<u64>>;
 
-/// The largest number of dimensions; more than any framework supports. A tensor with more counts as
-/// unknown.
+/// The largest number of dimensions, above that of any framework. The shape of a tensor with more
+/// counts as unknown.
 pub(crate) const MAX_RANK: usize = 64;
 
-/// More tensors than any sequence of a model holds; longer ones count as unknown.
+/// The largest number of tensors in a sequence, above that of any real model. A longer one counts
+/// as unknown.
 pub(crate) const MAX_ITEMS: usize = 4_096;
 
 /// Each tensor of a sequence begins at a multiple of a cache line, in bytes.
@@ -45,7 +46,8 @@ pub(crate) struct Fact {
     /// The tensor in each of the [`WORLDS`](crate::import::onnx::infer::open::WORLDS), the largest
     /// first, if a size or an element is open until the run; otherwise empty.
     pub(crate) samples: Rc<[Sample]>,
-    /// The tensors that it holds, if it is a sequence. It has no type and no shape of its own then.
+    /// The tensors that it holds, if it is a sequence. A sequence has no type and no shape of its
+    /// own.
     pub(crate) items: Option<List>,
 }
 
@@ -84,7 +86,7 @@ impl Fact {
         self.elements.as_ref().is_some_and(|elements| !elements.contains(&Scalar::Unknown))
     }
 
-    /// Returns whether some size or element is known only in the run.
+    /// Returns whether some size or element is known only at run time.
     pub(crate) fn is_open(&self) -> bool {
         !self.samples.is_empty() || self.holds(Self::is_open)
     }
@@ -93,12 +95,12 @@ impl Fact {
         self.items.is_some()
     }
 
-    /// It is a sequence, and this is true of one of its tensors.
+    /// Returns whether it is a sequence and the test holds for one of its tensors.
     fn holds(&self, test: impl Fn(&Self) -> bool) -> bool {
         self.items.iter().flat_map(|items| items.iter()).any(test)
     }
 
-    /// The same without the elements, for a tensor that has others at another time.
+    /// The same facts without the elements, for a tensor whose elements change.
     pub(crate) fn without_value(&self) -> Self {
         let items = self.items.as_ref();
         let items = items.map(|items| items.iter().map(Self::without_value).collect());
@@ -154,8 +156,8 @@ impl Fact {
         }
     }
 
-    /// The size of so many tensors of a sequence, one after another. Strings take no memory in the
-    /// pool.
+    /// The size in bytes of these tensors of a sequence, one after another. Strings take no memory
+    /// in the pool.
     pub(crate) fn bytes_of_items(items: &[Self]) -> Option<Bytes> {
         let text = |item: &Self| item.element == Some(DataType::STRING);
         items.iter().filter(|item| !text(item)).try_fold(0, |sum: Bytes, item| {

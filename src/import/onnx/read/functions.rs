@@ -23,7 +23,7 @@ const MAX_OPERATORS: usize = 1_000_000;
 ///
 /// # Errors
 ///
-/// If the functions are damaged, call each other without end, or are ambiguous.
+/// If the functions are damaged, recursive or ambiguous.
 pub(crate) fn inline(bytes: &[u8], model: &mut ModelProto) -> Result<Inlined, OnnxError> {
     let functions = Functions::decode(ValueReader::from_buf(bytes))
         .map_err(|error| OnnxError::NotOnnx { reason: error.to_string() })?

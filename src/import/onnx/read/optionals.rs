@@ -1,4 +1,5 @@
-//! The types of optionals, which the parser leaves out: an optional is planned as what it may hold.
+//! The types of optionals, which the parser omits. An optional is planned as the value that it may
+//! hold.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use rten_onnx::{
 
 use crate::import::onnx::OnnxError;
 
-/// Gives tensors of the model's graph that are optionals the type of what these may hold.
+/// Gives the optionals of the model's graph the type of the values that they may hold.
 ///
 /// # Errors
 ///

@@ -35,7 +35,7 @@ pub(crate) fn captured(node: Node<'_>) -> Vec<&str> {
     names
 }
 
-/// The names that a graph uses and does not define.
+/// The names that a graph uses but does not define.
 pub(crate) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
     let nodes = || graph.node.iter().map(Node);
     let defined: HashSet<&str> = nodes()

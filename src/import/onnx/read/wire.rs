@@ -1,5 +1,5 @@
-//! The pass before parsing: checks that the bytes are a sound protocol buffer that is not nested
-//! too deep.
+//! The pass before parsing: checks that the bytes are a well-formed protocol buffer that is not
+//! nested too deep.
 //!
 //! The parser recurses once per nested message and trusts lengths. So this pass walks over the
 //! bytes once with its own stack: every field must end inside its message, and the nesting is
@@ -114,7 +114,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), OnnxError> {
 ///
 /// # Errors
 ///
-/// If the bytes are no model, or the graph is stored in several pieces.
+/// If the bytes are not a model, or the graph is stored in several pieces.
 pub(crate) fn node_fields(bytes: &[u8]) -> Result<Vec<Range<usize>>, OnnxError> {
     let mut reader = Reader { bytes, at: 0 };
     let mut graph = None;
@@ -146,7 +146,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Steps over a field; returns its number, and where its content lies if it has a length.
+    /// Steps over a field; returns its number, and the range of its content if it has a length.
     fn step(&mut self, end: usize) -> Result<(u64, Option<Range<usize>>), OnnxError> {
         let start = self.at;
         let tag = self.varint(end)?;
@@ -166,7 +166,7 @@ impl Reader<'_> {
         Ok((tag >> 3, None))
     }
 
-    /// Reads a length, and returns where the content lies that it is the length of.
+    /// Reads a length and returns the range of the content that follows.
     fn length(&mut self, end: usize) -> Result<Range<usize>, OnnxError> {
         let length = self.varint(end)?;
         let start = self.at;
