@@ -3,12 +3,13 @@
 use std::{
     io::{self, Write},
     path::Path,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use memplan::{
     Bytes, Input, Plan, Planner,
     import::Format,
+    plan::PlanFile,
     planner::{self, Comparison, PlanFit, ReorderedPlan, search},
     report::{self, Size, StepNames},
     verify::{Verifier, VerifyError},
@@ -107,6 +108,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
         _ => None,
     };
+    let file = || plan_file(&plan, took, arena.as_ref());
     let labels = match &input {
         Input::Problem(problem) => Some(problem.labels()),
         Input::Sequence(_) => None,
@@ -124,14 +126,12 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         Some((path, Format::Csv)) => {
             files::write(path, |out| report::write_plan_csv(out, &plan, labels))?;
         }
-        Some((path, _)) => {
-            files::write(path, |out| report::write_plan_json(out, &plan, Some(took)))?;
-        }
+        Some((path, _)) => files::write(path, |out| report::write_plan_file(out, &file()))?,
         None => {}
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        report::write_plan_json(&mut out, &plan, Some(took))?;
+        report::write_plan_file(&mut out, &file())?;
     } else if args.csv {
         report::write_plan_csv(&mut out, &plan, labels)?;
     } else if output.is_none() || args.table || !is_quiet() {
@@ -156,6 +156,14 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// The plan as its file states it.
+fn plan_file(plan: &Plan, took: Duration, arena: Option<&micro::Prediction>) -> PlanFile {
+    let mut file = PlanFile::from(plan.clone());
+    file.seconds = Some(took.as_secs_f64());
+    file.arena = arena.map(micro::Prediction::entry);
+    file
 }
 
 /// Looks for a better order, and plans it.

@@ -1,15 +1,17 @@
 //! TensorFlow Lite Micro: the arena that a model needs, models with a plan in their metadata.
 
 use std::{
+    fmt::Display,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use memplan::{
     Plan,
-    export::tflite::{Head, OfflinePlan, c_struct},
-    import::tflite::Survey,
-    report::{self, Size, count},
+    export::tflite::{OfflinePlan, c_struct},
+    import::tflite::{KernelLibrary, Survey},
+    plan::ArenaEntry,
+    report::{self, Heads, Size, count},
     verify,
 };
 
@@ -26,13 +28,7 @@ pub(crate) struct Prediction<'a> {
     plan: &'a Plan,
     args: &'a PlanArgs,
     path: &'a Path,
-    offline: OfflinePlan,
-    /// The arena with the plan.
-    planned: Head,
-    /// The arena of the model as it is.
-    own: Head,
-    /// The model has a plan already.
-    is_planned: bool,
+    heads: Heads,
 }
 
 /// Checks options that only models for the runtime have.
@@ -66,36 +62,38 @@ impl<'a> Prediction<'a> {
     ) -> Result<Self, Failure> {
         let path = args.input.as_deref().unwrap_or(Path::new(""));
         let arena = &model.survey.arena;
-        let simulated =
-            |plan: &OfflinePlan| plan.simulate(arena).map_err(|error| wrong(Some(path), error));
-        let offline = OfflinePlan::of_plan(arena, plan);
         let present = match OfflinePlan::of_model(&model.bytes) {
             Err(_) if args.replace => None,
             present => present.map_err(|error| wrong(Some(path), error))?,
         };
-        let is_planned = present.is_some();
-        let present = present.unwrap_or_else(|| OfflinePlan::online(arena));
-        let (planned, own) = (simulated(&offline)?, simulated(&present)?);
-        let prediction = Self { model, plan, args, path, offline, planned, own, is_planned };
-        if args.json || args.csv {
-            // The plan has no room for it.
+        let heads = Heads::of(arena, plan, present.as_ref());
+        let heads = heads.map_err(|error| wrong(Some(path), error))?;
+        let prediction = Self { model, plan, args, path, heads };
+        if args.csv {
+            // The file has no room for it.
             note(&prediction.line());
         }
         Ok(prediction)
     }
 
     fn is_smaller(&self) -> bool {
-        self.planned.size < self.own.size
+        self.heads.planned < self.heads.own
+    }
+
+    fn kernels(&self) -> KernelLibrary {
+        files::kernel_library(&self.args.reading).unwrap_or_default()
+    }
+
+    /// The report in the plan's file.
+    pub(crate) fn entry(&self) -> ArenaEntry {
+        report::arena_entry(&self.model.survey.arena, self.heads, self.kernels())
     }
 
     /// The report below the summary of the plan.
     pub(crate) fn report(&self) -> String {
-        let kernels = files::kernel_library(&self.args.reading).unwrap_or_default();
-        let heads = report::Heads::new(self.own.size, self.planned.size);
-        let heads = heads.planned_already(self.is_planned);
-        let mut text = report::arena(&self.model.survey.arena, heads, kernels);
+        let mut text = report::arena(&self.model.survey.arena, self.heads, self.kernels());
         let is_writable = OfflinePlan::check_model(&self.model.bytes).is_ok();
-        let is_free = !self.is_planned || self.args.replace;
+        let is_free = !self.heads.is_planned_already || self.args.replace;
         if self.is_smaller() && self.args.output.is_none() && is_writable && is_free {
             text.push_str("  -o OUT.tflite writes the model with this plan.\n");
         }
@@ -104,36 +102,40 @@ impl<'a> Prediction<'a> {
 
     /// The same in one line.
     fn line(&self) -> String {
-        let without = if self.is_planned { "with the file's plan" } else { "by its own planner" };
+        let Heads { own, planned, is_planned_already, .. } = self.heads;
+        let without =
+            if is_planned_already { "with the file's plan" } else { "by its own planner" };
         format!(
             "head of TensorFlow Lite Micro's arena: {} {without}, {} with this plan",
-            Size(self.own.size),
-            Size(self.planned.size)
+            Size(own),
+            Size(planned)
         )
     }
 
     /// Writes the model with the plan in its metadata, if the runtime then takes less memory. What is
     /// written is read anew first: it must be the same model, and its plan must work.
     pub(crate) fn write(&self, path: &Path) -> Result<Verdict, Failure> {
-        let Self { model, own, planned, .. } = self;
+        let Self { model, plan, heads, .. } = self;
         if !self.is_smaller() {
             say(&format!(
                 "{}: nothing is written: with this plan, the runtime would take a head of {}, and without it {}",
                 path.display(),
-                Size(planned.size),
-                Size(own.size)
+                Size(heads.planned),
+                Size(heads.own)
             ));
             return Ok(Verdict::Bad);
         }
         let arena = &model.survey.arena;
-        let bytes = self
-            .offline
+        let failed = |error: &dyn Display| wrong(Some(self.path), error);
+        let offline = OfflinePlan::of_plan(arena, plan);
+        let planned = offline.simulate(arena).map_err(|error| failed(&error))?;
+        let bytes = offline
             .write(&model.bytes, arena, self.args.replace)
-            .map_err(|error| wrong(Some(self.path), error))?;
+            .map_err(|error| failed(&error))?;
         let written = model.survey(&bytes, self.path)?;
-        let offline = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(path), error))?;
+        let found = OfflinePlan::of_model(&bytes).map_err(|error| wrong(Some(path), error))?;
         let is_right = written == model.survey
-            && offline.as_ref() == Some(&self.offline)
+            && found.as_ref() == Some(&offline)
             && planned.violations(&written).is_empty();
         if !is_right {
             let words = "with its plan, the model reads as another one or would run wrongly; nothing is written, and this is a mistake of memplan's";
@@ -200,7 +202,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if problems.is_empty() {
         let tensors = offline.offsets.iter().filter(|offset| offset.is_some()).count();
         writeln!(out, "correct: {} at fixed offsets", count(tensors as u64, "tensor"))?;
-        write!(out, "{}", report::heads(report::Heads::new(own.size, head.size)))?;
+        write!(out, "{}", report::heads(Heads::new(own.size, head.size)))?;
     } else {
         writeln!(out, "wrong: {}", count(problems.len() as u64, "violation"))?;
     }

@@ -6,8 +6,8 @@ use crate::{
     Bytes, Plan, PlannedChunk, PlannedTensor, Step,
     file::{Places, is_zero},
     plan::{
-        PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve, PlannedWindow,
-        TensorPlace,
+        ArenaEntry, PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
+        PlannedWindow, TensorPlace,
     },
     planner::UnknownStrategy,
     sequence::SizeBasis,
@@ -63,6 +63,10 @@ pub struct PlanFile {
     /// Planning time in seconds; omitted if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// The arena of the runtime that a model is for; omitted for other inputs. A plan that is read
+    /// does not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arena: Option<ArenaEntry>,
     /// The chunks.
     pub chunks: Vec<ChunkEntry>,
     /// Format 2: chunks that lie inside others.
@@ -291,6 +295,7 @@ impl From<Plan> for PlanFile {
             steps: plan.steps,
             peak_step: plan.peak.is_empty().then_some(plan.peak_step),
             seconds: None,
+            arena: None,
             chunks: plan
                 .chunks
                 .into_iter()

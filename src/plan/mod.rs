@@ -5,6 +5,8 @@ mod file;
 mod offsets;
 mod placement;
 mod pools;
+#[cfg(feature = "serde")]
+mod runtime_memory;
 mod step_memory;
 mod windows;
 
@@ -17,6 +19,8 @@ pub use offsets::OffsetsError;
 pub use placement::{Location, Placement, PlacementError};
 use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
+#[cfg(feature = "serde")]
+pub use runtime_memory::ArenaEntry;
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 

@@ -1,8 +1,12 @@
 //! The arena of TensorFlow Lite Micro for a model, in words.
 
+#[cfg(feature = "serde")]
+use crate::plan::ArenaEntry;
 use crate::{
-    Bytes,
+    Bytes, Plan,
+    export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary},
+    planner::tflite::RecordError,
     report::{Size, count, fit::hanging},
 };
 
@@ -24,6 +28,22 @@ impl Heads {
     #[must_use]
     pub const fn new(own: Bytes, planned: Bytes) -> Self {
         Self { own, is_planned_already: false, planned }
+    }
+
+    /// Simulates both heads, for a plan of the model's sequence. `present` is the plan in the model, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If sizes and offsets do not add up in 64 bits, or the plan in the model is for another one.
+    pub fn of(
+        arena: &Arena,
+        plan: &Plan,
+        present: Option<&OfflinePlan>,
+    ) -> Result<Self, RecordError> {
+        let online = OfflinePlan::online(arena);
+        let own = present.unwrap_or(&online).simulate(arena)?;
+        let planned = OfflinePlan::of_plan(arena, plan).simulate(arena)?;
+        Ok(Self::new(own.size, planned.size).planned_already(present.is_some()))
     }
 
     /// Sets whether the model already has another plan, which the first head is for.
@@ -74,4 +94,27 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
         text.push_str(&hanging("  ", &words, 2));
     }
     text
+}
+
+/// Returns the same for a plan's file: the arena of a model with both heads, and what they leave out.
+#[must_use]
+#[cfg(feature = "serde")]
+pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> ArenaEntry {
+    let Heads { own, is_planned_already, planned } = sizes;
+    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
+    let mut not_included = vec!["structures of the runtime", "tables of the kernels"];
+    if arena.variables > 0 {
+        not_included.push("variables");
+    }
+    ArenaEntry {
+        runtime: "tflite-micro".into(),
+        kernels: kernels.name().into(),
+        own,
+        planned_already: is_planned_already,
+        planned,
+        scratch_buffers: scratch.count(),
+        unknown_scratch: arena.unknown_scratch.clone(),
+        not_included: not_included.into_iter().map(str::to_owned).collect(),
+        variables: arena.variables,
+    }
 }

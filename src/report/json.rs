@@ -12,7 +12,16 @@ use crate::{OpSequence, Plan, Problem, plan::PlanFile};
 pub fn write_plan_json(out: impl io::Write, plan: &Plan, took: Option<Duration>) -> io::Result<()> {
     let mut file = PlanFile::from(plan.clone());
     file.seconds = took.map(|took| took.as_secs_f64());
-    write(out, &file)
+    write_plan_file(out, &file)
+}
+
+/// Writes a plan in its JSON form, with all that the form states beside the plan.
+///
+/// # Errors
+///
+/// If the writer fails.
+pub fn write_plan_file(out: impl io::Write, file: &PlanFile) -> io::Result<()> {
+    write(out, file)
 }
 
 /// Writes a problem as `memplan-problem/1`, or `/2` if it is not plain.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use memplan::{
-    Limits, Observer, OpSequence, Planner, Problem, Progress, Strategy, lower::LoweringOptions,
+    Limits, Observer, Planner, Problem, Progress, Strategy, lower::LoweringOptions,
     verify::Verifier,
 };
 use pyo3::{
@@ -28,11 +28,11 @@ use crate::{
 /// An input of planning, shared with its plans.
 #[derive(Clone, FromPyObject)]
 pub(crate) enum Given {
-    Sequence(#[pyo3(from_py_with = sequence_of)] Arc<OpSequence>),
+    Sequence(#[pyo3(from_py_with = sequence_of)] Arc<sequence::Graph>),
     Problem(#[pyo3(from_py_with = problem_of)] Arc<Problem>),
 }
 
-fn sequence_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<OpSequence>> {
+fn sequence_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<sequence::Graph>> {
     Ok(object.cast::<sequence::Sequence>()?.get().0.clone())
 }
 
@@ -43,7 +43,7 @@ fn problem_of(object: &Bound<'_, PyAny>) -> PyResult<Arc<Problem>> {
 impl Given {
     pub(crate) fn input(&self) -> memplan::InputRef<'_> {
         match self {
-            Self::Sequence(sequence) => (&**sequence).into(),
+            Self::Sequence(graph) => (&graph.sequence).into(),
             Self::Problem(problem) => (&**problem).into(),
         }
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use memplan::{
     PlannedChunk, TensorPlace,
     import::read_json_plan,
-    report::{self, MapOptions, MapSheet, StepNames, SvgOptions},
+    plan::{ArenaEntry, PlanFile},
+    report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
 };
 use pyo3::{exceptions::PyKeyError, prelude::*, types::PyDict};
 
@@ -37,7 +38,7 @@ impl Plan {
 
     fn steps(&self) -> StepNames<'_> {
         match &self.given {
-            Given::Sequence(sequence) => StepNames(Some(sequence)),
+            Given::Sequence(graph) => StepNames(Some(&graph.sequence)),
             Given::Problem(_) => StepNames(None),
         }
     }
@@ -45,6 +46,17 @@ impl Plan {
     /// The rules under which no plan is smaller, for the summary.
     fn rules(&self) -> String {
         report::rules(self.given.input(), None, self.options.lowering)
+    }
+
+    /// The arena of the runtime, for a plan of a TensorFlow Lite model in its own order.
+    fn arena_entry(&self) -> PyResult<Option<ArenaEntry>> {
+        let Given::Sequence(graph) = &self.given else { return Ok(None) };
+        let Some(model) = graph.model.as_ref().filter(|_| self.inner.order.is_empty()) else {
+            return Ok(None);
+        };
+        let present = model.present.as_ref().map_err(value_error)?;
+        let heads = Heads::of(&model.arena, &self.inner, present.as_ref()).map_err(value_error)?;
+        Ok(Some(report::arena_entry(&model.arena, heads, model.kernels)))
     }
 
     fn page(&self, title: &str) -> PyResult<String> {
@@ -74,7 +86,17 @@ impl Plan {
 
     /// Returns the plan in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        json::text(py, |out| report::write_plan_json(out, &self.inner, None))
+        let mut file = PlanFile::from(self.inner.clone());
+        // A wrong plan in the model has nothing to do with this one.
+        file.arena = self.arena_entry().ok().flatten();
+        json::text(py, |out| report::write_plan_file(out, &file))
+    }
+
+    /// The arena of the runtime for a TensorFlow Lite model, as JSON, or None.
+    #[getter]
+    fn _arena(&self) -> PyResult<Option<String>> {
+        let entry = self.arena_entry()?;
+        entry.map(|entry| serde_json::to_string(&entry).map_err(value_error)).transpose()
     }
 
     /// The bytes to reserve.

@@ -186,14 +186,14 @@ pub(crate) fn reorder(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Found> {
     let options = Options::read(options)?;
-    let given = sequence.0.clone();
+    let given = &sequence.0.sequence;
     let (found, interrupted) = Watch::new(progress).run(py, |observer| {
         // The effort is that of the search for an order; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
         let limits = options.limits(default_limits());
-        planner.plan_reordered(&given, limits).map_err(value_error)
+        planner.plan_reordered(given, limits).map_err(value_error)
     })?;
-    let text = report::reordering(&found, &given);
+    let text = report::reordering(&found, given);
     let better = Sequence::of(found.sequence);
     let plan = |plan, sequence: &Sequence| {
         Plan::new(plan, Given::Sequence(sequence.0.clone()), &options, interrupted)

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use memplan::{
     Input,
-    import::{Format, ImportOptions, Kernels, Trust, read_input, tflite::TfliteOptions},
+    export::tflite::OfflinePlan,
+    import::{
+        Format, ImportOptions, Kernels, Trust, read_input,
+        tflite::{TfliteOptions, survey},
+    },
 };
 use pyo3::{IntoPyObjectExt, prelude::*};
 
@@ -12,16 +16,8 @@ use crate::{
     errors::{file_error, guarded, value_error},
     numbers::Whole,
     problem::Problem,
-    sequence::Sequence,
+    sequence::{Graph, Model, Sequence},
 };
-
-/// Returns the input as the Python class that it is.
-fn object(py: Python<'_>, input: Input) -> PyResult<Py<PyAny>> {
-    match input {
-        Input::Sequence(sequence) => Sequence::of(sequence).into_py_any(py),
-        Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),
-    }
-}
 
 /// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`, to be planned with an alignment of
 /// 16), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`). Weights are not opened. Returns a `Sequence`
@@ -80,9 +76,19 @@ pub(crate) fn read(
             return Err(about(format!("trust is 'inference' or 'declared', not '{other}'")));
         }
     }
-    let input = guarded(py, || {
+    let (input, model) = guarded(py, || {
         let bytes = std::fs::read(&path).map_err(|error| file_error(&error, path))?;
-        read_input(&bytes, format, &options).map_err(|error| about(error.to_string()))
+        if format == Format::Tflite {
+            let survey = survey(&bytes, &options).map_err(|error| about(error.to_string()))?;
+            let (arena, present) = (survey.arena, OfflinePlan::of_model(&bytes));
+            let model = Model { arena, kernels: options.tflite.kernels, present };
+            return Ok((Input::Sequence(survey.sequence), Some(model)));
+        }
+        let input = read_input(&bytes, format, &options);
+        Ok((input.map_err(|error| about(error.to_string()))?, None))
     })?;
-    object(py, input)
+    match input {
+        Input::Sequence(sequence) => Sequence(Arc::new(Graph { sequence, model })).into_py_any(py),
+        Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),
+    }
 }

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use memplan::{Input, OpSequence};
+use memplan::{
+    Input, OpSequence,
+    export::tflite::OfflinePlan,
+    import::tflite::{Arena, KernelLibrary, TfliteError},
+};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 
 use crate::{
@@ -122,11 +126,33 @@ impl Operator {
 /// the tensors that live to the end. Other tensors that no operator produces are weights; `weights` gives
 /// the sizes of those that may lie in the pool.
 #[pyclass(frozen, module = "memplan")]
-pub(crate) struct Sequence(pub(crate) Arc<OpSequence>);
+pub(crate) struct Sequence(pub(crate) Arc<Graph>);
+
+/// A sequence, and the arena of the runtime if it was read from a TensorFlow Lite model.
+pub(crate) struct Graph {
+    pub(crate) sequence: OpSequence,
+    pub(crate) model: Option<Model>,
+}
+
+/// What a TensorFlow Lite model says besides its sequence.
+pub(crate) struct Model {
+    pub(crate) arena: Arena,
+    pub(crate) kernels: KernelLibrary,
+    /// The plan that it has already.
+    pub(crate) present: Result<Option<OfflinePlan>, TfliteError>,
+}
+
+impl std::ops::Deref for Graph {
+    type Target = OpSequence;
+
+    fn deref(&self) -> &OpSequence {
+        &self.sequence
+    }
+}
 
 impl Sequence {
     pub(crate) fn of(sequence: OpSequence) -> Self {
-        Self(Arc::new(sequence))
+        Self(Arc::new(Graph { sequence, model: None }))
     }
 }
 

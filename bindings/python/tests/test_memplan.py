@@ -188,6 +188,15 @@ def test_other_errors_are_pythons_own(tmp_path):
         memplan.plan("resnet50.onnx")
 
 
+def test_plans_of_models_state_the_arena(sequence):
+    model = memplan.read(PACKAGE.parents[1] / "tests" / "models" / "mobilenet_v3_se_64_i8.tflite")
+    plan = memplan.plan(model, alignment=16)
+    assert (plan.arena["own"], plan.arena["planned"], plan.arena["kernels"]) == (32768, 24576, "reference")
+    assert json.loads(plan.to_json())["arena"] == plan.arena
+    assert memplan.Plan.from_json(plan.to_json(), model).arena == plan.arena
+    assert memplan.plan(sequence).arena is None
+
+
 def test_files_are_read(tmp_path, sequence):
     models = PACKAGE.parents[1] / "tests" / "models"
     model = memplan.read(models / "encoder.onnx")

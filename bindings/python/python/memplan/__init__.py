@@ -68,6 +68,14 @@ def _tensors(plan: Plan) -> dict[str, Tensor]:
 Plan.tensors = property(_tensors)
 
 
+def _arena(plan: Plan) -> dict[str, _Any] | None:
+    """What the runtime takes for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
+    return None if plan._arena is None else _json.loads(plan._arena)
+
+
+Plan.arena = property(_arena)
+
+
 @_dataclass(frozen=True)
 class Fit:
     """The answer to the question if a capacity suffices. It is true if it does."""

@@ -3,6 +3,7 @@
 use std::fs;
 
 use rstest::rstest;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
@@ -50,7 +51,7 @@ fn every_command_takes_a_model() {
     assert!(out(&["explain"]).contains("CONV_2D 0"));
     assert!(out(&["ops"]).contains("its kernel reads an input for several outputs"));
     assert!(out(&["plan", "--kernels", "cmsis-nn"]).contains("cmsis-nn kernels"));
-    let printed = memplan(&["plan", "--json", &folder.model]);
+    let printed = memplan(&["plan", "--csv", &folder.model]);
     let line =
         "head of TensorFlow Lite Micro's arena: 768 B by its own planner, 512 B with this plan";
     assert_eq!(printed.err.trim_end(), format!("memplan: {line}"));
@@ -118,6 +119,29 @@ TensorFlow Lite Micro, reference kernels
     assert_eq!(again.code, 1);
     assert!(again.err.contains("nothing is written: with this plan, the runtime would take"));
     assert!(!folder.folder.path().join("b.tflite").exists());
+}
+
+#[test]
+fn the_plan_in_json_states_the_arena() {
+    let folder = Folder::of(&[chain()]);
+    let Run { code, out, err } = memplan(&["plan", "--json", &folder.model]);
+    assert_eq!((code, &*err), (0, ""));
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    let expected = json!({
+        "runtime": "tflite-micro",
+        "kernels": "reference",
+        "own": 768,
+        "planned_already": false,
+        "planned": 512,
+        "scratch_buffers": 0,
+        "unknown_scratch": [],
+        "not_included": ["structures of the runtime", "tables of the kernels"],
+        "variables": 0,
+    });
+    assert_eq!(printed["arena"], expected);
+    // The file is a plan like every other.
+    let plan = folder.with("plan.json", &out);
+    assert_eq!(memplan(&["verify", &folder.model, &plan]).code, 0);
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! The memory that a runtime takes for a model, in a plan's file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// The arena of a runtime for a model as it is, and with the plan. The planner of the runtime places
+/// scratch memory as well, so that the arena may be larger than the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ArenaEntry {
+    /// The runtime.
+    pub runtime: Box<str>,
+    /// The kernels that it is built with.
+    pub kernels: Box<str>,
+    /// Bytes that it takes for the model as it is.
+    pub own: Bytes,
+    /// The model has a plan already, which `own` comes from; otherwise it comes from the runtime's own
+    /// planner.
+    pub planned_already: bool,
+    /// Bytes that it takes with this plan.
+    pub planned: Bytes,
+    /// Number of scratch buffers that are counted.
+    pub scratch_buffers: usize,
+    /// Operators whose scratch memory is not known and counted as none, with their kinds.
+    pub unknown_scratch: Vec<String>,
+    /// What the runtime needs besides, and these figures do not count.
+    pub not_included: Vec<String>,
+    /// Bytes of variables, which are not counted.
+    pub variables: Bytes,
+}
