@@ -1,14 +1,14 @@
 //! ONNX models: the nodes of the main graph in another order, and nothing else touched.
 //!
-//! The file is cut into the byte ranges of its nodes and of all between them, and put together
-//! anew, so that every node keeps its bytes, and weights, external data and fields that memplan does
-//! not know are as they were.
+//! The file is cut into its nodes and the bytes between them, and put together again in the new order. So
+//! every node keeps its bytes, and weights, external data and fields that memplan does not know stay
+//! unchanged.
 
 use crate::import::onnx::{OnnxError, node_fields};
 
 /// Returns the model with the nodes of its main graph in another order: `order` lists their places
-/// in the file in the order in which they are to stand. What [`Nodes::order`] returns is an
-/// execution order; of another one, this function does not say whether it can run.
+/// in the file in the order in which they are to stand. [`Nodes::order`] returns an execution
+/// order; this function does not check that another order can run.
 ///
 /// ```no_run
 /// use memplan::{Planner, export, import::{ImportOptions, onnx}, order::default_limits};
@@ -23,8 +23,8 @@ use crate::import::onnx::{OnnxError, node_fields};
 ///
 /// # Errors
 ///
-/// If the bytes are no ONNX model, the graph is stored in several pieces, or `order` does not name
-/// every node once.
+/// If the bytes are not an ONNX model, the graph is stored in several pieces, or `order` does not
+/// name every node once.
 ///
 /// [`Nodes::order`]: crate::import::onnx::Nodes::order
 pub fn permuted(model: &[u8], order: &[usize]) -> Result<Vec<u8>, OnnxError> {

@@ -81,7 +81,7 @@ pub enum ImportError {
         /// True if that is its last step, false if it is the step after.
         inclusive: bool,
     },
-    /// The chunks form no problem because of one of them.
+    /// The chunks are not a valid problem because of one of them.
     #[error("line {line}: {error}")]
     Line {
         /// Its line, from 1.
@@ -101,10 +101,10 @@ pub enum ImportError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// The chunks form no problem.
+    /// The chunks are not a valid problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The operators form no sequence.
+    /// The operators are not a valid sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
     /// The ONNX model cannot be read.

@@ -70,8 +70,8 @@ pub enum NotInPlace {
     Profile(InPlace),
     /// The caller states that this operator's kernel cannot work in place.
     Named,
-    /// No input that could be overwritten has the output's shape and width and is computed in the
-    /// run.
+    /// No input that could be overwritten has the output's shape and element width and is computed
+    /// at run time.
     Shape,
     /// Another input reads the memory of that input in another order.
     Aliased,

@@ -152,7 +152,7 @@ mod tests {
     use crate::import::InPlace;
 
     #[test]
-    fn a_file_names_an_operator_a_line() {
+    fn a_file_names_one_operator_per_line() {
         let text =
             "# kernels of ours\n\nSoftmax none # twice over\r\n  my.domain/Swish\telementwise\n";
         let kernels = Kernels::new(InPlace::Rows).read(text).unwrap();
@@ -185,7 +185,7 @@ mod tests {
             "line 1: unknown operator 'Sofmax'; write an operator of another domain with its domain, such as 'my.domain/Sofmax'"
         )
     )]
-    fn a_line_that_makes_no_sense_is_an_error(#[case] text: &str, #[case] message: &str) {
+    fn a_malformed_line_is_an_error(#[case] text: &str, #[case] message: &str) {
         let error = Kernels::default().read(text).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }

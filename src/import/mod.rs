@@ -58,7 +58,7 @@ impl Format {
 #[non_exhaustive]
 pub struct ImportOptions {
     /// The sizes of symbolic dimensions, by name: exact for the model's inputs, upper limits for
-    /// sizes that are known only in the run.
+    /// sizes that are known only at run time.
     pub dims: BTreeMap<String, u64>,
     /// Size of every dimension that is neither known nor given.
     pub default_dim: Option<u64>,
@@ -177,7 +177,7 @@ pub fn read_plan(
     }
 }
 
-/// Reads a plan in memplan's JSON, which says of itself what it is a plan for.
+/// Reads a plan in memplan's JSON, which needs no problem.
 ///
 /// # Errors
 ///

@@ -101,7 +101,8 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     least
 }
 
-/// The operators that run before an operator, after it, and either.
+/// The operators that must run before an operator, those that must run after it, and those that may
+/// do either.
 struct Related {
     ancestors: Vec<u64>,
     /// The operator itself and its descendants.

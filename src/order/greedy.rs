@@ -50,7 +50,7 @@ impl Rule {
     }
 }
 
-/// Runs one ready operator at a time.
+/// Builds an order from its beginning, one ready operator at a time.
 fn forwards(
     model: &Model,
     lazies: &Lazies,
@@ -104,7 +104,7 @@ fn forwards(
     Some(order)
 }
 
-/// Does the same from the end.
+/// Builds an order from its end, one operator at a time.
 fn backwards(model: &Model, rule: Rule, looks: u64, effort: &mut Effort) -> Option<Vec<u32>> {
     let operators = model.operators();
     let end = effort.looks() + looks;

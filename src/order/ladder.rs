@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Best {
     pub(super) order: Vec<u32>,
     pub(super) peak: Bytes,
-    /// No order needs fewer bytes.
+    /// A lower bound in bytes: no order needs fewer.
     pub(super) lower_bound: Bytes,
 }
 

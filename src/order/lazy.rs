@@ -3,8 +3,8 @@
 //! A *lazy* operator reads no chunk that can die, needs nothing that dies in its own step, and has
 //! a successor. Running it raises the live bytes and never lowers them, so it is best run right
 //! before the first of its successors. Moving it there from an earlier place lowers every state in
-//! between, raises no step and lets no chunk die later. An operator with a workspace or an output
-//! that nobody reads is not lazy, as it may have to run early, while little else is live.
+//! between, raises no step and lets no chunk die later. An operator with a workspace or an unread
+//! output is not lazy, because it may have to run early, while little else is live.
 //!
 //! The other operators remain, each with the lazy ones that it *needs*.
 

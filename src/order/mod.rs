@@ -54,8 +54,8 @@ pub struct ReorderOptions<'a> {
 }
 
 impl Default for ReorderOptions<'_> {
-    /// Creates the default [`LoweringOptions`], alignment 1, no padding, and an effort of 6 000 000
-    /// nodes, a few seconds.
+    /// The default [`LoweringOptions`], alignment 1, no padding, and an effort of 6 000 000 nodes,
+    /// which take a few seconds.
     fn default() -> Self {
         Self {
             lowering: LoweringOptions::default(),
@@ -104,7 +104,7 @@ impl ReorderOptions<'_> {
     }
 }
 
-/// The default limits: 6 000 000 nodes, a few seconds. Proofs in milliseconds take few nodes.
+/// The default limits: 6 000 000 nodes, which take a few seconds. Most proofs need far fewer.
 #[must_use]
 pub fn default_limits() -> Limits {
     Limits::default().nodes(6_000_000)
@@ -121,7 +121,7 @@ pub struct Reordered {
     pub peak: Bytes,
     /// The most bytes live at a step in the given order.
     pub given_peak: Bytes,
-    /// No order needs fewer bytes.
+    /// A lower bound in bytes: no order needs fewer.
     pub lower_bound: Bytes,
     /// The fewest operators that must be moved to turn the given order into this one.
     pub moved: usize,
@@ -197,8 +197,8 @@ pub enum ReorderError {
 ///
 /// # Errors
 ///
-/// If the sequence cannot be lowered, the alignment is not a power of two, or sizes do not add up
-/// in 64 bits.
+/// If the sequence cannot be lowered, the alignment is not a power of two, or the sum of the sizes
+/// exceeds 64 bits.
 pub fn reorder(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
@@ -219,7 +219,7 @@ pub fn reorder(
     };
     let order: Vec<usize> = found.order.iter().map(|&step| step as usize).collect();
     if order != reordered.order {
-        // The peak that counts is the one after lowering.
+        // The model's peak may differ slightly, so the peak after lowering decides.
         let peak = sequence.permuted(&order).map(|permuted| peak(&permuted, options));
         if let Ok(Ok(peak)) = peak
             && peak < given_peak

@@ -119,7 +119,7 @@ impl Model {
             else {
                 continue;
             };
-            // Of an output that begins below the chunk, the bytes that lie over it.
+            // For an output that begins below the chunk, only the bytes that lie over it count.
             let whole = cells(request.overwriter.index());
             let old = &graph.chunks[request.overwritten.index()];
             let shared = old.size.min(over.size.saturating_sub(request.below));
@@ -318,7 +318,7 @@ impl Parts {
     }
 
     /// Adds a chunk if it is more than a constant number of bytes. A chunk that is live from start
-    /// to end always counts; one that nobody reads counts in one step only.
+    /// to end always counts; an unread one counts in one step only.
     fn chunk(&mut self, size: Bytes, producer: u32, kept: bool, readers: Vec<u32>) -> Option<u32> {
         if producer == NOBODY && kept {
             self.base += size;

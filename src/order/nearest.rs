@@ -1,5 +1,5 @@
-//! Chooses an order near the given one among those with the same peak: people read which operators
-//! moved, and runtimes fuse neighbours.
+//! Chooses an order near the given one among those with the same peak: people look at the operators
+//! that moved, and runtimes fuse neighbours.
 
 use crate::{
     Bytes,

@@ -74,7 +74,7 @@ impl Question<'_> {
         if front.place.live > self.budget || back.place.live > self.budget {
             return Answer::AtLeast(front.place.live.max(back.place.live));
         }
-        // The ends take turns, as a valley of one makes the other's range smaller.
+        // The ends take turns, because a valley of one makes the other's range smaller.
         for (backwards, forwards) in [(3_000, 3_000), (30_000, 30_000), (0, u64::MAX)] {
             let mut moved = search.advance::<false>(&mut back, &front.place.set, backwards, effort);
             if moved == Stop::Capped {

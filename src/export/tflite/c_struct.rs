@@ -8,11 +8,11 @@ use crate::{
 };
 
 /// Writes the offsets of all buffers of the head as C++ source: a `tflite::BufferPlan` for
-/// `tflite::NonPersistentMemoryPlannerShim`. The buffers stand in the order in which the runtime adds
-/// them, scratch buffers last. `name` names the plan; what C does not allow in a name is replaced.
+/// `tflite::NonPersistentMemoryPlannerShim`. The buffers stand in the order in which the runtime adds them,
+/// scratch buffers last. `name` names the plan; characters that C does not allow in a name are replaced.
 ///
-/// Returns `None` if the plan lacks a buffer, or if an offset is no multiple of 16 or takes more than
-/// 31 bits.
+/// Returns `None` if the plan lacks a buffer, or if an offset is not a multiple of 16 or takes more than 31
+/// bits.
 #[must_use]
 pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
     let offsets: std::collections::HashMap<&str, u64> = plan
@@ -47,7 +47,7 @@ pub fn c_struct(name: &str, arena: &Arena, plan: &Plan) -> Option<String> {
             return None;
         }
         let kind = if buffer.tensor.is_some() { "" } else { ", scratch" };
-        // A name may hold anything, and must not end the comment.
+        // A name may contain anything, but must not end the comment.
         let label: String = buffer
             .name
             .chars()

@@ -63,8 +63,8 @@ impl Head {
         }
     }
 
-    /// Everything that goes wrong when the operators run with their tensors at these offsets. A tensor
-    /// may lie over an input only where the sequence, read for the kernels that will run, allows it.
+    /// Returns everything that goes wrong when the operators run with their tensors at these offsets. A
+    /// tensor may lie over an input only where the sequence, read for the kernels that will run, allows it.
     #[must_use]
     pub fn violations(&self, survey: &Survey) -> Vec<Violation> {
         execute(&survey.sequence, &self.plan(survey))

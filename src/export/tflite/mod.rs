@@ -1,8 +1,8 @@
 //! Offline plans for TensorFlow Lite Micro.
 //!
-//! The runtime reads an offset for every tensor from the metadata of a model, puts those tensors
-//! there, and places the others, scratch buffers among them, around them. [`OfflinePlan`] holds such
-//! offsets; [`OfflinePlan::simulate`] says what the runtime makes of them.
+//! The runtime reads an offset for every tensor from the metadata of a model, puts those tensors there, and
+//! places the others, scratch buffers among them, around them. [`OfflinePlan`] holds such offsets;
+//! [`OfflinePlan::simulate`] places all buffers as the runtime does with them.
 
 mod c_struct;
 mod check;
@@ -34,27 +34,27 @@ pub struct OfflinePlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
-    /// The size of the head in bytes: what the runtime reports as the head of its arena.
+    /// The size of the head in bytes, as the runtime reports it.
     pub size: Bytes,
     /// The offset of each buffer of the [`Arena`], in bytes.
     pub offsets: Vec<Bytes>,
 }
 
 impl OfflinePlan {
-    /// Offsets for each tensor of all subgraphs.
+    /// Creates a plan from the offsets of the tensors, subgraph by subgraph.
     #[must_use]
     pub const fn new(offsets: Vec<Option<Bytes>>) -> Self {
         Self { offsets }
     }
 
-    /// No offsets at all: the runtime places everything.
+    /// Creates a plan without offsets: the runtime places everything.
     #[must_use]
     pub fn online(arena: &Arena) -> Self {
         Self { offsets: vec![None; arena.tensors] }
     }
 
-    /// The offsets that a plan of the model's sequence gives its tensors. Those of scratch buffers
-    /// cannot be stated.
+    /// Takes the offsets of the tensors from a plan of the model's sequence. An offline plan cannot
+    /// state those of scratch buffers.
     #[must_use]
     pub fn of_plan(arena: &Arena, plan: &Plan) -> Self {
         let mut offline = Self::online(arena);
@@ -79,7 +79,7 @@ impl OfflinePlan {
     ///
     /// # Errors
     ///
-    /// If there is not an entry for each tensor, or sizes and offsets do not add up in 64 bits.
+    /// If there is not an entry for each tensor, or a sum of sizes and offsets exceeds 64 bits.
     pub fn simulate(&self, arena: &Arena) -> Result<Head, RecordError> {
         if self.offsets.len() != arena.tensors {
             let (records, entries) = (arena.tensors, self.offsets.len());

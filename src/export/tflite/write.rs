@@ -13,24 +13,24 @@ use crate::{
     },
 };
 
-/// The fields of a model's table that memplan knows. Another one might be no reference, and could not
-/// be copied.
+/// The number of fields of a model's table that memplan knows. Any other might not be a reference, and so
+/// cannot be copied.
 const KNOWN_SLOTS: usize = 10;
 
-/// Numbers of an entry in front of its offsets.
+/// The count of numbers in an entry before its offsets.
 const HEADER: usize = 3;
 
-/// Files beyond this size are no flatbuffers.
+/// The largest size of a flatbuffer in bytes.
 const LARGEST: usize = i32::MAX as usize;
 
 impl OfflinePlan {
-    /// Reads the offline plan in the metadata of a model, if there is one. Of several, the runtime
-    /// takes the last.
+    /// Reads the offline plan in the metadata of a model, if there is one. If there are several, it
+    /// reads the last, as the runtime does.
     ///
     /// # Errors
     ///
-    /// If the bytes are no TensorFlow Lite model, or the plan has not an offset for each tensor, or one
-    /// in front of the arena.
+    /// If the bytes are not a TensorFlow Lite model, or the plan does not have an offset for each tensor, or
+    /// has a negative one other than -1.
     pub fn of_model(model: &[u8]) -> Result<Option<Self>, TfliteError> {
         let file = File::new(model)?;
         let model = Model::read(&file)?;
@@ -63,13 +63,13 @@ impl OfflinePlan {
         offsets.iter().enumerate().map(offset).collect::<Result<_, _>>().map(|o| Some(Self::new(o)))
     }
 
-    /// Writes the plan into a model. The old file follows the new metadata byte for byte; a plan of the
-    /// same length that is there already is overwritten where it is, if `replace` allows it.
+    /// Writes the plan into a model. The old file follows the new metadata byte for byte; an existing plan of
+    /// the same length is overwritten in its place, if `replace` allows it.
     ///
     /// # Errors
     ///
-    /// If the model cannot be read, or has a plan that may not be replaced; if Vela has compiled it, a
-    /// called subgraph has variables, or it has no buffers; or if an offset is no multiple of 16, or too
+    /// If the model cannot be read, or has a plan that may not be replaced; if Vela has compiled it, a called
+    /// subgraph has variables, or it has no buffers; or if an offset is not a multiple of 16, or is too
     /// large.
     pub fn write(
         &self,
@@ -82,7 +82,7 @@ impl OfflinePlan {
         check_run(&tables)?;
         check_copy(&tables)?;
         let has_offsets = |plan: Self| plan.offsets.iter().any(Option::is_some);
-        // A plan that cannot be read may mean something to others.
+        // A plan that memplan cannot read may still serve other tools.
         let is_planned = Self::of_model(model).map_or(true, |plan| plan.is_some_and(has_offsets));
         if is_planned && !replace {
             return Err(TfliteError::Unsupported {
@@ -99,7 +99,7 @@ impl OfflinePlan {
         Ok(bytes)
     }
 
-    /// Checks that an offline plan of a model can go well in the run.
+    /// Checks that the runtime can use an offline plan for a model.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ fn refused(place: String, what: &str, remedy: &'static str) -> Result<(), Tflite
     Err(TfliteError::Unsupported { place, what: what.to_owned(), remedy })
 }
 
-/// Refuses models for which an offline plan would go wrong in the run.
+/// Refuses models for which an offline plan would go wrong at run time.
 fn check_run(tables: &Model) -> Result<(), TfliteError> {
     for (subgraph, of) in tables.subgraphs.iter().enumerate() {
         for (index, operator) in of.operators.iter().enumerate() {
@@ -210,7 +210,7 @@ fn overwritten(tables: &Model, data: &[u8]) -> Option<Vec<u8>> {
 /// The bytes in front of the old file.
 struct Front {
     bytes: Vec<u8>,
-    /// References to places in the old file: where they stand, and where they lead there.
+    /// References to the old file: their positions here, and their targets there.
     old: Vec<(usize, usize)>,
 }
 
@@ -240,14 +240,14 @@ impl Front {
         self.old.push((at, target));
     }
 
-    /// Lets a reference lead to the next byte.
+    /// Points a reference at the next byte.
     fn here(&mut self, reference: usize) {
         let distance = u32::try_from(self.bytes.len() - reference).unwrap_or(u32::MAX);
         self.bytes[reference..reference + 4].copy_from_slice(&distance.to_le_bytes());
     }
 
     /// The layout of a table of fields of 32 bits, of which some are absent, and the first bytes of the
-    /// table, to which `from` is to lead.
+    /// table, at which `from` points from then on.
     fn table(&mut self, from: usize, present: &[bool]) {
         self.align(4);
         let layout = self.bytes.len();

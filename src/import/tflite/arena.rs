@@ -25,7 +25,7 @@ pub struct Arena {
     pub subgraphs: usize,
     /// The bytes of the variables, which lie in the tail and not in the head.
     pub variables: Bytes,
-    /// The operators whose scratch memory is not known, with their kinds. It counts as none.
+    /// The operators whose scratch memory is unknown, with their kinds. It counts as 0 bytes.
     pub unknown_scratch: Vec<String>,
 }
 
@@ -39,10 +39,10 @@ pub struct ArenaBuffer {
     pub tensor: Option<usize>,
     /// Its size in bytes; 0 for a scratch buffer that a kernel requests but does not need.
     pub size: Bytes,
-    /// The first step of its life. Step 0 belongs to tensors that nobody uses; the inputs of the model
-    /// are there from step 1.
+    /// The first step of its lifetime. Step 0 belongs to unused tensors; the inputs of the model are live
+    /// from step 1.
     pub first: Step,
-    /// The last step of its life.
+    /// The last step of its lifetime.
     pub last: Step,
     /// The operator that uses it as scratch memory.
     pub(super) operator: Option<OperatorAt>,
@@ -107,7 +107,7 @@ impl Scratch {
     }
 }
 
-/// Every operator that a file of scratch sizes names must exist.
+/// Checks that every operator that a file of scratch sizes names exists.
 fn check_stated(model: &Model, options: &TfliteOptions) -> Result<(), TfliteError> {
     for (subgraph, operator) in options.scratch.places() {
         let of = model.subgraphs.get(subgraph).map_or(0, |subgraph| subgraph.operators.len());
@@ -155,7 +155,7 @@ impl Names {
         names
     }
 
-    /// A name that is not used yet: this one, or followed by a number.
+    /// Returns a name that is not used yet: this one, or this one followed by a number.
     fn unique(&mut self, mut name: String, number: usize) -> Box<str> {
         while self.used.contains(&*name) {
             name = format!("{name} #{number}");
@@ -207,7 +207,7 @@ impl Arena {
                     if scratch.at(at).is_empty() {
                         continue;
                     }
-                    // The runtime then reserves it for a time that it never sets.
+                    // The runtime then reserves it for steps that it never sets.
                     let reason = "it needs scratch memory, but no operator calls its subgraph";
                     return Err(wrong(model.operator_place(at), reason));
                 };
@@ -235,7 +235,7 @@ pub(super) fn step_name(kind: &str, at: OperatorAt) -> String {
     format!("{kind} {}", at.written())
 }
 
-/// The lives of all tensors, and the steps of all operators by subgraph and place.
+/// The lifetimes of all tensors, and the steps of all operators by subgraph and place.
 fn lives(model: &Model, events: &[Event]) -> (Vec<Life>, Vec<Vec<Life>>) {
     let mut tensors = vec![Life::default(); model.tensor_count()];
     let mut spans: Vec<Vec<Life>> = model

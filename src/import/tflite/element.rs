@@ -12,7 +12,7 @@ impl Element {
     const INT32: Self = Self(2);
     const INT64: Self = Self(4);
 
-    /// The bits of an element; `None` for what is not stored as an array of numbers.
+    /// The bits of an element; `None` for types that are not stored as arrays of numbers.
     pub(crate) fn bits(self) -> Option<u64> {
         Some(match self.0 {
             19 => 2,

@@ -25,7 +25,7 @@ pub(super) struct Emitter<'m, 'a> {
     pub(super) names: &'m Names,
     pub(super) library: KernelLibrary,
     pub(super) kernels: &'m Kernels,
-    /// Outputs may begin below an input.
+    /// True if outputs may begin below an input.
     pub(super) overlap: bool,
     pub(super) builder: SequenceBuilder,
     pub(super) reasons: Reasons,
@@ -34,7 +34,7 @@ pub(super) struct Emitter<'m, 'a> {
     pub(super) steps: Steps,
 }
 
-/// The steps so far, as far as others must run after them.
+/// The steps that later ones must run after.
 #[derive(Default)]
 pub(super) struct Steps {
     count: usize,
@@ -42,7 +42,7 @@ pub(super) struct Steps {
     inputs: usize,
     /// The last step of an operator with a state.
     last_with_state: Option<usize>,
-    /// Subgraphs are called, so that all steps keep their order.
+    /// True if subgraphs are called; then all steps keep their order.
     are_fixed: bool,
 }
 
@@ -61,7 +61,7 @@ impl Emitter<'_, '_> {
         arena: &Arena,
         events: &[Event],
     ) -> Result<(OpSequence, Reasons), TfliteError> {
-        // Nobody uses them, but they take room, each in a step of its own.
+        // Unused tensors take room as well, each in a step of its own.
         for buffer in arena.buffers.iter().filter(|buffer| buffer.first == 0) {
             if let Some(tensor) = buffer.tensor {
                 self.defined[tensor] = true;
@@ -116,7 +116,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The step in which a subgraph gets its inputs.
+    /// Adds the step in which a subgraph gets its inputs.
     fn enter(&mut self, call: Call) {
         let subgraph = &self.model.subgraphs[call.subgraph];
         let mut operator = match call.caller {
@@ -144,8 +144,8 @@ impl Emitter<'_, '_> {
         self.add(operator);
     }
 
-    /// A step that keeps what must be whole when a subgraph ends. All that lives in it lives in the
-    /// step before as well, so it changes no plan.
+    /// Adds a step that keeps the tensors that must be whole when a subgraph ends. All of them are
+    /// live in the step before as well, so it changes no plan.
     fn leave(&mut self, call: Call) {
         let Some(at) = call.caller else { return };
         let kept = |subgraph: usize, tensor: usize| {
@@ -165,7 +165,7 @@ impl Emitter<'_, '_> {
         self.add(Operator::new(name).kind("RETURN").inputs(inputs));
     }
 
-    /// The step of an operator; it makes its outputs when it runs for the first time.
+    /// Adds the step of an operator, which makes its outputs when it runs for the first time.
     fn operator(
         &mut self,
         at: OperatorAt,
@@ -233,7 +233,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Says of an output which input it may share memory with.
+    /// Declares the inputs that an output may share memory with.
     fn with_memory(
         &mut self,
         op: &Op,
@@ -299,7 +299,7 @@ impl Emitter<'_, '_> {
             }
         };
         if let (Some((input, of)), Some(below)) = (planned(0), self.below(op, index)?) {
-            // Of no distance, it would have to lie inside the input.
+            // Without a distance, it would have to lie inside the input.
             let fits = below > 0 || tensor.bytes <= of.bytes;
             return Ok(output.overlaps(name(input), if fits { below } else { ALIGNMENT }));
         }

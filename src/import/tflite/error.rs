@@ -22,7 +22,7 @@ pub enum TfliteError {
     /// So many references lead to the same bytes that the model is many times as large as the file.
     #[error("the file refers to the same bytes so often that it describes far more than it holds")]
     TooMuch,
-    /// Something in the model makes no sense.
+    /// A part of the model is invalid.
     #[error("{place}: {reason}")]
     Wrong {
         /// The subgraph with its tensor or operator.
@@ -30,7 +30,7 @@ pub enum TfliteError {
         /// The reason.
         reason: String,
     },
-    /// Something that memplan, or the runtime, does not support.
+    /// A part of the model is not supported by memplan or by the runtime.
     #[error("{place}: {what}; {remedy}")]
     Unsupported {
         /// The subgraph with its tensor or operator.
@@ -40,7 +40,7 @@ pub enum TfliteError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// The operators form no sequence.
+    /// The operators are not a valid sequence.
     #[error(transparent)]
     Sequence(#[from] SequenceError),
 }

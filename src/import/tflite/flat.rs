@@ -1,7 +1,7 @@
 //! Flatbuffers: tables, vectors and strings, each reference checked.
 //!
 //! References lead forward, so they form no cycle, but many may lead to the same bytes. The reader
-//! therefore counts what it reads, and stops when that is many times what the file holds.
+//! therefore counts what it reads, and stops when that is many times the size of the file.
 
 use std::cell::Cell;
 
@@ -33,7 +33,7 @@ pub(crate) struct Vector {
 }
 
 impl<'a> File<'a> {
-    /// The bytes of a model whose tables say that they are a TensorFlow Lite model.
+    /// Checks that the bytes have the identifier of a TensorFlow Lite model.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, TfliteError> {
         if bytes.get(4..8) != Some(b"TFL3") {
             return Err(TfliteError::NotTflite);
@@ -77,7 +77,7 @@ impl<'a> File<'a> {
     ///
     /// # Errors
     ///
-    /// If that is far more than it holds.
+    /// If that is far more than the file holds.
     pub(crate) fn spend(&self, bytes: usize) -> Result<(), TfliteError> {
         let left = self.budget.get().checked_sub(bytes).ok_or(TfliteError::TooMuch)?;
         self.budget.set(left);
@@ -98,7 +98,7 @@ impl<'a> File<'a> {
         if length < 4 || size < 4 || !ends_inside(vtable, length) || !ends_inside(at, size) {
             return Err(damaged);
         }
-        // A table is more in memory than in the file.
+        // A table takes more memory than it takes in the file.
         self.spend(16 + size)?;
         Ok(Table { file: self, at, size, vtable, slots: (length - 4) / 2 })
     }
@@ -143,7 +143,7 @@ impl<'a> Table<'a> {
         self.slots
     }
 
-    /// The place of a field of so many bytes, if the table has it.
+    /// The place of a field of this many bytes, if the table has it.
     pub(crate) fn field(
         &self,
         slot: usize,
@@ -203,7 +203,7 @@ impl<'a> Table<'a> {
         self.target(slot, what)?.map(|at| self.file.table(at, what)).transpose()
     }
 
-    /// A vector of elements of so many bytes; empty if the field is absent.
+    /// A vector of elements of this many bytes; empty if the field is absent.
     pub(crate) fn vector(
         &self,
         slot: usize,

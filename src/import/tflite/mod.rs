@@ -1,17 +1,17 @@
-//! TensorFlow Lite models, as TensorFlow Lite Micro plans them: graph, shapes and types; of the
-//! weights only whether they are there.
+//! TensorFlow Lite models, as TensorFlow Lite Micro plans them. The reader needs the graph, shapes
+//! and types; of the weights, only whether they exist.
 //!
-//! [`read`] makes an [`OpSequence`] of a model in these passes:
+//! [`read`] turns a model into an [`OpSequence`] in these passes:
 //!
 //! 1. `flat`, `model`: the tables of the file, each reference checked, become subgraphs, tensors and
 //!    operators;
 //! 2. `walk`: the order in which the runtime's planner sees operators and called subgraphs;
 //! 3. `ops`: which outputs are views of an input or may be written over one, and the scratch memory
 //!    of each operator;
-//! 4. `arena`: the buffers of the head, with their lives as the runtime counts them;
+//! 4. `arena`: the buffers of the head, with their lifetimes as the runtime counts them;
 //! 5. `emit`: the sequence. Its first operator makes the inputs of the model, because the runtime
 //!    keeps them in the head as well; operators of called subgraphs follow their caller; scratch
-//!    buffers are outputs that nobody reads. Constants and variables lie outside.
+//!    buffers are outputs that no operator reads. Constants and variables lie outside.
 //!
 //! Offsets must be multiples of [`ALIGNMENT`]: plan with
 //! [`Planner::alignment`](crate::Planner::alignment).
@@ -55,13 +55,13 @@ use {
 /// The alignment of all tensors in the arena, in bytes.
 pub const ALIGNMENT: Bytes = 16;
 
-/// A model as a sequence, with what the sequence does not say.
+/// A model as a sequence, with facts that the sequence does not hold.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Survey {
     /// The operators.
     pub sequence: OpSequence,
-    /// The outputs that are no views and ask for no input to be written over, by name, with the
+    /// The outputs that are not views and may not be written over an input, by name, with the
     /// reason.
     pub not_in_place: BTreeMap<Box<str>, NotInPlace>,
     /// The buffers that the runtime's own planner places.
@@ -72,13 +72,13 @@ pub struct Survey {
 ///
 /// # Errors
 ///
-/// If the bytes are no such model, or the size of a tensor in bytes cannot be known, or the graph
-/// makes no sense as a sequence.
+/// If the bytes are not a TensorFlow Lite model, the size of a tensor in bytes is unknown, or the
+/// graph is not a valid sequence.
 pub fn read(bytes: &[u8], options: &ImportOptions) -> Result<OpSequence, TfliteError> {
     survey(bytes, options).map(|survey| survey.sequence)
 }
 
-/// Reads a TensorFlow Lite model, with what the runtime places in its arena.
+/// Reads a TensorFlow Lite model, together with the buffers that the runtime places in its arena.
 ///
 /// # Errors
 ///

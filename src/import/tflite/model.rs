@@ -43,7 +43,7 @@ struct Code {
     is_custom: bool,
 }
 
-/// A graph of operators. Operators of others may call it.
+/// A graph of operators. Operators of other subgraphs may call it.
 pub(crate) struct Subgraph<'a> {
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) inputs: Vec<usize>,
@@ -72,7 +72,7 @@ pub(crate) struct Tensor {
 /// An operator.
 pub(crate) struct Operator<'a> {
     code: usize,
-    /// The tensors read; `None` for one that is left out.
+    /// The tensors read; `None` for one that is omitted.
     pub(crate) inputs: Vec<Option<usize>>,
     pub(crate) outputs: Vec<usize>,
     options: Option<Table<'a>>,
@@ -96,7 +96,7 @@ impl Tensor {
         Some(TensorType::new(self.element.name().to_lowercase(), &*self.shape))
     }
 
-    /// Returns whether TFLM's planner places it: it is computed in the run and has bytes.
+    /// Returns whether TFLM's planner places it: it is computed at run time and has bytes.
     pub(crate) fn is_planned(&self) -> bool {
         !self.is_constant && !self.is_variable && self.bytes != Some(0)
     }
@@ -187,7 +187,7 @@ impl<'a> Model<'a> {
             if code >= self.codes.len() {
                 return Err(wrong(place(), format!("there is no operator code {code}")));
             }
-            // Every operator gets a copy.
+            // Every operator gets a copy of the name.
             file.spend(kind.len())?;
             let input = |index| match index {
                 -1 => Ok(None),

@@ -6,7 +6,7 @@ pub(super) fn of_code(code: i32) -> String {
     known.map_or_else(|| format!("BUILTIN_{code}"), |&name| name.to_owned())
 }
 
-/// The code of operators that have a name of their own.
+/// The code of custom operators, which have names of their own.
 pub(super) const CUSTOM: i32 = 32;
 
 /// The names by code, as in the schema.

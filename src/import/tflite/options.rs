@@ -60,14 +60,14 @@ pub struct TfliteOptions {
     pub kernels: KernelLibrary,
     /// The bytes of a pointer where it runs; some kernels keep pointers in scratch memory.
     pub pointer_size: Bytes,
-    /// The scratch memory of single operators, instead of what the kernels are known to take.
+    /// The scratch memory of single operators, which replaces the known needs of the kernels.
     pub scratch: ScratchSizes,
-    /// Outputs may begin below an input and reach over it, as far as the loops of the kernels allow.
+    /// True if outputs may begin below an input and overlap it, as far as the loops of the kernels allow.
     pub overlap: bool,
 }
 
 impl Default for TfliteOptions {
-    /// Reference kernels on a processor of 32 bits.
+    /// The reference kernels on a 32-bit processor.
     fn default() -> Self {
         Self {
             kernels: KernelLibrary::default(),
@@ -93,8 +93,8 @@ impl TfliteOptions {
         self
     }
 
-    /// Lets outputs begin below an input and reach over it, as far as the loops of the kernels allow. A
-    /// plan then works with these kernels only.
+    /// Lets outputs begin below an input and overlap it, as far as the loops of the kernels allow. A plan
+    /// then works with these kernels only.
     #[must_use]
     pub fn overlap(mut self, overlap: bool) -> Self {
         self.overlap = overlap;

@@ -13,7 +13,7 @@ pub(crate) enum Event {
     Enter(Call),
     /// An operator runs. It takes a step.
     Operator(OperatorAt),
-    /// A subgraph ends, and its caller takes its outputs. It takes no step of the planner's.
+    /// A subgraph ends, and its caller takes its outputs. It takes no step.
     Leave(Call),
 }
 
@@ -23,15 +23,15 @@ pub(crate) struct Call {
     pub(crate) subgraph: usize,
     /// The operator that calls it; `None` for subgraph 0.
     pub(crate) caller: Option<OperatorAt>,
-    /// The caller ends with it.
+    /// True if it is the last call of its caller.
     pub(crate) is_last: bool,
 }
 
 /// Calls nested deeper than this are refused, as are subgraphs that call themselves.
 const DEPTH: usize = 64;
 
-/// A walk that meets more operators and operands in calls is refused: a few subgraphs that call each
-/// other twice make it endless.
+/// The most operators and operands in calls that a walk may meet: a few subgraphs that call each other twice
+/// would make it endless.
 const WORK: usize = 1 << 16;
 
 /// All events, in order.

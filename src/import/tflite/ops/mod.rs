@@ -25,7 +25,7 @@ impl<'m, 'a> Op<'m, 'a> {
         &self.model.subgraphs[self.at.subgraph].tensors[tensor]
     }
 
-    /// An input, if it is there.
+    /// An input, if it is present.
     pub(crate) fn input(&self, index: usize) -> Option<&'m Tensor> {
         self.operator.inputs.get(index).copied().flatten().map(|tensor| self.tensor(tensor))
     }

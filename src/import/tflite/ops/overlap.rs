@@ -1,15 +1,14 @@
 //! Partial overlap: how far below its input an output may begin.
 //!
-//! A kernel that reads its input from front to back and writes its output in the same order may write
-//! over what it has read for the last time. With the output `K` bytes below the input, no byte is lost
-//! if `K` is at least the end of every write, counted from the output's start, less the first byte of
-//! the input that is read after that write. `K` therefore belongs to the loops of a kernel. Those of the
-//! reference kernels and of CMSIS-NN without vectors are below; where nobody knows them, there is no
-//! overlap.
+//! A kernel that reads its input from front to back and writes its output in the same order may write over
+//! what it has read for the last time. With the output `K` bytes below the input, no byte is lost if `K` is
+//! at least the end of every write, counted from the output's start, less the first byte of the input that is
+//! read after that write. `K` therefore belongs to the loops of a kernel. Those of the reference kernels and
+//! of CMSIS-NN without vectors are below; for other kernels they are unknown, so there is no overlap.
 //!
 //! Along a row of windows, and from row to row, the write advances by a constant and the read by
 //! another, except where padding holds the read back. So `K` is reached at an end of a row or where
-//! padding ends, and only those places are looked at, whatever the size of the image.
+//! padding ends, and only those places are examined, whatever the size of the image.
 
 #![allow(clippy::unnecessary_wraps, reason = "all rules have one type")]
 
@@ -114,7 +113,7 @@ struct Elements {
     bytes: Bytes,
 }
 
-/// `None` if they differ, or are smaller than a byte.
+/// Returns `None` if their types differ, or an element is not a whole number of bytes.
 fn element(op: &Op) -> Option<Elements> {
     let of = op.input(0)?.element;
     let bits = of.bits().filter(|bits| bits % 8 == 0)?;
@@ -133,7 +132,7 @@ fn has_int8_kernel(library: KernelLibrary, element: Elements, weights: &Tensor) 
     is_known && element.of == Element::INT8 && weights.element == Element::INT8
 }
 
-/// The order of a kernel that makes so many output channels of each input channel.
+/// The order of a kernel that computes this many output channels from each input channel.
 fn by_channel(image: Dims, output: Dims) -> Option<Order> {
     let multiplier = output.channels.checked_div(image.channels)?;
     let is_whole =
@@ -153,12 +152,12 @@ enum Order {
     Pixels,
 }
 
-/// The loops of a kernel: images, rows, columns, then what [`Order`] says.
+/// The loops of a kernel: images, rows, columns, then as in [`Order`].
 #[derive(Clone, Copy, Debug)]
 struct Loops {
     image: Dims,
     output: Dims,
-    /// Of the windows, down and right.
+    /// The strides of the windows, down and right.
     moves: [Stride; 2],
     /// The bytes of an element.
     width: Bytes,
@@ -226,7 +225,7 @@ impl Loops {
     }
 }
 
-/// A place in a row of rows.
+/// The index of an element after a number of rows of equal length.
 fn sum(rows: impl Into<i128>, length: u64, at: u64) -> i128 {
     rows.into().saturating_mul(length.into()).saturating_add(at.into())
 }
@@ -307,12 +306,12 @@ mod tests {
                 written.insert(at);
                 true
             }
-            // The input lies so far above the output.
+            // The input begins `distance` elements above the output.
             Access::Read(at) => !written.contains(&(at + distance)),
         })
     }
 
-    /// The least distance at which that holds for it and for all larger ones.
+    /// The least distance from which on every distance works.
     fn by_walking(accesses: &[Access]) -> u64 {
         let mut distance: i128 = 0;
         let mut unread = i128::MAX;

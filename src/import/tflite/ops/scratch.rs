@@ -62,7 +62,7 @@ impl Dims {
 pub(super) struct Stride {
     pub(super) step: u64,
     pub(super) dilation: u64,
-    /// Elements that are missing in front of the image.
+    /// The number of padding elements before the image.
     pub(super) padding: u64,
 }
 
@@ -82,7 +82,7 @@ impl Stride {
     }
 }
 
-/// The number of elements that lie in a multiple of so many.
+/// Rounds a number of elements up to a multiple of `to`.
 fn rounded_up(number: u64, to: u64) -> u64 {
     number.checked_next_multiple_of(to).unwrap_or(u64::MAX)
 }
@@ -91,7 +91,7 @@ fn product(factors: &[u64]) -> u64 {
     factors.iter().fold(1, |product, &factor| product.saturating_mul(factor))
 }
 
-/// The input, or an error that says that it is missing.
+/// The input, or an error if it is missing.
 fn input<'m>(op: &Op<'m, '_>, index: usize) -> Result<&'m Tensor, TfliteError> {
     op.input(index).ok_or_else(|| malformed(op, &format!("it has no input {index}")))
 }
@@ -218,7 +218,7 @@ pub(super) fn fully_connected(op: &Op, target: Target) -> Result<Sizes, TfliteEr
     let columns = output.shape.last().copied().unwrap_or(1);
     let depth = weights.shape.last().copied().unwrap_or(1);
     if output.shape.len() > 2 && depth.is_multiple_of(4) {
-        // It runs as a convolution, which wants a multiplier and a shift for each channel.
+        // It runs as a convolution, which needs a multiplier and a shift for each channel.
         let is_per_channel = weights.scales > 1;
         return Ok(if is_per_channel { Vec::new() } else { vec![product(&[8, columns])] });
     }
@@ -311,7 +311,7 @@ fn bytes_of_row(target: Target, image: Dims, kernel: Dims, output: Dims, width: 
     at_left.max(whole.saturating_sub(channels).saturating_add(right_padding))
 }
 
-/// Channels that the vector unit takes at once.
+/// The number of channels that the vector unit processes at once.
 const MVE_CHANNELS: u64 = 124;
 
 pub(super) fn depthwise(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
@@ -327,7 +327,7 @@ pub(super) fn depthwise(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
     let column = kernel.column(image.channels);
     let is_int4 = weights.element == Element::INT4;
     if target.has_mve() && !is_int4 && image.channels == 1 && output.channels > 1 {
-        // It runs as a convolution whose weights are turned.
+        // It runs as a convolution whose weights are transposed.
         let turned = Dims { batch: output.channels, channels: 1, ..kernel };
         let size = bytes_of_convolution(target, image, turned, output, height, width);
         return Ok(sized(size.saturating_add(kernel.column(output.channels))));
@@ -348,7 +348,7 @@ pub(super) fn depthwise(op: &Op, target: Target) -> Result<Sizes, TfliteError> {
     Ok(sized(size))
 }
 
-/// Above so many channels, CMSIS-NN runs a transposed convolution as a convolution.
+/// Above this number of channels, CMSIS-NN runs a transposed convolution as a convolution.
 const REVERSED_ABOVE: u64 = 16;
 
 pub(super) fn transpose_convolution(op: &Op, target: Target) -> Result<Sizes, TfliteError> {

@@ -74,7 +74,7 @@ impl Row {
         self
     }
 
-    /// The bytes by which the first output may begin below the first input and reach over it.
+    /// The bytes by which the first output may begin below the first input and overlap it.
     pub(crate) fn overlap_of(
         &self,
         op: &Op,
@@ -115,7 +115,7 @@ const MOVES: &str = "its kernel moves elements to other places";
 const REDUCES: &str = "its kernel adds up in scratch memory or in the output";
 const CALLS: &str = "it runs subgraphs";
 
-/// The facts, measured with one-operator models unless marked as read.
+/// The facts, measured with one-operator models unless marked as read from the source.
 const ROWS: &[Row] = &[
     Row::view("EXPAND_DIMS", views::whole),
     Row::view("RESHAPE", views::whole),
