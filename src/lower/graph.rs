@@ -46,7 +46,7 @@ pub(crate) fn chunk_graph(
 ) -> Result<ChunkGraph, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
-    let resolved = requests::resolve(sequence, options, &places)?;
+    let resolved = requests::resolve(sequence, options, &places, None)?;
     let mut chunks: Vec<GraphChunk> = places
         .chunks
         .iter()

@@ -5,9 +5,11 @@
 //! chunk; views share their input's chunk. `lifetimes` walks over the steps once; every view
 //! extends the lifetime of the chunk that it shares. `requests` collects the write dependencies and
 //! drops those that must not be honoured. `gathers` puts inputs of concatenations where their output
-//! has them. The result is a [`Problem`], which has no operators.
+//! has them. If the operators run on several streams, `clocks` gives every chunk a life in clocks. The
+//! result is a [`Problem`], which has no operators.
 
 mod aliases;
+mod clocks;
 mod gathers;
 mod graph;
 mod lifetimes;
@@ -25,6 +27,7 @@ use crate::{
     problem::{ChunkId, ProblemError, Refusal},
     sequence::{OpSequence, TensorId},
 };
+use clocks::{Life, Lives};
 pub(crate) use gathers::honour as gather;
 pub(crate) use graph::{ChunkGraph, chunk_graph};
 pub use options::LoweringOptions;
@@ -119,8 +122,9 @@ pub(crate) fn lower_apart(
 ) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
-    let links = requests::resolve(sequence, options, &places)?;
-    let lowered = build(sequence, &places, links)?;
+    let lives = Lives::of(sequence, &places);
+    let links = requests::resolve(sequence, options, &places, lives.as_ref())?;
+    let lowered = build(sequence, &places, links, lives.as_ref())?;
     debug!(
         target: "memplan::lower",
         operators = sequence.operators().len(),
@@ -140,7 +144,8 @@ pub(crate) fn overlap_limits(
 ) -> Result<Vec<Bytes>, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
-    Ok(requests::resolve(sequence, options, &places)?.into_limits())
+    let lives = Lives::of(sequence, &places);
+    Ok(requests::resolve(sequence, options, &places, lives.as_ref())?.into_limits())
 }
 
 /// Drops the chunks outside the pool and renumbers the others.
@@ -148,6 +153,7 @@ fn build(
     sequence: &OpSequence,
     places: &Places,
     links: requests::Resolved,
+    lives: Option<&Lives>,
 ) -> Result<Lowered, SequenceError> {
     let outside = |chunk: ChunkId| {
         let (root, offset) = links.place_in_chain(chunk);
@@ -156,12 +162,19 @@ fn build(
     };
     let mut problem = Problem::builder();
     problem.at_least_steps(sequence.operators().len() as u64);
+    if let Some(lives) = lives {
+        problem.streams(lives.streams);
+    }
     let mut ids = vec![None; places.chunks.len()];
     let names = places.names(sequence);
     for (index, (chunk, name)) in places.chunks.iter().zip(names).enumerate() {
         if outside(ChunkId::from_index(index)).is_none() {
             let lifetime = chunk.begin..chunk.end;
-            ids[index] = Some(problem.named_chunk(name, lifetime, chunk.size));
+            let id = problem.named_chunk(name, lifetime, chunk.size);
+            if let Some(Life { begin, end, stream }) = lives.map(|lives| lives.life(index)) {
+                problem.life(id, begin.clone(), end.clone(), *stream);
+            }
+            ids[index] = Some(id);
         }
     }
     for request in links.honoured() {

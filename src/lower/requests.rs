@@ -7,6 +7,7 @@ use crate::{
     lower::{
         LoweringOptions, Obstacle, Refused,
         aliases::Aliases,
+        clocks::Lives,
         overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
@@ -59,6 +60,7 @@ pub(super) fn resolve(
     sequence: &OpSequence,
     options: LoweringOptions,
     places: &Places,
+    lives: Option<&Lives>,
 ) -> Result<Resolved, SequenceError> {
     let mut requests = Vec::new();
     let mut dependencies = Vec::new();
@@ -78,8 +80,13 @@ pub(super) fn resolve(
                 let dependency = WriteDependency { step, output, overwrite };
                 match dependency.request(sequence, places, overwriter, aliases)? {
                     Ok(request) => {
-                        requests.push(request);
-                        dependencies.push(dependency);
+                        if let Some(reason) = lives.and_then(|lives| lives.refusal(&request)) {
+                            let obstacle = Obstacle::Refusal(reason);
+                            refused.push(dependency.refuse(sequence, obstacle)?);
+                        } else {
+                            requests.push(request);
+                            dependencies.push(dependency);
+                        }
                     }
                     Err(obstacle) => refused.push(dependency.refuse(sequence, obstacle)?),
                 }

@@ -197,12 +197,15 @@ pub enum ReorderError {
 ///
 /// # Errors
 ///
-/// If the sequence cannot be lowered, the alignment is not a power of two, or the sum of the sizes
-/// exceeds 64 bits.
+/// If the operators run on several streams, the sequence cannot be lowered, the alignment is not a
+/// power of two, or the sum of the sizes exceeds 64 bits.
 pub fn reorder(
     sequence: &OpSequence,
     options: &ReorderOptions<'_>,
 ) -> Result<Reordered, ReorderError> {
+    if sequence.streams() > 1 {
+        return Err(SequenceError::SeveralStreams.into());
+    }
     let given_peak = peak(sequence, options)?;
     let graph = chunk_graph(sequence, options.lowering)?;
     let placing = Placing { alignment: options.alignment, padding: options.padding };

@@ -237,12 +237,17 @@ impl ProblemBuilder {
         let (scalar_begin, scalar_end) = (sum(&begin), sum(&end));
         let entry = &mut self.chunks[chunk.index()];
         (entry.begin, entry.end) = (scalar_begin, scalar_end);
+        self.life(chunk, begin, end, stream);
+        self
+    }
+
+    /// The same for a chunk whose steps are those of an order in which all operators can run.
+    pub(crate) fn life(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) {
         let demands = self.demands();
         let none = || Life { begin: Clock::default(), end: Clock::default() };
         demands.lives.resize_with(demands.chunks.len(), none);
         demands.lives[chunk.index()] = Life { begin, end };
         demands.chunks[chunk.index()].stream = stream;
-        self
     }
 
     /// Sets the ids by which files and messages name the chunks, one for each chunk.

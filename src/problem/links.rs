@@ -78,6 +78,10 @@ pub enum Refusal {
     OverwrittenByAnother,
     /// Rule c: a larger or required overwriter came later and took the place.
     Displaced,
+    /// Another stream may still use the overwritten chunk when the overwriter is written.
+    Unordered,
+    /// The overwriter would begin below the other chunk, and the operators run on several streams.
+    OverlapInStreams,
     /// The overwriter does not come after the overwritten chunk in chunk order, or overwrites would
     /// form a ring.
     NotBefore,
@@ -120,11 +124,13 @@ pub enum Refusal {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
         Self::Displaced,
+        Self::Unordered,
+        Self::OverlapInStreams,
         Self::NotBefore,
         Self::Empty,
         Self::NothingShared,
@@ -153,6 +159,8 @@ impl fmt::Display for Refusal {
             Self::OverwritesAnother => "it already overwrites another chunk",
             Self::OverwrittenByAnother => "another chunk overwrites that one",
             Self::Displaced => "a larger overwriter of that chunk came later",
+            Self::Unordered => "another stream may still use that chunk",
+            Self::OverlapInStreams => "partial overlaps need all operators on one stream",
             Self::NotBefore => "that chunk does not come before it",
             Self::Empty => "one of the two has no bytes",
             Self::NothingShared => "it would lie below that chunk as a whole",

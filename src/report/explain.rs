@@ -266,17 +266,17 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     let peak = times.short_name(plan.peak_step);
     if plan.pool_size == most {
         // With several streams, there is no step at which they are alive.
-        let is_step = most > 0 && !times.is_sum();
+        let is_step = most > 0 && times.has_peak;
         let when = if is_step { format!(" in {peak}") } else { String::new() };
         out.push_str(&wrapped(&format!("The pool is no larger than the bytes alive{when}."), 0));
         return;
     }
     let free = plan.pool_size.saturating_sub(most);
     let share = 100.0 * free as f64 / plan.pool_size.max(1) as f64;
-    let when = if times.is_sum() {
-        "while these chunks are alive".to_owned()
-    } else {
+    let when = if times.has_peak {
         format!("in {peak}")
+    } else {
+        "while these chunks are alive".to_owned()
     };
     let are = if plan.reserved.is_empty() { "free" } else { "free or reserved" };
     let words = format!("{} of the pool ({share:.1} %) are {are} even {when}.", Size(free));
@@ -406,8 +406,8 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
         "proven_optimal": plan.proven_optimal,
         "naive_size": plan.naive_size,
         "peak": {
-            "step": (!times.is_sum()).then_some(plan.peak_step),
-            "operator": times.steps().operator(plan.peak_step),
+            "step": times.has_peak.then_some(plan.peak_step),
+            "operator": times.has_peak.then(|| times.steps().operator(plan.peak_step)).flatten(),
             "chunks": largest_at_peak(plan).iter().map(|(at, _)| chunk(at)).collect::<Vec<_>>(),
             "free": gaps(plan).iter().filter(|gap| !gap.is_reserved).map(|gap| json!({
                 "low": gap.from, "high": gap.from + gap.bytes,

@@ -291,11 +291,11 @@ fn legend(text: &mut String, plan: &Plan, times: Times<'_>, letters: &Letters) {
     let shown = &letters.named;
     if letters.some {
         let chunks = count(plan.chunks.len() as u64, "chunk");
-        let title = if times.is_sum() {
-            format!("the largest of {chunks} at the peak:")
-        } else {
+        let title = if times.has_peak {
             let peak = times.short_name(plan.peak_step);
             format!("the largest of {chunks} at the peak, {peak}:")
+        } else {
+            format!("the largest of {chunks} at the peak:")
         };
         text.push_str(&wrapped(&title, 2));
     }
@@ -308,7 +308,7 @@ fn legend(text: &mut String, plan: &Plan, times: Times<'_>, letters: &Letters) {
     let width = width.min(room.unwrap_or(0)).min(40);
     text.extend(entries(exact).map(|entry| entry.line(width)));
     if letters.repeat(plan) {
-        let when = if times.is_sum() { "" } else { " in that step" };
+        let when = if times.has_peak { " in that step" } else { "" };
         let _ = writeln!(text, "  letters repeat, but not among these{when}");
     }
 }

@@ -1,5 +1,6 @@
-//! The times of a plan in words. With one stream they are steps, with names if the operators are known. With
-//! several streams, a time is a clock, and a plan states the sum of its steps.
+//! The times of a plan in words. With one stream they are steps, with names if the operators are known.
+//! With several streams, a time is a clock; the plan of a sequence has its step, and that of a problem the
+//! sum of its entries.
 
 use crate::{
     Plan, Step,
@@ -12,14 +13,16 @@ pub(super) struct Times<'a> {
     steps: StepNames<'a>,
     /// `step` or `clock sum`.
     pub(super) unit: &'static str,
+    /// True if one step has the most bytes alive; with several streams, none does.
+    pub(super) has_peak: bool,
 }
 
 impl<'a> Times<'a> {
     pub(super) fn of(plan: &Plan, steps: StepNames<'a>) -> Self {
-        if plan.peak.is_empty() {
-            Self { steps, unit: "step" }
+        if plan.peak.is_empty() || !plan.tensors.is_empty() {
+            Self { steps, unit: "step", has_peak: plan.peak.is_empty() }
         } else {
-            Self { steps: StepNames(None), unit: "clock sum" }
+            Self { steps: StepNames(None), unit: "clock sum", has_peak: false }
         }
     }
 
@@ -65,5 +68,5 @@ impl<'a> Times<'a> {
 
 /// Formats a lifetime in steps.
 pub(super) fn lifetime(begin: Step, end: Step) -> String {
-    Times { steps: StepNames(None), unit: "step" }.lifetime(begin, end)
+    Times { steps: StepNames(None), unit: "step", has_peak: true }.lifetime(begin, end)
 }

@@ -150,6 +150,7 @@ impl SequenceBuilder {
         check::views(&sequence)?;
         check::overwriters(&sequence)?;
         check::gathers(&sequence)?;
+        check::streams(&sequence)?;
         check::sizes(&sequence)?;
         check::depth(&sequence)?;
         Ok(sequence)
@@ -294,6 +295,7 @@ impl Names {
                 inputs,
                 outputs,
                 after,
+                stream: declared.stream,
                 workspace: declared.workspace,
                 bodies: declared.bodies.clone(),
             });

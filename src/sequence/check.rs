@@ -121,6 +121,19 @@ pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
     Ok(())
 }
 
+/// Every chunk has a clock with an entry for each stream.
+pub(super) fn streams(sequence: &OpSequence) -> Result<(), SequenceError> {
+    let is_too_many = |operator: &OperatorNode| operator.stream >= OpSequence::MAX_STREAMS;
+    match sequence.operators().iter().position(is_too_many) {
+        Some(step) => Err(SequenceError::TooManyStreams {
+            operator: sequence.operator_name(step),
+            stream: sequence.operators()[step].stream,
+            limit: OpSequence::MAX_STREAMS,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Limits the nesting of bodies, because they are walked recursively.
 pub(super) fn depth(sequence: &OpSequence) -> Result<(), SequenceError> {
     let too_deep = |operator: &&OperatorNode| {

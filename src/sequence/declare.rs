@@ -235,6 +235,7 @@ pub struct Operator {
     pub(crate) inputs: Vec<Box<str>>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) after: Vec<OperatorRef>,
+    pub(crate) stream: usize,
     pub(crate) workspace: Bytes,
     pub(crate) bodies: Vec<OpSequence>,
 }
@@ -284,6 +285,35 @@ impl Operator {
     #[must_use]
     pub fn after(mut self, operator: impl Into<OperatorRef>) -> Self {
         self.after.push(operator.into());
+        self
+    }
+
+    /// The operator runs on this stream, counted from 0, which is the default. The operators of one
+    /// stream run one after another. Those of different streams may run at the same time, unless one
+    /// reads what the other makes or is declared to run [after](Self::after) it, directly or through
+    /// others; [`OpSequence::waits`] lists the waits that a runtime needs. No plan lets operators that
+    /// may run at the same time use the same bytes.
+    ///
+    /// ```
+    /// use memplan::{OpSequence, Operator, Output, Planner};
+    ///
+    /// let two_branches = |stream| {
+    ///     OpSequence::builder()
+    ///         .operator(Operator::new("a").output(Output::new("x", 64)))
+    ///         .operator(Operator::new("b").inputs(["x"]).output(Output::new("y", 8)))
+    ///         .operator(Operator::new("c").on_stream(stream).output(Output::new("z", 64)))
+    ///         .operator(Operator::new("d").on_stream(stream).inputs(["z"]).output(Output::new("w", 8)))
+    ///         .output("y")
+    ///         .output("w")
+    ///         .build()
+    /// };
+    /// let pool_size = |stream| Ok::<_, memplan::PlanError>(Planner::new().plan(&two_branches(stream)?)?.pool_size);
+    /// assert_eq!((pool_size(0)?, pool_size(1)?), (80, 144));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn on_stream(mut self, stream: usize) -> Self {
+        self.stream = stream;
         self
     }
 

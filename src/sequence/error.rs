@@ -203,6 +203,21 @@ pub enum SequenceError {
         /// The weight.
         tensor: String,
     },
+    /// An operator on a stream with too high a number.
+    #[error("operator '{operator}' runs on stream {stream}; streams are numbered from 0 to {}", limit - 1)]
+    TooManyStreams {
+        /// The operator.
+        operator: String,
+        /// Its stream.
+        stream: usize,
+        /// The most streams.
+        limit: usize,
+    },
+    /// An order is looked for of operators on several streams.
+    #[error(
+        "a better order can be searched for on one stream only, and these operators run on several"
+    )]
+    SeveralStreams,
     /// Bodies nested too deep.
     #[error("the bodies of operator '{operator}' are nested deeper than {limit} levels")]
     TooDeep {

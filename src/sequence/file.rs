@@ -1,5 +1,5 @@
 //! The file forms of an operator sequence: `memplan-sequence/1`, and `/2` if an output gathers inputs or begins
-//! below one.
+//! below one, or operators run on several streams.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -81,12 +81,20 @@ pub struct OperatorEntry {
     /// The operators that it must run after, even if it reads none of their outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<OperatorRef>,
+    /// Format 2: the stream that it runs on; 0 if omitted.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub stream: usize,
     /// Bytes of scratch memory; 0 if omitted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub workspace: Bytes,
     /// The sequences that it runs, such as the body of a loop; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_first(stream: &usize) -> bool {
+    *stream == 0
 }
 
 /// A sequence within an operator.
@@ -270,8 +278,9 @@ fn new_key(operators: &[OperatorEntry]) -> Option<&'static str> {
             ];
             keys.into_iter().find_map(|(is_used, key)| is_used.then_some(key))
         };
+        let stream = || (operator.stream > 0).then_some("stream");
         let in_bodies = || operator.bodies.iter().find_map(|body| new_key(&body.operators));
-        operator.outputs.iter().find_map(key).or_else(in_bodies)
+        operator.outputs.iter().find_map(key).or_else(stream).or_else(in_bodies)
     })
 }
 
@@ -360,6 +369,7 @@ impl From<&OpSequence> for BodyEntry {
                     inputs: operator.inputs.iter().map(|&id| name(id)).collect(),
                     outputs: operator.outputs.iter().map(output).collect(),
                     after: operator.after.iter().map(operator_ref).collect(),
+                    stream: operator.stream,
                     workspace: operator.workspace,
                     bodies: operator.bodies.iter().map(Self::from).collect(),
                 })
@@ -401,6 +411,7 @@ impl TryFrom<BodyEntry> for OpSequence {
             let mut operator = Operator::new(entry.name)
                 .kind(entry.kind)
                 .inputs(entry.inputs)
+                .on_stream(entry.stream)
                 .workspace(entry.workspace);
             for body in entry.bodies {
                 operator = operator.body(body.try_into()?);

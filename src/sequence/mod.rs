@@ -29,6 +29,7 @@ mod error;
 mod file;
 mod order;
 mod precedence;
+mod streams;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
@@ -107,6 +108,8 @@ pub struct OperatorNode {
     pub outputs: Vec<TensorId>,
     /// The steps of the operators that it is declared to run after, ascending and without repeats.
     pub after: Vec<usize>,
+    /// The stream that it runs on; see [`Operator::on_stream`].
+    pub stream: usize,
     /// Bytes of scratch memory that it needs while it runs.
     pub workspace: Bytes,
     /// The sequences that it runs, one at a time; see [`Operator::body`].

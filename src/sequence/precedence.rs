@@ -153,7 +153,8 @@ impl OpSequence {
             })
         };
         let is_same_operator = |(a, b): (&OperatorNode, &OperatorNode)| {
-            (&a.name, &a.kind, &a.after, a.workspace) == (&b.name, &b.kind, &b.after, b.workspace)
+            (&a.name, &a.kind, &a.after) == (&b.name, &b.kind, &b.after)
+                && (a.stream, a.workspace) == (b.stream, b.workspace)
                 && names(self, &a.inputs) == names(other, &b.inputs)
                 && names(self, &a.outputs) == names(other, &b.outputs)
         };

@@ -33,6 +33,8 @@ pub(super) struct Content {
     pub(super) high: Bytes,
     /// The content that it is written over, identified by the tensor written there.
     pub(super) overwrites: Option<usize>,
+    /// True if it must survive the last step.
+    pub(super) kept: bool,
 }
 
 impl Content {
@@ -148,8 +150,16 @@ impl<'a> Counter<'a> {
             self.violations.push(Violation::OutsideThePool { chunk, offset: low, size, pool_size });
         }
         let begin = if overwrites.is_some() { step + 1 } else { step };
-        self.contents.of[tensor] =
-            Some(Content { memory, written: step, begin, end: step + 1, low, high, overwrites });
+        self.contents.of[tensor] = Some(Content {
+            memory,
+            written: step,
+            begin,
+            end: step + 1,
+            low,
+            high,
+            overwrites,
+            kept: false,
+        });
     }
 
     /// Checks the alignment of contents that neither overwrite another nor lie inside one.
@@ -286,6 +296,7 @@ impl<'a> Counter<'a> {
         for at in kept.chain(self.sequence.outputs().iter().map(|output| output.index())) {
             if let Some(content) = &mut self.contents.of[self.contents.shown[at]] {
                 content.end = content.end.max(steps);
+                content.kept = true;
             }
         }
     }

@@ -16,6 +16,10 @@
 //! A required overwrite must lie in its variable. After the last step, the graph outputs and the
 //! state of variables in the pool must be whole.
 //!
+//! Operators on several streams run in the order of the list, which is one of many. What any two of them
+//! do to a byte must be in order by what they wait for, unless both read it; then every other order does
+//! the same.
+//!
 //! This needs only the operators and the offsets of tensors, which a framework uses: no lifetimes,
 //! no links, and no chunks except those of workspaces, which hold no tensor. So it checks lowering
 //! as well as planning. Bytes are kept as intervals: O(n log n) for n reads and writes, for a pool
@@ -30,10 +34,11 @@ use crate::{
         Violation,
         gathered::Gathered,
         places::{self, Interval, Memory, Place, Workspace},
+        streams::{Order, Race, Races},
     },
 };
 
-pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+pub(super) fn run(sequence: &OpSequence, plan: &Plan, waits: &[Vec<usize>]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let places = places::of_tensors(sequence, plan, &mut violations);
     let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
@@ -52,6 +57,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
         destroyed: vec![None; tensors.len()],
         gathered: Gathered::none(tensors.len()),
         shadow: Shadow::default(),
+        races: (sequence.streams() > 1).then(|| Races::of(Order::of(sequence, waits))),
         violations,
     };
     machine.supply();
@@ -159,6 +165,8 @@ struct Machine<'a> {
     destroyed: Vec<Option<usize>>,
     gathered: Gathered,
     shadow: Shadow,
+    /// `None` if there is one stream.
+    races: Option<Races>,
     violations: Vec<Violation>,
 }
 
@@ -190,6 +198,9 @@ impl Machine<'_> {
         let mut inputs: Vec<usize> = operator.inputs.iter().map(|input| input.index()).collect();
         inputs.sort_unstable();
         inputs.dedup();
+        for &input in &inputs {
+            self.interval(input).into_iter().for_each(|bytes| self.record(step, bytes, false));
+        }
         // A lost tensor is reported once.
         inputs.retain(|&input| self.is_whole(input, When::Reads(step)));
         if let Some(workspace) = workspace {
@@ -197,6 +208,7 @@ impl Machine<'_> {
             if interval.high > self.plan.pool_size {
                 self.outside(self.workspaces[workspace].name.clone(), interval);
             }
+            self.record(step, interval, true);
             self.shadow.write(interval, Stamp::Workspace(workspace));
         }
         let mut put_out = Vec::with_capacity(operator.outputs.len());
@@ -288,6 +300,25 @@ impl Machine<'_> {
         }
     }
 
+    /// Records that an operator reads or writes bytes, and finds the operators that race with it.
+    fn record(&mut self, step: usize, bytes: Interval, is_write: bool) {
+        let Some(races) = &mut self.races else { return };
+        for Race { first, second, bytes: Interval { memory, low, high } } in
+            races.record(step, bytes, is_write)
+        {
+            let (first, second) = (self.step_name(first), self.step_name(second));
+            let memory = self.memory_name(memory);
+            self.violations.push(Violation::Race { first, second, memory, low, high });
+        }
+    }
+
+    fn memory_name(&self, memory: Memory) -> String {
+        match memory {
+            Memory::Pool => "the pool".to_owned(),
+            Memory::Supplied(supplied) => format!("'{}'", self.name(supplied.index())),
+        }
+    }
+
     fn write(&mut self, tensor: usize) {
         let Some(interval) = self.interval(tensor) else { return };
         if interval.memory == Memory::Pool && interval.high > self.plan.pool_size {
@@ -295,16 +326,25 @@ impl Machine<'_> {
         }
         // Inputs that lie in their places are not copied.
         let mut low = interval.low;
-        for &(from, _) in self.gathered.from(tensor) {
+        let gathered: Vec<Interval> =
+            self.gathered.from(tensor).iter().map(|&(from, _)| from).collect();
+        for from in gathered {
             if low < from.low {
-                self.shadow
-                    .write(Interval { low, high: from.low, ..interval }, Stamp::Tensor(tensor));
+                self.put(tensor, Interval { low, high: from.low, ..interval });
             }
             low = from.high;
         }
         if low < interval.high {
-            self.shadow.write(Interval { low, ..interval }, Stamp::Tensor(tensor));
+            self.put(tensor, Interval { low, ..interval });
         }
+    }
+
+    /// Writes bytes of a tensor.
+    fn put(&mut self, tensor: usize, bytes: Interval) {
+        if let Origin::Output { step, .. } = self.sequence.tensors()[tensor].origin {
+            self.record(step, bytes, true);
+        }
+        self.shadow.write(bytes, Stamp::Tensor(tensor));
     }
 
     fn outside(&mut self, chunk: String, Interval { low, high, .. }: Interval) {
@@ -339,10 +379,7 @@ impl Machine<'_> {
             When::Ends(step) => format!("when {} ends", self.step_name(step)),
             When::AfterTheLastStep => "after the last step".to_owned(),
         };
-        let memory = match memory {
-            Memory::Pool => "the pool".to_owned(),
-            Memory::Supplied(supplied) => format!("'{}'", self.name(supplied.index())),
-        };
+        let memory = self.memory_name(memory);
         let holder = holder.map_or_else(|| "nothing".to_owned(), |stamp| self.holder(stamp));
         self.violations.push(Violation::Lost { tensor: name(), when, memory, low, high, holder });
         false

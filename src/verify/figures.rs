@@ -100,6 +100,12 @@ impl Counted {
         Self { steps, naive_size, alive, peak_step }
     }
 
+    /// The same for several streams, where no step has the most bytes alive and the bound is not that of
+    /// a step.
+    pub(super) fn without_peak(self) -> Self {
+        Self { alive: 0, peak_step: 0, ..self }
+    }
+
     pub(super) fn bytes_alive(&self) -> Bytes {
         Bytes::try_from(self.alive).unwrap_or(Bytes::MAX)
     }

@@ -20,6 +20,9 @@
 //! neither below the bytes alive nor above the pool. A bound above the bytes alive claims that
 //! a search proved it; only [`Verification::bytes_alive`] was checked.
 //!
+//! If the operators of a sequence run on several streams, two chunks are alive together unless one is over
+//! before the other begins, by what the operators wait for.
+//!
 //! For a sequence, only the places of the tensors are taken from the plan. The chunks, their sizes
 //! and lifetimes, the overwrites, the bound and the peak are counted again from the operators, and
 //! the plan must agree. An output may be written over an input only where that is declared, and
@@ -55,6 +58,7 @@ mod same_bytes;
 mod sequence;
 mod sharing;
 mod sizes;
+mod streams;
 mod sweep;
 mod table;
 mod verifier;
@@ -182,7 +186,8 @@ fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
 /// Runs the operators on a shadow of the memory, with every tensor where the plan puts it, and
 /// returns everything that goes wrong: a byte that is read after another tensor was written there,
 /// an output written over an input without permission, an update outside its variable. Empty if the
-/// plan works.
+/// plan works. If operators run on several streams, this is also a race detector: two that may run at
+/// the same time and use the same bytes, at least one of them to write, are found.
 ///
 /// Only operators and the offsets of tensors matter here; [`verify`] checks lifetimes, chunks and
 /// links. A plan without tensors cannot be run, nor can a problem.
@@ -209,10 +214,39 @@ pub fn execute<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation
 }
 
 fn execution(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    execute_with_waits(sequence, plan, &sequence.waits())
+}
+
+/// Does the same for a runtime that waits for other operators than [`OpSequence::waits`] lists: `waits`
+/// has, by step, the operators that must be over before one begins, beside those before it on its stream.
+/// Two operators that may then run at the same time and use the same bytes, at least one of them to
+/// write, are a [`Race`](Violation::Race). With no races, every run gives the same bytes. Waits for an
+/// operator that comes later in the sequence count for nothing.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_with_waits};
+///
+/// let sequence = OpSequence::builder()
+///     .operator(Operator::new("a").output(Output::new("x", 64)))
+///     .operator(Operator::new("b").on_stream(1).inputs(["x"]).output(Output::new("y", 64)))
+///     .output("y")
+///     .build()?;
+/// let plan = Planner::new().plan(&sequence)?;
+/// assert_eq!(execute_with_waits(&sequence, &plan, &sequence.waits()), []);
+/// // Without waits, `b` may read `x` while `a` writes it.
+/// assert_eq!(execute_with_waits(&sequence, &plan, &[]).len(), 1);
+/// # Ok::<(), memplan::PlanError>(())
+/// ```
+#[must_use]
+pub fn execute_with_waits(
+    sequence: &OpSequence,
+    plan: &Plan,
+    waits: &[Vec<usize>],
+) -> Vec<Violation> {
     let plan = &*pools::in_one(plan);
     let mut violations = loose_ends(plan);
     if let Some(flat) = bodies::flatten(sequence, plan, execution, &mut violations) {
-        violations.extend(execute::run(&flat, plan));
+        violations.extend(execute::run(&flat, plan, waits));
     }
     violations
 }

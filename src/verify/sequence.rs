@@ -11,6 +11,7 @@ use crate::{
         contents::{self, Content, Contents},
         figures::{self, Counted, Life},
         places::{self, Memory, Places, Workspace},
+        streams,
         sweep::{Rectangle, overlaps},
     },
 };
@@ -25,6 +26,7 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     checker.check_links();
     checker.check_parts();
     checker.check_overlaps();
+    checker.check_streams();
     checker.check_figures();
     checker.violations
 }
@@ -261,6 +263,16 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
+    /// Checks rule 2 for operators that may run at the same time. In the order of the list they run one by
+    /// one, which is one way to run them; all other checks are for that.
+    fn check_streams(&mut self) {
+        if self.sequence.streams() > 1 {
+            let Self { sequence, plan, places, contents, workspaces, .. } = self;
+            let found = streams::check(sequence, plan, contents, places, workspaces);
+            self.violations.extend(found);
+        }
+    }
+
     fn check_figures(&mut self) {
         let contents = self.in_pool().map(|(tensor, content)| Life {
             begin: content.begin,
@@ -279,6 +291,8 @@ impl<'a> Checker<'a> {
         if self.plan.alignment.is_power_of_two() {
             let steps = self.sequence.operators().len() as Step;
             let counted = Counted::of_lives(self.plan, steps, contents.chain(workspaces));
+            let counted =
+                if self.sequence.streams() > 1 { counted.without_peak() } else { counted };
             let found = figures::check(self.plan, &[counted]);
             self.violations.extend(found);
         }

@@ -605,6 +605,23 @@ pub enum Violation {
         /// The byte after the highest shared one.
         high: Bytes,
     },
+    /// Two operators on several streams that may use the same bytes at the same time, at least one of them
+    /// to write.
+    #[error(
+        "{first} and {second} may run at the same time, and both use the bytes [{low}, {high}) of {memory}, at least one of them to write"
+    )]
+    Race {
+        /// The operator that comes first in the sequence.
+        first: String,
+        /// The other.
+        second: String,
+        /// The pool or a supplied tensor.
+        memory: String,
+        /// The first of the bytes.
+        low: Bytes,
+        /// The byte after the last.
+        high: Bytes,
+    },
     /// An overwriter on one of several streams that may begin before all readers of the overwritten
     /// chunk are over.
     #[error(

@@ -20,6 +20,7 @@ mod properties;
 mod report_words;
 mod sequence_checks;
 mod sequence_order;
+mod streams;
 mod verify;
 mod verify_demands;
 mod verify_mutants;

@@ -314,8 +314,8 @@ impl Map<'_> {
         let Frame { left, .. } = self.frame;
         let (plan, frame) = (self.plan, &self.frame);
         let (x, width) = (frame.x(plan.peak_step), frame.x(plan.peak_step.saturating_add(1)));
-        // With several streams, the chunks of the peak are alive together, but maybe at no sum of clocks.
-        let has_step = !self.times.is_sum();
+        // With several streams, the chunks of the peak are alive together, but maybe in no step of the map.
+        let has_step = self.times.has_peak;
         if has_step {
             self.peak(svg, x, width);
         }
@@ -454,7 +454,7 @@ fn legend(plan: &Plan, times: Times<'_>, room: f64) -> Vec<Entry> {
         (line("live"), "bytes alive"),
         (line("bound"), bound_line(plan)),
     ];
-    entries.extend((!times.is_sum()).then(|| (rect("peak"), "peak step")));
+    entries.extend(times.has_peak.then(|| (rect("peak"), "peak step")));
     let pinned = || rect("c4") + &rect("pinned");
     entries.extend((!plan.pinned.is_empty()).then(|| (pinned(), "pinned")));
     entries.extend((!plan.reserved.is_empty()).then(|| (rect("reserved"), "reserved")));

@@ -1,0 +1,123 @@
+//! Lives in clocks, for operators on several streams.
+//!
+//! A clock counts, for each stream, the steps that are over. An operator runs after the one before it on
+//! its stream, after the producers of its inputs, and after those that it is declared to run after: the
+//! clock before it is the latest of those after them. A chunk lives from the clock before its producer to
+//! the latest of the clocks after its producer and its readers.
+
+use crate::{
+    Step,
+    lower::{
+        lifetimes::{supplied, uses},
+        place::Places,
+    },
+    problem::{ChunkId, Refusal, Request, demands::Clock},
+    sequence::OpSequence,
+};
+
+/// The life of a chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    pub(super) begin: Clock,
+    pub(super) end: Clock,
+    /// The stream of its producer.
+    pub(super) stream: usize,
+}
+
+impl Life {
+    /// Takes the later entries of two clocks as the end.
+    fn extend(&mut self, clock: &[Step]) {
+        join(&mut self.end, clock);
+    }
+
+    /// Returns whether an overwriter with this life begins in the step that reads a chunk last, and
+    /// all other readers of that chunk are over before.
+    fn follows(&self, old: &Self) -> bool {
+        let mut times = self.begin.iter().zip(&old.end).enumerate();
+        times.all(
+            |(at, (&begin, &end))| {
+                if at == self.stream { end == begin + 1 } else { end <= begin }
+            },
+        )
+    }
+}
+
+fn join(clock: &mut [Step], other: &[Step]) {
+    for (at, &other) in clock.iter_mut().zip(other) {
+        *at = (*at).max(other);
+    }
+}
+
+/// The lives of all chunks of a sequence on several streams.
+pub(super) struct Lives {
+    /// By draft chunk.
+    of: Vec<Life>,
+    pub(super) streams: usize,
+}
+
+impl Lives {
+    /// `None` if there is one stream.
+    pub(super) fn of(sequence: &OpSequence, places: &Places) -> Option<Self> {
+        let streams = sequence.streams();
+        if streams == 1 {
+            return None;
+        }
+        let zero: Clock = vec![0; streams].into();
+        let mut last = vec![zero.clone(); streams];
+        let mut before: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
+        let mut after: Vec<Clock> = Vec::with_capacity(sequence.operators().len());
+        for (step, operator) in sequence.operators().iter().enumerate() {
+            let mut clock = last[operator.stream].clone();
+            for first in sequence.direct_predecessors(step) {
+                join(&mut clock, &after[first]);
+            }
+            before.push(clock.clone());
+            clock[operator.stream] += 1;
+            last[operator.stream].clone_from(&clock);
+            after.push(clock);
+        }
+        let mut lives: Vec<Option<Life>> = vec![None; places.chunks.len()];
+        let at_start = |chunk: ChunkId, lives: &mut Vec<Option<Life>>| {
+            // An unread one is alive in the first step, as with one stream.
+            let end = after.first().cloned().unwrap_or_else(|| zero.clone());
+            lives[chunk.index()] = Some(Life { begin: zero.clone(), end, stream: 0 });
+        };
+        for chunk in supplied(sequence, &places.tensors) {
+            at_start(chunk, &mut lives);
+        }
+        for (step, chunk) in uses(sequence, &places.tensors, &places.workspaces) {
+            let begins = || Life {
+                begin: before[step].clone(),
+                end: after[step].clone(),
+                stream: sequence.operators()[step].stream,
+            };
+            lives[chunk.index()].get_or_insert_with(begins).extend(&after[step]);
+        }
+        let all = last.iter().fold(zero.clone(), |mut all, clock| {
+            join(&mut all, clock);
+            all
+        });
+        let lives = lives.into_iter().zip(&places.chunks).map(|(life, chunk)| {
+            let mut life =
+                life.unwrap_or_else(|| Life { begin: zero.clone(), end: all.clone(), stream: 0 });
+            if chunk.kept() {
+                life.extend(&all);
+            }
+            life
+        });
+        Some(Self { of: lives.collect(), streams })
+    }
+
+    pub(super) fn life(&self, chunk: usize) -> &Life {
+        &self.of[chunk]
+    }
+
+    /// The reason to refuse a request that would be honoured on one stream.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Refusal> {
+        let [new, old] = [request.overwriter, request.overwritten].map(|one| &self.of[one.index()]);
+        if request.below > 0 {
+            return Some(Refusal::OverlapInStreams);
+        }
+        (!new.follows(old)).then_some(Refusal::Unordered)
+    }
+}

@@ -1,0 +1,333 @@
+//! Operators on several streams: which of them may run at the same time, and the bytes that they then
+//! may not share.
+//!
+//! An operator begins when the one before it on its stream and those that it waits for are over. The
+//! *clock* of a moment counts, for each stream, the operators that are certainly over. Two operators are
+//! in order if one is over by the clock of the other; otherwise they may run at the same time.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::{
+    Bytes, OpSequence, Plan, Step,
+    verify::{
+        Violation,
+        contents::{Content, Contents},
+        places::{Interval, Memory, Places, Workspace},
+        sweep::OVERLAP_LIMIT,
+    },
+};
+
+/// The number of chunks listed as the peak that are compared with each other, at most.
+const MOST_AT_PEAK: usize = 1_000;
+
+type Clock = Box<[Step]>;
+
+/// The operators of a sequence, partly in order.
+pub(super) struct Order {
+    /// By step.
+    streams: Vec<usize>,
+    /// By step: what is over when the operator begins.
+    before: Vec<Clock>,
+    /// By step: what is over when the operator is.
+    after: Vec<Clock>,
+    /// What is over in the end.
+    end: Clock,
+}
+
+fn join(clock: &mut [Step], other: &[Step]) {
+    for (at, &other) in clock.iter_mut().zip(other) {
+        *at = (*at).max(other);
+    }
+}
+
+fn is_over(end: &[Step], begin: &[Step]) -> bool {
+    end.iter().zip(begin).all(|(end, begin)| end <= begin)
+}
+
+impl Order {
+    /// The order of operators that wait for these, by step, and for those before them on their stream.
+    pub(super) fn of(sequence: &OpSequence, waits: &[Vec<usize>]) -> Self {
+        let streams: Vec<usize> = sequence.operators().iter().map(|one| one.stream).collect();
+        let width = sequence.streams();
+        let mut order = Self {
+            before: Vec::with_capacity(streams.len()),
+            after: Vec::with_capacity(streams.len()),
+            streams,
+            end: vec![0; width].into(),
+        };
+        let mut last: Vec<Clock> = vec![vec![0; width].into(); width];
+        for step in 0..order.streams.len() {
+            let stream = order.streams[step];
+            let mut clock = last[stream].clone();
+            for &first in waits.get(step).into_iter().flatten().filter(|&&first| first < step) {
+                join(&mut clock, &order.after[first]);
+            }
+            order.before.push(clock.clone());
+            clock[stream] += 1;
+            join(&mut order.end, &clock);
+            last[stream].clone_from(&clock);
+            order.after.push(clock);
+        }
+        order
+    }
+
+    /// Returns whether an operator is over when another one begins.
+    fn is_before(&self, first: usize, second: usize) -> bool {
+        let stream = self.streams[first];
+        self.after[first][stream] <= self.before[second][stream]
+    }
+
+    /// Returns whether two operators cannot run at the same time.
+    fn in_order(&self, a: usize, b: usize) -> bool {
+        a == b || self.is_before(a, b) || self.is_before(b, a)
+    }
+}
+
+/// Bytes that operators use, and the time between.
+struct Timed<'a> {
+    name: &'a str,
+    /// The tensor that was written there; `None` for a workspace.
+    tensor: Option<usize>,
+    memory: Memory,
+    low: Bytes,
+    high: Bytes,
+    begin: Clock,
+    end: Clock,
+}
+
+impl Timed<'_> {
+    /// Returns whether neither is over before the other begins.
+    fn meets(&self, other: &Self) -> bool {
+        !is_over(&self.end, &other.begin) && !is_over(&other.end, &self.begin)
+    }
+}
+
+/// Checks that contents and workspaces that may be needed at the same time share no bytes, and that
+/// nothing is overwritten that another stream may still read.
+pub(super) fn check(
+    sequence: &OpSequence,
+    plan: &Plan,
+    contents: &Contents,
+    places: &Places,
+    workspaces: &[Workspace],
+) -> Vec<Violation> {
+    let order = Order::of(sequence, &sequence.waits());
+    let lives = lives(sequence, contents, &order);
+    let name = |tensor: usize| &*sequence.tensors()[tensor].name;
+    let mut found = Vec::new();
+    let mut timed: Vec<Timed<'_>> = Vec::new();
+    for (at, content) in contents.of.iter().enumerate() {
+        let Some((content, (begin, end))) = content.as_ref().zip(lives[at].clone()) else {
+            continue;
+        };
+        let &Content { memory, written, low, high, overwrites, .. } = content;
+        let mut begin = begin;
+        if let Some(old) = overwrites {
+            // It has the bytes to itself once its operator is over.
+            begin.clone_from(&order.after[index(written)]);
+            let mut own = order.before[index(written)].clone();
+            own[order.streams[index(written)]] += 1;
+            if lives[old].as_ref().is_some_and(|(_, end)| !is_over(end, &own)) {
+                let (overwriter, overwritten) = (name(at).to_owned(), name(old).to_owned());
+                found.push(Violation::OverwriteUnordered { overwriter, overwritten });
+            }
+        }
+        if begin != end {
+            let (name, tensor) = (name(at), Some(at));
+            timed.push(Timed { name, tensor, memory, low, high, begin, end });
+        }
+    }
+    timed.extend(workspaces.iter().map(|workspace| Timed {
+        name: &workspace.name,
+        tensor: None,
+        memory: workspace.interval.memory,
+        low: workspace.interval.low,
+        high: workspace.interval.high,
+        begin: order.before[workspace.step].clone(),
+        end: order.after[workspace.step].clone(),
+    }));
+    check_peak(plan, places, workspaces, &timed, &mut found);
+    timed.sort_by_key(|one| (one.memory, one.low, one.tensor));
+    let real = |one: &Timed<'_>| {
+        let tensor = one.tensor?;
+        let size = sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
+        Some((tensor, one.low, one.high.min(one.low.saturating_add(size))))
+    };
+    let may_share = |x: &Timed<'_>, y: &Timed<'_>| {
+        real(x).zip(real(y)).is_some_and(|(x, y)| contents.gathered.may_share(x, y))
+    };
+    let mut open: Vec<&Timed<'_>> = Vec::new();
+    for new in &timed {
+        open.retain(|old| old.memory == new.memory && old.high > new.low);
+        for old in open.iter().filter(|old| old.meets(new) && !may_share(old, new)) {
+            if found.len() >= OVERLAP_LIMIT {
+                found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
+                return found;
+            }
+            found.push(Violation::ClockOverlap {
+                first: old.name.to_owned(),
+                second: new.name.to_owned(),
+                low: old.low.max(new.low),
+                high: old.high.min(new.high),
+            });
+        }
+        open.push(new);
+    }
+    found
+}
+
+fn index(step: Step) -> usize {
+    usize::try_from(step).unwrap_or(usize::MAX)
+}
+
+/// By written tensor: the clock at which it is supplied or its operator begins, and that at which nobody
+/// reads it any more.
+fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Option<(Clock, Clock)>> {
+    let start: Clock = vec![0; order.end.len()].into();
+    let mut lives: Vec<Option<(Clock, Clock)>> = contents
+        .of
+        .iter()
+        .map(|one| one.as_ref().map(|_| (start.clone(), start.clone())))
+        .collect();
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for output in &operator.outputs {
+            // A view in place is a reader of what it shows.
+            let is_written = contents.shown[output.index()] == output.index();
+            if let (true, Some(life)) = (is_written, &mut lives[output.index()]) {
+                life.0.clone_from(&order.before[step]);
+            }
+        }
+        for tensor in operator.inputs.iter().chain(&operator.outputs) {
+            if let Some((_, end)) = &mut lives[contents.shown[tensor.index()]] {
+                join(end, &order.after[step]);
+            }
+        }
+    }
+    for (life, content) in lives.iter_mut().zip(&contents.of) {
+        if let (Some((_, end)), Some(Content { kept: true, .. })) = (life, content) {
+            join(end, &order.end);
+        }
+    }
+    lives
+}
+
+/// Checks that the chunks listed as the peak are needed at the same time.
+fn check_peak(
+    plan: &Plan,
+    places: &Places,
+    workspaces: &[Workspace],
+    timed: &[Timed<'_>],
+    found: &mut Vec<Violation>,
+) {
+    let mut of_chunk: BTreeMap<usize, &Timed<'_>> = BTreeMap::new();
+    for one in timed {
+        let chunk = match one.tensor {
+            Some(tensor) => places.chunks[tensor],
+            None => workspaces.iter().find(|w| w.name == one.name).map(|w| w.chunk),
+        };
+        of_chunk.extend(chunk.map(|chunk| (chunk, one)));
+    }
+    let mut peak: Vec<&Timed<'_>> = Vec::new();
+    for at in plan.peak.iter().take(MOST_AT_PEAK) {
+        if *at >= plan.chunks.len() {
+            found.push(Violation::NoSuchChunk { user: "the peak".to_owned() });
+        }
+        let Some(&new) = of_chunk.get(at) else { continue };
+        if let Some(old) = peak.iter().find(|old| !old.meets(new)) {
+            let (first, second) = (old.name.to_owned(), new.name.to_owned());
+            found.push(Violation::NeverTogether { first, second });
+        }
+        peak.push(new);
+    }
+}
+
+/// The operators that last used some bytes.
+#[derive(Clone, Debug)]
+struct Use {
+    /// The byte after the last.
+    high: Bytes,
+    /// The step that wrote them; `None` before the first step.
+    writer: Option<usize>,
+    /// The steps that have read them since, the last of each stream.
+    readers: Vec<usize>,
+}
+
+/// Finds operators that use the same bytes, at least one of them to write, and that may run at the same
+/// time: a race detector. It watches every byte, as intervals.
+pub(super) struct Races {
+    order: Order,
+    /// By first byte; intervals do not overlap.
+    uses: BTreeMap<(Memory, Bytes), Use>,
+    reported: HashSet<(usize, usize)>,
+}
+
+/// Two operators that race for bytes.
+pub(super) struct Race {
+    pub(super) first: usize,
+    pub(super) second: usize,
+    pub(super) bytes: Interval,
+}
+
+impl Races {
+    pub(super) fn of(order: Order) -> Self {
+        Self { order, uses: BTreeMap::new(), reported: HashSet::new() }
+    }
+
+    /// Records that an operator reads or writes bytes. Returns the races with those before that have not
+    /// been returned yet.
+    pub(super) fn record(&mut self, step: usize, bytes: Interval, is_write: bool) -> Vec<Race> {
+        let Interval { memory, low, high } = bytes;
+        self.split(memory, low);
+        self.split(memory, high);
+        let mut found = Vec::new();
+        let mut gaps = Vec::new();
+        let mut reached = low;
+        let order = &self.order;
+        for (&(_, start), used) in self.uses.range_mut((memory, low)..(memory, high)) {
+            if start > reached {
+                gaps.push((reached, start));
+            }
+            reached = used.high;
+            let readers: &[usize] = if is_write { &used.readers } else { &[] };
+            for &other in used.writer.iter().chain(readers) {
+                let pair = (other.min(step), other.max(step));
+                if !order.in_order(other, step) && self.reported.insert(pair) {
+                    let bytes = Interval { memory, low: start, high: used.high };
+                    found.push(Race { first: other, second: step, bytes });
+                }
+            }
+            if !is_write {
+                used.readers.retain(|&other| order.streams[other] != order.streams[step]);
+                used.readers.push(step);
+            }
+        }
+        if is_write {
+            while let Some((&start, _)) = self.uses.range((memory, low)..(memory, high)).next() {
+                self.uses.remove(&start);
+            }
+            let used = Use { high, writer: Some(step), readers: Vec::new() };
+            self.uses.insert((memory, low), used);
+            return found;
+        }
+        if reached < high {
+            gaps.push((reached, high));
+        }
+        for (low, high) in gaps {
+            self.uses.insert((memory, low), Use { high, writer: None, readers: vec![step] });
+        }
+        found
+    }
+
+    /// Splits an interval at this byte if it extends beyond it.
+    fn split(&mut self, memory: Memory, at: Bytes) {
+        let before = self.uses.range_mut(..(memory, at)).next_back();
+        if let Some((&(of, _), used)) = before
+            && of == memory
+            && used.high > at
+        {
+            let above = used.clone();
+            used.high = at;
+            self.uses.insert((memory, at), above);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Operators on several streams: what may run at the same time shares no bytes.
+
+use arbitrary::{Result, Unstructured};
+use memplan::{
+    OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy, TensorPlace,
+    lower::{LoweringOptions, Obstacle, lower},
+    problem::{Refusal, demands::Feature},
+    sequence::{Dependency, Origin},
+    verify::{Violation, execute, execute_with_waits, verify},
+};
+use rstest::rstest;
+
+fn operator(name: &str, stream: usize, inputs: &[&str]) -> Operator {
+    Operator::new(name).on_stream(stream).inputs(inputs.iter().copied())
+}
+
+/// `x` is read on stream 0, then a signal lets stream 1 make `z`, in bytes that `x` no longer needs.
+fn with_a_signal(is_sent: bool) -> OpSequence {
+    let mut last = operator("last", 1, &[]).output(Output::new("z", 64));
+    if is_sent {
+        last = last.after("read");
+    }
+    OpSequence::builder()
+        .operator(operator("make", 0, &[]).output(Output::new("x", 64)))
+        .operator(operator("read", 0, &["x"]).output(Output::new("y", 8)))
+        .operator(last)
+        .output("y")
+        .output("z")
+        .build()
+        .unwrap()
+}
+
+fn races(violations: &[Violation]) -> Vec<(&str, &str)> {
+    violations
+        .iter()
+        .filter_map(|violation| match violation {
+            Violation::Race { first, second, .. } => Some((&**first, &**second)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_race_is_found_once_the_wait_that_orders_it_is_gone() {
+    let sequence = with_a_signal(true);
+    assert_eq!(sequence.waits(), [vec![], vec![], vec![1]]);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    // Bytes are shared only because the signal orders their uses.
+    assert_eq!((plan.pool_size, plan.proven_optimal), (72, true));
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+
+    let found = execute_with_waits(&sequence, &plan, &[]);
+    let expected = [("step 0 ('make')", "step 2 ('last')"), ("step 1 ('read')", "step 2 ('last')")];
+    assert_eq!(races(&found), expected);
+    assert_eq!(found.len(), 2, "{found:?}");
+
+    let without = with_a_signal(false);
+    assert_eq!(races(&execute(&without, &plan)), expected);
+    let overlap =
+        Violation::ClockOverlap { first: "x".to_owned(), second: "z".to_owned(), low: 0, high: 64 };
+    assert!(verify(&without, &plan).contains(&overlap));
+    assert_eq!(Planner::new().plan(&without).unwrap().pool_size, 136);
+}
+
+#[test]
+fn each_wait_of_two_branches_that_meet_is_needed() {
+    let sequence = OpSequence::builder()
+        .operator(operator("stem", 0, &[]).output(Output::new("x", 64)))
+        .operator(operator("left", 0, &["x"]).output(Output::new("a", 32)))
+        .operator(operator("right", 1, &["x"]).output(Output::new("b", 32)).workspace(16))
+        .operator(operator("join", 1, &["a", "b"]).output(Output::new("y", 64)))
+        .operator(operator("back", 0, &["y"]).output(Output::new("w", 8)))
+        .output("w")
+        .build()
+        .unwrap();
+    let waits = sequence.waits();
+    assert_eq!(waits, [vec![], vec![], vec![0], vec![1], vec![3]]);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(execute_with_waits(&sequence, &plan, &waits), []);
+    for step in [2, 3, 4] {
+        let mut fewer = waits.clone();
+        fewer[step].clear();
+        let found = execute_with_waits(&sequence, &plan, &fewer);
+        let racing = format!("step {step} ");
+        assert!(
+            races(&found).iter().any(|(_, second)| second.starts_with(&racing)),
+            "without the waits of step {step}: {found:?}"
+        );
+    }
+}
+
+/// An operator is written over an input only if every other reader is over before it.
+#[rstest]
+#[case::same_stream(0, None, None)]
+#[case::other_stream(1, None, Some(Refusal::Unordered))]
+#[case::other_stream_waited_for(1, Some("read"), None)]
+fn an_input_that_another_stream_reads_is_not_overwritten(
+    #[case] stream: usize,
+    #[case] after: Option<&str>,
+    #[case] refusal: Option<Refusal>,
+) {
+    for required in [false, true] {
+        let output = Output::new("y", 64);
+        let output = if required { output.updates("x", 0) } else { output.overwrites("x") };
+        let mut write = operator("write", 0, &["x"]).output(output);
+        if let Some(after) = after {
+            write = write.after(after);
+        }
+        let sequence = OpSequence::builder()
+            .operator(operator("make", 0, &[]).output(Output::new("x", 64)))
+            .operator(operator("read", stream, &["x"]).output(Output::new("z", 8)))
+            .operator(write)
+            .operator(operator("other", 1, &["z"]).output(Output::new("w", 8)))
+            .output("y")
+            .build()
+            .unwrap();
+        let lowered = lower(&sequence, LoweringOptions::default());
+        if let (true, Some(expected)) = (required, refusal) {
+            let error = lowered.unwrap_err();
+            assert!(
+                matches!(error, SequenceError::RequiredOverwrite { reason, .. } if reason == expected),
+                "{error}"
+            );
+            continue;
+        }
+        let refused: Vec<Obstacle> =
+            lowered.unwrap().refused.iter().map(|one| one.obstacle).collect();
+        assert_eq!(refused, refusal.map(Obstacle::Refusal).into_iter().collect::<Vec<_>>());
+        let plan = Planner::new().plan(&sequence).unwrap();
+        assert_eq!(verify(&sequence, &plan), []);
+        assert_eq!(execute(&sequence, &plan), []);
+    }
+}
+
+/// A plan made for one stream lets an unread output destroy what another stream still reads.
+#[test]
+fn an_unread_overwriter_must_wait_for_readers_on_other_streams() {
+    let sequence = |stream| {
+        OpSequence::builder()
+            .operator(operator("make", 0, &[]).output(Output::new("x", 64)))
+            .operator(operator("read", stream, &["x"]).output(Output::new("z", 8)))
+            .operator(operator("write", 0, &["x"]).output(Output::new("y", 64).overwrites("x")))
+            .output("z")
+            .build()
+            .unwrap()
+    };
+    let plan = Planner::new().plan(&sequence(0)).unwrap();
+    assert_eq!(plan.pool_size, 72);
+    let found = verify(&sequence(1), &plan);
+    let (overwriter, overwritten) = ("y".to_owned(), "x".to_owned());
+    assert!(
+        found.contains(&Violation::OverwriteUnordered { overwriter, overwritten }),
+        "{found:?}"
+    );
+    let found = execute(&sequence(1), &plan);
+    assert_eq!(races(&found), [("step 1 ('read')", "step 2 ('write')")]);
+}
+
+#[test]
+fn planners_of_plain_problems_and_orders_refuse_streams() {
+    let sequence = with_a_signal(true);
+    let error = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap_err();
+    assert!(matches!(error, PlanError::Unsupported { feature: Feature::Streams, .. }), "{error}");
+    let error = Planner::new().plan_reordered(&sequence, memplan::Limits::default()).unwrap_err();
+    assert_eq!(error, PlanError::Sequence(SequenceError::SeveralStreams));
+    let far = OpSequence::builder().operator(operator("a", 64, &[])).build().unwrap_err();
+    let text = "operator 'a' runs on stream 64; streams are numbered from 0 to 63";
+    assert_eq!(far.to_string(), text);
+}
+
+#[test]
+fn streams_are_written_and_read_again() {
+    let sequence = with_a_signal(true);
+    let mut file = serde_json::to_value(&sequence).unwrap();
+    assert_eq!(file["format"], "memplan-sequence/2");
+    assert_eq!(file["operators"][2]["stream"], 1);
+    assert_eq!(file["operators"][0].get("stream"), None);
+    assert_eq!(serde_json::from_value::<OpSequence>(file.clone()).unwrap(), sequence);
+    file["format"] = "memplan-sequence/1".into();
+    let error = serde_json::from_value::<OpSequence>(file).unwrap_err().to_string();
+    assert!(error.contains("'stream' is a key of \"memplan-sequence/2\""), "{error}");
+}
+
+/// Creates operators on up to three streams, with views, overwriters, workspaces and signals.
+fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
+    let mut sequence = OpSequence::builder();
+    let streams = random.int_in_range(2..=3)?;
+    let mut tensors: Vec<(String, u64)> = Vec::new();
+    for step in 0..random.int_in_range(2..=9)? {
+        let mut inputs: Vec<usize> = Vec::new();
+        for _ in 0..random.int_in_range(0..=2.min(tensors.len()))? {
+            inputs.push(random.choose_index(tensors.len())?);
+        }
+        inputs.dedup();
+        let name = format!("t{step}");
+        let first = inputs.first().map(|&at| tensors[at].clone());
+        let (output, size) = match (first, random.int_in_range(0..=3)?) {
+            (Some((input, size)), 0) => (Output::new(&*name, size).reads(input), size),
+            (Some((input, size)), 1 | 2) => (Output::new(&*name, size).overwrites(input), size),
+            _ => {
+                let size = random.int_in_range(1..=6)?;
+                (Output::new(&*name, size), size)
+            }
+        };
+        let mut operator = Operator::new(format!("op{step}"))
+            .on_stream(random.int_in_range(0..=streams - 1)?)
+            .inputs(inputs.iter().map(|&at| &*tensors[at].0))
+            .output(output);
+        if random.ratio(1, 4)? {
+            operator = operator.workspace(random.int_in_range(1..=4)?);
+        }
+        if step > 0 && random.ratio(1, 3)? {
+            operator = operator.after(random.choose_index(step)?);
+        }
+        sequence.operator(operator);
+        tensors.push((name, size));
+    }
+    for (name, _) in &tensors {
+        if random.ratio(1, 3)? {
+            sequence.output(&**name);
+        }
+    }
+    Ok(sequence.build().unwrap())
+}
+
+/// The bytes of the graph outputs after the operators ran in some order.
+fn run(sequence: &OpSequence, plan: &Plan, order: &[usize]) -> Vec<u64> {
+    let mut pool = vec![0_u64; usize::try_from(plan.pool_size).unwrap()];
+    let place = |tensor: memplan::sequence::TensorId| {
+        let planned = plan.tensor(&sequence.tensor(tensor).name);
+        match planned.map(|tensor| (&tensor.place, tensor.size)) {
+            Some((TensorPlace::Pool { offset, .. }, size)) => {
+                usize::try_from(*offset).unwrap()..usize::try_from(offset + size).unwrap()
+            }
+            _ => 0..0,
+        }
+    };
+    let turn =
+        |state: u64, value: u64| (state ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (state >> 9);
+    for &step in order {
+        let operator = &sequence.operators()[step];
+        let read = operator.inputs.iter().flat_map(|&input| &pool[place(input)]);
+        let value = read.fold(turn(7, step as u64), |state, &value| turn(state, value));
+        if let Some(chunk) = plan.workspace(step as u64) {
+            let low = usize::try_from(chunk.offset).unwrap();
+            pool[low..low + usize::try_from(chunk.size).unwrap()].fill(value);
+        }
+        for &output in &operator.outputs {
+            let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else {
+                continue;
+            };
+            if !matches!(dependency, Dependency::Reads { .. }) {
+                for (at, byte) in pool[place(output)].iter_mut().enumerate() {
+                    *byte = turn(value, at as u64);
+                }
+            }
+        }
+    }
+    sequence.outputs().iter().flat_map(|&output| pool[place(output)].to_vec()).collect()
+}
+
+/// An order in which the streams may run, chosen at random.
+fn random_order(
+    random: &mut Unstructured<'_>,
+    sequence: &OpSequence,
+    waits: &[Vec<usize>],
+) -> Result<Vec<usize>> {
+    let stream = |step: usize| sequence.operators()[step].stream;
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < waits.len() {
+        let is_ready = |step: &usize| {
+            let mut before = (0..*step).filter(|&first| stream(first) == stream(*step));
+            !order.contains(step)
+                && before.all(|first| order.contains(&first))
+                && waits[*step].iter().all(|first| order.contains(first))
+        };
+        let ready: Vec<usize> = (0..waits.len()).filter(is_ready).collect();
+        order.push(*random.choose(&ready)?);
+    }
+    Ok(order)
+}
+
+#[test]
+fn plans_for_streams_are_right_in_every_order() {
+    let mut shared = 0;
+    let one = |random: &mut Unstructured<'_>| {
+        let sequence = random_streams(random)?;
+        let waits = sequence.waits();
+        let in_order: Vec<usize> = (0..waits.len()).collect();
+        for strategy in [Strategy::FirstFit, Strategy::Best] {
+            let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
+            assert_eq!(verify(&sequence, &plan), [], "{sequence:?}");
+            assert_eq!(execute(&sequence, &plan), [], "{sequence:?}");
+            shared += u32::from(plan.pool_size < plan.naive_size);
+            let expected = run(&sequence, &plan, &in_order);
+            for _ in 0..4 {
+                let order = random_order(random, &sequence, &waits)?;
+                assert_eq!(run(&sequence, &plan, &order), expected, "{order:?} of {sequence:?}");
+            }
+        }
+        Ok(())
+    };
+    arbtest::arbtest(one).budget_ms(800);
+    assert!(shared > 20, "only {shared} plans share bytes");
+}
+
+/// Chunks are moved and waits are dropped: what the race detector accepts gives equal bytes in every
+/// order, and what `verify` accepts, the detector accepts.
+#[test]
+fn what_the_race_detector_accepts_is_right_in_every_order() {
+    let (mut right, mut racing) = (0, 0);
+    let one = |random: &mut Unstructured<'_>| {
+        let sequence = random_streams(random)?;
+        let mut plan = Planner::new().strategy(Strategy::FirstFit).plan(&sequence).unwrap();
+        if !plan.chunks.is_empty() && random.ratio(2, 3)? {
+            let at = random.choose_index(plan.chunks.len())?;
+            let most = plan.pool_size - plan.chunks[at].size;
+            let offset = random.int_in_range(0..=most)?;
+            let before = std::mem::replace(&mut plan.chunks[at].offset, offset);
+            for tensor in &mut plan.tensors {
+                if let TensorPlace::Pool { chunk, offset: place } = &mut tensor.place
+                    && *chunk == at
+                {
+                    *place = *place - before + offset;
+                }
+            }
+        }
+        let mut waits = sequence.waits();
+        let is_whole = waits.is_empty() || random.ratio(1, 2)?;
+        if !is_whole {
+            let at = random.choose_index(waits.len())?;
+            waits[at].clear();
+        }
+        let found = execute_with_waits(&sequence, &plan, &waits);
+        if is_whole && verify(&sequence, &plan).is_empty() {
+            assert_eq!(found, [], "{plan:?} of {sequence:?}");
+        }
+        racing += u32::from(!races(&found).is_empty());
+        if !found.is_empty() {
+            return Ok(());
+        }
+        right += 1;
+        let in_order: Vec<usize> = (0..waits.len()).collect();
+        let expected = run(&sequence, &plan, &in_order);
+        for _ in 0..4 {
+            let order = random_order(random, &sequence, &waits)?;
+            assert_eq!(run(&sequence, &plan, &order), expected, "{order:?} of {sequence:?}");
+        }
+        Ok(())
+    };
+    arbtest::arbtest(one).budget_ms(800);
+    assert!(right > 20 && racing > 20, "{right} right, {racing} racing");
+}
