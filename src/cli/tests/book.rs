@@ -232,3 +232,21 @@ fn every_link_and_every_figure_of_the_book_exists() {
     }
     assert_eq!(chapters, listed.len() + 1);
 }
+
+/// Markdown takes a line that begins with "1. " for a list, even within a sentence.
+#[test]
+fn no_sentence_is_broken_before_a_one_that_ends_it() {
+    for entry in fs::read_dir(book()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, pair) in lines.windows(2).enumerate() {
+            let is_sentence = pair[0].starts_with(char::is_alphabetic);
+            let place = format!("{}:{}", path.display(), at + 2);
+            assert!(!(is_sentence && pair[1].starts_with("1. ")), "{place}: {}", pair[1]);
+        }
+    }
+}
