@@ -11,7 +11,7 @@ use memplan::{
     InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
 };
 
-/// Images are square, and every tensor has this many pixels a channel.
+/// Images are squares whose sides have this many pixels.
 const SIDE: usize = 8;
 const PIXELS: usize = SIDE * SIDE;
 
@@ -93,7 +93,7 @@ fn convolve(input: &[f32], weights: &[f32], output: &mut [f32], patches: &mut [f
     }
 }
 
-/// A network: what memplan sees of it, and the kernels in the same order.
+/// A network: the operators that memplan plans, and their kernels in the same order.
 struct Network {
     sequence: OpSequence,
     kernels: Vec<Kernel>,
@@ -101,7 +101,7 @@ struct Network {
     result: TensorId,
 }
 
-/// So many numbers that repeat after some, from 0.
+/// `count` numbers that repeat 0 to `period - 1`.
 fn numbers(count: usize, period: u8) -> impl Iterator<Item = f32> {
     (0..period).map(f32::from).cycle().take(count)
 }

@@ -177,7 +177,7 @@ fn look_for_order(
     reorder::look(input, path, &planner, planning.searching.order_limits())
 }
 
-/// Says that no plan of an order found fits.
+/// Reports that no plan fits in any of the orders found.
 fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> String {
     let bound = found.reordered.lower_bound;
     if bound <= capacity {
@@ -372,7 +372,7 @@ fn explain_capacity(
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
-    // The search for chunks that do not fit together knows chains only.
+    // The search for chunks that do not fit together supports chains only.
     if problem.feature().is_some() {
         say(&refusal(&plan, capacity, &rules(input, path, &args.reading)));
         return Ok(Verdict::Bad);

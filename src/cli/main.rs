@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(String),
-    /// The input is right, but nothing fits.
+    /// The input is valid, but nothing fits.
     NoPlan(String),
     /// An error in several lines, whose text is printable.
     Lines(String),
@@ -106,7 +106,8 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Prints an error or an answer on standard error. If that fails, nobody can read it.
+/// Prints an error or an answer on standard error. A failure to print is ignored, because there is
+/// nowhere left to report it.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(io::stderr(), "memplan: {}", printable(message));
 }

@@ -1,4 +1,4 @@
-//! TensorFlow Lite Micro: the arena that a model needs, models with a plan in their metadata.
+//! TensorFlow Lite Micro: the arena that a model needs, and models with a plan in their metadata.
 
 use std::{
     fmt::Display,
@@ -31,7 +31,7 @@ pub(crate) struct Prediction<'a> {
     heads: Heads,
 }
 
-/// Checks options that only models for the runtime have.
+/// Checks the options that apply only to models for the runtime.
 pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
     let is_model = |path: &Path| files::is_tflite(path, &args.reading);
     if !args.input.as_deref().is_some_and(is_model) {
@@ -70,7 +70,7 @@ impl<'a> Prediction<'a> {
         let heads = heads.map_err(|error| wrong(Some(path), error))?;
         let prediction = Self { model, plan, args, path, heads };
         if args.csv {
-            // The file has no room for it.
+            // CSV cannot hold the prediction.
             note(&prediction.line());
         }
         Ok(prediction)
@@ -112,8 +112,8 @@ impl<'a> Prediction<'a> {
         )
     }
 
-    /// Writes the model with the plan in its metadata, if the runtime then takes less memory. What is
-    /// written is read anew first: it must be the same model, and its plan must work.
+    /// Writes the model with the plan in its metadata, if the runtime then takes less memory. The bytes to be
+    /// written are read back first: they must be the same model, and its plan must work.
     pub(crate) fn write(&self, path: &Path) -> Result<Verdict, Failure> {
         let Self { model, plan, heads, .. } = self;
         if !self.is_smaller() {
@@ -210,7 +210,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Offsets that no kernel should get, or that belong to tensors outside the head.
+/// Describes offsets that are unaligned or belong to tensors outside the head.
 fn misplaced(planned: &Survey, offline: &OfflinePlan) -> Vec<String> {
     let mut in_head = vec![false; offline.offsets.len()];
     for tensor in planned.arena.buffers.iter().filter_map(|buffer| buffer.tensor) {

@@ -1,4 +1,4 @@
-//! From the words of the command line to inputs, problems and plans.
+//! Turns the arguments of the command line into inputs, problems and plans.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
 }
 
 /// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
-/// counted; a bound that the file states beyond that becomes a claim.
+/// counted anew; a larger bound that the file states becomes a claim.
 pub(crate) fn read_plan(
     plan: &Path,
     input: Input,
@@ -98,7 +98,7 @@ pub(crate) fn lowered_for(
     Ok(lowered.problem)
 }
 
-/// Lowers an input to its chunks, under no alignment. Bodies are planned as for a model.
+/// Lowers an input to its chunks, without an alignment. Bodies are planned as for a model.
 pub(crate) fn lowered(
     input: &Input,
     path: &Path,
@@ -114,7 +114,7 @@ pub(crate) fn lowered(
     lowered.map(|lowered| lowered.problem).map_err(|error| failed(error.into()))
 }
 
-/// Returns the problem of an input with the alignment and padding that are planned, and with all copies.
+/// Returns the problem of an input with the alignment and padding to plan with. Gathered inputs are copied.
 pub(crate) fn placed(
     input: &Input,
     path: &Path,
@@ -138,7 +138,7 @@ pub(crate) fn asked(input: &Input, args: &VerifyArgs) -> Result<Problem, Failure
     placed.map_err(|error| wrong(Some(&args.input), error))
 }
 
-/// That nothing fits is an answer; every other error is about the input.
+/// The error that nothing fits is an answer; every other error is about the input.
 fn unplanned(path: Option<&Path>, error: &PlanError) -> Failure {
     match (error, wrong(path, error)) {
         (PlanError::NoPlace { .. } | PlanError::Infeasible, Failure::Input(words)) => {

@@ -46,7 +46,7 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     let planner = planner.lowering(args.reading.lowering());
     let mut found = look(&input, Some(path), &planner, args.limits())?;
     let Input::Sequence(sequence) = &input else { return Err(no_operators(Some(path))) };
-    // The nodes of a file may not allow the order, and then another one is planned.
+    // The nodes of a file may not allow the order; then one that they allow is planned.
     let mut moved = None;
     if let Some(model) = &model {
         let order = model.survey.nodes.order(&found.reordered.order);
@@ -121,7 +121,7 @@ pub(crate) fn look(
     Ok(found)
 }
 
-/// The model with its nodes in another order. What is to be written is read anew: it must be what was
+/// The model with its nodes in another order. The bytes to be written are read back: they must be what was
 /// planned.
 fn reordered_model(
     args: &ReorderArgs,

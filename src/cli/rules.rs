@@ -1,4 +1,4 @@
-//! Describes the rules of a plan, from the words of the command line.
+//! Describes the rules of a plan, from the arguments of the command line.
 
 use std::path::Path;
 

@@ -26,7 +26,7 @@ pub fn random_chains(numbers: &mut Numbers, chains: u64) -> Problem {
     random_chains_of(numbers, chains, most)
 }
 
-/// Creates such chains with chunks of up to `most` bytes.
+/// Creates chains as [`random_chains`] does, with chunks of up to `most` bytes.
 pub fn random_chains_of(numbers: &mut Numbers, chains: u64, most: u64) -> Problem {
     let alignment = numbers.of(&[1, 1, 1, 2, 4]);
     let padding = numbers.of(&[0, 0, 0, 1]);

@@ -1,5 +1,5 @@
-//! Small random problems with pools, pins, holes, parts and streams, and a judge of their plans that
-//! goes byte by byte and step by step. It reads the text of a problem and knows nothing of the library.
+//! Small random problems with pools, pins, holes, parts and streams, and a checker of their plans that goes
+//! byte by byte and step by step. It reads the text of a problem and uses nothing of the library.
 
 #![allow(dead_code, reason = "each target uses its own part")]
 
@@ -47,7 +47,7 @@ impl Dice {
     }
 }
 
-/// The text of a random problem. Many are not possible.
+/// The text of a random problem. Many of them have no plan.
 pub fn random_problem(dice: &mut Dice) -> Value {
     let streams = if dice.roll(4) == 0 { 2 + dice.roll(2) } else { 1 };
     let count = 2 + dice.at(5);
@@ -184,7 +184,8 @@ fn random_chunk(dice: &mut Dice, id: usize, streams: u64, pools: usize) -> Value
     chunk
 }
 
-/// Where a plan puts a chunk, by the index of the pool, and what it overwrites there.
+/// The place of a chunk in a plan, with the index of the pool, and the chunk that it overwrites
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     pub pool: usize,
@@ -340,7 +341,8 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Checks two chunks byte by byte and, with one stream, step by step.
+    /// Returns whether two chunks do not disturb each other, byte by byte and, with one stream,
+    /// step by step.
     fn get_along(&self, x: usize, y: usize, spots: &[Spot]) -> bool {
         let (a, b) = (spots[x], spots[y]);
         if a.pool != b.pool || self.size(x) == 0 || self.size(y) == 0 {
@@ -371,8 +373,8 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether a chunk is written over a byte of a part or a whole of what it overwrites, in a step in
-    /// which the other still needs it.
+    /// Returns whether a chunk is written over a byte of a part or a whole of the chunk that it overwrites,
+    /// in a step in which that part or whole still needs it.
     fn destroys(
         &self,
         new: usize,
@@ -391,7 +393,7 @@ impl<'a> Judge<'a> {
             && self.needs(other, of_other, step, spots)
     }
 
-    /// Whether a chunk needs a byte in a step.
+    /// Returns whether a chunk needs a byte in a step.
     fn needs(&self, chunk: usize, byte: u64, step: u64, spots: &[Spot]) -> bool {
         let asked = &self.chunks[chunk];
         let (begin, end) = (number(&asked["begin"], 0), number(&asked["end"], 0));
@@ -432,7 +434,7 @@ impl<'a> Judge<'a> {
         !is_empty && !before(&end_x, &begin_y) && !before(&end_y, &begin_x)
     }
 
-    /// Whether two bytes may lie over each other.
+    /// Returns whether two bytes may lie at the same place.
     fn agree(&self, x: usize, byte_x: u64, y: usize, byte_y: u64) -> bool {
         if byte_x >= self.size(x) || byte_y >= self.size(y) {
             return self.is_related(x, y);

@@ -11,11 +11,11 @@ pub enum Field {
     Byte(u8),
     /// A number of 32 bits.
     Int(i32),
-    /// A table, stored behind this one.
+    /// A table, stored after this one.
     Table(Vec<Field>),
     /// Tables.
     Tables(Vec<Vec<Field>>),
-    /// So many references to one table.
+    /// This many references to one table.
     Repeated(usize, Vec<Field>),
     /// Numbers of 32 bits.
     Ints(Vec<i32>),
@@ -123,7 +123,7 @@ pub struct Tensor {
     pub is_variable: bool,
 }
 
-/// A tensor that is computed in the run.
+/// A tensor that is computed at run time.
 pub fn tensor(name: &'static str, element: u8, shape: &[i32]) -> Tensor {
     Tensor { name, shape: shape.to_vec(), element, data: Vec::new(), is_variable: false }
 }

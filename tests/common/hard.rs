@@ -38,7 +38,7 @@ pub fn uneven(chunks: u64) -> Vec<(u64, u64, u64)> {
     (0..chunks).map(chunk).collect()
 }
 
-/// Returns begin, end and size of short lives, about twelve at once.
+/// Returns begin, end and size of chunks with short lifetimes, about twelve at once.
 pub fn short_lives(chunks: u64) -> Vec<(u64, u64, u64)> {
     let mut state = 1_u64;
     let mut next = |below: u64| {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use shared::{project, shared, shared_path};
 
-/// The cases of a file of recorded answers, if it is there.
+/// The cases of a file of recorded answers, if it exists.
 pub fn golden(file: &str) -> Option<Vec<Value>> {
     let text = shared(&format!("data/golden/{file}"))?;
     let mut golden: Value = serde_json::from_str(&text).unwrap();

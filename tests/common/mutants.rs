@@ -1,4 +1,4 @@
-//! Plans changed in any of their fields, most often by a little.
+//! Plans with a change in one of their fields, usually a small one.
 
 use arbitrary::{Result, Unstructured};
 use memplan::{Plan, PlannedLink, TensorPlace};

@@ -1,6 +1,5 @@
-//! Decides slowly whether a plan is right, from the definition, step by step and byte by byte, to
-//! check `memplan::verify` and every plan that it accepts. For small sizes, lifetimes and pools
-//! only.
+//! A slow checker of plans that follows the definition step by step and byte by byte. It checks
+//! `memplan::verify` and every plan that it accepts, for small sizes, lifetimes and pools only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +9,7 @@ use memplan::{
     sequence::{Dependency, Origin},
 };
 
-/// The bytes of some memories, one by one.
+/// Bytes of memories, one by one.
 type Bytes = BTreeSet<(Memory, u64)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +43,8 @@ impl Occupant {
     }
 }
 
-/// Returns whether no two share a byte in a step, except an overwriter in its first step.
-fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
+/// Returns whether no two occupants share a byte in a step, except an overwriter in its first step.
+fn no_occupant_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
     for step in 0..steps {
         let mut holders: BTreeMap<(Memory, u64), Vec<usize>> = BTreeMap::new();
         for (at, occupant) in occupants.iter().enumerate() {
@@ -72,8 +71,8 @@ fn nobody_is_disturbed(occupants: &[Occupant], steps: u64) -> bool {
     true
 }
 
-/// Returns the figures that a plan must state: the bytes of one buffer each, the bytes alive at the
-/// peak, and the first step of the peak.
+/// Returns the figures that a plan must state: the bytes with one buffer per chunk, the bytes alive
+/// at the peak, and the first step of the peak.
 fn figures(plan: &Plan, occupants: &[Occupant], steps: u64) -> (u64, u64, u64) {
     let align = |bytes: u64| bytes.next_multiple_of(plan.alignment);
     let in_pool = occupants.iter().filter(|one| one.size > 0);
@@ -215,7 +214,7 @@ pub fn is_right_for_problem(problem: &Problem, plan: &Plan) -> bool {
         && counted.iter().any(|&(one_each, ..)| one_each == plan.naive_size)
         && counted.iter().any(|&(_, most, _)| most <= plan.lower_bound)
         && counted.iter().any(|&(.., peak)| peak == plan.peak_step)
-        && nobody_is_disturbed(&occupants, steps)
+        && no_occupant_is_disturbed(&occupants, steps)
 }
 
 /// The place of a tensor: its memory, its offset there, and its chunk.
@@ -285,7 +284,7 @@ pub fn is_right_for_sequence(sequence: &OpSequence, plan: &Plan) -> bool {
         && one_each == plan.naive_size
         && most <= plan.lower_bound
         && peak == plan.peak_step
-        && nobody_is_disturbed(&occupants, steps.max(1))
+        && no_occupant_is_disturbed(&occupants, steps.max(1))
 }
 
 /// The content of a chunk.

@@ -112,7 +112,8 @@ pub fn rebuilt(
     rebuilt.alignment(alignment).padding(problem.padding()).build().unwrap()
 }
 
-/// Creates a planner that searches briefly: many cases find more than long searches.
+/// Creates a planner that searches briefly: many short cases find more faults than a few long
+/// searches.
 fn planner(strategy: Strategy) -> Planner<'static> {
     Planner::new().strategy(strategy).limits(Limits::default().nodes(200))
 }
@@ -227,8 +228,8 @@ pub fn problems_are_planned_rightly(random: &mut Unstructured<'_>) -> Result<()>
     Ok(())
 }
 
-/// Checks that one more operator, whose output is never read, never removes live bytes.
-pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<()> {
+/// Checks that adding an operator whose output is never read never reduces the live bytes.
+pub fn one_more_operator_never_reduces_live_bytes(random: &mut Unstructured<'_>) -> Result<()> {
     use memplan::{Operator, Output, sequence::SequenceFile};
     let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
     let mut longer = OpSequence::builder();
@@ -256,13 +257,13 @@ pub fn an_operator_more_takes_no_less(random: &mut Unstructured<'_>) -> Result<(
     }
     let longer = longer.build().unwrap();
     let strategy = *random.choose(Strategy::ALL)?;
-    // One reader more may make an input fit into its place or not.
+    // One more reader may decide whether an input can be gathered.
     for options in all_options().map(|options| options.gathers(false)) {
         let planner = planner(strategy).lowering(options);
         let Ok(before) = planner.plan(&sequence) else { continue };
         assert!(is_planned_rightly(&longer, &planner));
         let after = planner.plan(&longer).unwrap();
-        // A search may raise the bound further for one than for the other.
+        // A search may raise the bound of one sequence further than that of the other.
         let live = |sequence| lower(sequence, options).unwrap().problem.lower_bound().bytes;
         assert!(live(&longer) >= live(&sequence).max(size));
         assert!(after.pool_size >= before.lower_bound);

@@ -54,7 +54,7 @@ struct Drawn {
     chunk: usize,
     offset: u64,
     room: u64,
-    /// A variable that was not updated yet.
+    /// True for a variable that was not updated yet.
     variable: bool,
 }
 

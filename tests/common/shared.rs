@@ -18,7 +18,7 @@ pub fn project() -> PathBuf {
     package.ancestors().find(holds_both).unwrap().to_owned()
 }
 
-/// The path of a file or folder in `../shared`, if it is there.
+/// The path of a file or folder in `../shared`, if it exists.
 pub fn shared_path(path: &str) -> Option<PathBuf> {
     static SKIPPED: Once = Once::new();
     let full = project().join("../shared").join(path);

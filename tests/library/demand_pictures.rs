@@ -111,7 +111,7 @@ fn a_plan_file_keeps_windows_pins_and_reserved_bytes() {
     assert_eq!((plan.windows.len(), &*plan.pinned, plan.reserved.len()), (2, &[0, 1, 2, 3][..], 1));
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
-    // A file that leaves them out is read as well, and its input says what they are.
+    // A file that omits them can be read as well; the input then supplies them.
     let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
     let fields = value.as_object_mut().unwrap();
     fields.remove("windows");
@@ -122,8 +122,8 @@ fn a_plan_file_keeps_windows_pins_and_reserved_bytes() {
     assert_eq!(read.with_counted_bound(problem()).unwrap().windows, plan.windows);
 }
 
-/// With a line for each byte, no cell of the map of a right plan holds two chunks. Parts lie in the bytes
-/// of their wholes, so problems with parts are left out.
+/// With a line for each byte, no cell of the map of a right plan holds two chunks. Parts lie in the bytes of
+/// their wholes, so problems with parts are skipped.
 #[test]
 fn no_two_chunks_are_drawn_over_each_other() {
     let mut dice = Dice(18);

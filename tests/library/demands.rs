@@ -1,4 +1,4 @@
-//! Problems with pools, pins, holes, parts or streams: bounds and links that recorded cases do not show.
+//! Problems with pools, pins, holes, parts or streams: bounds and links that the recorded cases do not cover.
 
 use memplan::{
     Plan, PlannedLink, Planner, Problem, ProblemError, Strategy,
@@ -34,7 +34,8 @@ fn a_bound_does_not_align_bodies_without_a_root() {
     assert_eq!(verify(&problem, &plan), []);
 }
 
-/// Each is made in the only step of the other, so both rules of time hold both ways.
+/// Each is made in the only step of the other, so the rules of time alone would let each overwrite
+/// the other.
 #[test]
 fn two_chunks_on_streams_do_not_overwrite_each_other() {
     let mut builder = Problem::builder();
@@ -63,8 +64,8 @@ fn a_body_that_fits_into_no_aligned_place_of_a_buffer_is_too_large() {
     assert_eq!(problem.bodies()[0].pools.len(), 1);
 }
 
-/// `o` takes the bytes of `w` in the last step that reads it, and `p`, a part of `w`, is read later.
-/// Nobody reads `o`, so it has no time of its own.
+/// `o` takes the bytes of `w` in the last step that reads it, and `p`, a part of `w`, is read later. No
+/// operator reads `o`, so it has no step of its own.
 #[test]
 fn an_overwriter_that_nobody_reads_destroys_no_part() {
     let mut builder = Problem::builder();

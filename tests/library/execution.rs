@@ -72,7 +72,7 @@ fn every_model_runs_as_planned_by_all_with_all_options() {
         let sequence = read(&std::fs::read(&file).unwrap(), &ImportOptions::default()).unwrap();
         // Half of the models know the sizes of their weights.
         let sized = sequence.tensors().iter().all(|tensor| tensor.size.is_some());
-        // A flow between all pairs takes its time without optimization.
+        // The min-cost flow between all pairs is slow without optimization.
         let is_slow = |strategy| strategy == Strategy::TfliteMinCostFlow && cfg!(debug_assertions);
         let start = std::time::Instant::now();
         let mut running = std::time::Duration::ZERO;
@@ -221,9 +221,9 @@ fn an_update_of_no_variable_is_not_kept() {
     assert_eq!(plan.offset("u"), plan.offset("y"));
 }
 
-/// No sequence has such an update, but a plan may be written by hand.
+/// No sequence has such an update, but a hand-written plan may.
 #[test]
-fn an_update_beyond_the_end_of_its_variable_is_told() {
+fn an_update_beyond_the_end_of_its_variable_is_reported() {
     let sequence = OpSequence::builder()
         .weight("w", Some(8))
         .operator(Operator::new("step").inputs(["w"]).output(Output::new("w2", 4).updates("w", 4)))
@@ -239,7 +239,7 @@ fn an_update_beyond_the_end_of_its_variable_is_told() {
     }
 }
 
-/// They may lie anywhere.
+/// Tensors without bytes may lie anywhere.
 #[test]
 fn tensors_without_bytes_destroy_nothing() {
     let mut sequence = OpSequence::builder();
@@ -263,7 +263,7 @@ fn tensors_without_bytes_destroy_nothing() {
 /// A planner that counts only the readers of the tensor itself has this bug: a view of it is still
 /// read.
 #[test]
-fn a_view_overwritten_while_it_is_still_read_is_told() {
+fn a_view_overwritten_while_it_is_still_read_is_reported() {
     let build = |late: &str| {
         let mut sequence = OpSequence::builder();
         sequence
@@ -289,7 +289,7 @@ fn a_view_overwritten_while_it_is_still_read_is_told() {
 #[rstest]
 #[case("w", in_image(0), "tensor 'w' may not lie at 0 in 'image'")]
 #[case("x", TensorPlace::Pool { chunk: 99, offset: 0 }, "'x' refers to a chunk that the plan does not list")]
-fn nonsense_is_told_as_verify_tells_it(
+fn invalid_plans_get_the_messages_of_verify(
     #[case] name: &str,
     #[case] place: TensorPlace,
     #[case] message: &str,

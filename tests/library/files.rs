@@ -1,5 +1,5 @@
-//! Files in and out: everything written is read back unchanged; unsupported content is rejected
-//! with its line.
+//! Reading and writing files: everything written is read back unchanged; unsupported content is
+//! rejected with its line.
 
 use crate::common::random::{Wild, random_problem};
 use memplan::{

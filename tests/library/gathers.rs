@@ -135,7 +135,7 @@ fn concat() -> SequenceBuilder {
 #[case::outside(
     |s: &mut SequenceBuilder| { s.input("x", 4); operator(s, &["x"], Output::new("d", 8).gathers("x", 4)); },
     &[("d", "x", Refusal::OutsideThePool)])]
-// Whoever writes over one tensor must not write over another that is still read.
+// An output over one tensor must not be written over another that is still read.
 #[case::overwritten_while_a_part_is_read(
     |s: &mut SequenceBuilder| { operator(s, &["c"], Output::new("d", 16).overwrites("c")); operator(s, &["a"], Output::new("e", 4)); },
     &[("d", "c", Refusal::Clash)])]
@@ -220,7 +220,7 @@ fn wrong_parts_are_found(#[case] spoil: fn(&mut Plan)) {
     assert_ne!(verify(&sequence, &plan), []);
 }
 
-/// A framework that does not copy what is listed would read bytes that nobody wrote.
+/// A framework that relies on the listed parts would read bytes that were never written.
 #[test]
 fn a_part_that_lies_elsewhere_is_found() {
     let sequence = concat().build().unwrap();
@@ -233,8 +233,8 @@ fn a_part_that_lies_elsewhere_is_found() {
     assert!(found.iter().any(|one| matches!(one, Violation::MisplacedPart { .. })), "{found:?}");
 }
 
-/// `o` is written over `c` in the last step that reads it. Nobody reads `o`, but `a`, which lies in
-/// `c`, is read afterwards.
+/// `o` is written over `c` in the last step that reads it. No operator reads `o`, but `a`, which
+/// lies in `c`, is read afterwards.
 #[test]
 fn an_overwriter_that_nobody_reads_destroys_no_part() {
     let mut sequence = concat();
@@ -260,9 +260,9 @@ fn an_overwriter_that_nobody_reads_destroys_no_part() {
     assert!(!execute(&sequence, &plan).is_empty());
 }
 
-/// Parts save memory at the peak, so neither a plan nor a proof may leave them out.
+/// Parts save memory at the peak, so both plans and proofs must consider them.
 #[test]
-fn what_fits_only_without_copies_fits() {
+fn a_plan_without_copies_fits_where_one_with_copies_does_not() {
     let sequence = concat().build().unwrap();
     let fit = |capacity| Planner::new().fit(&sequence, capacity).unwrap();
     assert!(matches!(fit(16), PlanFit::Yes(plan) if plan.pool_size == 16));
@@ -270,7 +270,7 @@ fn what_fits_only_without_copies_fits() {
 }
 
 #[test]
-fn files_of_format_2_say_what_is_gathered() {
+fn files_of_format_2_state_gathers() {
     let sequence = concat().build().unwrap();
     let mut file = serde_json::to_value(&sequence).unwrap();
     assert_eq!(file["format"], "memplan-sequence/2");

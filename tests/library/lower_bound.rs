@@ -1,4 +1,4 @@
-//! The lower bound is a true bound: no valid plan is ever smaller.
+//! The lower bound holds: no valid plan is smaller.
 
 use crate::common::random::{Wild, random_problem};
 use memplan::{
@@ -6,7 +6,7 @@ use memplan::{
     problem::{ChunkId, Segment},
 };
 
-/// The smallest pool there is, by trying every aligned offset for every root.
+/// The smallest possible pool, found by trying every aligned offset for every root.
 fn smallest_pool(problem: &Problem) -> u64 {
     let roots: Vec<ChunkId> = problem.roots().collect();
     let segments: Vec<Vec<Segment>> =

@@ -200,7 +200,7 @@ fn tensors_without_bytes_get_no_chunk() {
 }
 
 #[test]
-fn what_views_or_updates_an_outside_tensor_lies_there() {
+fn views_and_updates_of_an_outside_tensor_lie_in_its_memory() {
     let plan = plan(|s| {
         s.input("x", 8)
             .weight("state", Some(8))
@@ -322,8 +322,8 @@ fn add(inputs: &'static [(&str, u64, u64)], y: Output) -> impl FnOnce(&mut Seque
     }
 }
 
-/// Rule d: `add(x[0:32], x[16:48])` over the second destroyed the first while it was read. No test
-/// read two views of one tensor.
+/// Rule d, a regression test: `add(x[0:32], x[16:48])` over the second view destroyed the first
+/// while it was read.
 #[rstest]
 #[case::a_part_of_another_input(&[("v", 0, 32), ("w", 16, 48)], Output::new("y", 32).overwrites("w"), None)]
 #[case::the_whole_of_another_input(&[("x", 0, 48), ("w", 0, 4)], Output::new("y", 48).overwrites("x"), None)]
@@ -354,11 +354,11 @@ fn without_views_an_input_shares_no_bytes_with_another() {
     assert_eq!(chunks(&plan)[3], ("y", 2, 3, Some("w")));
 }
 
-/// A view that an operator outputs is whole when it ends, even if nobody reads it.
+/// A view that an operator outputs is whole when the operator ends, even if it is never read.
 #[rstest]
 #[case::over_the_view(0, None)]
 #[case::beside_the_view(4, Some(PlannedLink::new(0, 4)))]
-fn a_view_that_the_operator_puts_out_is_not_overwritten(
+fn a_view_that_the_operator_outputs_is_not_overwritten(
     #[case] at: u64,
     #[case] overwrites: Option<PlannedLink>,
 ) {
@@ -404,13 +404,16 @@ fn a_required_overwrite_that_would_destroy_what_is_read_is_an_error(
     assert_eq!(refusal(declare), message);
 }
 
-/// An update of no bytes has nothing to write. It was once rejected because one of the two has no
+/// An update of zero bytes writes nothing. It was once rejected because one of the two has no
 /// bytes.
 #[rstest]
 #[case::of_a_variable_without_bytes(0, LoweringOptions::default())]
 #[case::of_nothing_in_a_variable(16, LoweringOptions::default())]
 #[case::in_the_pool(16, LoweringOptions::default().weights_in_pool(true))]
-fn a_required_update_of_no_bytes_is_fine(#[case] size: u64, #[case] options: LoweringOptions) {
+fn a_required_update_of_zero_bytes_is_accepted(
+    #[case] size: u64,
+    #[case] options: LoweringOptions,
+) {
     let plan = plan_with(
         |s| {
             s.weight("kv", Some(size))
@@ -424,7 +427,7 @@ fn a_required_update_of_no_bytes_is_fine(#[case] size: u64, #[case] options: Low
 
 /// The same for a problem.
 #[test]
-fn a_required_overwriter_without_bytes_is_fine() {
+fn a_required_overwriter_without_bytes_is_accepted() {
     let mut problem = memplan::Problem::builder();
     let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 0));
     problem.request(memplan::problem::Request::new(new, old, 4).required(true));

@@ -1,4 +1,4 @@
-//! Sequences, problems and plans: what is read, lowered, checked and drawn.
+//! Sequences, problems and plans: reading, lowering, checking and drawing them.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -38,9 +38,9 @@ fn check(sequence: &OpSequence, found: &Reordered, alignment: Bytes, name: &str)
     assert_eq!(found.moved == 0, found.order == given, "{name}: moved");
 }
 
-/// The least peak of all orders: over all sets of operators that can have run, the least of the
-/// largest step on a way there. A step counts what lowering counts, in an order that runs the same
-/// set before it.
+/// The least peak of all orders, by dynamic programming over the sets of operators that can have
+/// run: for each set, the least peak on any way to it. The bytes of a step are those that lowering
+/// counts in an order that runs the same set before it.
 fn least_peak(sequence: &OpSequence) -> Bytes {
     let predecessors = sequence.predecessors();
     let operators = predecessors.len();
@@ -89,7 +89,7 @@ fn least_peak(sequence: &OpSequence) -> Bytes {
 }
 
 #[test]
-fn the_least_peak_is_that_of_brute_force_over_what_lowering_says() {
+fn the_least_peak_is_that_of_brute_force() {
     let (mut proven, mut better) = (0, 0);
     for (seed, sequence) in sequences(600, 7) {
         let found = reorder(&sequence, &ReorderOptions::default()).unwrap();
@@ -99,12 +99,12 @@ fn the_least_peak_is_that_of_brute_force_over_what_lowering_says() {
         proven += u32::from(found.is_proven());
         better += u32::from(found.is_better());
     }
-    // Cases without a proof have inputs that nobody reads, or outputs with conflicting choices.
+    // Cases without a proof have unread inputs, or outputs with conflicting choices.
     assert!(proven > 200 && better > 20, "{proven} proven, {better} better");
 }
 
 #[test]
-fn an_order_needs_what_it_says_with_any_alignment() {
+fn the_peak_of_an_order_is_right_with_any_alignment() {
     for (seed, sequence) in sequences(400, 30) {
         let alignment = [1, 8, 64][usize::try_from(seed).unwrap() % 3];
         let options = ReorderOptions::default().alignment(alignment);
@@ -131,8 +131,8 @@ fn a_proven_peak_does_not_depend_on_the_order_given() {
     assert!(compared > 10, "{compared}");
 }
 
-/// The pool of a better order is smaller, its plan is right and states the order; without one, all
-/// stays as it is.
+/// The pool of a better order is smaller, its plan is right and states the order; without a better
+/// order, the plan stays as it is.
 #[test]
 fn a_plan_in_a_better_order_is_never_larger() {
     let mut better = 0;
@@ -160,7 +160,7 @@ fn a_plan_in_a_better_order_is_never_larger() {
         } else {
             assert_eq!((&found.plan, found.reordered.moved), (&given, 0), "sequence {seed}");
         }
-        // An order that is given back is kept only if it is better.
+        // A given order is kept only if it is better.
         let kept = found.clone().with_order((0..order.len()).collect(), &sequence, &planner);
         let kept = kept.unwrap();
         assert_eq!((kept.plan, kept.reordered.moved), (given, 0), "sequence {seed}");
@@ -205,7 +205,7 @@ fn a_cancelled_search_keeps_what_it_has() {
 
 /// Real and generated graphs with the best peaks known.
 #[test]
-fn every_known_graph_needs_what_its_plan_says() {
+fn every_known_graph_has_the_recorded_peak() {
     let Some(index) = crate::common::shared("data/order/INDEX.json") else {
         eprintln!("skipped: ../shared/data/order is not there");
         return;

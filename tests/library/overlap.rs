@@ -9,7 +9,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-/// A blur of 96 bytes that begins so far below its input.
+/// A blur of 96 bytes whose output begins `below` bytes below its input.
 fn blur(below: u64) -> OpSequence {
     OpSequence::builder()
         .operator(Operator::new("load").output(Output::new("x", 96)))
@@ -22,7 +22,7 @@ fn blur(below: u64) -> OpSequence {
 }
 
 #[test]
-fn an_output_reaches_over_its_input() {
+fn an_output_overlaps_its_input() {
     let sequence = blur(32);
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!((plan.pool_size, plan.lower_bound, plan.proven_optimal), (128, 128, true));
@@ -33,8 +33,8 @@ fn an_output_reaches_over_its_input() {
     assert_eq!(Planner::new().plan(&blur(0)).unwrap().pool_size, 96);
 }
 
-/// Both overlaps are needed, and what lies between them could be written in place; but all four tied
-/// together take more than the two steps that need most.
+/// Both overlaps are needed, and what lies between them could be written in place; but all four tied together
+/// take more than each of the two largest steps.
 #[test]
 fn tensors_are_untied_where_there_is_room() {
     let over = |output: Output, input: &str, below: u64| match below {
@@ -57,7 +57,7 @@ fn tensors_are_untied_where_there_is_room() {
     assert_eq!(links, [false, true, false, true]);
 }
 
-/// Moves the output, and what the plan says about it, up by some bytes.
+/// Moves the output up by some bytes, and adjusts the plan's figures.
 fn nearer(plan: &Plan, bytes: u64) -> Plan {
     let mut plan = plan.clone();
     plan.chunks[1].offset += bytes;
@@ -142,7 +142,7 @@ fn outputs_are_refused_where_inputs_are_needed(
 fn a_later_reader_and_another_operand_prevent_an_overlap() {
     let late = refusal([over(16, 4), reads("x")], &["z"]);
     assert_eq!(late, Some(Obstacle::Refusal(Refusal::NotLastReader)));
-    // The operator reads the bytes through a view as well, in an order that nobody states.
+    // The operator reads the bytes through a view as well, in an unknown order.
     let view = Operator::new("reshape").inputs(["x"]).output(Output::new("v", 16).reads("x"));
     let both = Operator::new("conv").inputs(["x", "v"]);
     let both = both.output(Output::new("y", 16).overlaps("x", 4));
@@ -167,7 +167,7 @@ fn a_view_adds_its_offset(
 }
 
 #[test]
-fn files_say_it_only_where_it_is_used() {
+fn files_state_distances_only_where_they_are_used() {
     let sequence = blur(32);
     let text = serde_json::to_string(&sequence).unwrap();
     assert!(text.contains(r#""overwrites":{"input":"x","offset":0,"below":32,"#), "{text}");
@@ -229,7 +229,7 @@ fn a_body_that_fits_nowhere_is_not_made() {
 
 /// Other overlaps may lead to a smaller pool, so only the bytes that all of them need refute a capacity.
 #[test]
-fn a_capacity_is_asked_of_all_overlaps() {
+fn a_capacity_is_refuted_for_all_overlaps() {
     let sequence = blur(32);
     let best = Planner::new().plan(&sequence).unwrap().pool_size;
     let fit = |capacity| Planner::new().fit(&sequence, capacity).unwrap();

@@ -17,7 +17,7 @@ const BAD: &str = "</script><script>alert('1')</script>&\"\u{202e}\u{2028}]]>";
 /// The text that a reader sees.
 const SHOWN: &str = "</script><script>alert('1')</script>&\"\\u{202e}\\u{2028}]]>";
 
-/// A chain of two, a view, and names that are markup.
+/// A chain of two chunks, a view, and names that are markup.
 fn hostile() -> (OpSequence, Plan, Problem) {
     let mut sequence = OpSequence::builder();
     sequence
@@ -91,7 +91,7 @@ fn names_are_text_everywhere() {
         assert!(!svg.contains('\u{202e}') && svg.contains("\\u{202e}\\u{2028}]]&gt;"), "{svg}");
     }
     let html = page(BAD, std::slice::from_ref(&plan), steps, &problem).unwrap();
-    // There are only the page's own two: the data and the scripts.
+    // The only two are those of the page: the data and the scripts.
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (2, 2));
     assert!(!html.contains(['\u{2028}', '\u{202e}']));
     let data = data(&html);
@@ -204,7 +204,7 @@ fn a_page_of_twenty_thousand_chunks_stays_below_three_megabytes() {
 
 /// The tooltip of a graph input does not say that an operator made it.
 #[test]
-fn a_page_knows_what_no_operator_made() {
+fn a_page_names_graph_inputs_and_weights_as_such() {
     let sequence = OpSequence::builder()
         .input("x", 64)
         .weight("w", Some(32))
@@ -266,8 +266,8 @@ fn extreme_plans_are_drawn_without_failing() {
     );
 }
 
-/// However many blocks there are, a picture of the queues keeps to its frame and to a few
-/// kilobytes.
+/// A picture of the queues stays within its frame and a few kilobytes, however many blocks there
+/// are.
 #[test]
 fn a_picture_of_many_blocks_keeps_to_its_frame() {
     let mut many = Problem::builder();

@@ -1,4 +1,4 @@
-//! An executor gets the memory of each step as slices, or the reason why it cannot.
+//! An executor gets the memory of each step as slices, or an error that states why it cannot.
 
 use memplan::{
     InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError,
@@ -117,7 +117,8 @@ fn slices_of_a_real_network_are_apart() {
     assert_eq!(in_place, 45);
 }
 
-/// Two workspaces of operators of one name, the first of which a tensor has as well.
+/// Two operators have the same name; the name of the first one's workspace is also that of a
+/// tensor.
 #[test]
 fn workspaces_have_names_of_their_own_and_are_found_by_step() {
     let mut sequence = OpSequence::builder();
@@ -154,7 +155,7 @@ fn a_plan_of_something_else_is_refused(#[case] change: fn(&mut Plan), #[case] me
 }
 
 #[test]
-fn a_step_without_slices_says_why() {
+fn a_step_without_slices_is_an_error_with_the_reason() {
     let (sequence, mut plan) = plan(&chain());
     let error = |placement: &Placement<'_>, step| {
         placement.memory(step, &mut [0_u32; 20]).unwrap_err().to_string()

@@ -37,7 +37,7 @@ fn a_network_spills_little() {
     assert_eq!(plan.placement(&sequence).unwrap_err(), PlacementError::SeveralPools);
 }
 
-/// A pin holds the tensor, not only its chunk.
+/// A pin fixes the tensor, not only its chunk.
 #[test]
 fn a_pinned_tensor_lies_where_it_must() {
     let mut sequence = OpSequence::builder();
@@ -83,7 +83,7 @@ fn a_change_is_noticed(#[case] change: fn(&mut Plan), #[case] words: &str) {
     assert!(violations.iter().any(|v| v.contains(words)), "{violations:#?}");
 }
 
-/// Every strategy that knows pools gives right plans in them, whatever fits where.
+/// Every strategy that supports pools gives right plans, whichever tensors fit into which pool.
 #[rstest]
 fn plans_in_pools_are_right(
     #[values(Strategy::Best, Strategy::FirstFit)] strategy: Strategy,

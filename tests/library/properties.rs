@@ -28,6 +28,6 @@ fn plans_change_with_the_problem_as_they_must() {
 }
 
 #[test]
-fn an_operator_more_takes_no_less() {
-    arbtest::arbtest(properties::an_operator_more_takes_no_less).budget_ms(1_500);
+fn one_more_operator_never_reduces_live_bytes() {
+    arbtest::arbtest(properties::one_more_operator_never_reduces_live_bytes).budget_ms(1_500);
 }

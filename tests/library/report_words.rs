@@ -12,7 +12,7 @@ fn plan(problem: &Problem) -> Plan {
 }
 
 #[test]
-fn one_is_no_plural() {
+fn one_takes_the_singular() {
     let mut problem = Problem::builder();
     problem.chunk(0..1, 8);
     let plan = plan(&problem.build().unwrap());
@@ -26,7 +26,7 @@ fn one_is_no_plural() {
 }
 
 #[test]
-fn of_an_empty_problem_nothing_is_ever_alive() {
+fn an_empty_problem_has_no_live_bytes() {
     let plan = plan(&Problem::builder().build().unwrap());
     let words = summary(&plan, StepNames(None), "chunks as given");
     assert!(words.contains("nothing is ever alive") && !words.contains("alive in"), "{words}");
@@ -44,7 +44,7 @@ fn a_pool_larger_than_one_buffer_each_takes_more() {
 }
 
 #[test]
-fn a_map_tells_pool_and_bound() {
+fn a_map_states_the_pool_and_the_bound() {
     let mut problem = Problem::builder();
     problem.chunk(0..1, 1024);
     let plan = plan(&problem.build().unwrap());
@@ -64,12 +64,12 @@ fn legend(map: &str) -> Vec<char> {
         .collect()
 }
 
-/// However many chunks there are, a letter of the legend is that of one chunk alive at the peak.
+/// Each letter of the legend stands for one chunk alive at the peak, however many chunks there are.
 #[test]
 fn a_letter_of_the_legend_names_one_chunk() {
     for alive in [30, 52, 53, 200] {
         let mut problem = Problem::builder();
-        // At the peak live every 52nd chunk, which would all have the same letter, and then the rest.
+        // Every 52nd chunk is alive at the peak; all of them would have the same letter. The rest follow.
         for at in 0..52 * alive.min(20) {
             let step = u64::from(at % 52 == 0);
             problem.chunk(step..step + 1, if step == 1 { 1000 } else { 1 });

@@ -155,7 +155,7 @@ fn a_weight_may_be_a_graph_output() {
 }
 
 #[test]
-fn a_weight_that_nobody_reads_and_knows_the_size_of_stands_in_no_file() {
+fn an_unread_weight_of_unknown_size_is_not_written_to_files() {
     let sequence = OpSequence::builder()
         .weight("read", None)
         .weight("unread", None)

@@ -156,7 +156,7 @@ fn told(sequence: &OpSequence, plan: &Plan, message: &str) {
 }
 
 #[test]
-fn what_nobody_reads_still_has_its_bytes_for_a_step() {
+fn an_unread_tensor_has_its_bytes_for_one_step() {
     let mut sequence = OpSequence::builder();
     let operator = Operator::new("a").output(Output::new("x", 8)).output(Output::new("y", 8));
     sequence.operator(operator);
@@ -182,8 +182,8 @@ fn a_graph_output_must_last() {
     told(&sequence, &plan, "'x' and 'z' are both alive in step 2 and share the bytes [4, 8)");
 }
 
-/// Only inside what it overwrites does an overwriter share bytes. Here that is a view, which has
-/// the rest of its chunk for room, unless it lies by itself.
+/// An overwriter shares bytes only inside the tensor that it overwrites. Here that is a view, so
+/// the rest of its chunk is available too, unless the view is a chunk of its own.
 #[test]
 fn an_overwriter_that_reaches_beyond_shares_nothing() {
     let build = |size: u64| {
@@ -204,7 +204,7 @@ fn an_overwriter_that_reaches_beyond_shares_nothing() {
 
 /// The chunk may lie in the right place and the tensor in it in the wrong one.
 #[test]
-fn what_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
+fn a_tensor_that_overwrites_nothing_is_aligned_wherever_its_chunk_lies() {
     let sequence = sequence();
     let mut plan = Planner::new().alignment(4).plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
@@ -357,8 +357,8 @@ fn aliased(y: Output) -> OpSequence {
     sequence.build().unwrap()
 }
 
-/// Both checkers accepted such a plan, and random sequences hardly ever read two views of one
-/// tensor.
+/// A regression test: both checkers accepted such a plan, and random sequences rarely read two
+/// views of one tensor.
 #[test]
 fn writing_over_an_input_destroys_no_other_input() {
     let sequence = aliased(Output::new("y", 32).overwrites("v2"));
@@ -382,10 +382,10 @@ fn writing_over_an_input_destroys_no_other_input() {
     );
 }
 
-/// An operator that puts out a view of its input and writes over that input as well: even if nobody
-/// reads the view, it is whole when the operator ends. Executing a plan did not look at it.
+/// An operator outputs a view of its input and writes over that input as well: even if the view is
+/// never read, it must be whole when the operator ends. Execution once did not check it.
 #[test]
-fn writing_over_an_input_destroys_no_view_that_the_operator_puts_out() {
+fn writing_over_an_input_destroys_no_view_that_the_operator_outputs() {
     let build = |z: Output| {
         let mut sequence = OpSequence::builder();
         let both = Operator::new("both").inputs(["x"]).output(Output::new("v", 4).reads_at("x", 2));
@@ -414,7 +414,7 @@ fn writing_over_an_input_destroys_no_view_that_the_operator_puts_out() {
     );
 }
 
-/// A weight that is left out of the list of tensors seems to lie outside, but its chunk remains.
+/// A weight that is missing from the list of tensors seems to lie outside, but its chunk remains.
 #[test]
 fn a_chunk_that_nothing_is_written_into_is_found() {
     let mut sequence = OpSequence::builder();
@@ -474,7 +474,7 @@ fn every_strategy_is_right_on_random_problems() {
 }
 
 #[test]
-fn links_of_chunks_named_in_the_plan_only_are_no_panic() {
+fn links_of_chunks_only_in_the_plan_do_not_panic() {
     let problem = problem();
     let mut plan = Planner::new().plan(&problem).unwrap();
     plan.chunks[0].id = 77;
@@ -521,7 +521,7 @@ fn a_variable_may_be_updated_through_a_view() {
 #[case::tensor(|p: &mut Plan| tensor(p, "z").place = TensorPlace::Pool { chunk: 99, offset: 0 }, "z")]
 #[case::link(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(99, 0)), "y")]
 #[case::behind_the_last(|p: &mut Plan| p.chunks[0].overwrites = Some(PlannedLink::new(p.chunks.len(), 0)), "y")]
-fn a_plan_with_loose_ends_is_no_panic(#[case] spoil: Spoil, #[case] user: &str) {
+fn a_plan_that_refers_to_missing_chunks_does_not_panic(#[case] spoil: Spoil, #[case] user: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().plan(&sequence).unwrap();
     spoil(&mut plan);

@@ -228,9 +228,10 @@ fn a_wrong_plan_for_streams_is_refused(#[case] spoil: Spoil, #[case] message: &s
     assert!(messages.iter().any(|found| found == message), "{messages:#?}");
 }
 
-/// A plan may honour fewer requests than the problem does; the overwriter then has its whole life.
+/// A plan may honour fewer requests than the problem does; the overwriter then needs its bytes for
+/// its whole lifetime.
 #[test]
-fn a_request_may_be_left_out() {
+fn a_request_may_be_dropped() {
     let mut builder = Problem::builder();
     let (a, b) = (builder.named_chunk("a", 0..3, 8), builder.named_chunk("b", 2..5, 8));
     builder.overwrite(b, a, 0).hole(a, 1..2);
@@ -245,12 +246,12 @@ fn a_request_may_be_left_out() {
     assert_eq!(verify(&problem, &over), []);
 }
 
-/// The same plan, with an alignment or a padding that the caller asks for.
+/// The same plan, with an alignment or a padding that the caller requires.
 #[rstest]
 #[case(Verifier::new(), &[])]
 #[case(Verifier::new().alignment(4), &["the required alignment is 4, but the plan says 1"])]
 #[case(Verifier::new().padding(1), &["the required padding is 1, but the plan says 0"])]
-fn more_is_asked_for(#[case] verifier: Verifier, #[case] expected: &[&str]) {
+fn the_caller_may_require_more(#[case] verifier: Verifier, #[case] expected: &[&str]) {
     let mut builder = Problem::builder();
     let a = builder.named_chunk("a", 0..2, 8);
     builder.named_chunk("b", 1..3, 8);
@@ -321,7 +322,7 @@ fn places(plan: &Plan) -> Vec<Place> {
         .collect()
 }
 
-/// Moves something in a plan: a body, a chunk, or a link that is left out.
+/// Changes a plan: moves a body or a chunk, or drops a link.
 fn shifted(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) -> Plan {
     let mut places = places(plan);
     let bodies = bodies(text, &spots(plan));
@@ -343,7 +344,7 @@ fn shifted(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) -> Pla
     plan
 }
 
-/// Compares what `verify` says about a plan with the judge.
+/// Compares the answer of `verify` about a plan with that of the slow checker.
 fn compare(name: &str, text: &Value, problem: &Problem, plan: &Plan) -> bool {
     let violations = verify(problem, plan);
     let right = is_right(text, &spots(plan));
@@ -352,7 +353,7 @@ fn compare(name: &str, text: &Value, problem: &Problem, plan: &Plan) -> bool {
 }
 
 #[test]
-fn random_plans_are_judged_alike() {
+fn both_checkers_agree_on_random_plans() {
     let mut dice = Dice(1);
     let (mut right, mut wrong) = (0, 0);
     for round in 0..1_200 {
@@ -391,7 +392,7 @@ fn stated(problem: &Problem, plan: &Value) -> Option<Plan> {
 }
 
 #[test]
-fn recorded_optimal_plans_are_right_and_shifted_ones_judged_alike() {
+fn recorded_optimal_plans_are_right_and_both_checkers_agree_on_shifted_ones() {
     let mut dice = Dice(2);
     for family in FAMILIES {
         for case in recorded(&format!("oracle_{family}")) {

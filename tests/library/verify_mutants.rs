@@ -1,7 +1,7 @@
-//! Plans changed in any field are called wrong exactly when a slow count, byte by byte and step by
-//! step, calls them wrong.
+//! Plans changed in any field are rejected exactly when the slow checker, which goes byte by byte
+//! and step by step, rejects them.
 //!
-//! Each test says on standard error how many changes it made. They run for longer with
+//! Each test prints on standard error how many changes it made. They run for longer with
 //! `MEMPLAN_MUTATION_MS`, in milliseconds.
 
 #![cfg(feature = "files")]
@@ -54,7 +54,7 @@ fn budget() -> u64 {
     std::env::var("MEMPLAN_MUTATION_MS").map_or(4_000, |text| text.parse().unwrap())
 }
 
-/// The mutants once changed places, links and the pool only.
+/// A regression test: the mutants once changed only places, links and the pool.
 #[test]
 fn mutants_of_plans_of_problems() {
     let mut tally = Tally::default();
@@ -82,13 +82,13 @@ fn mutants_of_plans_of_problems() {
         Ok(())
     })
     .budget_ms(budget());
-    // A problem knows no tensors, and chunks are found by id.
+    // A problem has no tensors, and chunks are found by id.
     let unchecked = |field: &&str| field.starts_with("tensor") || *field == "chunk.name";
     tally.check(FIELDS.into_iter().filter(|field| !unchecked(field)));
 }
 
-/// No test changed lifetimes, bounds, steps and links of plans of sequences, so nothing showed that
-/// `verify` believed what the plan says of them.
+/// A regression test: `verify` once took lifetimes, bounds, steps and links from the plans of
+/// sequences unchecked.
 #[test]
 fn mutants_of_plans_of_sequences() {
     let mut tally = Tally::default();
@@ -98,7 +98,7 @@ fn mutants_of_plans_of_sequences() {
         let strategy = *random.choose(Strategy::ALL)?;
         let alignment = 1 << random.int_in_range(0..=3)?;
         let padding = if random.ratio(1, 4)? { random.int_in_range(0..=3)? } else { 0 };
-        // The oracle knows no gathers.
+        // The oracle does not support gathers.
         let planner = Planner::new().strategy(strategy).lowering(options.gathers(false));
         let planner = planner.alignment(alignment).padding(padding);
         let Ok(plan) = planner.plan(&sequence) else { return Ok(()) };
@@ -130,7 +130,7 @@ fn mutants_of_plans_of_sequences() {
     tally.check(FIELDS.into_iter());
 }
 
-/// Of 1 078 such edits 663 once passed.
+/// A regression test: 663 of 1 078 such edits once passed.
 #[test]
 fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
     let mut edits = 0;

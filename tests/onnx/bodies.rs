@@ -1,6 +1,6 @@
 //! Operators that run sequences of their own, such as loops and conditions: each body is planned
 //! with the options of the caller, its pool lies in the workspace of the operator, and the checkers
-//! take it apart.
+//! check it.
 
 use crate::{
     common::{
@@ -20,7 +20,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-/// `next` is written over `t`, and is handed on as the next `state`.
+/// `next` is written over `t`, and becomes the `state` of the next iteration.
 fn body() -> OpSequence {
     OpSequence::builder()
         .input("i", 8)
@@ -82,13 +82,13 @@ fn a_body_is_planned_with_the_options_of_the_caller(
 }
 
 #[test]
-fn lowering_alone_knows_no_pool_of_a_body() {
+fn lowering_alone_requires_planned_bodies() {
     let error = lower(&host(), LoweringOptions::default()).unwrap_err();
     assert!(matches!(error, SequenceError::BodyNotPlanned { operator } if operator == "host"));
 }
 
 #[test]
-fn what_cannot_be_planned_in_a_body_is_named() {
+fn an_error_in_a_body_names_the_operator() {
     let required = OpSequence::builder()
         .input("v", 8)
         .operator(Operator::new("update").inputs(["v"]).output(Output::new("a", 8).updates("v", 0)))
@@ -236,9 +236,9 @@ fn random_bodies_run_as_planned() {
     assert!(planned > 100, "{planned}");
 }
 
-/// A body that hands its two states on in turn: the copies must not clobber each other.
+/// A body that passes on its two states unchanged: their copies must not overwrite each other.
 #[test]
-fn what_a_model_hands_on_is_no_view_of_what_is_handed_in() {
+fn the_states_that_a_body_returns_are_not_views_of_those_that_it_gets() {
     let model = with_body(
         "in x:f32[16]\nin y:f32[16]\nweight n=3\na, b = Loop(n, , x, y)\nout a\nout b",
         "Loop",

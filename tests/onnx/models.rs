@@ -1,4 +1,4 @@
-//! Real models: sizes and bounds are those that others computed from the same graphs.
+//! Real models: sizes and bounds equal those computed independently from the same graphs.
 
 use memplan::{
     OpSequence, Plan, Planner, Strategy,
@@ -85,8 +85,8 @@ fn a_batch_size_given_reaches_every_tensor() {
     assert_eq!(plan(&sequence, false, false).naive_size, 13_541_298_176);
 }
 
-/// One buffer each, and the lower bounds without sharing, with views, and with views and in-place
-/// operators.
+/// The bytes with one buffer per tensor, and the lower bounds without sharing, with views, and with
+/// views and in-place operators.
 #[rstest]
 #[case("bert_base_b1_s128", 279_981_568, 5_112_320, 5_112_320, 3_539_456)]
 #[case("densenet121_b1", 176_180_128, 8_429_568, 8_429_568, 7_225_344)]

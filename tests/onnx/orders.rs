@@ -45,7 +45,7 @@ fn reads(node: &NodeProto) -> Vec<String> {
     names
 }
 
-/// The nodes of the main graph in words, and how often each is there.
+/// The nodes of the main graph as text, and how often each occurs.
 fn nodes(bytes: &[u8]) -> BTreeMap<String, usize> {
     let mut nodes = BTreeMap::new();
     for node in graph_of(bytes).node {
@@ -118,7 +118,7 @@ const BRANCHES: &str = "in x:f32[1,1000]
 
 #[test]
 fn the_nodes_move_and_nothing_else() {
-    // Branches stage by stage, a node behind its reader, and fields that nobody knows.
+    // Branches stage by stage, a node behind its reader, and unknown fields.
     let mut bytes = model(graph(BRANCHES), OPSET);
     bytes.splice(0..0, field(99, b"in front"));
     bytes.extend(field(98, b"behind"));
@@ -140,7 +140,7 @@ fn the_nodes_move_and_nothing_else() {
     }
 }
 
-/// The operators that must run after others of which they read nothing.
+/// The operators that must run after others whose outputs they do not read.
 #[rstest]
 // The shape of `a` is known, and its node is folded; `b` and `y` wait for it all the same.
 #[case("in x:f32[2,3]\n a = Relu(x)\n s = Shape(a)\n b = ConstantOfShape(s)\n c = Neg(x)
@@ -149,7 +149,7 @@ fn the_nodes_move_and_nothing_else() {
 #[case("in x:f32[2]\n a = RandomNormalLike(x)\n b = Relu(x)\n c = RandomUniformLike(x)
     d = Bernoulli(a)\n out c\n out d\n out b",
     &[("RandomUniformLike", "RandomNormalLike"), ("Bernoulli", "RandomUniformLike")])]
-// Out of training, nothing is dropped.
+// Outside training, nothing is dropped.
 #[case("in x:f32[2]\n a, = Dropout(x)\n b, = Dropout(x)\n out a\n out b", &[])]
 #[case("in x:f32[2]\n info a:f32[2]\n info b:f32[2]\n a = lab/Log(x)\n b = lab/Log(x)\n out a\n out b",
     &[("Log", "Log")])]

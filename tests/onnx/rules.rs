@@ -229,7 +229,7 @@ fn symbolic_sizes_are_given_by_name() {
 }
 
 #[test]
-fn what_only_the_run_knows_may_be_given_by_name() {
+fn sizes_known_only_at_run_time_may_be_given_by_name() {
     let text = "in b:f32[1,6,4]\nin s:f32[1,1,6]\ninfo y:i64[found,3]\ny = NonMaxSuppression(b, s)";
     assert_eq!(described(text), "y:0 = NonMaxSuppression(b, s)");
     let options = ImportOptions::default().dims([("found", 10)]);
@@ -356,7 +356,7 @@ fn a_dropout_that_trains_makes_new_tensors() {
 // Views of the same memory in another order.
 #[case::part("b:16 = Add(a, first)", "")]
 #[case::part_with_another("b:16 = Where(a, first, x)", "over x")]
-// Kernels of these add further inputs to what the first two gave.
+// The kernels of these add further inputs to the result of the first two.
 #[case::further_inputs("b:16 = Sum(s, x, a)", "over x")]
 #[case::only_further_inputs("b:16 = Max(s, s, a)", "")]
 #[case::a_further_input_again("b:16 = Mean(a, x, a)", "over x")]
@@ -451,7 +451,7 @@ fn row_wise_operators_may_overwrite(#[case] call: &str, #[case] expected: &str) 
     assert_eq!(line.rsplit_once(')').unwrap().1.trim(), expected, "{line}");
 }
 
-/// Statistics are memory of their own; the sum of the two operands is as large as each of them.
+/// Statistics have memory of their own; the sum of the two operands is as large as each of them.
 #[test]
 fn the_other_outputs_of_a_normalization_are_their_own() {
     let text = "in x:f32[2,4]\nin w:f32[4]\na = Sin(x)\nb = Cos(x)\n";
@@ -514,7 +514,7 @@ fn a_transposed_view_of_the_same_memory_is_not_overwritten() {
         c = Add(a, t)";
     let text = described(text);
     assert!(text.contains("b:16 = Add(a, g) over a over g"), "{text}");
-    // A transpose is memory of its own.
+    // A transpose has memory of its own.
     assert!(text.contains("c:16 = Add(a, t) over a over t"), "{text}");
 }
 
@@ -531,7 +531,7 @@ fn batch_normalization_is_in_place_unless_it_trains() {
     );
 }
 
-/// Before opset 7 it trains unless it says that it is a test.
+/// Before opset 7 it trains unless `is_test` is set.
 #[rstest]
 #[case(6, "", "")]
 #[case(6, "is_test=0", "")]
@@ -564,7 +564,7 @@ fn told(graph: GraphProto, opset: i64) -> String {
 }
 
 #[test]
-fn a_request_that_is_not_made_is_told_with_its_reason() {
+fn a_request_that_is_not_made_is_logged_with_its_reason() {
     let text = "
         in x:f32[4]
         weight i=[0]
@@ -587,9 +587,9 @@ fn a_request_that_is_not_made_is_told_with_its_reason() {
     assert!(told(graph(text), 6).contains("reason=in training, it reads its input again"));
 }
 
-/// Reading plans the body of a loop for its size only, and logs no plan.
+/// The importer plans the body of a loop only for its size, and logs no plan.
 #[test]
-fn the_body_of_a_loop_is_not_told_as_a_plan() {
+fn the_body_of_a_loop_is_not_logged_as_a_plan() {
     let body = "in i:i64[]\nin c:bool[]\nin s:f32[16]\nd = Identity(c)\nt = Exp(s)\nout d\nout t";
     let outer =
         with_body("in x:f32[16]\nweight n=3\ny = Loop(n, , x)\nout y", "Loop", &[("body", body)]);
@@ -708,7 +708,7 @@ fn nested(depth: usize) -> Vec<u8> {
 }
 
 #[test]
-fn sub_graphs_nest_as_deep_as_anybody_needs() {
+fn sub_graphs_may_nest_deeply() {
     let error = read(&nested(60), &ImportOptions::default()).unwrap_err();
     assert!(error.to_string().contains("else_branch"), "{error}");
     assert!(matches!(
@@ -742,7 +742,7 @@ fn taken(name: &str, from: &str) -> Vec<u8> {
     [field(1, name.as_bytes()), field(21, from.as_bytes()), vec![0xa0, 1, 2]].concat()
 }
 
-/// Twice as many elements, unlike all operators of these names.
+/// The function's output has twice as many elements, unlike that of the operators of these names.
 #[rstest]
 #[case("Relu", "")]
 #[case("Gelu", "com.microsoft")]
@@ -874,7 +874,7 @@ fn operators_may_come_in_any_order() {
 }
 
 #[test]
-fn absent_outputs_are_no_tensors() {
+fn absent_outputs_are_not_tensors() {
     let text = "in x:f32[5,2,3]\nin w:f32[1,16,3]\nin r:f32[1,16,4]\n, h = LSTM(x, w, r)\nout h";
     assert_eq!(described(text), "h:32 = LSTM(x, w, r)");
 }

@@ -1,4 +1,4 @@
-//! Sizes that an ONNX model leaves to the run, and shapes that it declares.
+//! Sizes of an ONNX model that are known only at run time, and shapes that it declares.
 
 use crate::onnx_text::{OPSET, describe, graph, model, with_body};
 use memplan::{
@@ -24,8 +24,8 @@ fn error(text: &str) -> String {
     read_text(text, &ImportOptions::default()).unwrap_err().to_string()
 }
 
-/// `y:8` for a size that is exact, `y:<=8` for one that is at most so large, `y:=8` for one that is
-/// only declared.
+/// `y:8` for a size that is exact, `y:<=8` for an upper bound, `y:=8` for one that is only
+/// declared.
 fn sizes(sequence: &OpSequence) -> String {
     let output = |id: &memplan::sequence::TensorId| {
         let tensor = sequence.tensor(*id);
@@ -81,7 +81,7 @@ fn what_has_a_bound_is_planned_at_it(#[case] text: &str, #[case] expected: &str)
     assert_eq!(sizes_of(text), expected);
 }
 
-/// Shape arithmetic over a bound: what is equal stays equal, and exact sizes stay exact.
+/// Shape arithmetic on bounds: equal sizes stay equal, and exact sizes stay exact.
 #[test]
 fn equal_sizes_stay_equal() {
     let text = "
@@ -105,19 +105,19 @@ fn equal_sizes_stay_equal() {
     let described = describe(&sequence);
     assert!(described.contains("table:192 = Reshape(rows, target) of rows+0"), "{described}");
     assert!(described.contains("sum:192 = Add(table, rows) over"), "{described}");
-    // The shape differs from run to run, so it is made in the run.
+    // The shape differs from run to run, so an operator computes it.
     assert!(described.contains("shape:16 = Shape(rows)"), "{described}");
 }
 
-/// Sizes that differ in the run must not be taken for equal, though their bounds are.
+/// Sizes that may differ at run time must not be taken for equal, although their bounds are.
 #[test]
-fn nothing_is_written_over_what_may_be_smaller() {
+fn nothing_is_written_over_a_tensor_that_may_be_smaller() {
     let text = "in x:f32[6]\nin y:f32[6]\ni = NonZero(x)\nj = NonZero(y)\nz = Add(i, j)";
     let described = describe(&read_text(text, &ImportOptions::default()).unwrap());
     assert!(described.ends_with("z:48 = Add(i, j)"), "{described}");
 }
 
-/// A view that begins where an open size says has memory of its own.
+/// A view whose offset depends on an open size has memory of its own.
 #[test]
 fn no_view_begins_at_an_open_offset() {
     let text = "
@@ -140,7 +140,7 @@ fn no_view_begins_at_an_open_offset() {
     assert!(line("first:").contains(" of j+0"), "{described}");
 }
 
-/// A tensor that grows where an open size shrinks has no bound and must be given.
+/// A tensor that grows as an open size shrinks has no bound, so its size must be given.
 #[rstest]
 #[case::a_difference(
     "in x:f32[9]\nweight ten=[10]\ni = NonZero(x)\ns = Shape(i)\nweight a=[1]\nweight b=[2]\nn = Slice(s, a, b)\nd = Sub(ten, n)\ny = ConstantOfShape(d)"
@@ -159,7 +159,7 @@ fn what_is_no_bound_is_asked_for(#[case] text: &str) {
 // Sizes that the user must give.
 
 #[test]
-fn one_error_lists_all_that_is_open() {
+fn one_error_lists_all_open_sizes() {
     let text = "
         in x:f32[batch,3,?]
         in r:i64[1]
@@ -193,7 +193,7 @@ fn an_open_size_is_given(#[case] options: ImportOptions, #[case] expected: &str)
 }
 
 #[test]
-fn a_bound_is_never_exceeded_by_what_is_given() {
+fn given_sizes_never_exceed_a_bound() {
     let text = "in x:f32[3]\ninfo y:i64[1,found]\ny = NonZero(x)";
     let given = |found| ImportOptions::default().dims([("found", found)]);
     assert_eq!(sizes(&read_text(text, &given(2)).unwrap()), "y:<=16");
@@ -256,7 +256,7 @@ fn a_contradiction_is_refused_unless_one_side_is_trusted(
 }
 
 #[test]
-fn what_nothing_confirms_is_said() {
+fn sizes_that_are_only_declared_are_marked() {
     let text = "in x:f32[2]\ninfo y:f32[4]\ny = Mystery(x)\nz = Neg(y)";
     assert_eq!(sizes_of(text), "y:=16 z:16");
 }
@@ -306,7 +306,7 @@ fn a_state_that_settles_is_planned_at_its_largest() {
 }
 
 #[test]
-fn a_loop_that_may_stop_early_collects_at_most_so_many() {
+fn a_loop_that_may_stop_early_has_a_bound_on_its_output() {
     let body = "in i:i64[]\nin c:bool[]\nin s\nd = IsNaN(s)\nt = Exp(s)\nout d\nout t\nout t";
     let outer = with_body(
         "in x:f32[]\nweight n=5\ny, all = Loop(n, , x)\nout y\nout all",
@@ -318,9 +318,8 @@ fn a_loop_that_may_stop_early_collects_at_most_so_many() {
 
 // Whole models.
 
-/// The head of a detection model, its weights left out: boxes that are kept, the best of them,
-/// those that are sure. The bytes are those of ONNX Runtime at most, and of the exact ones just
-/// those.
+/// The head of a detection model without its weights: the boxes that are kept, the best of them,
+/// and those above a threshold. No size is below that in ONNX Runtime, and exact sizes equal it.
 #[test]
 fn a_detection_model_is_planned_at_once() {
     let bytes = include_bytes!("../fixtures/detection.onnx");
@@ -341,7 +340,7 @@ fn a_detection_model_is_planned_at_once() {
 
 // Without all sizes.
 
-/// A survey needs no sizes: it lists what it knows, and names the rest.
+/// A survey needs no sizes: it states those that it knows, and names the tensors of unknown size.
 #[rstest]
 #[case::symbol("in x:f32[batch,4]\ny = Relu(x)\nz = Exp(w)\nin w:f32[8]", "y:0 z:32", "y")]
 #[case::half_known(
@@ -361,7 +360,7 @@ fn a_survey_lists_tensors_of_unknown_size(
     assert_eq!(survey.unknown.into_iter().collect::<Vec<_>>().join(" "), unknown);
 }
 
-/// A value that a loop computes from a size of the run may grow with each iteration.
+/// A value that a loop computes from a size known only at run time may grow with each iteration.
 #[test]
 fn the_value_of_a_state_is_not_that_of_the_first_iteration() {
     let body = "in i:i64[]\nin c:bool[]\nin s:i64[1]\nt = Add(s, s)\nd = Identity(c)\nout d\nout t";

@@ -8,7 +8,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use memplan::{OpSequence, Operator, Output, Planner, Problem, Strategy, problem::ChunkId};
 use rstest::rstest;
 
-/// A few dozen chunks, some of them long chains, in few steps, so that much is alive at once.
+/// A few dozen chunks, some of them long chains, in few steps, so that many are alive at once.
 fn problem(bytes: &mut Unstructured) -> arbitrary::Result<Problem> {
     let alignment = 1 << bytes.int_in_range(0..=6)?;
     let padding = bytes.int_in_range(0..=20)?;
@@ -74,7 +74,7 @@ fn real_problems_are_planned_rightly_by_all(
     for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "csv")) {
         let problem = from_csv(&std::fs::read_to_string(file).unwrap());
         let chains = problem.roots().count();
-        // The check compares every pair, and min-cost flow takes its time without optimization.
+        // The check compares every pair, and the min-cost flow is slow without optimization.
         let skips = |strategy: Strategy| {
             let flow = strategy == Strategy::TfliteMinCostFlow;
             chains > if flow { 220 } else { 3_000 }
@@ -87,7 +87,7 @@ fn real_problems_are_planned_rightly_by_all(
 }
 
 #[test]
-fn the_best_is_as_small_as_the_smallest_candidate_and_says_who_it_was() {
+fn best_is_as_small_as_the_smallest_candidate_and_names_it() {
     arbtest::arbtest(|bytes| {
         let problem = problem(bytes)?;
         let best = layout(Strategy::Best, &problem);
@@ -124,7 +124,7 @@ fn nothing_is_planned_as_nothing(#[values(false, true)] empty_chunk: bool) {
     }
 }
 
-/// The last step and the largest size that fit 64 bits.
+/// The last step and the largest size that fit into 64 bits.
 #[test]
 fn the_largest_numbers_do_not_wrap() {
     let mut problem = Problem::builder().alignment(1 << 20);
@@ -174,7 +174,7 @@ fn names_lead_to_their_strategies() {
 #[rstest]
 #[case::read_later(true)]
 #[case::read_no_more(false)]
-fn nobody_works_in_place_on_what_a_view_of_a_view_still_shows(#[case] read_later: bool) {
+fn no_output_overwrites_a_tensor_that_a_view_of_a_view_still_reads(#[case] read_later: bool) {
     let operator = |input: &str, output| Operator::new(input).inputs([input]).output(output);
     let mut sequence = OpSequence::builder();
     sequence.input("image", 64);

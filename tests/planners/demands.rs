@@ -30,7 +30,7 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Reads a problem, or returns the word of its error.
+/// Reads a problem, or returns the name of its error.
 fn read(text: &str) -> Result<Problem, String> {
     let file: ProblemFile = serde_json::from_str(text).map_err(|error| {
         let is_key = error.to_string().contains("unknown field");
@@ -97,7 +97,7 @@ fn bounds_are_the_recorded_ones() {
     assert!(wrong.is_empty(), "{} of {count}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A search to the end.
+/// Plans with a search that runs to the end.
 fn optimal(problem: &Problem) -> std::result::Result<Plan, PlanError> {
     search(problem, 20_000_000)
 }
@@ -224,7 +224,7 @@ impl SmallProblem {
         problem.build()
     }
 
-    /// The places that a chunk may have if it were alone.
+    /// The places that a chunk could have if it were alone.
     fn places(&self, chunk: &Small) -> Vec<(usize, u64)> {
         let fits = |&(pool, offset): &(usize, u64)| {
             let SmallPool { capacity, reserved, .. } = &self.pools[pool];
@@ -295,7 +295,7 @@ fn optima_are_those_of_trying_all_places() {
             Err(error) => panic!("{error}: {small:?}"),
         };
         assert_eq!(found, small.least(&mut Vec::new()), "{small:?}");
-        // A search that is cut off proves nothing that is not so.
+        // A search that is cut short claims no false proof.
         for nodes in [1, 2, 5, 10, 20, 50] {
             match search(&problem, nodes) {
                 Ok(plan) => {
@@ -315,7 +315,7 @@ fn optima_are_those_of_trying_all_places() {
     assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
 }
 
-/// A problem that asks for one thing.
+/// A problem with one feature.
 fn with(feature: Feature) -> Problem {
     let mut problem = Problem::builder();
     if feature == Feature::Streams {
@@ -414,7 +414,7 @@ fn pinned_buffers_count_towards_the_capacity() {
     assert!(matches!(first_fit, Err(PlanError::NoPlace { .. })), "{first_fit:?}");
 }
 
-/// A buffer far up needs no list of those below it.
+/// The planner does not list all buffers below the pinned one.
 #[test]
 fn a_pin_in_a_far_buffer_is_placed() {
     let mut problem = Problem::builder();
@@ -426,7 +426,7 @@ fn a_pin_in_a_far_buffer_is_placed() {
     assert_eq!(plan.pool_size, 16);
 }
 
-/// Each chunk is a part of the one before, in two ways, so there are 2^40 ways down.
+/// Each chunk is a part of the one before, in two ways, so there are 2^40 paths.
 #[test]
 fn parts_of_parts_are_followed_once() {
     let mut problem = Problem::builder();

@@ -85,7 +85,7 @@ fn best_is_never_worse_than_pushdown_on_anything_in(
     }
 }
 
-/// The README's table says what is measured.
+/// The README's table equals the measured figures.
 #[test]
 fn the_table_in_the_readme_is_true() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
@@ -120,7 +120,7 @@ fn the_table_in_the_readme_is_true() {
     assert!(rows == 0 || rows == 6);
 }
 
-/// Three digits or more, in groups of three.
+/// Formats bytes in MiB with at least three digits, in groups of three.
 fn mebibytes(bytes: u64) -> String {
     let value = bytes as f64 / f64::from(1 << 20);
     let text = match value {

@@ -30,11 +30,12 @@ fn the_offsets_are_the_recorded_ones(#[case] recorded: &str, #[case] strategy: S
         let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
         let links = number(&case["links_taken"]);
         assert_eq!(problem.links_taken() as u64, links, "case {index}: links");
-        // Elsewhere the original rounds up overwriters, which may exceed a plan.
+        // With other alignments the original rounds up the sizes of overwriters, which may exceed
+        // the pool.
         if problem.alignment() == 1 || links == 0 {
             assert_eq!(plan.lower_bound, number(&case["lower_bound"]), "case {index}: bound");
         }
-        // Left out where the original's order has ties.
+        // Not recorded where the original's order has ties.
         let Some(recorded) = case.get(recorded) else { continue };
         let offsets: Vec<u64> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
         assert_eq!(offsets, numbers(&recorded["offsets"]), "case {index}: offsets");
@@ -79,7 +80,8 @@ fn best_fit_gives_back_the_rest_of_an_overwritten_chunk() {
     assert_eq!((offsets, layout.pool_size(&problem)), ([0, 6, 16, 0], 20));
 }
 
-/// Between two boxes that touch, a third may be squeezed in: the pool grows by less than on top.
+/// A third box may be inserted between two that touch: the pool then grows by less than if it lay
+/// on top.
 #[test]
 fn interval_move_widens_a_gap_of_no_bytes() {
     let mut problem = Problem::builder();

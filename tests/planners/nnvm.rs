@@ -45,7 +45,7 @@ fn with_range(match_range: u64) -> PlanOptions {
     PlanOptions::default().match_range(match_range)
 }
 
-/// Storages of 10, 4 and 30 elements are free when 8 are asked for.
+/// Storages of 10, 4 and 30 elements are free when 8 are requested.
 #[rstest]
 #[case::the_least_that_is_large_enough(16, Some(0), 88)]
 #[case::the_largest_within_the_range(1, None, 104)]
@@ -94,7 +94,7 @@ fn auto_search_keeps_the_first_of_the_smallest_totals() {
 }
 
 #[test]
-fn nothing_passes_from_one_device_to_another() {
+fn storages_are_not_shared_between_devices() {
     let elsewhere = Node { device: 1, ..operator(&[2], &[10]) };
     let nodes = vec![variable(1), operator(&[0], &[10]), operator(&[1], &[0]), elsewhere];
     let answer = plan(&graph(nodes, &[3]), &PlanOptions::default());
@@ -103,7 +103,7 @@ fn nothing_passes_from_one_device_to_another() {
 
 #[test]
 fn with_colours_storages_are_reused_along_paths_only() {
-    // Two branches. On its own the second would take what the first has released.
+    // Two branches. Without colours, the second would take the storage that the first has released.
     let nodes = vec![
         variable(1),
         operator(&[0], &[10]),
@@ -160,8 +160,8 @@ fn working_in_place_behind_two_views_spares_later_readers(
     assert_eq!(wrong_read(&graph, &answer), None);
 }
 
-/// An operator that only needs the shape of x may work in place on it, says its author; but x is
-/// read once more. The original overwrites it.
+/// An operator that needs only the shape of x is declared to work in place on it, but x is read
+/// once more. The original overwrites it.
 #[test]
 fn inputs_that_are_not_read_are_not_written() {
     let shape = Node { ignored_inputs: vec![0], ..in_place(operator(&[1, 0], &[8]), false) };
@@ -193,7 +193,7 @@ fn an_assign_has_the_storage_of_its_variable(
     #[case] no_ops: Vec<usize>,
 ) {
     let (storages, done) = assigned(update(node(kind, &[0, 1], &[8])), &[3]);
-    // Two planned ones at most, then that of the variable.
+    // At most two planned storages, then that of the variable.
     let variable = storages[0];
     assert_eq!(storages[3], variable);
     assert_eq!(storages[2] == variable, !no_ops.is_empty());

@@ -1,7 +1,6 @@
-//! A table pins the pool, lower bound and nodes that a given effort reaches on problems of many kinds,
-//! so that no change that makes the search slower, or a pool larger, goes unnoticed.
-//! `SNAPSHOTS=overwrite cargo test --test planners optimal_effort` rewrites it; then look at the rows that
-//! became worse.
+//! A table pins the pool, lower bound and nodes that a given effort reaches on problems of many kinds, so
+//! that no change that makes the search slower, or a pool larger, goes unnoticed. `SNAPSHOTS=overwrite cargo
+//! test --test planners optimal_effort` rewrites it; then check the rows that became worse.
 
 use std::{fmt::Write, fs, ops::Range, path::Path};
 
@@ -60,7 +59,7 @@ fn staircases(chains: u64) -> Problem {
     problem.build().unwrap()
 }
 
-/// The same with all sizes multiplied.
+/// The same problem with all sizes multiplied.
 fn scaled(problem: &Problem, by: Bytes) -> Problem {
     let mut builder =
         Problem::builder().alignment(problem.alignment() * by).padding(problem.padding() * by);
@@ -80,7 +79,7 @@ fn two_parts() -> Problem {
     plain(hard::uneven(80).into_iter().chain(second))
 }
 
-/// A tiling among more small chunks than are searched.
+/// A tiling among so many small chunks that the problem is not searched as a whole.
 fn crowd() -> Problem {
     let tiles = pinwheel(65, 3);
     let small = (0..5200).map(|at| (at * 3, at * 3 + 5, 1 + at * 7919 % 50_000));
@@ -126,10 +125,10 @@ struct Sum {
     nodes: u64,
     /// All offsets.
     offsets: Bytes,
-    /// Of questions whether they fit.
+    /// The number of capacities that a plan fits.
     yes: usize,
     no: usize,
-    /// Chunks that do not fit together, and the sets of which none can be left out.
+    /// The number of roots in conflicts, and of conflicts that are minimal.
     roots: usize,
     irreducible: usize,
 }
@@ -162,7 +161,7 @@ impl Sum {
 }
 
 #[test]
-fn every_effort_leads_as_far_as_the_table_says() {
+fn every_effort_gives_the_results_in_the_table() {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planners/optimal_effort.txt");
     let mut lines = String::new();
     for (kind, nodes, problems) in problems() {

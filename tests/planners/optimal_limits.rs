@@ -134,7 +134,7 @@ fn progress_goes_one_way() {
 }
 
 #[test]
-fn a_question_of_a_capacity_tells_its_own_bounds() {
+fn a_question_about_a_capacity_reports_its_own_bounds() {
     let problem = hard().with_alignment(64).unwrap();
     let capacity = problem.lower_bound().bytes;
     let searched = AtomicU64::new(0);
@@ -148,10 +148,9 @@ fn a_question_of_a_capacity_tells_its_own_bounds() {
     assert!(searched.into_inner() > 0);
 }
 
-/// Too many live bytes are a conflict at once, and none of the fewest largest chunks can be left
-/// out.
+/// Too many live bytes are a conflict without a search, and every chunk of it is needed.
 #[test]
-fn of_too_many_bytes_alive_none_can_be_left_out() {
+fn too_many_live_bytes_are_a_minimal_conflict() {
     let problem = hard();
     let capacity = problem.lower_bound().bytes - 1;
     let limits = Limits::default().nodes(0);
@@ -178,7 +177,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
 
 /// A capacity below the live bytes, or one that the fast planners meet, needs no search.
 #[test]
-fn without_effort_only_what_is_plain_is_told() {
+fn without_effort_only_trivial_capacities_are_decided() {
     let problem = hard();
     let bound = problem.lower_bound().bytes;
     let pushdown = pushdown::layout(&problem).pool_size(&problem);
@@ -201,7 +200,7 @@ fn an_incumbent_is_never_made_worse() {
 }
 
 #[test]
-fn what_is_alive_together_and_too_large_is_a_conflict() {
+fn chunks_alive_together_that_are_too_large_are_a_conflict() {
     let mut problem = Problem::builder();
     let first = problem.chunk(0..2, 6);
     problem.chunk(0..1, 3);
@@ -218,7 +217,7 @@ fn what_is_alive_together_and_too_large_is_a_conflict() {
 
 /// The fewest chunks that are too large together are named at once, however many are alive.
 #[test]
-fn of_very_many_that_are_too_large_the_largest_are_a_conflict() {
+fn the_fewest_largest_of_very_many_chunks_are_the_conflict() {
     let mut problem = Problem::builder().alignment(4);
     for size in 1..=20_000 {
         problem.chunk(0..2, size);
@@ -259,8 +258,8 @@ fn interlocked(problem: &mut ProblemBuilder, unit: Bytes) -> Vec<ChunkId> {
     vec![first, second, third]
 }
 
-/// Among more small chunks than are searched: what a crowded part needs, all need, and it alone is
-/// the conflict.
+/// The problem has too many small chunks to be searched as a whole: the bound of a crowded part is
+/// a bound of the whole, and that part alone is the conflict.
 #[test]
 fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     let mut problem = Problem::builder();
@@ -278,10 +277,11 @@ fn the_bound_of_a_crowded_part_is_one_of_the_whole() {
     assert_eq!((conflict.roots, conflict.irreducible), (roots, true));
 }
 
-/// The first part raises the bound above all live bytes. What is crowded is not counted from there:
-/// the tiling in the second part, four fifths as high as the peak, is searched all the same.
+/// The first part raises the bound above all live bytes. Whether a part is crowded does not depend
+/// on that bound: the tiling in the second part, four fifths as high as the peak, is searched all
+/// the same.
 #[test]
-fn a_raised_bound_leaves_no_crowded_part_out() {
+fn a_raised_bound_excludes_no_crowded_part() {
     let mut problem = Problem::builder();
     interlocked(&mut problem, 1000);
     for tile in tilings::pinwheel(129, 3) {
@@ -299,8 +299,8 @@ fn a_raised_bound_leaves_no_crowded_part_out() {
     assert_eq!(start(50_000).pool_size, 59_341_000);
 }
 
-/// With one chain more than are searched whole, the effort is spent on crowded parts until the pool
-/// is proven, not on a few of them alone.
+/// With one chain more than are searched as a whole, the effort is spent on all crowded parts until
+/// the pool is proven, not on a few of them.
 #[test]
 fn one_chain_more_than_are_searched_whole_is_no_cliff() {
     for chunks in [5000, 5001] {
@@ -310,7 +310,7 @@ fn one_chain_more_than_are_searched_whole_is_no_cliff() {
     }
 }
 
-/// All that is alive at the peak fits, even though it fills the capacity.
+/// The chunks alive at the peak fit, even though they fill the capacity.
 #[test]
 fn a_conflict_need_not_be_at_the_peak() {
     let mut problem = Problem::builder();
@@ -328,14 +328,14 @@ fn a_conflict_need_not_be_at_the_peak() {
 }
 
 #[test]
-fn nothing_to_place_needs_nothing() {
+fn an_empty_problem_is_optimal_without_a_search() {
     let problem = Problem::builder().build().unwrap();
     let outcome = optimize(&problem, None, &Limits::default(), Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (0, true));
     assert!(matches!(fits(&problem, 0, &Limits::default(), Observer::default()), Fit::Yes(_)));
 }
 
-/// Each thread has all the nodes, and the first works as it would alone.
+/// Each thread may search all the nodes, and the first works as it would alone.
 #[test]
 fn more_threads_are_never_worse() {
     let problem = flat();
@@ -354,7 +354,7 @@ fn more_threads_are_never_worse() {
 }
 
 #[test]
-fn a_capacity_that_is_known_for_one_thread_is_known_for_two() {
+fn a_capacity_decided_by_one_thread_is_decided_by_two() {
     let mut problem = Problem::builder();
     let chunk = |at: u64| (at * 7919 % 31, 1 + at * 104_729 % 7, 1 + at * 15_485_863 % 23);
     for (begin, life, size) in (0..24).map(chunk) {
@@ -370,7 +370,7 @@ fn a_capacity_that_is_known_for_one_thread_is_known_for_two() {
 }
 
 #[test]
-fn a_planner_tells_how_far_it_is_and_can_be_cancelled() {
+fn a_planner_reports_progress_and_can_be_cancelled() {
     let problem = flat();
     for strategy in [Strategy::Optimal, Strategy::Best] {
         let cancel = AtomicBool::new(false);

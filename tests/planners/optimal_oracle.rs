@@ -8,8 +8,8 @@ use memplan::{
     problem::{ChunkId, Segment},
 };
 
-/// Tries every offset of every chain, those that touch most first; where a chain would share bytes
-/// with one that lies already, the next offset to try is above it.
+/// Tries every offset of every chain, those with the most conflicts first; where a chain would
+/// share bytes with one that is already placed, the next offset to try is above that one.
 fn fits_somehow(problem: &Problem, limit: u64, chains: &[Chain]) -> bool {
     fn place(problem: &Problem, limit: u64, chains: &[&Chain], bases: &mut Vec<u64>) -> bool {
         let at = bases.len();
@@ -72,9 +72,9 @@ fn chains(problem: &Problem) -> Vec<Chain> {
     problem.roots().map(|root| (root, problem.segments(root).collect())).collect()
 }
 
-/// The smallest pool, whatever the sizes: in the packing of least offsets some order of the chains
-/// lets each stand on the ground or touch one before it from above, rounded up; all those are
-/// tried.
+/// The smallest pool, whatever the sizes: in a packing of least offsets, the chains have an order
+/// in which each lies at 0 or directly above an earlier one, rounded up to the alignment. All such
+/// packings are tried.
 fn smallest_by_touching(problem: &Problem, chains: &[Chain]) -> u64 {
     fn place(problem: &Problem, chains: &[Chain], bases: &mut [Option<u64>], best: &mut u64) {
         let ends = chains.iter().zip(&*bases).filter_map(|((root, _), base)| {
@@ -123,7 +123,7 @@ fn smallest_by_touching(problem: &Problem, chains: &[Chain]) -> u64 {
     best
 }
 
-/// Every rule of a right layout.
+/// Checks every rule of a right layout.
 fn check(problem: &Problem, offsets: &[u64], pool: u64) {
     for chunk in problem.ids() {
         let offset = offsets[chunk.index()];
@@ -219,9 +219,10 @@ fn chains_of_a_million_bytes_equal_another_oracle() {
     }
 }
 
-/// Stopped anywhere, with one thread or two, the search may not decide, but its claims are true.
+/// A search that is stopped anywhere, with one thread or two, may leave the question open, but its
+/// claims are true.
 #[test]
-fn what_is_called_proven_is() {
+fn every_claimed_proof_is_true() {
     let (mut known, mut unknown) = (0, 0);
     for seed in 0..cases() {
         let mut numbers = Numbers(seed + (1 << 32));

@@ -47,7 +47,7 @@ fn tilings_with_some_staircases_are_packed_perfectly() {
     }
 }
 
-/// Of a problem too large to be searched whole, the crowded part is.
+/// The crowded part of a problem that is too large to be searched as a whole is searched.
 #[test]
 fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     let tiles = pinwheel(17, 2);
@@ -68,7 +68,7 @@ fn a_tiling_is_packed_perfectly_among_thousands_of_small_chunks() {
     assert!(outcome.nodes > 0);
 }
 
-/// A problem too large to be searched whole fits if its crowded part does.
+/// A problem that is too large to be searched as a whole fits if its crowded part does.
 #[test]
 fn a_hard_part_of_a_large_problem_is_found() {
     let mut problem = Problem::builder();
@@ -83,8 +83,8 @@ fn a_hard_part_of_a_large_problem_is_found() {
     assert_eq!(fits(&problem, POOL - 1, &Limits::default(), Observer::default()), Fit::No);
 }
 
-/// Sizes that differ by a little, without a common divisor, are searched rounded first: exact ones
-/// leave floors that differ by a few bytes, and 50 000 nodes end far above the bound.
+/// Sizes that differ by a little, without a common divisor, are rounded for the first search: with
+/// exact sizes the floors differ by a few bytes, and 50 000 nodes end far above the bound.
 #[test]
 fn a_little_noise_makes_a_tiling_no_harder() {
     for seed in 1..4 {

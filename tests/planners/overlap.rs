@@ -1,4 +1,5 @@
-//! Outputs that begin below their inputs: the smallest pools, against trying all places.
+//! Outputs that begin below their inputs: the smallest pools, compared with those of trying all
+//! places.
 
 use arbtest::arbitrary::{Result, Unstructured};
 use memplan::{
@@ -75,13 +76,13 @@ impl SmallSequence {
         (tensor + 1..self.0.len()).rev().find(reads).map_or(tensor + 1, |at| at + 1)
     }
 
-    /// The tensor that one begins below, if it may: nothing reads that one later.
+    /// The tensor that a tensor begins below, if that is allowed: nothing reads the former later.
     fn over(&self, tensor: usize) -> Option<(usize, u64)> {
         let Small { size, over, .. } = self.0[tensor];
         over.filter(|&(input, below)| self.end(input) == tensor + 1 && below < size)
     }
 
-    /// The same without the overlaps that a plan leaves out.
+    /// The same sequence without the overlaps that a plan drops.
     fn as_planned(&self, plan: &Plan) -> Self {
         let mut planned = self.clone();
         for (at, small) in planned.0.iter_mut().enumerate() {
@@ -92,7 +93,7 @@ impl SmallSequence {
         planned
     }
 
-    /// The most bytes that any step needs if all overlaps are taken that may be.
+    /// The most bytes that any step needs if all possible overlaps are used.
     fn bound(&self) -> u32 {
         let apart: Vec<u64> = vec![0; self.0.len()];
         let bytes = |step: usize| {
@@ -156,7 +157,7 @@ fn optimal(sequence: &OpSequence) -> Plan {
     Planner::new().strategy(Strategy::Optimal).limits(limits).plan(sequence).unwrap()
 }
 
-/// The bound of the sequence as it is lowered: no overlap that lowers it is left out.
+/// The bound of the lowered sequence, with every overlap that reduces it.
 fn least_bound(sequence: &OpSequence) -> u64 {
     lower(sequence, LoweringOptions::default()).unwrap().problem.lower_bound().bytes
 }

@@ -62,7 +62,7 @@ fn options_of_lowering_never_make_a_wrong_plan(
     }
 }
 
-/// The options of a problem hold until the planner has others.
+/// A problem's alignment and padding apply unless the planner has its own.
 #[test]
 fn alignment_and_padding_of_the_planner_win() {
     let mut problem = Problem::builder();

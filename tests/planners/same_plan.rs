@@ -48,7 +48,7 @@ fn digest(plan: &Plan) -> u64 {
     digest.0
 }
 
-/// Every input by name, the project's own first.
+/// Every input by name; those of the project come first.
 fn inputs() -> Vec<(String, Input)> {
     let mut inputs = Vec::new();
     for batch in [1, 128] {
@@ -97,7 +97,7 @@ fn every_plan_is_the_one_in_the_table() {
     for (name, input) in inputs() {
         let chunks = plan(&input, Strategy::FirstFit).unwrap().chunks.len();
         for &strategy in Strategy::ALL {
-            // A flow between all pairs, and walks over all conflicts, take their time.
+            // The min-cost flow between all pairs, and walks over all conflicts, are slow.
             let most = match strategy {
                 Strategy::TfliteMinCostFlow if cfg!(debug_assertions) => 220,
                 Strategy::TfliteMinCostFlow => 500,

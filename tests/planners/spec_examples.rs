@@ -36,7 +36,7 @@ fn head_and_tail_are_not_free_in_the_step_of_the_overwriting() {
 }
 
 #[test]
-fn a_staircase_of_lives_meets_the_bound() {
+fn a_staircase_of_lifetimes_meets_the_bound() {
     let mut problem = Problem::builder();
     for i in 0..5 {
         problem.chunk(i..i + 2, i + 1);
@@ -74,7 +74,7 @@ fn a_chain_of_three_needs_its_root_alone(
 }
 
 #[test]
-fn nothing_needs_no_pool() {
+fn an_empty_problem_needs_no_pool() {
     let plan = plan(&Problem::builder().build().unwrap());
     assert_eq!((plan.pool_size, plan.lower_bound, plan.naive_size), (0, 0, 0));
 }

@@ -1,4 +1,4 @@
-//! The planners of TFLite on the small cases that their field tests them with.
+//! The planners of TFLite on the small cases of the original tests.
 
 use memplan::planner::{
     RecordError,
@@ -276,7 +276,7 @@ fn reallocation_graphs_follow_from_dependencies(
 
 type Strategy = fn(&Records) -> Objects;
 
-/// The originals silently answer wrongly here.
+/// The originals silently give wrong answers here.
 #[rstest]
 fn records_need_not_be_sorted(
     #[values(
@@ -325,7 +325,7 @@ fn lives_that_no_step_follows_are_refused(#[case] first: u64, #[case] last: u64)
 }
 
 #[test]
-fn sizes_that_do_not_add_up_are_refused() {
+fn sizes_whose_sum_exceeds_64_bits_are_refused() {
     let row = Record { size: 1_u64 << 63, first: 0, last: 0 };
     assert_eq!(Records::new(vec![row, row]), Err(RecordError::SizeOverflow { record: 1 }));
     let one = Records::new(vec![row]).unwrap();
@@ -352,7 +352,7 @@ fn graphs_of_other_records_are_refused() {
     assert_eq!(ReallocationGraph::from_dependencies(&[vec![3]]), Err(unknown));
 }
 
-/// Buffers with offline offsets lie there, the others around them.
+/// Buffers with offline offsets lie at them, the others around them.
 #[test]
 fn micro_plans_around_offline_offsets() {
     let records = records(&[(16, 0, 2), (32, 1, 2), (48, 0, 1), (16, 2, 3)]);
@@ -379,7 +379,7 @@ fn offline_offsets_that_clash_are_an_error() {
 #[rstest]
 #[case::whole_life_first(3, &[4, 0], 12)]
 #[case::by_size(9, &[0, 8], 12)]
-fn the_arena_takes_whole_lives_first(
+fn the_arena_places_tensors_of_the_whole_run_first(
     #[case] last_step: u64,
     #[case] offsets: &[u64],
     #[case] total: u64,

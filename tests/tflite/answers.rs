@@ -35,7 +35,7 @@ fn cases() -> Vec<Case> {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         let answer = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         let model = file.parent().unwrap().with_file_name("models").join(format!("{name}.tflite"));
-        // They were recorded on a machine of 64 bits.
+        // They were recorded on a 64-bit machine.
         let options = ImportOptions::default().tflite(TfliteOptions::default().pointer_size(8));
         let survey = survey(&fs::read(model).unwrap(), &options).unwrap();
         Case { name, survey, answer }
@@ -52,7 +52,7 @@ fn numbers(value: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn tensors_scratch_and_lives_are_the_runtimes() {
+fn tensors_scratch_and_lifetimes_are_the_runtimes() {
     for Case { name, survey, answer } in cases() {
         let subgraphs = answer["subgraphs"].as_array().unwrap();
         let arena = &survey.arena;
@@ -65,7 +65,7 @@ fn tensors_scratch_and_lives_are_the_runtimes() {
             let bytes = number(&tensor["bytes"]);
             let is_left_out = ["constant", "variable"].iter().any(|key| tensor[key] == true);
             if !is_left_out && bytes > 0 {
-                // Here, step 0 belongs to tensors that nobody uses.
+                // Here, step 0 belongs to unused tensors.
                 let step = |key: &str| tensor[key].as_u64().map_or(0, |step| step + 1);
                 expected.push((Some(index), bytes, step("first"), step("last")));
             }
@@ -130,7 +130,7 @@ fn plans_are_as_small_as_the_recorded_bounds() {
             assert_eq!(verified.unwrap().violations, [], "{name} {key}");
             assert_eq!(execute(&survey.sequence, &plan), [], "{name} {key}");
             assert!(plan.proven_optimal, "{name} {key}");
-            // The recorder left out the rest of models of several subgraphs.
+            // The recorder omitted the other figures for models of several subgraphs.
             if key == "strict" || survey.arena.subgraphs == 1 {
                 assert_eq!(plan.pool_size, number(&answer[key]["pool"]), "{name} {key}");
             }
@@ -141,7 +141,8 @@ fn plans_are_as_small_as_the_recorded_bounds() {
     }
 }
 
-/// The least heads that a prototype reached with overlaps, and those of kernels that overlap less.
+/// The smallest heads that a prototype reached with overlaps, and those for kernels that overlap
+/// less.
 #[rstest]
 #[case("vww_mobilenet_v1_025_i8", KernelLibrary::Reference, 36_880)]
 #[case("kws_ds_cnn_i8", KernelLibrary::Reference, 9_792)]

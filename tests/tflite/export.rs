@@ -46,13 +46,13 @@ fn a_plan_goes_in_front_of_the_file_and_is_read_back() {
     assert_eq!(OfflinePlan::of_model(&bytes).unwrap(), None);
     assert_eq!(OfflinePlan::of_model(&written).unwrap(), Some(plan.clone()));
     assert!(plan.offsets.iter().flatten().all(|offset| offset.is_multiple_of(16)));
-    // The weights have none.
+    // The weights have no offset.
     assert_eq!(plan.offsets[1], None);
     let head = plan.simulate(&survey.arena).unwrap();
     assert_eq!((head.size, head.violations(&survey)), (512, vec![]));
     let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena).unwrap();
     assert_eq!(own.size, 768);
-    // What was written is not written over unasked, and then in place.
+    // A plan in the file is replaced only on request, and then in place.
     assert!(matches!(
         OfflinePlan::online(&survey.arena).write(&written, &survey.arena, false),
         Err(TfliteError::Unsupported { .. })
@@ -65,7 +65,7 @@ fn a_plan_goes_in_front_of_the_file_and_is_read_back() {
 }
 
 #[test]
-fn every_cut_and_flip_of_a_planned_file_is_survived() {
+fn no_cut_or_flip_of_a_planned_file_panics() {
     let bytes = model(&[chain()]);
     let survey = surveyed(&bytes);
     let plan = planned(&survey);
@@ -110,7 +110,7 @@ fn of_two_plans_the_last_counts() {
 }
 
 #[test]
-fn what_would_run_wrongly_is_not_written() {
+fn a_plan_that_would_run_wrongly_is_not_written() {
     let refused = |subgraphs: &[Subgraph]| {
         let bytes = model(subgraphs);
         let survey = surveyed(&bytes);
@@ -148,7 +148,7 @@ fn what_would_run_wrongly_is_not_written() {
 }
 
 #[test]
-fn what_vela_has_compiled_is_not_planned_again() {
+fn a_model_compiled_by_vela_is_not_planned_again() {
     let mut main = chain();
     main.operators[1].0 = code::CUSTOM;
     let bytes = model(&[main]);
@@ -170,7 +170,7 @@ fn wrong_offsets_are_found() {
     let survey = surveyed(&bytes);
     let violations = |offsets: [u64; 6]| {
         let mut offsets = offsets.map(Some).to_vec();
-        // The weights.
+        // The weights, which must not have an offset.
         offsets.insert(1, None);
         let plan = OfflinePlan::new(offsets);
         plan.simulate(&survey.arena).unwrap().violations(&survey).len()

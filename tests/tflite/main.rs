@@ -1,4 +1,4 @@
-//! TensorFlow Lite models: what is read, predicted and written.
+//! TensorFlow Lite models: reading, predicting and writing them.
 
 #[path = "../common/flatbuffer.rs"]
 mod flatbuffer;

@@ -138,7 +138,7 @@ fn parts_of_a_split_lie_one_after_another() {
     assert_eq!(shared, ["view of x at 0", "view of x at 16", "view of x at 32"]);
 }
 
-/// Ten parts of 2^61 bytes are more than 64 bits count.
+/// The sum of ten parts of 2^61 bytes exceeds 64 bits.
 #[test]
 fn parts_whose_sizes_wrap_are_refused() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
@@ -154,9 +154,9 @@ fn parts_whose_sizes_wrap_are_refused() {
     assert!(error.contains("2^64"), "{error}");
 }
 
-/// Every operator gets a copy of its kind.
+/// Every operator gets a copy of the name of its kind.
 #[test]
-fn a_long_kind_cannot_be_used_without_end() {
+fn a_long_kind_cannot_be_copied_without_limit() {
     let kind = Field::Bytes(vec![b'k'; 20_000]);
     let code = vec![Field::Byte(32), kind, Field::Absent, Field::Int(32)];
     let operators = Field::Repeated(10_000, vec![Field::Int(0)]);
@@ -248,7 +248,7 @@ fn a_subgraph_that_is_called_twice_keeps_its_tensors() {
 }
 
 #[test]
-fn names_are_unique_and_idle_tensors_take_room() {
+fn names_are_unique_and_unused_tensors_take_room() {
     let mut main = chain();
     main.tensors[3].name = "a";
     main.tensors[4].name = "";
@@ -291,7 +291,7 @@ fn scratch_memory_can_be_stated() {
     assert_eq!(malformed("4 1\n4 2"), "line 2: '4' has a line already; keep one of the two");
 }
 
-/// The scratch buffers of one convolution or the like, worked out by hand from CMSIS-NN's sources.
+/// The scratch buffers of one convolution or the like, computed by hand from CMSIS-NN's sources.
 #[rstest]
 #[case::conv_3x3(KernelLibrary::CmsisNn, code::CONV_2D, [1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4], convolution(), vec![4 * 28])]
 #[case::conv_3x3_mve(KernelLibrary::CmsisNnMve, code::CONV_2D, [1, 8, 8, 3], [4, 3, 3, 3], [1, 6, 6, 4], convolution(), vec![4 * 32])]
@@ -320,8 +320,8 @@ fn kernels_take_scratch_memory(
     assert_eq!(scratch.map(|buffer| buffer.size).collect::<Vec<_>>(), expected);
 }
 
-/// The least distance of a convolution or pool, worked out by a program that walks over all reads and
-/// writes, in full sixteens.
+/// The least distance of a convolution or pool, computed by a program that walks over all reads and writes,
+/// rounded up to multiples of 16.
 #[rstest]
 #[case::conv_3x3(KernelLibrary::Reference, code::CONV_2D, [16, 8, 3, 14, 8], 1, "over x from 16 below")]
 #[case::conv_3x3_padded(KernelLibrary::Reference, code::CONV_2D, [16, 8, 3, 16, 8], 0, "over x from 144 below")]
@@ -407,7 +407,7 @@ fn a_model_that_makes_no_sense_is_refused(#[case] bytes: Vec<u8>, #[case] messag
 /// Reads bytes; what can be read is planned and right.
 fn is_survived(bytes: &[u8]) -> bool {
     let Ok(survey) = survey(bytes, &ImportOptions::default()) else { return false };
-    // Sizes may add up to more than 64 bits.
+    // The sum of the sizes may exceed 64 bits.
     if let Ok(plan) = Planner::new().strategy(memplan::Strategy::Naive).plan(&survey.sequence) {
         assert_eq!(execute(&survey.sequence, &plan), []);
     }
@@ -415,11 +415,11 @@ fn is_survived(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn files_cut_short_and_damaged_ones_are_survived() {
+fn truncated_and_damaged_files_do_not_panic() {
     let bytes = model(&branches());
     assert!(is_survived(&bytes));
     for end in 0..bytes.len() {
-        // What the model does not refer to may be missing.
+        // Bytes that the model does not refer to may be missing.
         is_survived(&bytes[..end]);
     }
     assert!(!is_survived(&bytes[..bytes.len() / 2]));

@@ -39,11 +39,11 @@ typedef enum {
      */
     MEMPLAN_STATUS_OK = 0,
     /*
-     An argument is wrong, or the plan that was verified.
+     An argument is invalid, or the plan that was verified is wrong.
      */
     MEMPLAN_STATUS_INVALID = 1,
     /*
-     Sizes do not add up in 64 bits.
+     A sum of sizes exceeds 64 bits.
      */
     MEMPLAN_STATUS_OVERFLOW = 2,
     /*
@@ -55,7 +55,7 @@ typedef enum {
      */
     MEMPLAN_STATUS_PANIC = 4,
     /*
-     A pointer is null that must not be.
+     A pointer that must not be null is null.
      */
     MEMPLAN_STATUS_NULL = 5,
 } memplan_status;
@@ -65,7 +65,7 @@ typedef enum {
  */
 typedef enum {
     /*
-     The smallest pool of the cheap planners and a short search: the default.
+     The smallest pool that the fast planners and a short search find: the default.
      */
     MEMPLAN_STRATEGY_BEST = 0,
     /*
@@ -133,7 +133,8 @@ typedef enum {
      */
     MEMPLAN_STRATEGY_NAIVE = 16,
     /*
-     In several orders, each body at the lowest free offset; knows pools, pins and streams.
+     First fit: chunks in several orders, each at the lowest free offset. It supports pools, pins
+     and streams.
      */
     MEMPLAN_STRATEGY_FIRST_FIT = 17,
 } memplan_strategy;
@@ -243,7 +244,7 @@ typedef struct {
      */
     uint64_t effort;
     /*
-     The pool must not be larger, in bytes; `UINT64_MAX`, the default, for no limit.
+     The size in bytes that the pool must not exceed; `UINT64_MAX`, the default, for no limit.
      */
     uint64_t capacity;
     /*
@@ -308,11 +309,11 @@ typedef struct {
  */
 typedef struct {
     /*
-     The newer chunk, by its place in the list.
+     The index of the newer chunk.
      */
     uint32_t chunk;
     /*
-     The older chunk, by its place in the list.
+     The index of the older chunk.
      */
     uint32_t overwritten;
     /*
@@ -356,8 +357,9 @@ typedef struct {
      */
     uint64_t size;
     /*
-     Its dependencies on memory of inputs: none, one that it is a view of, or several that it may
-     be written over, the first possible of which is.
+     Its dependencies on the memory of inputs: none, one input that it is a view of, several that
+     it may be written over, of which the first possible one is overwritten, or several that it
+     gathers.
      */
     const memplan_dependency *dependencies;
     /*
@@ -406,14 +408,14 @@ uint64_t memplan_plan_lower_bound(const memplan_plan *plan);
 memplan_status memplan_plan_offsets(const memplan_plan *plan, uint64_t *out, size_t n);
 
 /*
- Writes for every chunk the one that it is written over, by its place in the list, or
- `UINT32_MAX`. `n` is the number of chunks of the problem.
+ Writes for every chunk the index of the chunk that it is written over, or `UINT32_MAX`. `n` is
+ the number of chunks of the problem.
  */
 memplan_status memplan_plan_overwritten(const memplan_plan *plan, uint32_t *out, size_t n);
 
 /*
- Writes the place of every tensor of the sequence, by the number that declaring it returned. `n` is
- the number of tensors; a plan of a problem has none.
+ Writes the place of every tensor of the sequence, indexed by its number. `n` is the number of
+ tensors; a plan of a problem has none.
  */
 memplan_status memplan_plan_tensors(const memplan_plan *plan, memplan_place *out, size_t n);
 
@@ -478,8 +480,8 @@ memplan_status memplan_sequence_input(memplan_sequence *sequence,
                                       uint32_t *out);
 
 /*
- Declares a tensor that is the same in every run, of `MEMPLAN_UNKNOWN_SIZE` if it stays outside the
- pool. `name` may be null. `out` gets the number of the tensor and may be null.
+ Declares a tensor that is the same in every run. Its size may be `MEMPLAN_UNKNOWN_SIZE` if it stays
+ outside the pool. `name` may be null. `out` gets the number of the tensor and may be null.
  */
 memplan_status memplan_sequence_weight(memplan_sequence *sequence,
                                        const char *name,

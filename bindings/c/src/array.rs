@@ -37,7 +37,7 @@ pub(crate) unsafe fn slice<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(pointer, n) })
 }
 
-/// Writes the values into the caller's array of `n` elements, which must be as many.
+/// Writes the values into the caller's array of `n` elements; there must be exactly `n` values.
 ///
 /// # Safety
 ///
@@ -63,7 +63,7 @@ pub(crate) unsafe fn fill<T>(
     Ok(())
 }
 
-/// Returns what the pointer points to.
+/// Returns a reference to what the pointer points to.
 ///
 /// # Safety
 ///
@@ -74,7 +74,7 @@ pub(crate) unsafe fn reference<'a, T>(pointer: *const T, name: &str) -> Result<&
     Ok(unsafe { &*pointer })
 }
 
-/// Returns what the pointer points to, to be changed.
+/// Returns an exclusive reference to what the pointer points to.
 ///
 /// # Safety
 ///

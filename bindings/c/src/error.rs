@@ -15,15 +15,15 @@ use library::{PlanError, ProblemError, SequenceError, plan::OffsetsError};
 pub enum Status {
     /// It succeeded.
     Ok = 0,
-    /// An argument is wrong, or the plan that was verified.
+    /// An argument is invalid, or the plan that was verified is wrong.
     Invalid = 1,
-    /// Sizes do not add up in 64 bits.
+    /// A sum of sizes exceeds 64 bits.
     Overflow = 2,
     /// The plan found is larger than the capacity.
     DoesNotFit = 3,
     /// The library failed; please report it. Nothing was changed.
     Panic = 4,
-    /// A pointer is null that must not be.
+    /// A pointer that must not be null is null.
     Null = 5,
 }
 
@@ -87,13 +87,13 @@ thread_local! {
 
 /// Runs the body of a function. No panic leaves it: unwinding into C is undefined.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // A body changes nothing outside before it has succeeded, so no broken state is seen afterwards.
+    // A body changes nothing outside before it has succeeded, so no broken state can be observed afterwards.
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return Status::Ok,
         Ok(Err(failure)) => failure,
         Err(panic) => Failure { status: Status::Panic, message: words(&*panic) },
     };
-    // While the thread ends, there is nobody left to read the message.
+    // This fails only while the thread ends, when the message can no longer be read.
     let _ = LAST.try_with(|last| last.replace(failure.message));
     failure.status
 }

@@ -13,7 +13,7 @@ use crate::{
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// The smallest pool of the cheap planners and a short search: the default.
+    /// The smallest pool that the fast planners and a short search find: the default.
     Best = 0,
     /// An anytime search for the smallest pool, with a proof if it finds one.
     Optimal = 1,
@@ -47,7 +47,8 @@ pub enum Strategy {
     TfliteMicro = 15,
     /// Every chunk in memory of its own.
     Naive = 16,
-    /// In several orders, each body at the lowest free offset; knows pools, pins and streams.
+    /// First fit: chunks in several orders, each at the lowest free offset. It supports pools, pins
+    /// and streams.
     FirstFit = 17,
 }
 
@@ -107,7 +108,7 @@ pub struct Options {
     /// The search nodes to spend. 0, the default, allows more the further the first packings are from
     /// the lower bound, or as many as a time limit allows.
     pub effort: u64,
-    /// The pool must not be larger, in bytes; `UINT64_MAX`, the default, for no limit.
+    /// The size in bytes that the pool must not exceed; `UINT64_MAX`, the default, for no limit.
     pub capacity: u64,
     /// Ends the search after this time in microseconds; 0, the default, for no limit. With a limit,
     /// the answer depends on the machine.
@@ -172,7 +173,7 @@ impl Options {
         if options.is_null() {
             return Ok(Self::default());
         }
-        // The size comes first: behind it there may be less than the struct has today.
+        // The size is read first: an older caller's struct may have fewer fields than this one.
         // SAFETY: the caller promises at least this field.
         let size = unsafe { *crate::array::reference(options.cast::<u32>(), "options")? };
         if size != SIZE {

@@ -167,8 +167,8 @@ pub unsafe extern "C" fn memplan_plan_offsets(
     })
 }
 
-/// Writes for every chunk the one that it is written over, by its place in the list, or
-/// `UINT32_MAX`. `n` is the number of chunks of the problem.
+/// Writes for every chunk the index of the chunk that it is written over, or `UINT32_MAX`. `n` is
+/// the number of chunks of the problem.
 ///
 /// # Safety
 ///
@@ -191,8 +191,8 @@ pub unsafe extern "C" fn memplan_plan_overwritten(
     })
 }
 
-/// Writes the place of every tensor of the sequence, by the number that declaring it returned. `n` is
-/// the number of tensors; a plan of a problem has none.
+/// Writes the place of every tensor of the sequence, indexed by its number. `n` is the number of
+/// tensors; a plan of a problem has none.
 ///
 /// # Safety
 ///

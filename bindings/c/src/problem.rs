@@ -31,9 +31,9 @@ pub struct Chunk {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Overwrite {
-    /// The newer chunk, by its place in the list.
+    /// The index of the newer chunk.
     pub chunk: u32,
-    /// The older chunk, by its place in the list.
+    /// The index of the older chunk.
     pub overwritten: u32,
     /// Bytes from the start of the older chunk.
     pub offset: u64,

@@ -1,4 +1,4 @@
-//! Operators in execution order: memplan then finds the lifetimes.
+//! Operators in execution order, from which memplan derives the lifetimes.
 
 use std::{collections::HashSet, ffi::c_char};
 
@@ -49,8 +49,9 @@ pub struct Output {
     pub name: *const c_char,
     /// Its size in bytes.
     pub size: u64,
-    /// Its dependencies on memory of inputs: none, one that it is a view of, or several that it may
-    /// be written over, the first possible of which is.
+    /// Its dependencies on the memory of inputs: none, one input that it is a view of, several that
+    /// it may be written over, of which the first possible one is overwritten, or several that it
+    /// gathers.
     pub dependencies: *const Dependency,
     /// The number of dependencies.
     pub dependency_count: usize,
@@ -79,7 +80,7 @@ impl Sequence {
         Ok((number, name))
     }
 
-    /// Takes the tensor in, so that the built sequence gives it the same number.
+    /// Adds the tensor, so that the built sequence gives it the same number.
     fn take(&mut self, name: Box<str>) {
         self.builder.id(name.clone());
         self.taken.insert(name.clone());
@@ -155,8 +156,8 @@ pub unsafe extern "C" fn memplan_sequence_input(
     })
 }
 
-/// Declares a tensor that is the same in every run, of `MEMPLAN_UNKNOWN_SIZE` if it stays outside the
-/// pool. `name` may be null. `out` gets the number of the tensor and may be null.
+/// Declares a tensor that is the same in every run. Its size may be `MEMPLAN_UNKNOWN_SIZE` if it stays
+/// outside the pool. `name` may be null. `out` gets the number of the tensor and may be null.
 ///
 /// # Safety
 ///

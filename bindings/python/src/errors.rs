@@ -1,4 +1,4 @@
-//! Errors of the library as Python exceptions, with the same words.
+//! Errors of the library as Python exceptions, with the same messages.
 
 use std::{
     fmt::Display,
@@ -32,7 +32,7 @@ pub(crate) fn guarded<T: Send>(
     py: pyo3::Python<'_>,
     work: impl Send + FnOnce() -> PyResult<T>,
 ) -> PyResult<T> {
-    // The work changes nothing that outlives it, so nobody sees a broken state.
+    // The work changes nothing that outlives it, so no broken state can be observed.
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().copied();
         let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,4 +1,4 @@
-//! memplan's own text.
+//! memplan's JSON.
 
 use memplan::{
     Input,

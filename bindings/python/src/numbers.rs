@@ -16,7 +16,7 @@ pub(crate) struct Numbers {
     pub(crate) shape: Vec<usize>,
 }
 
-/// Reads an array of integers, or returns `None` if the object is none.
+/// Reads an array of integers, or returns `None` if the object is not an array.
 pub(crate) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Numbers>> {
     let Ok(view) = PyMemoryView::from(object) else { return Ok(None) };
     let format: String = view.getattr("format")?.extract()?;

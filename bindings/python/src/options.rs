@@ -85,7 +85,7 @@ impl Options {
         Self::read_for("", &[], options)
     }
 
-    /// Reads the options of a function that has no use for those called `unused`.
+    /// Reads the options of a function that does not take those in `unused`.
     pub(crate) fn read_for(
         function: &str,
         unused: &[&str],
@@ -144,7 +144,7 @@ impl Options {
         limits.threads(self.threads.unwrap_or(1))
     }
 
-    /// A verifier that asks for what the options ask for.
+    /// A verifier with the requirements of the options.
     pub(crate) fn verifier(&self) -> Verifier {
         let mut verifier = Verifier::new().lowering(self.lowering);
         if let Some(alignment) = self.alignment {
@@ -182,7 +182,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     crate::numbers::whole(value, || name.to_owned())
 }
 
-/// The pause between two looks at signals and calls of the progress function.
+/// The pause between two checks for signals and calls of the progress function.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Watches a search from Python. Ctrl-C ends it with its best result. Any other exception of the progress

@@ -1,4 +1,4 @@
-//! The answer.
+//! Plans, with their reports and pictures.
 
 use std::path::PathBuf;
 
@@ -87,7 +87,7 @@ impl Plan {
     /// Returns the plan in memplan's JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         let mut file = PlanFile::from(self.inner.clone());
-        // A wrong plan in the model has nothing to do with this one.
+        // An invalid plan in the model does not affect this one.
         file.arena = self.arena_entry().ok().flatten();
         json::text(py, |out| report::write_plan_file(out, &file))
     }
@@ -264,7 +264,8 @@ impl Plan {
         })
     }
 
-    /// Explains the size of the pool: the peak, who is alive there, and what stands in the way.
+    /// Explains the size of the pool: the peak, the chunks alive there, and what prevents a smaller
+    /// pool.
     fn explain(&self, py: Python<'_>) -> PyResult<String> {
         guarded(py, || Ok(report::explain(&self.inner, self.steps())))
     }

@@ -153,7 +153,7 @@ pub(crate) fn compare(
         compared.map_err(value_error)
     })?;
     if interrupted {
-        // The figures of searches that were cut short compare nothing.
+        // The figures of searches that were cut short are not comparable.
         return Err(PyKeyboardInterrupt::new_err(()));
     }
     let text = report::comparison(name, &compared);

@@ -50,7 +50,8 @@ impl<'py> FromPyObject<'_, 'py> for Places {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match object.extract::<Vec<Place>>() {
-            // A wrong offset in one of several, where another type means that this is one place.
+            // A `ValueError` is a wrong offset in one of several places; another error means that
+            // this is one place.
             Err(error) if !error.is_instance_of::<PyValueError>(object.py()) => {
                 Ok(Self(vec![object.extract()?]))
             }
@@ -95,7 +96,7 @@ impl Output {
 /// An operator: the names of the tensors that it reads, and its outputs.
 ///
 /// `workspace` is the scratch memory in bytes that it needs while it runs. `after` names operators
-/// that must run before it although it reads nothing of them.
+/// that must run before it although it reads none of their outputs.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Operator(memplan::Operator);
@@ -134,11 +135,11 @@ pub(crate) struct Graph {
     pub(crate) model: Option<Model>,
 }
 
-/// What a TensorFlow Lite model says besides its sequence.
+/// Facts about a TensorFlow Lite model that its sequence does not hold.
 pub(crate) struct Model {
     pub(crate) arena: Arena,
     pub(crate) kernels: KernelLibrary,
-    /// The plan that it has already.
+    /// The plan that its metadata already holds.
     pub(crate) present: Result<Option<OfflinePlan>, TfliteError>,
 }
 

@@ -251,7 +251,7 @@ pub(crate) struct OrderArgs {
 }
 
 impl OrderArgs {
-    /// With a time alone, the time is the limit.
+    /// Limits the search by time alone if only a time is given.
     pub(crate) fn limits(&self) -> Limits {
         let limits = match (self.effort, self.time_limit) {
             (None, None) => order::default_limits(),

@@ -38,7 +38,7 @@ const PINWHEEL: &str = "id,lower,upper,size\n\
     16,2369,4096,188090\n";
 
 #[test]
-fn without_words_a_built_in_network_is_planned_and_drawn() {
+fn without_arguments_a_built_in_network_is_planned_and_drawn() {
     let run = memplan(&[]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     for text in [
@@ -175,7 +175,7 @@ fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
 
 /// A model is converted with the requests that its kernels allow.
 #[test]
-fn a_converted_model_asks_for_what_its_kernels_may_do() {
+fn a_converted_model_has_the_requests_that_its_kernels_allow() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.json").display().to_string();
     for (profile, softmax, add) in
@@ -210,9 +210,9 @@ fn the_alignment_of_a_model_is_64_unless_another_is_asked_for(
     assert_eq!(unwrapped(&run.out).contains(line), !placing.is_empty(), "{}", run.out);
 }
 
-/// Operators require nothing, but the command line may.
+/// Operators require no alignment or padding, but the command line may.
 #[test]
-fn a_plan_of_operators_keeps_to_what_the_command_line_asks() {
+fn a_plan_of_operators_must_have_the_alignment_of_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     for (name, code) in [("plan.json", 1), ("plan.csv", 0)] {
         let plan = folder.path().join(name).display().to_string();
@@ -361,7 +361,7 @@ fn a_sequence_is_converted_to_itself_to_a_problem_and_to_csv() {
 }
 
 #[test]
-fn what_csv_cannot_hold_is_told() {
+fn padding_that_csv_cannot_hold_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("padded.csv").display().to_string();
     let text = r#"{"format": "memplan-problem/1", "padding": 16, "chunks": []}"#;
@@ -372,7 +372,7 @@ fn what_csv_cannot_hold_is_told() {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_not_an_error() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"));
     let mut child =
         command.arg("show").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -393,7 +393,7 @@ fn a_trace_tells_why_a_request_was_dropped() {
 }
 
 #[test]
-fn words_in_rust_log_that_make_no_sense_are_told() {
+fn invalid_words_in_rust_log_are_reported() {
     let run = memplan_with(&["plan", EXAMPLE], Some("memplan=[[["), "");
     assert_eq!(run.code, 0);
     assert!(run.err.starts_with("memplan: RUST_LOG: "), "{}", run.err);

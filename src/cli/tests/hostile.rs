@@ -1,5 +1,5 @@
-//! Inputs that want to do harm: always a clear error with file and place, exit code 2 for bad input
-//! and 1 for a bad plan; never a panic, never half a file.
+//! Malicious inputs: always a clear error with file and place, exit code 2 for bad input and 1 for
+//! a bad plan; never a panic, never half a file.
 
 mod command;
 #[path = "../../../tests/common/mod.rs"]
@@ -119,7 +119,7 @@ fn sums_that_wrap_are_refused_wherever_they_arise() {
 }
 
 #[test]
-fn lives_that_never_end_are_planned_and_drawn() {
+fn lifetimes_that_never_end_are_planned_and_drawn() {
     let chunk = format!("{{\"id\": 0, \"begin\": 7, \"end\": {}, \"size\": 5}}", u64::MAX);
     let (_folder, path) = file("long.json", problem(&chunk));
     for command in ["plan", "show", "explain"] {
@@ -233,7 +233,7 @@ fn operators_of_one_name_are_verified() {
 const COMMANDS: &str = r"\u001b[31mred\u0007\u009b2J\u001b]0;title\u0007\r\n\u202e";
 
 #[test]
-fn names_with_control_characters_are_spelled_out() {
+fn control_characters_in_names_are_escaped() {
     let text = format!(
         r#"{{"format": "memplan-sequence/1", "operators": [
         {{"name": "op{COMMANDS}", "outputs": [{{"name": "x{COMMANDS}", "size": 64}}]}},
@@ -295,7 +295,7 @@ fn a_plan_of_another_input_is_wrong() {
 }
 
 #[test]
-fn a_json_that_is_no_object_is_refused() {
+fn json_that_is_not_an_object_is_refused() {
     for text in ["null", "3", "\"memplan\""] {
         let (_folder, path) = file("input.json", text);
         assert_refused(&memplan(&["plan", &path]), &path, "an object with the key `format`");

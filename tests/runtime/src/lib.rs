@@ -1,13 +1,12 @@
 //! A real run: networks executed by [`rten`], with every intermediate tensor in one allocation, at
 //! the offsets that memplan planned.
 //!
-//! [`Network::load`] fills a model with random weights. [`Network::run`] is the runtime's own run of
-//! the whole graph, with its own memory. [`Network::run_in_pool`] has the runtime compute one
-//! operator at a time, in memplan's order: the inputs are borrowed from the pool, the outputs are
-//! copied into the pool and dropped, and views move no bytes, nor do inputs that lie inside the output
-//! that gathers them. Between two operators nothing is kept
-//! but the pool, the graph inputs, the weights, and what memplan says is the same in every run;
-//! the latter is computed once, from other inputs.
+//! [`Network::load`] fills a model with random weights. [`Network::run`] is the runtime's own run of the
+//! whole graph, with its own memory. [`Network::run_in_pool`] has the runtime compute one operator at a time,
+//! in memplan's order: the inputs are borrowed from the pool, the outputs are copied into the pool and
+//! dropped, and views move no bytes, nor do inputs that lie inside the output that gathers them. Between two
+//! operators nothing is kept but the pool, the graph inputs, the weights, and the tensors that are the same
+//! in every run according to memplan; these are computed once, from other inputs.
 //!
 //! The runtime optimizes nothing, so both run the same graph, on one thread.
 
@@ -39,12 +38,12 @@ pub const MODELS: [(&str, &str); 9] = [
     ("ViT-B/16", "vit_b_16_b1"),
 ];
 
-/// A model from the folder beside the project, if it is there. If not, a line says so once, on
-/// standard error.
+/// A model from the folder beside the project, if it exists. If it is missing, that is reported
+/// once on standard error.
 ///
 /// # Panics
 ///
-/// If it is not there and `MEMPLAN_SHARED=required`.
+/// If it is missing and `MEMPLAN_SHARED=required`.
 #[must_use]
 pub fn model(name: &str) -> Option<Vec<u8>> {
     static SKIPPED: std::sync::Once = std::sync::Once::new();

@@ -10,7 +10,7 @@ use crate::{Network, Pool};
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Of the random inputs.
+/// The seed of the random inputs.
 const SEED: u64 = 2;
 
 /// Bytes on top of weights and graph inputs.
@@ -24,9 +24,9 @@ pub struct Peaks {
     pub pool: usize,
     /// The run in the pool: the pool, and what the runtime holds while it computes one operator.
     pub in_pool: usize,
-    /// The same without the outputs of the operator at work, which lie in the runtime's memory
-    /// before they are copied into the pool: what a runtime would hold that wrote them there itself,
-    /// but for scratch memory that is freed before the outputs are allocated.
+    /// The same without the outputs of the operator at work, which lie in the runtime's memory before they
+    /// are copied into the pool. This is what a runtime would hold that wrote them into the pool itself,
+    /// except for scratch memory that is freed before the outputs are allocated.
     pub in_pool_without_copies: usize,
 }
 

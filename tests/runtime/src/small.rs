@@ -1,4 +1,4 @@
-//! A small network with what large ones have: views at inner offsets, operators in place,
+//! A small network with the features of large ones: views at inner offsets, operators in place,
 //! constants computed from shapes, `int64` and `bool`.
 
 use std::cell::RefCell;
@@ -74,7 +74,7 @@ pub fn small_network() -> Vec<u8> {
     model.write_buf().expect("a model that can be written")
 }
 
-/// A node whose attributes are whole numbers: one alone, or a list.
+/// A node whose attributes are integers or lists of integers.
 fn node(kind: &str, inputs: &[&str], outputs: &[&str], numbers: &[(&str, &[i64])]) -> NodeProto {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let attribute = |&(name, numbers): &(&str, &[i64])| {

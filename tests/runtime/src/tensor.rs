@@ -1,13 +1,13 @@
 //! Tensors as memplan counts their bytes, and as the runtime sees them.
 //!
-//! The runtime computes `int64` and `bool` in 32 bits. So those are converted where they leave and
-//! enter the pool; all others are borrowed.
+//! The runtime computes `int64` and `bool` in 32 bits. They are therefore converted where they
+//! leave and enter the pool; all others are borrowed.
 
 use bytemuck::{Pod, cast_slice};
 use rten::{Value, ValueOrView, ValueView};
 use rten_tensor::{AsView, Layout, TensorView};
 
-/// The facts that the runtime needs of a tensor besides its bytes.
+/// The facts about a tensor that the runtime needs besides its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Form {
     pub(crate) shape: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Random weights: the models come without.
+//! Random weights: the models have none.
 
 use rten_onnx::onnx::{DataLocation, DataType, ModelProto, StringStringEntryProto, TensorProto};
 
@@ -9,7 +9,7 @@ pub(crate) const FILE: &str = "weights.data";
 const ALIGNMENT: usize = 64;
 
 /// Moves the weights of a model to an external file, which is returned. Floats of more than one
-/// element, and all that is external already, become random; what else is in the model stays.
+/// element, and all external weights, become random; everything else in the model stays.
 pub(crate) fn fill(model: &mut ModelProto, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut file = Vec::new();
@@ -53,7 +53,7 @@ fn range(dims: &[i64], elements: usize) -> (f32, f32) {
     (-bound, bound)
 }
 
-/// Says that a weight lies in the file.
+/// Makes a weight refer to the external file.
 fn refer(weight: &mut TensorProto, offset: usize, length: usize) {
     let entry = |key: &str, value: String| StringStringEntryProto {
         key: Some(key.to_owned()),

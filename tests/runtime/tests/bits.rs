@@ -11,7 +11,7 @@ use rstest::rstest;
 use rten::Value;
 use rten_tensor::AsView;
 
-/// Views shared and operators in place, as asked for.
+/// Lowering options with or without shared views and operators in place.
 fn options(views: bool, inplace: bool) -> LoweringOptions {
     LoweringOptions::default().views(views).inplace(inplace)
 }
@@ -58,8 +58,8 @@ fn moved(plan: &Plan, chunk: usize, onto: usize) -> Plan {
     plan
 }
 
-/// Pairs of chunks of which the first, if it were moved onto the second, would be written over what
-/// is still to be read.
+/// Pairs of chunks of which the first, if it were moved onto the second, would overwrite bytes that
+/// are still to be read.
 fn clashes(plan: &Plan) -> Vec<(usize, usize)> {
     let chunks = || plan.chunks.iter().enumerate();
     let pairs = chunks().flat_map(|(a, chunk)| {
@@ -190,9 +190,9 @@ fn a_network_with_its_nodes_in_another_order_gives_the_same_bits(#[case] name: &
     assert!(in_pool == expected, "{name}: in one pool, in this order");
 }
 
-/// Every chunk is moved onto every other one. Where the shadow of the memory objects to nothing, the
-/// bits are the same; where it misses bytes, they differ. It also objects to an operator that writes
-/// over its inputs, which does no harm here: the outputs are complete before they are copied.
+/// Every chunk is moved onto every other one. Where execution on the shadow memory finds no fault, the bits
+/// are the same; where it finds lost bytes, they differ. It also rejects an operator that writes over its
+/// inputs, which does no harm here: the outputs are complete before they are copied.
 #[rstest]
 fn the_bits_are_right_where_the_shadow_is(#[values(true, false)] inplace: bool) {
     let network = Network::load(&small_network());

@@ -1,5 +1,5 @@
-//! The README states the peaks that are measured here. This test is alone, so that nothing else runs in
-//! the process.
+//! The README states the peaks that are measured here. This test has its own file, so that nothing else runs
+//! in the process.
 
 use memplan_runtime::{MODELS, Peaks, model, peaks};
 
@@ -7,7 +7,7 @@ use memplan_runtime::{MODELS, Peaks, model, peaks};
 /// depends on the widths of its vectors.
 const TOLERANCE: (f64, f64) = (1.0, 0.1);
 
-/// The column of the pool, which depends on nothing.
+/// The column of the pool, which is the same on every machine.
 const POOL: usize = 2;
 
 fn figures(row: &str) -> Vec<f64> {
@@ -15,7 +15,7 @@ fn figures(row: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_readme_tells_the_peaks_measured() {
+fn the_readme_states_the_measured_peaks() {
     let readme = include_str!("../../../README.md");
     assert!(readme.contains(Peaks::HEADER), "the README has no table\n{}", Peaks::HEADER);
     for (title, name) in MODELS {

@@ -1,1 +1,1 @@
-//! Nothing: the test generates the header.
+//! Empty: this package exists for its test, which generates the header.

@@ -1,4 +1,4 @@
-//! A better order of the operators: what is written, what is said, and that a plan of it is verified.
+//! A better order of the operators: the files and messages written, and the verification of its plan.
 
 use std::{fs, path::Path};
 
@@ -33,7 +33,7 @@ fn a_sequence_is_written_in_the_better_order() {
     ] {
         assert!(run.out.contains(words), "no {words} in {}", run.out);
     }
-    // The order that was written is the best there is, and its plan is the one promised.
+    // The order that was written is the best one, and its plan is as small as promised.
     let again = json(&memplan(&["reorder", out, "--alignment", "1", "--json"]).out);
     assert_eq!((&again["better"], &again["proven"]), (&false.into(), &true.into()));
     assert_eq!((&again["pool_size"], &again["moved"]), (&5632.into(), &0.into()));
@@ -110,8 +110,8 @@ fn what_cannot_be_reordered_is_refused(#[case] args: &[&str], #[case] words: &st
     assert!(run.err.contains(words), "{}", run.err);
 }
 
-/// A model that ends in the middle, or of which a byte is another one, is refused or reordered; in any
-/// case the tool ends as it should, and no file is half written.
+/// A truncated model, or one with a changed byte, is refused or reordered; in any case the tool exits
+/// properly, and no file is half written.
 #[test]
 fn a_damaged_model_harms_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -60,7 +60,7 @@ fn an_output_that_is_standard_input_or_the_plan_shown_is_refused() {
 
 /// Other files and devices are written as usual.
 #[test]
-fn an_output_beside_the_input_is_written_and_said() {
+fn an_output_beside_the_input_is_written_and_reported() {
     let (folder, paths) = linked();
     let plan = folder.path().join("plan.json").display().to_string();
     let wrote = format!("memplan: wrote {plan}\n");
@@ -92,7 +92,7 @@ fn a_file_larger_than_allowed_is_not_read() {
 
 #[cfg(unix)]
 #[test]
-fn an_endless_device_is_given_up() {
+fn reading_an_endless_device_ends() {
     for args in [
         &["plan", "/dev/zero", "--format", "csv"][..],
         &["compare", "/dev/zero", "--format", "json"],
@@ -173,7 +173,7 @@ fn a_hang_up_is_ignored_under_nohup() {
 
 /// Each `-v` logs more; `RUST_LOG` wins.
 #[test]
-fn more_is_logged_where_more_is_asked_for() {
+fn each_v_logs_more() {
     let logged = |words: &[&str], log: Option<&str>| {
         let run =
             memplan_with(&[&["plan", EXAMPLE, "--strategy", "pushdown"], words].concat(), log, "");

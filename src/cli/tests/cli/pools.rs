@@ -47,7 +47,7 @@ fn what_cannot_be_done_is_said(#[case] args: &[&str], #[case] code: i32, #[case]
 
 /// Two chunks of one step do not fit into one pool of their size.
 #[test]
-fn a_problem_without_a_plan_is_an_answer() {
+fn a_problem_without_a_plan_is_not_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full.json");
     let text = r#"{"format": "memplan-problem/2", "pools": [{"name": "a", "capacity": 12}], "chunks": [

@@ -44,10 +44,10 @@ fn a_capacity_is_a_question_with_three_answers(
     }
 }
 
-/// A tiling of 2^20 bytes by pinwheels, which no first packing finds.
-/// A search that ends after one node cannot decide.
+/// A tiling of 2^20 bytes by pinwheels, which the packings before the search do not find. A search
+/// that ends after one node cannot decide.
 #[test]
-fn a_capacity_may_take_more_effort_than_there_is() {
+fn a_capacity_may_need_more_effort_than_allowed() {
     let fits = |effort| {
         let words = ["plan", "-", "--format", "csv", "--strategy", "optimal"];
         let args = [&words[..], &["--capacity", "1MiB", "--effort", effort]].concat();
@@ -61,7 +61,7 @@ fn a_capacity_may_take_more_effort_than_there_is() {
 
 /// A bound that the search raised is not called the bytes alive.
 #[test]
-fn what_is_proven_and_what_is_alive_are_told_apart() {
+fn proven_bytes_and_live_bytes_are_distinguished() {
     let run = memplan(&["explain", EXAMPLE]);
     for text in [
         "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
@@ -75,7 +75,7 @@ fn what_is_proven_and_what_is_alive_are_told_apart() {
 }
 
 #[test]
-fn what_does_not_fit_is_explained() {
+fn chunks_that_do_not_fit_are_explained() {
     let run = memplan(&["explain", EXAMPLE, "--capacity", "15359"]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
     for text in [
@@ -138,7 +138,7 @@ fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case]
     if command == ["plan"] {
         args.extend(["-o", plan]);
     }
-    // Under `nohup` the test itself would pass on that a hang-up is to be ignored.
+    // If the test itself runs under `nohup`, the child would inherit that a hang-up is ignored.
     let mut child = std::process::Command::new("env");
     if cfg!(target_os = "linux") {
         child.arg("--default-signal=HUP");

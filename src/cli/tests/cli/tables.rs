@@ -243,9 +243,9 @@ fn one_bad_file_does_not_hide_the_others() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
-/// A strategy that exceeds the time limit is left out and named.
+/// A strategy that exceeds the time limit is omitted and named.
 #[test]
-fn a_strategy_that_is_too_slow_is_left_out_with_a_word() {
+fn a_strategy_that_is_too_slow_is_omitted_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("id,lower,upper,size\n");
     text.extend((0..1_900).map(|id| format!("{id},{},{},{}\n", id % 97, id % 97 + 40, id + 1)));

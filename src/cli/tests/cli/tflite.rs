@@ -112,7 +112,7 @@ TensorFlow Lite Micro, reference kernels
     let strict = memplan(&["verify", &folder.model, &planned, "--no-inplace"]);
     assert_eq!(strict.code, 1);
     assert!(strict.out.contains("wrong: "), "{}", strict.out);
-    // A plan that is there is kept unless it may be replaced, and replaced only by a smaller one.
+    // A plan in the file is kept unless it may be replaced, and is replaced only by a smaller one.
     let again = memplan(&["plan", &planned, "--no-inplace"]);
     assert!(again.out.contains("head with the file's plan  512 B"), "{}", again.out);
     let again = memplan(&["plan", &planned, "-o", &folder.path("b.tflite"), "--replace"]);
@@ -139,13 +139,13 @@ fn the_plan_in_json_states_the_arena() {
         "variables": 0,
     });
     assert_eq!(printed["arena"], expected);
-    // The file is a plan like every other.
+    // The file can be verified like any other plan.
     let plan = folder.with("plan.json", &out);
     assert_eq!(memplan(&["verify", &folder.model, &plan]).code, 0);
 }
 
 #[test]
-fn nothing_is_written_where_nothing_is_gained() {
+fn no_model_is_written_if_the_plan_saves_nothing() {
     // A convolution alone needs its input and its output.
     let mut main = chain();
     main.tensors.truncate(3);
@@ -199,7 +199,7 @@ fn options_that_do_not_fit_are_refused(#[case] options: &[&str], #[case] message
 }
 
 #[test]
-fn models_of_the_runtime_only_take_its_options() {
+fn only_models_of_the_runtime_take_its_options() {
     let folder = Folder::of(&[chain()]);
     let example = "book/src/figures/example.json";
     let refused = |args: &[&str], message: &str| {
@@ -223,7 +223,7 @@ fn models_of_the_runtime_only_take_its_options() {
     refused(&["plan", &other], "other.tflite: this is not a TensorFlow Lite model");
 }
 
-/// Every recorded model is written with its plan, and what is written is right.
+/// Every recorded model is written with its plan, and the plan in the file is right.
 #[test]
 fn shared_models_are_planned_and_verified() {
     let Some(folder) = shared_path("data/tflite/models") else { return };
@@ -243,6 +243,6 @@ fn shared_models_are_planned_and_verified() {
             assert!(bytes.ends_with(&fs::read(&model).unwrap()), "{model}");
         }
     }
-    // Of the last one, the runtime's own plan is as small.
+    // For one model, the runtime's own plan is as small.
     assert_eq!(written, 3);
 }

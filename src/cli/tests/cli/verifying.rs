@@ -1,4 +1,4 @@
-//! `verify`, and plan files that state more than is counted.
+//! `verify`, and plan files whose bounds are larger than the counted ones.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn a_bound_that_only_a_search_can_prove_is_called_a_claim() {
 }
 
 #[test]
-fn supplied_tensors_that_should_lie_in_the_pool_are_missed_there() {
+fn supplied_tensors_missing_from_the_pool_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let plan = folder.path().join("plan.json").display().to_string();
     assert_eq!(memplan(&["plan", EXAMPLE, "-o", &plan]).code, 0);
@@ -124,7 +124,7 @@ fn a_json_plan_without_a_chunk_is_wrong() {
 #[case::smaller(&["--alignment", "1"], &[], 1, "the required alignment is 64, but the plan says 1\n")]
 #[case::no_padding(&["--padding", "0"], &[], 1, "the required padding is 8, but the plan says 0\n")]
 #[case::larger_by_request(&[], &["--padding", "9"], 1, "the required padding is 9, but the plan says 8\n")]
-fn a_plan_keeps_to_what_is_asked(
+fn a_plan_must_have_the_required_alignment_and_padding(
     #[case] planning: &[&str],
     #[case] verifying: &[&str],
     #[case] code: i32,
@@ -142,7 +142,8 @@ fn a_plan_keeps_to_what_is_asked(
     assert!(run.out.starts_with(answer), "{}", run.out);
 }
 
-/// A plan file may state any bound. What is counted is said to be counted, all else to be a claim.
+/// A plan file may state any bound. The report calls a bound counted if it is, and a claim
+/// otherwise.
 #[test]
 fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[test]
-fn a_folder_is_no_file() {
+fn a_folder_is_not_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.onnx");
     fs::create_dir(&path).unwrap();
@@ -31,7 +31,7 @@ fn a_folder_is_no_file() {
 
 /// `memplan ... | head -c 1`, with much more output pending.
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let (_folder, path) = file("many.csv", lines(20_000));
     for kind in ["--json", "--csv"] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_memplan"))
@@ -70,7 +70,7 @@ fn a_full_disk_is_told(#[case] args: &[&str]) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_for_files_and_for_words() {
+fn a_full_disk_is_reported_for_files_and_for_output() {
     let run = memplan(&["plan", EXAMPLE, "-o", "/dev/full", "--json"]);
     assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
     assert_eq!(run.err, "memplan: /dev/full: a plan is .json or .csv\n");
@@ -113,7 +113,7 @@ fn a_name_as_long_as_names_may_be_is_written() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_behind_a_link_is_written_and_keeps_who_may_read_it() {
+fn a_file_behind_a_link_is_written_and_keeps_its_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     let (folder, plan) = file("plan.json", "the old plan");

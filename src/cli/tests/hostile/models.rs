@@ -32,7 +32,7 @@ fn nested_model(levels: usize) -> Vec<u8> {
     field(7, &graph)
 }
 
-/// x, relu(x), relu(relu(x)): every byte matters.
+/// x, relu(x), relu(relu(x)): a model so small that the tests can change every byte.
 fn small_model() -> Vec<u8> {
     let dim = |size: u8| field(1, &[8, size]);
     let shape = field(2, &[dim(4), dim(8)].concat());
@@ -49,7 +49,7 @@ fn small_model() -> Vec<u8> {
     [vec![8, 8], field(8, &[16, 13]), field(7, &graph)].concat()
 }
 
-/// The available models, one of the project's own first.
+/// The available models; the first one belongs to the project.
 fn models() -> Vec<Vec<u8>> {
     let mut models = vec![small_model()];
     for name in ["light_squeezenet_noshapes", "vgg16_b1", "bert_base_b1_s128"] {

@@ -53,7 +53,7 @@ impl Network {
         self.run_observed(plan, inputs, pool, |operator| operator());
     }
 
-    /// The same, with every operator handed to an observer, which has it computed.
+    /// As [`Network::run_in_pool`], but passes every operator to an observer, which computes it.
     pub(crate) fn run_observed(
         &self,
         plan: &Plan,
@@ -95,7 +95,7 @@ impl Network {
         outputs.map(|&id| self.memory(id, &places, inputs, pool).to_vec()).collect()
     }
 
-    /// The inputs of an operator, each once, but for the weights.
+    /// The inputs of an operator except the weights, each once.
     fn operands<'m>(
         &'m self,
         operator: &OperatorNode,
@@ -156,7 +156,8 @@ impl Network {
             }
     }
 
-    /// The places of all tensors by [`TensorId`]; inputs lie outside if the plan says nothing.
+    /// The places of all tensors by [`TensorId`]; inputs that the plan does not mention lie
+    /// outside.
     fn places(&self, plan: &Plan) -> Vec<Place> {
         let by_name: HashMap<&str, TensorId> =
             self.ids().map(|id| (&*self.tensor(id).name, id)).collect();

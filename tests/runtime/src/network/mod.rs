@@ -32,7 +32,7 @@ pub struct Network {
     nodes: Vec<Option<NodeId>>,
     /// The weights that the runtime holds.
     held: HashSet<TensorId>,
-    /// By [`TensorId`]; `None` for what only the runtime holds.
+    /// By [`TensorId`]; `None` for tensors that only the runtime holds.
     forms: Vec<Option<Form>>,
     /// Tensors that are the same in every run but are not weights.
     constants: HashMap<TensorId, Value>,
@@ -54,8 +54,8 @@ impl Network {
         network
     }
 
-    /// The same, with all that the runtime does to make a graph faster. What it leaves of the graph
-    /// is not what memplan sees, so this can only [`run`](Network::run).
+    /// As [`Network::load`], with the runtime's optimizations. The optimized graph is not the one
+    /// that memplan sees, so this network supports only [`run`](Network::run).
     ///
     /// # Panics
     ///
@@ -97,9 +97,9 @@ impl Network {
         &self.sequence
     }
 
-    /// Has the runtime compute in a new thread, which has not yet set memory aside for itself.
+    /// Makes the runtime compute in a new thread, which has not yet reserved memory for itself.
     pub(crate) fn renew_thread(&mut self) {
-        // A thread that ends would free its memory in the midst of a measurement.
+        // If the old thread ended, it would free its memory during a measurement.
         mem::forget(mem::replace(&mut self.run_options, one_thread()));
     }
 
