@@ -1,9 +1,9 @@
 //! Runs a planned sequence on several streams, each a thread, in one pool.
 //!
-//! The threads wait for each other only where [`OpSequence::waits`] says so. The pool is a list of atomic
-//! cells that are read and written without any order of their own, so two operators that used the same
-//! cells at the same time would give wrong values, not undefined behaviour. A framework does the same with
-//! a device's streams and events: it records an event after each operator that another stream waits for.
+//! The threads wait for each other only where [`OpSequence::waits`] lists a wait. The pool is a list of
+//! atomic cells that are read and written with relaxed ordering, so two operators that used the same cells at
+//! the same time would give wrong values, not undefined behaviour. A framework does the same with a device's
+//! streams and events: it records an event after each operator that another stream waits for.
 //!
 //! `cargo run --example two_streams`
 
@@ -127,13 +127,13 @@ impl Program {
     #[must_use]
     pub fn run_on_streams(&self) -> Vec<u64> {
         let pool = self.pool();
-        // The event of each operator: it is over.
+        // The event of each operator: true once it is over.
         let events: Vec<AtomicBool> = self.works.iter().map(|_| AtomicBool::new(false)).collect();
         let stream = |stream: usize| {
             let own = self.works.iter().enumerate().filter(|(_, work)| work.stream == stream);
             for (step, work) in own {
                 for &first in &self.waits[step] {
-                    // All that happened before the event is seen after it.
+                    // Everything written before the event is visible after it.
                     while !events[first].load(Ordering::Acquire) {
                         thread::yield_now();
                     }

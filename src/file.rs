@@ -1,4 +1,4 @@
-//! What the files of sequences, problems and plans have in common.
+//! The parts that the files of sequences, problems and plans share.
 
 use crate::Bytes;
 

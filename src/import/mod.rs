@@ -1,4 +1,4 @@
-//! Reading files: each format becomes an operator sequence or a problem. Nothing here knows of
+//! Reading files: each format becomes an operator sequence or a problem. Nothing here depends on
 //! planning.
 
 #[cfg(feature = "files")]

@@ -1,9 +1,9 @@
-//! Lives in clocks, for operators on several streams.
+//! Lifetimes as clocks, for operators on several streams.
 //!
-//! A clock counts, for each stream, the steps that are over. An operator runs after the one before it on
-//! its stream, after the producers of its inputs, and after those that it is declared to run after: the
-//! clock before it is the latest of those after them. A chunk lives from the clock before its producer to
-//! the latest of the clocks after its producer and its readers.
+//! A clock counts, for each stream, the steps that are over. An operator runs after the one before it on its
+//! stream, after the producers of its inputs, and after those that it is declared to run after: the clock
+//! before it is the maximum, stream by stream, of the clocks after them. A chunk is alive from the clock
+//! before its producer to the maximum of the clocks after its producer and its readers.
 
 use crate::{
     Step,
@@ -15,7 +15,7 @@ use crate::{
     sequence::OpSequence,
 };
 
-/// The life of a chunk.
+/// The lifetime of a chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) begin: Clock,
@@ -30,8 +30,8 @@ impl Life {
         join(&mut self.end, clock);
     }
 
-    /// Returns whether an overwriter with this life begins in the step that reads a chunk last, and
-    /// all other readers of that chunk are over before.
+    /// Returns whether an overwriter with this lifetime begins in the step that reads a chunk last,
+    /// and all other readers of that chunk are over before.
     fn follows(&self, old: &Self) -> bool {
         let mut times = self.begin.iter().zip(&old.end).enumerate();
         times.all(
@@ -48,7 +48,7 @@ fn join(clock: &mut [Step], other: &[Step]) {
     }
 }
 
-/// The lives of all chunks of a sequence on several streams.
+/// The lifetimes of all chunks of a sequence on several streams.
 pub(super) struct Lives {
     /// By draft chunk.
     of: Vec<Life>,

@@ -1,12 +1,12 @@
 //! Lowering: from operators and tensors to chunks with lifetimes (the book, Lowering and
 //! Lifetimes).
 //!
-//! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a
-//! chunk; views share their input's chunk. `lifetimes` walks over the steps once; every view
-//! extends the lifetime of the chunk that it shares. `requests` collects the write dependencies and
-//! drops those that must not be honoured. `gathers` puts inputs of concatenations where their output
-//! has them. If the operators run on several streams, `clocks` gives every chunk a life in clocks. The
-//! result is a [`Problem`], which has no operators.
+//! Lowering is a list of passes over the [`OpSequence`]. `place` gives every tensor its place in a chunk;
+//! views share their input's chunk. `lifetimes` walks over the steps once; every view extends the lifetime of
+//! the chunk that it shares. `requests` collects the write dependencies and drops those that must not be
+//! honoured. `gathers` puts inputs of concatenations where their output has them. If the operators run on
+//! several streams, `clocks` expresses the lifetime of every chunk in clocks. The result is a [`Problem`],
+//! which has no operators.
 
 mod aliases;
 mod clocks;

@@ -1,9 +1,9 @@
 //! Chooses the partial overlaps that save memory.
 //!
 //! An output that begins below its input saves bytes in one step, the one that both share, and ties the two
-//! together for their whole lives. So an overlap is honoured only in the steps that would otherwise need more
-//! than a limit. No pool can be smaller than the most bytes of any step if all overlaps are honoured, so that
-//! is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
+//! together for their whole lifetimes. So an overlap is honoured only in the steps that would otherwise need
+//! more than a limit. No pool can be smaller than the most bytes of any step if all overlaps are honoured, so
+//! that is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
 //! higher limits. With those, tensors in a chain with an overlap are not written over each other in place
 //! either, where the limit leaves room for both.
 

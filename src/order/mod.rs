@@ -197,7 +197,7 @@ pub enum ReorderError {
 ///
 /// # Errors
 ///
-/// If the operators run on several streams, the sequence cannot be lowered, the alignment is not a
+/// If the sequence cannot be lowered, its operators run on several streams, the alignment is not a
 /// power of two, or the sum of the sizes exceeds 64 bits.
 pub fn reorder(
     sequence: &OpSequence,

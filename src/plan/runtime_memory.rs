@@ -16,16 +16,16 @@ pub struct ArenaEntry {
     pub kernels: Box<str>,
     /// Bytes that it takes for the model as it is.
     pub own: Bytes,
-    /// The model has a plan already, which `own` comes from; otherwise it comes from the runtime's own
-    /// planner.
+    /// True if the model has a plan already, which `own` comes from; otherwise it comes from the runtime's
+    /// own planner.
     pub planned_already: bool,
     /// Bytes that it takes with this plan.
     pub planned: Bytes,
     /// Number of scratch buffers that are counted.
     pub scratch_buffers: usize,
-    /// Operators whose scratch memory is not known and counted as none, with their kinds.
+    /// Operators whose scratch memory is unknown and counted as 0 bytes, with their kinds.
     pub unknown_scratch: Vec<String>,
-    /// What the runtime needs besides, and these figures do not count.
+    /// Memory that the runtime needs besides and these figures do not count.
     pub not_included: Vec<String>,
     /// Bytes of variables, which are not counted.
     pub variables: Bytes,

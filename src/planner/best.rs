@@ -43,7 +43,7 @@ pub const CANDIDATES: &[Strategy] = &[
     Strategy::TfliteEquality,
 ];
 
-/// The number of conflicting pairs above which candidates that compare pairs are left out. A chain
+/// The number of conflicting pairs above which candidates that compare pairs are skipped. A chain
 /// counts as [`PAIRS_PER_CHAIN`].
 const MOST_CONFLICTS: u64 = 2_000_000;
 

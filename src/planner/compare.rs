@@ -61,7 +61,7 @@ pub enum LeftOut {
     /// The problem is too large for it.
     #[error("too large")]
     TooLarge,
-    /// It does not support what the problem asks for.
+    /// It does not support a feature of the problem.
     #[error("not known")]
     Unsupported,
     /// It did not end within the time limit.
@@ -88,7 +88,7 @@ const MOST_CONFLICTS: u64 = 200_000_000;
 
 /// Plans a problem with every strategy that takes a reasonable time for it. Strategies that search
 /// stay within the limits, report progress and can be cancelled. With a time limit, each of the
-/// other strategies runs in a thread of its own. If it takes longer, it is left out, and its thread
+/// other strategies runs in a thread of its own. If it takes longer, it is omitted, and its thread
 /// runs on to its end.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub enum PlanError {
         strategy: Strategy,
         /// The feature.
         feature: Feature,
-        /// A chunk that asks for it, unless it is the pools.
+        /// A chunk that has the feature; `None` if the feature is the pools.
         chunk: Option<String>,
     },
     /// Pools are given for a problem that lists its own.

@@ -8,7 +8,7 @@
 //!
 //! **Cost.** O(n log n) in common cases for one stream, O(n^2) for several.
 //!
-//! **When.** For problems with pools, pins, holes, parts or streams; it knows all of them.
+//! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 
 use std::{
     cmp::Reverse,

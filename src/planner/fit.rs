@@ -74,7 +74,7 @@ impl Planner<'_> {
             Some(sequence) => self.after(start).with_fewer_overlaps(sequence, plan.clone())?,
             None => plan.clone(),
         };
-        // A proof for one choice of gathers and overlaps says nothing about the others, but the lower bound
+        // A proof for one choice of gathers and overlaps proves nothing about the others, but the lower bound
         // with all of them holds for every choice.
         let first = prepared.gathered.as_ref().unwrap_or(&prepared.lowered);
         Ok(match first.problem.lower_bound().bytes {

@@ -72,7 +72,7 @@ struct Pool {
     laid: Vec<Bytes>,
     /// The end of the pool: all higher offsets are unused.
     end: Bytes,
-    /// Blocks and chunks looked at.
+    /// The number of blocks and chunks examined.
     work: u64,
 }
 
@@ -135,7 +135,7 @@ impl Pool {
     }
 }
 
-/// The blocks and chunks to look at in one or two tenths of a second.
+/// The most blocks and chunks to examine, which takes one or two tenths of a second.
 const MOST_WORK: u64 = 300_000_000;
 
 /// The number of chunks between two calls of `stop`.

@@ -64,7 +64,7 @@ impl<S: RecordSize> Objects<S> {
     ///
     /// # Errors
     ///
-    /// If an id is not in the list of sizes, or the sizes do not add up in 64 bits.
+    /// If an id is not in the list of sizes, or the sum of the sizes exceeds 64 bits.
     pub fn new(ids: Vec<usize>, sizes: Vec<S>) -> Result<Self, RecordError> {
         if let Some(&object) = ids.iter().find(|&&id| id >= sizes.len()) {
             return Err(RecordError::UnknownObject { object });

@@ -61,7 +61,7 @@ pub enum RecordError {
         /// The last step of use.
         last: Step,
     },
-    /// The sizes up to this record do not add up in 64 bits.
+    /// The sum of the sizes up to this record exceeds 64 bits.
     #[error("the sizes up to record {record} do not fit in 64 bits")]
     SizeOverflow {
         /// Its index in the list.

@@ -241,7 +241,8 @@ impl ProblemBuilder {
         self
     }
 
-    /// The same for a chunk whose steps are those of an order in which all operators can run.
+    /// As [`clocks`](Self::clocks), for a chunk whose steps are those of an order in which all
+    /// operators can run.
     pub(crate) fn life(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) {
         let demands = self.demands();
         let none = || Life { begin: Clock::default(), end: Clock::default() };

@@ -34,7 +34,8 @@ impl Heads {
     ///
     /// # Errors
     ///
-    /// If sizes and offsets do not add up in 64 bits, or the plan in the model is for another one.
+    /// If the sum of sizes and offsets exceeds 64 bits, or the plan in the model is for another
+    /// model.
     pub fn of(
         arena: &Arena,
         plan: &Plan,
@@ -96,7 +97,8 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     text
 }
 
-/// Returns the same for a plan's file: the arena of a model with both heads, and what they leave out.
+/// Returns the same for a plan's file: the arena of a model with both heads, and the memory that these do not
+/// count.
 #[must_use]
 #[cfg(feature = "serde")]
 pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> ArenaEntry {

@@ -62,7 +62,7 @@ impl Plan {
         (0..self.chunks.len()).flat_map(|at| self.boxes(at).map(move |each| (at, each)))
     }
 
-    /// Returns whether a chunk needs all of its bytes as long as it lives.
+    /// Returns whether a chunk needs all of its bytes for its whole lifetime.
     pub(super) fn is_whole(&self, at: usize) -> bool {
         self.windows_of(at).is_empty()
     }

@@ -27,7 +27,7 @@ pub struct Outputs {
 impl Outputs {
     fn add(&mut self, bytes: Bytes) {
         self.count += 1;
-        // Views may add up to more than any memory.
+        // The sum of the views' sizes may exceed 64 bits.
         self.bytes = self.bytes.saturating_add(bytes);
     }
 }

@@ -89,8 +89,8 @@ fn live_places(plan: &Plan, alignment: u128) -> Vec<(Step, Bytes)> {
     changes.chunk_by(|(step, ..), (next, ..)| step == next).map(now).collect()
 }
 
-/// The chunks that have bytes to themselves at the peak, with their indices in the plan and these bytes.
-/// A part is left out if its whole is alive as well.
+/// The chunks that have bytes to themselves at the peak, with their indices in the plan and these bytes. A
+/// part is omitted if its whole is alive as well.
 pub(super) fn placed_at_peak(plan: &Plan) -> impl Iterator<Item = (usize, PlacedBox)> {
     let at_peak = |own: &PlacedBox| plan.peak.is_empty() && own.is_alive_at(plan.peak_step);
     let alive = plan.all_boxes().filter(move |(_, own)| at_peak(own));

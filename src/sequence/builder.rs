@@ -40,8 +40,8 @@ pub struct SequenceBuilder {
 
 impl SequenceBuilder {
     /// Returns the id that a tensor has in the built sequence. The tensor may be declared before or after.
-    /// Ids count up from 0 in the order of these calls, and tensors that are never asked for come after them.
-    /// A sequence that is permuted, or written and read again, has other ids.
+    /// Ids count up from 0 in the order of these calls, and tensors whose ids are never requested come after
+    /// them. A sequence that is permuted, or written and read again, has other ids.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output};
@@ -170,8 +170,8 @@ impl SequenceBuilder {
 /// All tensors of a sequence by name.
 struct Names {
     ids: HashMap<Box<str>, TensorId>,
-    /// Tensors whose ids were asked for, then inputs, weights of known size, outputs in operator order, and
-    /// other weights in the order of their first use. So a sequence whose ids were not asked for gets the
+    /// Tensors whose ids were requested, then inputs, weights of known size, outputs in operator order, and
+    /// other weights in the order of their first use. So a sequence whose ids were not requested gets the
     /// same ids when it is written and read again. Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
 }
@@ -314,7 +314,7 @@ impl Names {
     }
 }
 
-/// Places for the tensors whose ids were asked for, until they are defined.
+/// Places for the tensors whose ids were requested, until they are defined.
 fn asked_for(ids: &HashMap<Box<str>, TensorId>) -> Vec<Tensor> {
     let mut names: Vec<(&str, TensorId)> = ids.iter().map(|(name, &id)| (&**name, id)).collect();
     names.sort_unstable_by_key(|&(_, id)| id);

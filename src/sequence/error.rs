@@ -44,7 +44,7 @@ pub enum SequenceError {
         /// The name that it gives.
         after: String,
     },
-    /// An order that leaves out or repeats an operator.
+    /// An order that omits or repeats an operator.
     #[error("an order must contain each step below {operators} exactly once")]
     NotAPermutation {
         /// The number of operators.
@@ -203,7 +203,7 @@ pub enum SequenceError {
         /// The weight.
         tensor: String,
     },
-    /// An operator on a stream with too high a number.
+    /// An operator on a stream whose number is too high.
     #[error("operator '{operator}' runs on stream {stream}; streams are numbered from 0 to {}", limit - 1)]
     TooManyStreams {
         /// The operator.
@@ -213,7 +213,7 @@ pub enum SequenceError {
         /// The most streams.
         limit: usize,
     },
-    /// An order is looked for of operators on several streams.
+    /// A better order was requested for operators on several streams.
     #[error(
         "a better order can be searched for on one stream only, and these operators run on several"
     )]

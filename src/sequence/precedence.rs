@@ -42,7 +42,7 @@ impl OpSequence {
         all
     }
 
-    /// The tensor whose memory each tensor is a view of: itself if it is no view.
+    /// The tensor whose memory each tensor is a view of: itself if it is not a view.
     fn storages(&self) -> Vec<TensorId> {
         let mut storages: Vec<TensorId> =
             (0..self.tensors.len()).map(TensorId::from_index).collect();

@@ -1,4 +1,4 @@
-//! Operators on several streams, and what each must wait for.
+//! Operators on several streams, and the operators that each must wait for.
 
 use crate::{
     Step,
@@ -15,10 +15,10 @@ impl OpSequence {
         self.operators.iter().map(|operator| operator.stream + 1).max().unwrap_or(1)
     }
 
-    /// By step: the operators of other streams that an operator must wait for before it runs, ascending.
-    /// They are the producers of its inputs and those that it is declared to run after, without those
-    /// that are over anyway, because the stream has waited for later ones already. A runtime whose
-    /// streams wait for these operators, and for no others, runs every plan of the sequence safely.
+    /// By step: the operators of other streams that an operator must wait for before it runs, ascending. They
+    /// are the producers of its inputs and those that it is declared to run after, without those that are
+    /// already over because the stream has waited for later ones. A runtime whose streams wait for these
+    /// operators, and for no others, runs every plan of the sequence safely.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output};

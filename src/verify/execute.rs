@@ -16,9 +16,8 @@
 //! A required overwrite must lie in its variable. After the last step, the graph outputs and the
 //! state of variables in the pool must be whole.
 //!
-//! Operators on several streams run in the order of the list, which is one of many. What any two of them
-//! do to a byte must be in order by what they wait for, unless both read it; then every other order does
-//! the same.
+//! Operators on several streams run in the order of the list, which is one of many. Any two accesses to a
+//! byte must be ordered by waits, unless both are reads; then every other order has the same result.
 //!
 //! This needs only the operators and the offsets of tensors, which a framework uses: no lifetimes,
 //! no links, and no chunks except those of workspaces, which hold no tensor. So it checks lowering

@@ -20,8 +20,8 @@
 //! neither below the bytes alive nor above the pool. A bound above the bytes alive claims that
 //! a search proved it; only [`Verification::bytes_alive`] was checked.
 //!
-//! If the operators of a sequence run on several streams, two chunks are alive together unless one is over
-//! before the other begins, by what the operators wait for.
+//! If the operators of a sequence run on several streams, two chunks are alive together unless the waits of
+//! the operators guarantee that one is over before the other begins.
 //!
 //! For a sequence, only the places of the tensors are taken from the plan. The chunks, their sizes
 //! and lifetimes, the overwrites, the bound and the peak are counted again from the operators, and

@@ -159,8 +159,8 @@ impl<'a> Checker<'a> {
             if let Some(old) =
                 content.overwrites.filter(|&old| self.contents.gathered.is_shared(old))
             {
-                // It must not be written over what shares its bytes with the overwritten content and is
-                // still needed in that step, even if nobody reads it later.
+                // It must not be written over what shares its bytes with the overwritten content and is still
+                // needed in that step, even if it is not read later.
                 let owner = Owner { overwritten: Some(old), ..owner.clone() };
                 let size = self.sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
                 // Its padding is not written.
@@ -263,8 +263,8 @@ impl<'a> Checker<'a> {
         self.violations.extend(found);
     }
 
-    /// Checks rule 2 for operators that may run at the same time. In the order of the list they run one by
-    /// one, which is one way to run them; all other checks are for that.
+    /// Checks rule 2 for operators that may run at the same time. All other checks assume that the operators
+    /// run one by one in the order of the list.
     fn check_streams(&mut self) {
         if self.sequence.streams() > 1 {
             let Self { sequence, plan, places, contents, workspaces, .. } = self;

@@ -61,7 +61,7 @@ fn check_pools(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     for ((at, pool), size) in facts.demands.pools.iter().enumerate().zip(pool_sizes(facts)) {
         let expected = Bytes::try_from(size).unwrap_or(Bytes::MAX);
         total += size;
-        // A plan may leave out the only pool.
+        // A plan may omit the only pool.
         if let Some(found) = plan.pools.get(at).map(|pool| pool.size)
             && expected != found
         {

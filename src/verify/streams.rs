@@ -26,11 +26,11 @@ type Clock = Box<[Step]>;
 pub(super) struct Order {
     /// By step.
     streams: Vec<usize>,
-    /// By step: what is over when the operator begins.
+    /// By step: the clock at which the operator begins.
     before: Vec<Clock>,
-    /// By step: what is over when the operator is.
+    /// By step: the clock at which the operator is over.
     after: Vec<Clock>,
-    /// What is over in the end.
+    /// The clock at which all operators are over.
     end: Clock,
 }
 
@@ -45,7 +45,8 @@ fn is_over(end: &[Step], begin: &[Step]) -> bool {
 }
 
 impl Order {
-    /// The order of operators that wait for these, by step, and for those before them on their stream.
+    /// Creates the order of operators that wait for `waits`, by step, and for those before them on their
+    /// stream.
     pub(super) fn of(sequence: &OpSequence, waits: &[Vec<usize>]) -> Self {
         let streams: Vec<usize> = sequence.operators().iter().map(|one| one.stream).collect();
         let width = sequence.streams();
@@ -83,7 +84,7 @@ impl Order {
     }
 }
 
-/// Bytes that operators use, and the time between.
+/// Bytes that operators use, and the time in which they are needed.
 struct Timed<'a> {
     name: &'a str,
     /// The tensor that was written there; `None` for a workspace.
@@ -103,7 +104,7 @@ impl Timed<'_> {
 }
 
 /// Checks that contents and workspaces that may be needed at the same time share no bytes, and that
-/// nothing is overwritten that another stream may still read.
+/// no tensor is overwritten that another stream may still read.
 pub(super) fn check(
     sequence: &OpSequence,
     plan: &Plan,
@@ -180,8 +181,8 @@ fn index(step: Step) -> usize {
     usize::try_from(step).unwrap_or(usize::MAX)
 }
 
-/// By written tensor: the clock at which it is supplied or its operator begins, and that at which nobody
-/// reads it any more.
+/// By written tensor: the clock at which it is supplied or its operator begins, and the clock at which its
+/// last reader is over.
 fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Option<(Clock, Clock)>> {
     let start: Clock = vec![0; order.end.len()].into();
     let mut lives: Vec<Option<(Clock, Clock)>> = contents
@@ -191,7 +192,7 @@ fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Optio
         .collect();
     for (step, operator) in sequence.operators().iter().enumerate() {
         for output in &operator.outputs {
-            // A view in place is a reader of what it shows.
+            // A view that shares memory is a reader of the tensor that it shows.
             let is_written = contents.shown[output.index()] == output.index();
             if let (true, Some(life)) = (is_written, &mut lives[output.index()]) {
                 life.0.clone_from(&order.before[step]);

@@ -397,7 +397,7 @@ fn refusal(declare: impl FnOnce(&mut SequenceBuilder)) -> String {
         .operator(operator("u1", &["kv"], [Output::new("a", 8).updates("kv", 0)]))
         .operator(operator("u2", &["kv"], [Output::new("b", 8).updates("kv", 8)]));
 }, "operator 'u1': 'a' must overwrite 'kv', but its operator is not the last reader of that chunk")]
-fn a_required_overwrite_that_would_destroy_what_is_read_is_an_error(
+fn a_required_overwrite_of_a_tensor_that_is_still_read_is_an_error(
     #[case] declare: fn(&mut SequenceBuilder),
     #[case] message: &str,
 ) {

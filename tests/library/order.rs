@@ -205,7 +205,7 @@ fn a_cancelled_search_keeps_what_it_has() {
 
 /// Real and generated graphs with the best peaks known.
 #[test]
-fn every_known_graph_has_the_recorded_peak() {
+fn every_known_graph_has_the_recorded_peaks_and_bounds() {
     let Some(index) = crate::common::shared("data/order/INDEX.json") else {
         eprintln!("skipped: ../shared/data/order is not there");
         return;

@@ -1,4 +1,4 @@
-//! Operators on several streams: what may run at the same time shares no bytes.
+//! Operators on several streams: those that may run at the same time share no bytes.
 
 use arbitrary::{Result, Unstructured};
 use memplan::{
@@ -305,10 +305,10 @@ fn plans_for_streams_are_right_in_every_order() {
     assert!(shared > 20, "only {shared} plans share bytes");
 }
 
-/// Chunks are moved and waits are dropped: what the race detector accepts gives equal bytes in every
-/// order, and what `verify` accepts, the detector accepts.
+/// Chunks are moved and waits are dropped: plans that the race detector accepts give equal bytes in every
+/// order, and the detector accepts all plans that `verify` accepts.
 #[test]
-fn what_the_race_detector_accepts_is_right_in_every_order() {
+fn plans_that_the_race_detector_accepts_are_right_in_every_order() {
     let (mut right, mut racing) = (0, 0);
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;

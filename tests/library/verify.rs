@@ -228,8 +228,8 @@ fn an_update_without_bytes_need_not_overwrite_anything() {
     assert_eq!(execute(&updating, &plan), []);
 }
 
-/// Of several chunks that ask for the same place a plan may choose another than the problem does,
-/// and count its figures from that.
+/// Of several requests for the same place, a plan may honour another one than the problem does; its
+/// figures then follow from that.
 #[test]
 fn a_plan_may_honour_other_requests() {
     let mut problem = Problem::builder();
@@ -429,7 +429,7 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
 }
 
 /// A plan that leaves supplied tensors outside is right for the sequence, but not for a caller who
-/// wants them in the pool.
+/// requires them in the pool.
 #[rstest]
 #[case::outside(LoweringOptions::default(), &[])]
 #[case::inputs(LoweringOptions::default().inputs_in_pool(true),
@@ -437,7 +437,7 @@ fn a_chunk_that_nothing_is_written_into_is_found() {
 #[case::both(LoweringOptions::default().inputs_in_pool(true).weights_in_pool(true),
     &["'x' must lie in the pool, but the plan leaves it outside",
       "'w' must lie in the pool, but the plan leaves it outside"])]
-fn supplied_tensors_lie_in_the_pool_if_that_is_asked(
+fn supplied_tensors_lie_in_the_pool_if_that_is_required(
     #[case] asked: LoweringOptions,
     #[case] expected: &[&str],
 ) {

@@ -122,7 +122,7 @@ fn optima_are_found_and_proven() {
             Err(error) => format!("{error:?}"),
         };
         let recorded = match case["objective"].as_array() {
-            // The record says 19; offsets 6, 5, 0, 10, 0, 2, 2 take 17.
+            // The record has 19; offsets 6, 5, 0, 10, 0, 2, 2 take 17.
             _ if case["name"] == "parts-7-1" => "[0, 17] true".to_owned(),
             Some(objective) => {
                 format!("{:?} true", objective.iter().map(common::number).collect::<Vec<_>>())
@@ -355,7 +355,7 @@ fn with(feature: Feature) -> Problem {
 }
 
 #[rstest]
-fn planners_of_plain_problems_refuse_what_they_do_not_know(
+fn planners_of_plain_problems_refuse_other_features(
     #[values(
         Feature::Pools,
         Feature::Capacity,

@@ -12,7 +12,7 @@ use memplan::{
 };
 use rstest::rstest;
 
-/// The files of a folder that memplan reads, if the folder is there.
+/// The files of a folder that memplan reads, if the folder exists.
 fn inputs(folder: &str) -> Vec<(PathBuf, Input)> {
     let Some(folder) = shared_path(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> =
@@ -67,7 +67,7 @@ fn of_everything_in(
 
 /// `best` is what is planned by default, since it is never worse than `MegEngine`'s planner.
 #[rstest]
-fn best_is_never_worse_than_pushdown_on_anything_in(
+fn best_is_never_worse_than_pushdown(
     #[values(
         "data/models",
         "data/problems",

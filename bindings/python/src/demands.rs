@@ -1,4 +1,4 @@
-//! What a problem asks for beyond sizes, lifetimes and overwrites: pools, fixed places, parts.
+//! The demands of a problem beyond sizes, lifetimes and overwrites: pools, fixed places, parts.
 
 use memplan::problem::{
     ChunkId, ProblemBuilder,
@@ -18,10 +18,10 @@ use crate::{
 /// A memory that chunks may lie in. The pools of a problem are listed in order of preference, the fastest
 /// first.
 ///
-/// `capacity` limits it to this many bytes. `alignment` is that of the chunks in it, a power of two. `cost` is the
-/// cost of a byte of traffic. `base` is the address of its first byte, which is only printed. No chunk touches
-/// the ranges `(begin, end)` in `reserved`. If `largest` is given, the pool consists of buffers of this many
-/// bytes, and no chunk crosses their boundaries.
+/// `capacity` limits it to this many bytes. The offsets of the chunks in it are multiples of `alignment`, a
+/// power of two. `cost` is the cost of a byte of traffic. `base` is the address of its first byte, which is
+/// only printed. No chunk touches the ranges `(begin, end)` in `reserved`. If `largest` is given, the pool
+/// consists of buffers of this many bytes, and no chunk crosses their boundaries.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Pool(pub(crate) demands::Pool);

@@ -34,7 +34,8 @@ use crate::{
 /// - `alignments`: the alignment of the offset of a chunk, where it is larger than that of the problem.
 /// - `traffic`: the bytes that operators move to and from a chunk; its size by default.
 /// - `holes`: the steps `(begin, end)` in which a chunk needs no bytes.
-/// - `windows`: the steps and bytes `(begin, end, low, high)` where it needs only some.
+/// - `windows`: the steps and bytes `(begin, end, low, high)`: in these steps a chunk needs only
+///   the bytes from `low` to `high`.
 /// - `parts`: a list of `(chunk, whole, offset)`: a chunk lies inside a larger one, whose bytes are its
 ///   bytes there. `gather` takes those that cost no memory.
 /// - `apart`: lists of chunks that share no bytes of a pool, whenever they live.
@@ -50,7 +51,7 @@ struct Chunks {
     size: Vec<u64>,
 }
 
-/// Two chunks that cannot share memory as asked for: the one, the other, the offset there and the reason.
+/// Two chunks that cannot share memory as requested: one, the other, the offset in it and the reason.
 type Refused<Offset> = (u32, u32, Offset, String);
 
 fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {

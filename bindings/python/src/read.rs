@@ -24,10 +24,10 @@ use crate::{
 /// or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
-/// of tensors by name, with `None` for open sizes. `inplace` says how the kernels work that will run the
-/// model: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide its
-/// scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or "declared",
-/// chooses between inferred and declared shapes where they differ.
+/// of tensors by name, with `None` for open sizes. `inplace` is how the kernels that will run the model work
+/// in place: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide
+/// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or
+/// "declared", chooses between inferred and declared shapes where they differ.
 #[pyfunction]
 #[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None))]
 pub(crate) fn read(

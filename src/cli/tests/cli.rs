@@ -198,7 +198,7 @@ fn a_converted_model_has_the_requests_that_its_kernels_allow() {
 #[rstest]
 #[case(&[], "alignment 64 B\n")]
 #[case(&["--alignment", "1", "--padding", "3"], "alignment 1 B, padding 3 B\n")]
-fn the_alignment_of_a_model_is_64_unless_another_is_asked_for(
+fn the_alignment_of_a_model_is_64_unless_another_is_given(
     #[case] placing: &[&str],
     #[case] line: &str,
 ) {

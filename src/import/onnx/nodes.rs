@@ -34,7 +34,7 @@ impl Nodes {
                 makers.filter(|&maker| maker != place).collect()
             })
             .collect();
-        // A node without outputs is there for its side effects, so such nodes keep their order.
+        // A node without outputs has side effects, so such nodes keep their order.
         let silent = nodes().filter(|(_, node)| node.outputs().next().is_none());
         let silent: Vec<usize> = silent.map(|(place, _)| place).collect();
         for pair in silent.windows(2) {

@@ -73,7 +73,7 @@ impl<'a> File<'a> {
         target.ok_or(TfliteError::Damaged { at, what })
     }
 
-    /// Counts bytes of memory that the file asks for.
+    /// Counts bytes of memory that the contents of the file take.
     ///
     /// # Errors
     ///

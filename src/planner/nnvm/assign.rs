@@ -19,7 +19,7 @@ pub struct AssignedPlan {
 /// Gives every variable a storage of its own, and every assign the storage of its variable.
 ///
 /// If a [`NodeKind::Broadcast`] operator computes the right-hand side for this assign alone, it
-/// writes directly into the variable. Unlike the original, this requires that nobody reads the
+/// writes directly into the variable. Unlike the original, this requires that no operator reads the
 /// variable after that operator, and that the operator does not merely pass an input on.
 #[must_use]
 pub fn assign(graph: &Graph, plan: MemoryPlan) -> AssignedPlan {

@@ -31,7 +31,7 @@ pub enum GraphError {
         /// The assign.
         node: usize,
     },
-    /// The sizes up to this node do not add up in 64 bits.
+    /// The sum of the sizes up to this node exceeds 64 bits.
     #[error("the sizes up to node {node} do not fit in 64 bits")]
     SizeOverflow {
         /// The node.

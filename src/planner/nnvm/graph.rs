@@ -102,12 +102,12 @@ pub struct Graph {
 
 impl Graph {
     /// Checks nodes and outputs and finds the execution order: depth-first from the outputs, inputs
-    /// first and in order. Nodes that no output needs are left out.
+    /// first and in order. Nodes that no output needs are omitted.
     ///
     /// # Errors
     ///
     /// If an entry, or an operand of an in-place pair or an ignored input, does not exist; if the
-    /// graph has a cycle or an invalid assign; or if the sizes do not add up in 64 bits.
+    /// graph has a cycle or an invalid assign; or if the sum of the sizes exceeds 64 bits.
     pub fn new(nodes: Vec<Node>, outputs: Vec<NodeEntry>) -> Result<Self, GraphError> {
         let has = |entry: &&NodeEntry| {
             nodes.get(entry.node).is_some_and(|node| entry.output < node.outputs.len())

@@ -74,7 +74,7 @@ pub struct EntryPlan {
     pub storage: Option<usize>,
     /// The input whose storage it took over when working in place.
     pub taken_from: Option<usize>,
-    /// True if nobody reads it, so that its storage is free at once.
+    /// True if no node reads it, so that its storage is free at once.
     pub dead: bool,
 }
 
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Releases the storages of inputs after their last read, and of outputs that nobody reads.
+    /// Releases the storages of inputs after their last read, and those of unread outputs.
     fn release(&mut self, index: usize) {
         let colour = self.colours[index];
         let node = &self.graph.nodes()[index];

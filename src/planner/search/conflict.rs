@@ -17,7 +17,7 @@ use crate::{
 pub struct Conflict {
     /// The roots of their chains.
     pub roots: Vec<ChunkId>,
-    /// True if the others fit once any one root is left out. If false, some root was kept because the limits
+    /// True if the others fit once any one root is removed. If false, some root was kept because the limits
     /// did not suffice to decide whether the others fit without it.
     pub irreducible: bool,
 }
@@ -38,7 +38,7 @@ pub fn conflict(
     }
     let bound = problem.lower_bound();
     let mut roots: Vec<ChunkId> = problem.roots().collect();
-    // Small roots are left out first, so that few remain.
+    // Small roots are removed first, so that few remain.
     roots.sort_by_key(|&root| problem.padded_size(root));
     if bound.bytes > capacity {
         roots = peak_clique(problem, roots, bound.peak_step, capacity);
@@ -94,8 +94,8 @@ fn refuted_core(
     roots
 }
 
-/// Leaves out half of the roots at a time, then a quarter, and so on down to single roots, as long
-/// as the rest is still refuted (as in delta debugging; Zeller and Hildebrandt, 2002).
+/// Removes half of the roots at a time, then a quarter, and so on down to single roots, as long as
+/// the rest is still refuted (as in delta debugging; Zeller and Hildebrandt, 2002).
 fn shrink(
     problem: &Problem,
     mut roots: Vec<ChunkId>,

@@ -1,6 +1,7 @@
 //! Greedy packings: bodies in some order, each at its lowest free offset.
 //!
-//! Large bodies first is best on most networks, large areas or long lives on some; all are tried.
+//! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
+//! tried.
 
 use crate::{
     Bytes, Step,

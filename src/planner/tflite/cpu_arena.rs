@@ -31,7 +31,7 @@ pub const ALIGNMENT: Bytes = 64;
 ///
 /// # Errors
 ///
-/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+/// If the alignment is 0, or the sum of the aligned sizes exceeds 64 bits.
 pub fn offsets(
     records: &Records,
     last_step: Step,

@@ -30,7 +30,7 @@ pub const ALIGNMENT: Bytes = 16;
 ///
 /// # Errors
 ///
-/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+/// If the alignment is 0, or the sum of the aligned sizes exceeds 64 bits.
 pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordError> {
     offsets_around(records, &vec![None; records.len()], alignment)
 }
@@ -40,7 +40,7 @@ pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordErr
 /// # Errors
 ///
 /// If `offline` does not have an entry per record, two offline offsets conflict, the alignment is
-/// 0, or the aligned sizes, or an offline offset and a size, do not add up in 64 bits.
+/// 0, or the sum of the aligned sizes, or of an offline offset and a size, exceeds 64 bits.
 pub fn offsets_around(
     records: &Records,
     offline: &[Option<Bytes>],
@@ -56,8 +56,8 @@ pub fn offsets_around(
 ///
 /// # Errors
 ///
-/// If `offline` does not have an entry per record, the alignment is 0, or the aligned sizes, or an
-/// offline offset and a size, do not add up in 64 bits.
+/// If `offline` does not have an entry per record, the alignment is 0, or the sum of the aligned
+/// sizes, or of an offline offset and a size, exceeds 64 bits.
 pub fn replay(
     records: &Records,
     offline: &[Option<Bytes>],
@@ -67,7 +67,8 @@ pub fn replay(
     Ok(place(&records, offline))
 }
 
-/// Rounds the sizes up, and checks that offsets and sizes add up in 64 bits.
+/// Rounds the sizes up, and checks that their sum, on top of the ends of the offline records, fits
+/// into 64 bits.
 fn fitting(
     records: &Records,
     offline: &[Option<Bytes>],

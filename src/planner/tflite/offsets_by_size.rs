@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// If the alignment is 0, or the aligned sizes do not add up in 64 bits.
+/// If the alignment is 0, or the sum of the aligned sizes exceeds 64 bits.
 pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordError> {
     records.check_aligned(alignment)?;
     Ok(place(records, alignment))

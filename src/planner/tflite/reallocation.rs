@@ -33,7 +33,7 @@ impl ReallocationGraph {
 
     /// Derives the graph from dependencies: `consumers[r]` are the records whose producer reads r.
     /// Record v is a neighbour of r if it can be reached from every consumer of r and is not one of
-    /// them; a record without consumers passes its memory to nobody.
+    /// them; a record without consumers does not pass on its memory.
     ///
     /// # Errors
     ///

@@ -241,7 +241,7 @@ fn a_plan_of_another_order_is_verified() {
     "no: it does not fit the capacity, 5.50 KiB (5 631 B); that every order needs 5.50 KiB"
 )]
 #[case("5632", 0, "")]
-fn the_capacity_is_asked_of_all_orders(
+fn a_capacity_is_refuted_for_all_orders(
     #[case] capacity: &str,
     #[case] code: i32,
     #[case] words: &str,

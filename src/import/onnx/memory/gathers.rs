@@ -11,9 +11,9 @@ use crate::{
     },
 };
 
-/// Returns the inputs that the first output holds one after another, with their places in it in
-/// bytes. Along the outermost dimension that is not 1, each input is one run of bytes. An input whose
-/// size only the run knows ends the list, because the places of those behind it are open.
+/// Returns the inputs that the first output holds one after another, with their places in it in bytes. Along
+/// the outermost dimension that is not 1, each input is one run of bytes. An input whose size is known only
+/// at run time ends the list, because the places of those after it are unknown.
 pub(crate) fn gathers(op: &Op, row: Option<&Row>, output: &Fact) -> Vec<(usize, Bytes)> {
     if !row.is_some_and(|row| row.gathers) {
         return Vec::new();

@@ -63,7 +63,7 @@ fn non_max_suppression_limits(op: &Op) -> Limits {
     let scores = op.input(1)?.sizes()?;
     let &[batches, classes, boxes] = &scores[..] else { return None };
     let kept = match op.input(2) {
-        // Without a number, no box is kept.
+        // If the number is omitted, no box is kept.
         None => 0,
         // A number that is known only at run time may be any number.
         Some(number) => {

@@ -1,9 +1,9 @@
 //! Several threads on one problem: a portfolio that shares what it finds.
 //!
-//! The time of one search has a heavy tail, and nobody knows beforehand which branching order is the best. So
-//! every thread runs the whole search with its own noise in the orders, and all record the best packing and
-//! the best bound on one board; the search ends when the two meet. That is all that the first thread reads
-//! from the board: otherwise it searches as it would alone, so that more threads are never worse for the same
+//! The time of one search has a heavy tail, and the best branching order is not known beforehand. So every
+//! thread runs the whole search with its own noise in the orders, and all record the best packing and the
+//! best bound on one board; the search ends when the two meet. That is all that the first thread reads from
+//! the board: otherwise it searches as it would alone, so that more threads are never worse for the same
 //! nodes. When it ends, the others end.
 
 use std::{
