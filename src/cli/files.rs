@@ -9,7 +9,7 @@ use std::{
 use memplan::{
     Bytes, Input, Plan, Problem,
     import::{
-        self, Format, ImportError, ImportOptions, Kernels,
+        self, Format, ImportError, ImportOptions, InPlace, Kernels,
         onnx::{OnnxError, Survey},
         tflite::{self, KernelLibrary, ScratchSizes, TfliteOptions},
     },
@@ -234,8 +234,19 @@ fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), F
         let words = "--scratch is for TensorFlow Lite models, but this is not one; omit it";
         return Err(about(path, words));
     }
-    if format != Format::Tflite && args.overlap {
-        let words = "--overlap is for TensorFlow Lite models, but this is not one; omit it";
+    let given = [(args.overlap, "--overlap"), (args.runtime.is_some(), "--runtime")];
+    let given = given.into_iter().find(|(given, _)| *given && format != Format::Tflite);
+    if let Some((_, option)) = given {
+        let words = format!("{option} is for TensorFlow Lite models, but this is not one; omit it");
+        return Err(about(path, words));
+    }
+    if args.is_for_interpreter() && args.kernels.is_some() {
+        let words =
+            "--kernels names those of TensorFlow Lite Micro, but --runtime is tflite; omit it";
+        return Err(about(path, words));
+    }
+    if args.is_for_interpreter() && args.profile().is_some_and(|of| of != InPlace::None) {
+        let words = "--inplace: the interpreter itself decides what is written over an input; omit it, or use --inplace none";
         return Err(about(path, words));
     }
     Ok(())
@@ -317,7 +328,7 @@ fn tflite_options(path: &Path, args: &InputArgs) -> Result<ImportOptions, Failur
         return Err(Failure::Input(words.to_owned()));
     }
     let micro = TfliteOptions::default().kernels(library).scratch(scratch(args)?);
-    let micro = micro.overlap(args.overlap);
+    let micro = micro.overlap(args.overlap).runtime(args.runtime.unwrap_or_default());
     let profile = Kernels::new(args.profile().unwrap_or_default());
     Ok(options.kernels(profile).tflite(micro))
 }

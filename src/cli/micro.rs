@@ -42,6 +42,13 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
             return Err(wrong(args.input.as_deref(), words));
         }
     }
+    if args.reading.is_for_interpreter() {
+        let writes = args.output.as_deref().is_some_and(files::is_named_tflite);
+        let given = [(args.c_struct.is_some(), "--c-struct"), (writes, "-o with .tflite")];
+        if let Some((_, option)) = given.into_iter().find(|(given, _)| *given) {
+            return Err(wrong(args.input.as_deref(), takes_no_plan(option)));
+        }
+    }
     if args.input.as_deref().is_some_and(is_model) && args.planning.placing.has_pools() {
         let words = "the runtime has one arena for a TensorFlow Lite model; omit --pool";
         return Err(wrong(args.input.as_deref(), words));
@@ -54,6 +61,10 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn takes_no_plan(option: &str) -> String {
+    format!("TensorFlow Lite's interpreter takes no plan from outside; omit {option} or --runtime")
+}
+
 impl<'a> Prediction<'a> {
     pub(crate) fn of(
         model: &'a TfliteModel,
@@ -63,6 +74,7 @@ impl<'a> Prediction<'a> {
         let path = args.input.as_deref().unwrap_or(Path::new(""));
         let arena = &model.survey.arena;
         let present = match OfflinePlan::of_model(&model.bytes) {
+            _ if args.reading.is_for_interpreter() => None,
             Err(_) if args.replace => None,
             present => present.map_err(|error| wrong(Some(path), error))?,
         };
@@ -94,7 +106,8 @@ impl<'a> Prediction<'a> {
         let mut text = report::arena(&self.model.survey.arena, self.heads, self.kernels());
         let is_writable = OfflinePlan::check_model(&self.model.bytes).is_ok();
         let is_free = !self.heads.is_planned_already || self.args.replace;
-        if self.is_smaller() && self.args.output.is_none() && is_writable && is_free {
+        let is_micro = !self.args.reading.is_for_interpreter();
+        if is_micro && self.is_smaller() && self.args.output.is_none() && is_writable && is_free {
             text.push_str("  -o OUT.tflite writes the model with this plan.\n");
         }
         text
@@ -105,11 +118,12 @@ impl<'a> Prediction<'a> {
         let Heads { own, planned, is_planned_already, .. } = self.heads;
         let without =
             if is_planned_already { "with the file's plan" } else { "by its own planner" };
-        format!(
-            "head of TensorFlow Lite Micro's arena: {} {without}, {} with this plan",
-            Size(own),
-            Size(planned)
-        )
+        let what = if self.args.reading.is_for_interpreter() {
+            "arena of TensorFlow Lite's interpreter"
+        } else {
+            "head of TensorFlow Lite Micro's arena"
+        };
+        format!("{what}: {} {without}, {} with this plan", Size(own), Size(planned))
     }
 
     /// Writes the model with the plan in its metadata, if the runtime then takes less memory. The bytes to be
@@ -174,6 +188,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     if let Some((_, option)) = ignored.into_iter().find(|(given, _)| *given) {
         let words = format!("{option} has no effect on the plan in a model; omit it");
         return Err(wrong(Some(&args.plan), words));
+    }
+    if args.reading.is_for_interpreter() {
+        return Err(wrong(Some(&args.plan), takes_no_plan("the plan")));
     }
     let model = files::read_tflite(&args.input, &args.reading)?;
     let survey = &model.survey;

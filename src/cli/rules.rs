@@ -10,6 +10,10 @@ use crate::{args::InputArgs, files};
 pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> String {
     let profile = || args.profile().unwrap_or_default();
     let kernels = match path {
+        Some(path) if files::is_tflite(path, args) && args.is_for_interpreter() => {
+            let none = args.profile().map(|profile| profile.to_string());
+            Some(none.unwrap_or_else(|| "as in TensorFlow Lite's interpreter".to_owned()))
+        }
         Some(path) if files::is_tflite(path, args) => {
             let library = files::kernel_library(args).unwrap_or_default();
             Some(format!("{}, {library} kernels", profile()))

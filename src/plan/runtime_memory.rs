@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
+use crate::{Bytes, file::is_zero};
 
 /// The arena of a runtime for a model as it is, and with the plan. The planner of the runtime places
 /// scratch memory as well, so that the arena may be larger than the pool.
@@ -12,8 +12,9 @@ use crate::Bytes;
 pub struct ArenaEntry {
     /// The runtime.
     pub runtime: Box<str>,
-    /// The kernels that it is built with.
-    pub kernels: Box<str>,
+    /// The kernels that it is built with, if they decide the scratch memory; otherwise omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<Box<str>>,
     /// Bytes that it takes for the model as it is.
     pub own: Bytes,
     /// True if the model has a plan already, which `own` comes from; otherwise it comes from the runtime's
@@ -29,4 +30,7 @@ pub struct ArenaEntry {
     pub not_included: Vec<String>,
     /// Bytes of variables, which are not counted.
     pub variables: Bytes,
+    /// Bytes of the arenas of called subgraphs, which are not counted; omitted if 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub called: Bytes,
 }

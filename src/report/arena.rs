@@ -1,16 +1,16 @@
-//! The arena of TensorFlow Lite Micro for a model, in words.
+//! The arena of a runtime for a TensorFlow Lite model, in words.
 
 #[cfg(feature = "serde")]
 use crate::plan::ArenaEntry;
 use crate::{
     Bytes, Plan,
     export::tflite::OfflinePlan,
-    import::tflite::{Arena, KernelLibrary},
+    import::tflite::{Arena, KernelLibrary, Runtime},
     planner::tflite::RecordError,
     report::{Size, count, fit::hanging},
 };
 
-/// The sizes of the head of the arena in bytes.
+/// The sizes of the head of the arena in bytes; for TensorFlow Lite's interpreter, those of its arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heads {
@@ -41,6 +41,10 @@ impl Heads {
         plan: &Plan,
         present: Option<&OfflinePlan>,
     ) -> Result<Self, RecordError> {
+        if arena.runtime == Runtime::Interpreter {
+            // It takes no offsets from outside.
+            return Ok(Self::new(arena.own_size()?, plan.pool_size));
+        }
         let online = OfflinePlan::online(arena);
         let own = present.unwrap_or(&online).simulate(arena)?;
         let planned = OfflinePlan::of_plan(arena, plan).simulate(arena)?;
@@ -57,24 +61,31 @@ impl Heads {
 
 /// Lists both heads, with the gain in percent.
 #[must_use]
-#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
 pub fn heads(heads: Heads) -> String {
+    sizes("head", heads)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a percentage for people")]
+fn sizes(of: &str, heads: Heads) -> String {
     let Heads { own, planned, is_planned_already } = heads;
     let gain = match own.checked_sub(planned) {
         None => format!("{} more; do not use it", Size(planned - own)),
         Some(0) => "no less".to_owned(),
         Some(less) => format!("{:.1} % less", less as f64 * 100.0 / own as f64),
     };
-    let label = if is_planned_already { "with the file's plan" } else { "by its own planner  " };
-    let planned =
-        hanging("  head with this plan        ", &format!("{}, {gain}", Size(planned)), 29);
-    format!("  head {label}  {}\n{planned}", Size(own))
+    let by = if is_planned_already { "with the file's plan" } else { "by its own planner" };
+    let label = |by: &str| format!("  {:<27}", format!("{of} {by}"));
+    let planned = hanging(&label("with this plan"), &format!("{}, {gain}", Size(planned)), 29);
+    format!("{}{}\n{planned}", label(by), Size(own))
 }
 
 /// Reports how large the head of the arena is, by the runtime's own planner and with a plan, and what these
 /// figures leave out.
 #[must_use]
 pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
+    if arena.runtime == Runtime::Interpreter {
+        return interpreter(arena, sizes);
+    }
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n{}", heads(sizes));
     let (buffers, variables) = (scratch.count() as u64, arena.variables);
@@ -97,6 +108,25 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     text
 }
 
+fn interpreter(arena: &Arena, heads: Heads) -> String {
+    let mut text = format!("TensorFlow Lite's interpreter\n{}", sizes("arena", heads));
+    let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
+    let scratch = count(scratch.count() as u64, "scratch buffer");
+    let mut apart = vec!["other scratch memory of its kernels".to_owned()];
+    if arena.variables > 0 {
+        apart.push(format!("variables of {}", Size(arena.variables)));
+    }
+    if arena.called > 0 {
+        apart.push(format!("arenas of called subgraphs, of {}", Size(arena.called)));
+    }
+    let words = format!(
+        "The arena holds tensors, the inputs and outputs of the model to the end, and {scratch} stated with --scratch. Not in these figures: {}. The interpreter takes no offsets from outside, and delegates keep tensors in memory of their own.",
+        apart.join(", ")
+    );
+    text.push_str(&hanging("  ", &words, 2));
+    text
+}
+
 /// Returns the same for a plan's file: the arena of a model with both heads, and the memory that these do not
 /// count.
 #[must_use]
@@ -104,19 +134,25 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
 pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> ArenaEntry {
     let Heads { own, is_planned_already, planned } = sizes;
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
-    let mut not_included = vec!["structures of the runtime", "tables of the kernels"];
-    if arena.variables > 0 {
-        not_included.push("variables");
-    }
+    let is_micro = arena.runtime == Runtime::Micro;
+    let not_included: &[(bool, &str)] = &[
+        (is_micro, "structures of the runtime"),
+        (is_micro, "tables of the kernels"),
+        (!is_micro, "other scratch memory of its kernels"),
+        (arena.variables > 0, "variables"),
+        (arena.called > 0, "arenas of called subgraphs"),
+    ];
+    let not_included = not_included.iter().filter(|(applies, _)| *applies);
     ArenaEntry {
-        runtime: "tflite-micro".into(),
-        kernels: kernels.name().into(),
+        runtime: arena.runtime.name().into(),
+        kernels: is_micro.then(|| kernels.name().into()),
         own,
         planned_already: is_planned_already,
         planned,
         scratch_buffers: scratch.count(),
         unknown_scratch: arena.unknown_scratch.clone(),
-        not_included: not_included.into_iter().map(str::to_owned).collect(),
+        not_included: not_included.map(|&(_, what)| what.to_owned()).collect(),
         variables: arena.variables,
+        called: arena.called,
     }
 }

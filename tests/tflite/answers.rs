@@ -8,7 +8,7 @@ use memplan::{
     export::tflite::OfflinePlan,
     import::{
         ImportOptions,
-        tflite::{ALIGNMENT, KernelLibrary, Survey, TfliteOptions, survey},
+        tflite::{ALIGNMENT, KernelLibrary, Runtime, Survey, TfliteOptions, survey},
     },
     lower::LoweringOptions,
     verify::{Verifier, execute, verify},
@@ -173,4 +173,37 @@ fn overlaps_reach_what_a_prototype_reached(
     let offline = OfflinePlan::of_plan(&survey.arena, &plan);
     let head = offline.simulate(&survey.arena).unwrap();
     assert!(head.size <= plan.pool_size && head.violations(&survey).is_empty(), "{name}");
+}
+
+/// Measured in the interpreter without delegates, with reference kernels: the place of each tensor in
+/// its arena, and the end of the last one.
+#[rstest]
+#[case("ad_autoencoder_i8", 1_408)]
+#[case("batch_concat_i8", 14_336)]
+#[case("densenet_tiny_32_f32", 372_736)]
+#[case("densenet_tiny_32_i8", 93_184)]
+#[case("elementwise_chain_f32", 98_560)]
+#[case("elementwise_chain_i8", 46_080)]
+#[case("ic_resnet8_i8", 52_224)]
+#[case("kws_ds_cnn_f32", 65_984)]
+#[case("kws_ds_cnn_i8", 16_512)]
+#[case("mobilenet_v2_035_96_i8", 165_888)]
+#[case("mobilenet_v3_se_64_i8", 45_056)]
+#[case("two_heads_inputs_i8", 16_384)]
+#[case("unet_tiny_64_i8", 208_896)]
+#[case("vww_mobilenet_v1_025_i8", 82_944)]
+fn the_arena_of_the_interpreter_is_predicted(#[case] name: &str, #[case] size: u64) {
+    let Some(folder) = shared_path("data/tflite/models") else { return };
+    let bytes = fs::read(folder.join(format!("{name}.tflite"))).unwrap();
+    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
+    let survey = survey(&bytes, &ImportOptions::default().tflite(options)).unwrap();
+    assert_eq!(survey.arena.own_size(), Ok(size));
+    // Its planner lays out the sequence in the same way, and the best plan is no larger.
+    let planner = Planner::new().alignment(Runtime::Interpreter.alignment());
+    for strategy in [Strategy::TfliteCpuArena, Strategy::Best] {
+        let plan = planner.clone().strategy(strategy).plan(&survey.sequence).unwrap();
+        assert!(plan.pool_size <= size, "{strategy}: {}", plan.pool_size);
+        let found = (verify(&survey.sequence, &plan), execute(&survey.sequence, &plan));
+        assert_eq!(found, (vec![], vec![]), "{strategy}");
+    }
 }

@@ -5,8 +5,8 @@ use memplan::{
     import::{
         ImportOptions, InPlace, Kernels,
         tflite::{
-            ALIGNMENT, KernelLibrary, ScratchSizes, Survey, TfliteError, TfliteOptions, read,
-            survey,
+            ALIGNMENT, KernelLibrary, Runtime, ScratchSizes, Survey, TfliteError, TfliteOptions,
+            read, survey,
         },
     },
     sequence::{Dependency, Origin, Overwrite, TensorType},
@@ -67,6 +67,95 @@ fn a_model_becomes_a_sequence() {
     let plan = Planner::new().alignment(ALIGNMENT).plan(&sequence).unwrap();
     assert_eq!((plan.pool_size, plan.proven_optimal), (512, true));
     assert_eq!(execute(&sequence, &plan), []);
+}
+
+fn for_interpreter(subgraphs: &[Subgraph]) -> Survey {
+    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
+    survey(&model(subgraphs), &ImportOptions::default().tflite(options)).unwrap()
+}
+
+#[test]
+fn the_interpreter_keeps_inputs_and_shares_what_its_planner_shares() {
+    let Survey { sequence, arena, .. } = for_interpreter(&[chain()]);
+    // RELU never shares; of ADD's operands, the first is read once; the graph's output never shares.
+    let shared = ["a", "b", "c", "d", "y"].map(|name| shares(&sequence, name));
+    assert_eq!(shared, ["", "", "over b", "view of c at 0", ""]);
+    let outputs: Vec<_> = sequence.outputs().iter().map(|&id| &*sequence.tensor(id).name).collect();
+    assert_eq!(outputs, ["y", "x"]);
+    let lives: Vec<_> =
+        arena.buffers.iter().map(|b| (&*b.name, b.first, b.last, b.shares)).collect();
+    let expected = [
+        ("x", 1, 6, None),
+        ("a", 1, 3, None),
+        ("b", 2, 5, None),
+        ("c", 3, 5, Some(2)),
+        ("d", 4, 5, Some(2)),
+        ("y", 5, 6, None),
+    ];
+    assert_eq!(lives, expected);
+    let plan = Planner::new().alignment(64).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, arena.own_size()), (768, Ok(768)));
+    assert_eq!(execute(&sequence, &plan), []);
+}
+
+/// An operand that is read twice, a scalar, the graph's own tensors and a broadcast are left alone.
+#[rstest]
+#[case::last_reader(&[8], &[8], false, "over a")]
+#[case::scalar(&[1], &[1], false, "")]
+#[case::broadcast(&[8], &[2, 8], false, "")]
+#[case::read_again(&[8], &[8], true, "")]
+fn the_interpreter_writes_over_an_operand_that_nobody_else_reads(
+    #[case] a: &[i32],
+    #[case] b: &[i32],
+    #[case] is_read_again: bool,
+    #[case] expected: &str,
+) {
+    let tensors = vec![
+        tensor("x", FLOAT32, a),
+        tensor("a", FLOAT32, a),
+        tensor("b", FLOAT32, b),
+        tensor("y", FLOAT32, b),
+        tensor("z", FLOAT32, a),
+    ];
+    let mut operators = vec![
+        (code::RELU, vec![0], vec![1], vec![]),
+        (code::ADD, vec![1, 0], vec![2], vec![]),
+        (code::RELU, vec![2], vec![3], vec![]),
+    ];
+    let mut outputs = vec![3];
+    if is_read_again {
+        // Before the addition, so that it is the last reader all the same.
+        operators.insert(1, (code::RELU, vec![1], vec![4], vec![]));
+        outputs.push(4);
+    }
+    let found = for_interpreter(&[Subgraph { tensors, inputs: vec![0], outputs, operators }]);
+    assert_eq!(shares(&found.sequence, "b"), expected);
+    assert_eq!(verify(&found.sequence, &Planner::new().plan(&found.sequence).unwrap()), []);
+}
+
+#[test]
+fn called_subgraphs_have_arenas_of_their_own_in_the_interpreter() {
+    let called = Subgraph {
+        tensors: vec![tensor("p", FLOAT32, &[100]), tensor("q", FLOAT32, &[100])],
+        inputs: vec![0],
+        outputs: vec![1],
+        operators: vec![(code::RELU, vec![0], vec![1], vec![])],
+    };
+    let branch = |index| Field::Int(index);
+    let main = Subgraph {
+        tensors: vec![
+            tensor("condition", INT8, &[1]),
+            tensor("x", FLOAT32, &[100]),
+            tensor("y", FLOAT32, &[100]),
+        ],
+        inputs: vec![0, 1],
+        outputs: vec![2],
+        operators: vec![(code::IF, vec![0, 1], vec![2], vec![branch(1), branch(1)])],
+    };
+    let Survey { sequence, arena, .. } = for_interpreter(&[main, called]);
+    assert_eq!(sequence.operators().len(), 2);
+    // Two tensors of 400 bytes, at multiples of 64, in each; and the condition.
+    assert_eq!((arena.own_size(), arena.called), (Ok(64 + 2 * 448), 448 + 448));
 }
 
 /// An operator on these tensors, the last of which is its output.

@@ -20,16 +20,17 @@ use crate::{
 };
 
 /// Reads a model or a file: ONNX (`.onnx`), TensorFlow Lite (`.tflite`, to be planned with an alignment of
-/// 16), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`). Weights are not opened. Returns a `Sequence`
+/// 16, or of 64 for the interpreter), memplan's JSON (`.json`) or MiniMalloc's CSV (`.csv`). Weights are not opened. Returns a `Sequence`
 /// or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
 /// of tensors by name, with `None` for open sizes. `inplace` is how the kernels that will run the model work
 /// in place: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide
-/// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `trust`, "inference" or
-/// "declared", chooses between inferred and declared shapes where they differ.
+/// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `runtime` is the one that
+/// will run it: "tflite-micro", the default, or "tflite", the interpreter. `trust`, "inference" or "declared",
+/// chooses between inferred and declared shapes where they differ.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None))]
+#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None, runtime = None))]
 pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
@@ -40,6 +41,7 @@ pub(crate) fn read(
     inplace: Option<&str>,
     trust: Option<&str>,
     kernels: Option<&str>,
+    runtime: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));
@@ -65,9 +67,14 @@ pub(crate) fn read(
     if let Some(profile) = inplace {
         options = options.kernels(Kernels::new(profile.parse().map_err(about)?));
     }
+    let mut micro = TfliteOptions::default();
     if let Some(kernels) = kernels {
-        options = options.tflite(TfliteOptions::default().kernels(kernels.parse().map_err(about)?));
+        micro = micro.kernels(kernels.parse().map_err(about)?);
     }
+    if let Some(runtime) = runtime {
+        micro = micro.runtime(runtime.parse().map_err(about)?);
+    }
+    options = options.tflite(micro);
     match trust {
         None => {}
         Some("inference") => options = options.trust(Trust::Inference),

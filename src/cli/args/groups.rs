@@ -17,7 +17,7 @@ use memplan::{
 use crate::{
     args::values::{
         Dimensions, FormatName, PinnedName, capacity, dimensions, duration, pin, pool, profiles,
-        shape, strategies,
+        runtimes, shape, strategies,
     },
     files,
 };
@@ -52,6 +52,9 @@ pub(crate) struct InputArgs {
     /// cmsis-nn-dsp or cmsis-nn-mve [default: reference].
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) kernels: Option<PathBuf>,
+    /// The runtime of a TensorFlow Lite model [default: tflite-micro].
+    #[arg(long, value_name = "NAME", value_parser = runtimes())]
+    pub(crate) runtime: Option<tflite::Runtime>,
     /// For a TensorFlow Lite model, a file with the scratch memory of operators whose kernels
     /// memplan does not know, one per line, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE")]
@@ -96,6 +99,7 @@ impl InputArgs {
         match self.profile() {
             _ if self.kernels.is_some() => Some("--kernels"),
             _ if self.scratch.is_some() => Some("--scratch"),
+            _ if self.runtime.is_some() => Some("--runtime"),
             None | Some(InPlace::None) => None,
             Some(_) => Some("--inplace"),
         }
@@ -104,6 +108,11 @@ impl InputArgs {
     /// Puts the model's inputs into the pool.
     pub(crate) fn has_inputs(&self) -> bool {
         self.inputs
+    }
+
+    /// Returns whether a TensorFlow Lite model is read for the interpreter.
+    pub(crate) fn is_for_interpreter(&self) -> bool {
+        self.runtime == Some(tflite::Runtime::Interpreter)
     }
 
     /// The given profile.
@@ -265,8 +274,8 @@ impl OrderArgs {
 /// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for a TensorFlow
-    /// Lite model, a problem's own].
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for TensorFlow
+    /// Lite Micro, a problem's own].
     #[arg(long, value_name = "BYTES")]
     alignment: Option<u64>,
     /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
@@ -309,7 +318,9 @@ impl PlacingArgs {
     ) -> Planner<'static> {
         let is_tflite = path.is_some_and(|path| files::is_tflite(path, reading));
         let default = match input {
-            Input::Sequence(_) if is_tflite => Some(tflite::ALIGNMENT),
+            Input::Sequence(_) if is_tflite => {
+                Some(reading.runtime.unwrap_or_default().alignment())
+            }
             Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
             Input::Problem(_) => None,
         };

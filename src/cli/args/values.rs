@@ -5,7 +5,7 @@ use std::{ops::Range, time::Duration};
 use clap::ValueEnum;
 use memplan::{
     Step, Strategy,
-    import::{Format, InPlace},
+    import::{Format, InPlace, tflite::Runtime},
     problem::demands::Pool,
 };
 
@@ -156,6 +156,13 @@ pub(super) fn strategies() -> impl clap::builder::TypedValueParser<Value = Strat
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
     let values = Strategy::ALL.iter().map(|s| PossibleValue::new(s.name()).help(s.summary()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Strategy>())
+}
+
+/// Parses runtimes, with a line of help for each.
+pub(super) fn runtimes() -> impl clap::builder::TypedValueParser<Value = Runtime> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values = Runtime::ALL.iter().map(|r| PossibleValue::new(r.name()).help(r.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Runtime>())
 }
 
 /// Parses profiles, with a line of help for each.

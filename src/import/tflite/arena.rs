@@ -1,35 +1,43 @@
-//! The buffers in the head of TensorFlow Lite Micro's arena, as its own planner sees them.
+//! The buffers in the arena of a runtime, as its own planner sees them: here, those in the head of
+//! TensorFlow Lite Micro's.
 
 use std::collections::HashSet;
 
 use crate::{
     Bytes, Step,
     import::tflite::{
-        TfliteError, TfliteOptions,
-        model::{Model, OperatorAt, tensor_place, wrong},
+        Runtime, TfliteError, TfliteOptions,
+        model::{Model, OperatorAt, Tensor, tensor_place, wrong},
         ops::{self, Op},
         walk::Event,
     },
+    planner::tflite::{Record, RecordError, Records, cpu_arena, micro},
 };
 
-/// The buffers that TensorFlow Lite Micro places in the head of its arena, in the order in which its
-/// planner gets them: the tensors of all subgraphs, then scratch buffers.
+/// The buffers that a runtime places in its arena, in the order in which its planner gets them: tensors,
+/// then scratch buffers. In TensorFlow Lite Micro they fill the head of the arena, and the subgraphs have
+/// one in common; in the interpreter these are the buffers of subgraph 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arena {
+    /// The runtime.
+    pub runtime: Runtime,
     /// The buffers.
     pub buffers: Vec<ArenaBuffer>,
     /// The number of tensors of all subgraphs, constants included: the length of an offline plan.
     pub tensors: usize,
     /// The number of subgraphs.
     pub subgraphs: usize,
-    /// The bytes of the variables, which lie in the tail and not in the head.
+    /// The bytes of the variables, which lie elsewhere: in the tail, or in the interpreter's second
+    /// arena.
     pub variables: Bytes,
+    /// The bytes of the arenas of called subgraphs, which the interpreter keeps apart.
+    pub called: Bytes,
     /// The operators whose scratch memory is unknown, with their kinds. It counts as 0 bytes.
     pub unknown_scratch: Vec<String>,
 }
 
-/// A buffer in the head of the arena.
+/// A buffer in the arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArenaBuffer {
@@ -44,6 +52,8 @@ pub struct ArenaBuffer {
     pub first: Step,
     /// The last step of its lifetime.
     pub last: Step,
+    /// The buffer in whose memory the interpreter puts it, by its place in the list.
+    pub shares: Option<usize>,
     /// The operator that uses it as scratch memory.
     pub(super) operator: Option<OperatorAt>,
 }
@@ -86,6 +96,8 @@ impl Scratch {
                 let stated = options.scratch.of(kind, subgraph, operator);
                 here.push(match (stated, ops::find(&op)) {
                     (Some(stated), _) => stated.iter().copied().filter(|&size| size > 0).collect(),
+                    // The interpreter's kernels are others.
+                    (None, _) if options.runtime == Runtime::Interpreter => Vec::new(),
                     (None, Some(row)) => {
                         row.scratch_of(&op, options.kernels, options.pointer_size)?
                     }
@@ -170,12 +182,39 @@ impl Names {
         &self.tensors[tensor]
     }
 
-    fn scratch(&mut self, operator: &str, index: usize) -> Box<str> {
+    pub(super) fn scratch(&mut self, operator: &str, index: usize) -> Box<str> {
         self.unique(format!("{operator} scratch {index}"), index)
     }
 }
 
 impl Arena {
+    /// Returns the bytes that the runtime takes by its own planner.
+    ///
+    /// # Errors
+    ///
+    /// If the sizes do not add up in 64 bits.
+    pub fn own_size(&self) -> Result<Bytes, RecordError> {
+        let alignment = self.runtime.alignment();
+        let records = |from: Step| {
+            let owners = self.buffers.iter().filter(|buffer| buffer.shares.is_none());
+            let record = |buffer: &ArenaBuffer| Record {
+                size: buffer.size,
+                first: buffer.first - from,
+                last: buffer.last - from,
+            };
+            Records::new(owners.map(record).collect())
+        };
+        let placed = match self.runtime {
+            Runtime::Micro => micro::offsets(&records(0)?, alignment)?,
+            Runtime::Interpreter => {
+                let last = self.buffers.iter().map(|buffer| buffer.last).max().unwrap_or(1);
+                cpu_arena::offsets(&records(1)?, last - 1, alignment)?
+            }
+        };
+        let overflow = RecordError::SizeOverflow { record: 0 };
+        placed.total.checked_next_multiple_of(alignment).ok_or(overflow)
+    }
+
     pub(super) fn of(
         model: &Model,
         events: &[Event],
@@ -188,16 +227,13 @@ impl Arena {
             if !tensor.is_planned() {
                 continue;
             }
-            let size = tensor.bytes.ok_or_else(|| TfliteError::Unsupported {
-                place: tensor_place(subgraph, at, &tensor.name),
-                what: format!("its elements, {}, have no size in bytes", tensor.element.name()),
-                remedy: "memplan plans tensors of numbers; remove strings and resources from the model",
-            })?;
+            let size = planned_size(subgraph, at, tensor)?;
             let Life { first, last } = *life;
             let name = names.tensor(index).into();
             let first = first.unwrap_or(0);
             let tensor = Some(index);
-            buffers.push(ArenaBuffer { name, tensor, size, first, last, operator: None });
+            let (shares, operator) = (None, None);
+            buffers.push(ArenaBuffer { name, tensor, size, first, last, shares, operator });
         }
         for (subgraph, of) in model.subgraphs.iter().enumerate() {
             for (operator, kind) in of.operators.iter().map(|of| model.kind(of)).enumerate() {
@@ -213,21 +249,36 @@ impl Arena {
                 };
                 for (index, &size) in scratch.at(at).iter().enumerate() {
                     let name = names.scratch(&step_name(kind, at), index);
-                    let operator = Some(at);
-                    buffers.push(ArenaBuffer { name, tensor: None, size, first, last, operator });
+                    let (tensor, shares, operator) = (None, None, Some(at));
+                    buffers.push(ArenaBuffer { name, tensor, size, first, last, shares, operator });
                 }
             }
         }
         let variables = model.tensors().filter(|(.., tensor)| tensor.is_variable);
         let variables = variables.map(|(.., tensor)| tensor.bytes.unwrap_or(0));
         Ok(Self {
+            runtime: Runtime::Micro,
             buffers,
             tensors: model.tensor_count(),
             subgraphs: model.subgraphs.len(),
             variables: variables.fold(0, Bytes::saturating_add),
+            called: 0,
             unknown_scratch: scratch.unknown.clone(),
         })
     }
+}
+
+/// The bytes of a tensor that the runtime places.
+pub(super) fn planned_size(
+    subgraph: usize,
+    at: usize,
+    tensor: &Tensor,
+) -> Result<Bytes, TfliteError> {
+    tensor.bytes.ok_or_else(|| TfliteError::Unsupported {
+        place: tensor_place(subgraph, at, &tensor.name),
+        what: format!("its elements, {}, have no size in bytes", tensor.element.name()),
+        remedy: "memplan plans tensors of numbers; remove strings and resources from the model",
+    })
 }
 
 /// The name of an operator's step.

@@ -9,6 +9,7 @@ use crate::{
         tflite::{
             ALIGNMENT, KernelLibrary, TfliteError,
             arena::{Arena, ArenaBuffer, Names, step_name},
+            interpreter::Share,
             model::{Model, OperatorAt, Tensor, tensor_place, wrong},
             ops::{self, Memory, Op},
             walk::{Call, Event},
@@ -27,6 +28,8 @@ pub(super) struct Emitter<'m, 'a> {
     pub(super) kernels: &'m Kernels,
     /// True if outputs may begin below an input.
     pub(super) overlap: bool,
+    /// For the interpreter, the outputs of subgraph 0 that take the memory of an input.
+    pub(super) shares: Option<Vec<Option<Share>>>,
     pub(super) builder: SequenceBuilder,
     pub(super) reasons: Reasons,
     /// Tensors that are defined, by their place among those of all subgraphs.
@@ -47,6 +50,7 @@ pub(super) struct Steps {
 }
 
 const INPUT: &str = "it is an input, which is written before the operators run";
+const OWN: &str = "the interpreter gives it memory of its own";
 const SCRATCH: &str = "it is scratch memory of the kernel";
 
 /// Returns whether operators of a kind depend on earlier operators, besides those that read variables.
@@ -89,8 +93,11 @@ impl Emitter<'_, '_> {
             }
         }
         let main = &self.model.subgraphs[0];
+        // The interpreter keeps its inputs as it keeps its outputs.
+        let kept = self.shares.as_ref().map_or(&[][..], |_| &main.inputs);
         let mut outputs = HashSet::new();
-        for &output in main.outputs.iter().filter(|&&output| outputs.insert(output)) {
+        let ends = main.outputs.iter().chain(kept);
+        for &output in ends.filter(|&&output| outputs.insert(output)) {
             let place = tensor_place(0, output, &main.tensors[output].name);
             if main.tensors[output].is_planned() {
                 if !self.defined[output] {
@@ -242,6 +249,19 @@ impl Emitter<'_, '_> {
     ) -> Result<Output, TfliteError> {
         let first_tensor = self.model.subgraphs[op.at.subgraph].first_tensor;
         let Some(tensor) = op.output(index) else { return Ok(output) };
+        if let Some(shares) = &self.shares {
+            let place = op.operator.outputs[index];
+            let name = |tensor: usize| self.names.tensor(first_tensor + tensor);
+            return Ok(match shares[place] {
+                Some(Share { input, is_view: true, .. }) => output.reads_at(name(input), 0),
+                Some(Share { input, .. }) => output.overwrites(name(input)),
+                None => {
+                    let name = name(place).into();
+                    self.reasons.insert(name, NotInPlace::Kernel(OWN));
+                    output
+                }
+            });
+        }
         let name = |input: usize| self.names.tensor(first_tensor + input);
         let planned = |at: usize| {
             let input = op.operator.inputs.get(at).copied().flatten()?;

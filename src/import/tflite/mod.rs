@@ -1,5 +1,5 @@
-//! TensorFlow Lite models, as TensorFlow Lite Micro plans them. The reader needs the graph, shapes
-//! and types; of the weights, only whether they exist.
+//! TensorFlow Lite models, as TensorFlow Lite Micro or TensorFlow Lite's interpreter plans them. The
+//! reader needs the graph, shapes and types; of the weights, only whether they exist.
 //!
 //! [`read`] turns a model into an [`OpSequence`] in these passes:
 //!
@@ -13,7 +13,10 @@
 //!    keeps them in the head as well; operators of called subgraphs follow their caller; scratch
 //!    buffers are outputs that no operator reads. Constants and variables lie outside.
 //!
-//! Offsets must be multiples of [`ALIGNMENT`]: plan with
+//! For [TensorFlow Lite's interpreter](Runtime::Interpreter), subgraph 0 is read as that runtime plans
+//! it: `interpreter` holds its rules.
+//!
+//! Offsets must be multiples of [`Runtime::alignment`]: plan with
 //! [`Planner::alignment`](crate::Planner::alignment).
 //!
 //! ```
@@ -28,6 +31,7 @@ mod element;
 mod emit;
 mod error;
 pub(crate) mod flat;
+mod interpreter;
 pub(crate) mod model;
 mod names;
 mod ops;
@@ -36,7 +40,7 @@ mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
-pub use options::{KernelLibrary, ScratchError, ScratchSizes, TfliteOptions};
+pub use options::{KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
 
 use std::collections::BTreeMap;
 
@@ -52,7 +56,7 @@ use {
     model::Model,
 };
 
-/// The alignment of all tensors in the arena, in bytes.
+/// The alignment of all tensors in the arena of TensorFlow Lite Micro, in bytes.
 pub const ALIGNMENT: Bytes = 16;
 
 /// A model as a sequence, with facts that the sequence does not hold.
@@ -89,13 +93,23 @@ pub fn survey(bytes: &[u8], options: &ImportOptions) -> Result<Survey, TfliteErr
     let events = walk::events(&model)?;
     let scratch = Scratch::of(&model, &options.tflite)?;
     let mut names = Names::of(&model);
-    let arena = Arena::of(&model, &events, &scratch, &mut names)?;
+    let runtime = options.tflite.runtime;
+    let (arena, shares) = match runtime {
+        Runtime::Micro => (Arena::of(&model, &events, &scratch, &mut names)?, None),
+        Runtime::Interpreter => (
+            Arena::of_interpreter(&model, &events, &scratch, &mut names)?,
+            Some(interpreter::shares(&model, &model.subgraphs[0])),
+        ),
+    };
+    let events = events.into_iter().filter(|event| runtime == Runtime::Micro || event.is_main());
+    let events: Vec<walk::Event> = events.collect();
     let emitter = emit::Emitter {
         model: &model,
         names: &names,
         library: options.tflite.kernels,
         kernels: &options.kernels,
         overlap: options.tflite.overlap,
+        shares,
         builder: OpSequence::builder(),
         reasons: BTreeMap::new(),
         defined: vec![false; arena.tensors],

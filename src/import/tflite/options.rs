@@ -1,8 +1,71 @@
-//! The caller's options: the kernels that will run a model.
+//! The caller's options: the runtime and the kernels that will run a model.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::Bytes;
+
+/// The runtime that will run a model. It decides how long tensors live, and which of them may share
+/// memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Runtime {
+    /// TensorFlow Lite Micro. The memory of the model's inputs is used again after their last reader.
+    #[default]
+    Micro,
+    /// TensorFlow Lite's interpreter, also known as `LiteRT`, without delegates. The model's inputs and
+    /// outputs are kept to the end. It takes no offsets from outside.
+    Interpreter,
+}
+
+impl Runtime {
+    /// All values.
+    pub const ALL: &[Self] = &[Self::Micro, Self::Interpreter];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Micro => "tflite-micro",
+            Self::Interpreter => "tflite",
+        }
+    }
+
+    /// One line of help.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Micro => "TensorFlow Lite Micro, which takes plans in the model's metadata",
+            Self::Interpreter => {
+                "TensorFlow Lite's interpreter, which keeps inputs and takes no plans"
+            }
+        }
+    }
+
+    /// The alignment of all tensors in its arena, in bytes.
+    #[must_use]
+    pub const fn alignment(self) -> Bytes {
+        match self {
+            Self::Micro => super::ALIGNMENT,
+            Self::Interpreter => crate::planner::tflite::cpu_arena::ALIGNMENT,
+        }
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Runtime {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|known| known.name() == name);
+        let names = Self::ALL.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ");
+        known.copied().ok_or_else(|| format!("'{name}' is not one of {names}"))
+    }
+}
 
 /// The kernels that TensorFlow Lite Micro is built with. They decide how much scratch memory an
 /// operator takes, and whether it can work in place.
@@ -56,6 +119,8 @@ impl FromStr for KernelLibrary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TfliteOptions {
+    /// The runtime. For the interpreter, the kernels, the pointer size and overlaps have no effect.
+    pub runtime: Runtime,
     /// The kernels that will run the model.
     pub kernels: KernelLibrary,
     /// The bytes of a pointer where it runs; some kernels keep pointers in scratch memory.
@@ -67,9 +132,10 @@ pub struct TfliteOptions {
 }
 
 impl Default for TfliteOptions {
-    /// The reference kernels on a 32-bit processor.
+    /// TensorFlow Lite Micro with the reference kernels, on a 32-bit processor.
     fn default() -> Self {
         Self {
+            runtime: Runtime::default(),
             kernels: KernelLibrary::default(),
             pointer_size: 4,
             scratch: ScratchSizes::default(),
@@ -79,6 +145,13 @@ impl Default for TfliteOptions {
 }
 
 impl TfliteOptions {
+    /// Sets the runtime.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Runtime) -> Self {
+        self.runtime = runtime;
+        self
+    }
+
     /// Sets the kernels that will run the model.
     #[must_use]
     pub fn kernels(mut self, kernels: KernelLibrary) -> Self {

@@ -17,6 +17,16 @@ pub(crate) enum Event {
     Leave(Call),
 }
 
+impl Event {
+    /// Returns whether it belongs to subgraph 0 itself.
+    pub(crate) fn is_main(&self) -> bool {
+        match self {
+            Self::Enter(call) | Self::Leave(call) => call.caller.is_none(),
+            Self::Operator(at) => at.subgraph == 0,
+        }
+    }
+}
+
 /// A call of a subgraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {

@@ -217,6 +217,7 @@ def read(
     inplace: Literal["none", "elementwise", "rows"] | None = None,
     trust: Literal["inference", "declared"] | None = None,
     kernels: Literal["reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"] | None = None,
+    runtime: Literal["tflite-micro", "tflite"] | None = None,
 ) -> Sequence | Problem: ...
 def plan(
     input: Sequence | Problem,

@@ -145,6 +145,40 @@ fn the_plan_in_json_states_the_arena() {
 }
 
 #[test]
+fn a_model_is_planned_for_the_interpreter() {
+    let folder = Folder::of(&[chain()]);
+    let run = |args: &[&str]| memplan(&[args, &["--runtime", "tflite", &folder.model]].concat());
+    let Run { code, out, err } = run(&["plan"]);
+    assert_eq!((code, &*err), (0, ""));
+    let expected = "
+TensorFlow Lite's interpreter
+  arena by its own planner   768 B
+  arena with this plan       768 B, no less
+  The arena holds tensors, the inputs and outputs of the model to the end,";
+    assert!(out.contains(expected), "{out}");
+    assert!(out.contains("interpreter, alignment 64 B"), "{out}");
+    let printed: Value = serde_json::from_str(&run(&["plan", "--json"]).out).unwrap();
+    let arena = &printed["arena"];
+    assert_eq!((&arena["runtime"], &arena["own"]), (&json!("tflite"), &json!(768)));
+    assert_eq!(arena["not_included"], json!(["other scratch memory of its kernels"]));
+    let planned = folder.path("planned.tflite");
+    for (args, words) in [
+        (&["plan", "-o", &planned][..], "takes no plan from outside; omit -o"),
+        (&["plan", "--c-struct", &planned], "takes no plan from outside; omit --c-struct"),
+        (&["plan", "--kernels", "reference"], "--kernels names those of TensorFlow Lite Micro"),
+        (&["plan", "--inplace", "rows"], "the interpreter itself decides"),
+    ] {
+        let Run { code, err, .. } = run(args);
+        assert!(code == 2 && err.contains(words), "{err}");
+    }
+    let verified = memplan(&["verify", "--runtime", "tflite", &folder.model, &folder.model]);
+    assert!(verified.code == 2 && verified.err.contains("takes no plan"), "{}", verified.err);
+    let other = memplan(&["plan", "--runtime", "tflite", "book/src/figures/example.json"]);
+    assert!(other.code == 2 && other.err.contains("--runtime is for"), "{}", other.err);
+    assert_eq!(run(&["plan", "--inplace", "none"]).code, 0);
+}
+
+#[test]
 fn no_model_is_written_if_the_plan_saves_nothing() {
     // A convolution alone needs its input and its output.
     let mut main = chain();
