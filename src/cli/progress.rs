@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_the_search_is() {
+    fn the_line_shows_the_progress_of_the_search() {
         let mut progress = Progress::default();
         (progress.lower_bound, progress.best) = (1000 << 10, 1010 << 10);
         progress.nodes = 3_000_000;

@@ -67,7 +67,7 @@ fn a_body_that_fits_into_no_aligned_place_of_a_buffer_is_too_large() {
 /// `o` takes the bytes of `w` in the last step that reads it, and `p`, a part of `w`, is read later. No
 /// operator reads `o`, so it has no step of its own.
 #[test]
-fn an_overwriter_that_nobody_reads_destroys_no_part() {
+fn an_unread_overwriter_destroys_no_part() {
     let mut builder = Problem::builder();
     let (p, w, o) = (builder.chunk(0..4, 8), builder.chunk(1..3, 16), builder.chunk(2..3, 16));
     builder.part(p, w, 0).overwrite(o, w, 0);

@@ -157,7 +157,7 @@ type Spoil = fn(&mut Plan);
 #[case::workspace_at_the_end_of_all_numbers(|p: &mut Plan| p.chunks[1].offset = u64::MAX,
     "'conv.workspace' lies at 18446744073709551614 with 1 B, outside the pool of 20 B")]
 #[case::nowhere(|p: &mut Plan| put(p, "x", TensorPlace::Nowhere), "'x' is missing from the plan")]
-fn what_would_go_wrong_is_told(#[case] spoil: Spoil, #[case] message: &str) {
+fn execution_reports_every_fault(#[case] spoil: Spoil, #[case] message: &str) {
     let sequence = sequence();
     let mut plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
     assert_eq!(execute(&sequence, &plan), []);

@@ -236,7 +236,7 @@ fn a_part_that_lies_elsewhere_is_found() {
 /// `o` is written over `c` in the last step that reads it. No operator reads `o`, but `a`, which
 /// lies in `c`, is read afterwards.
 #[test]
-fn an_overwriter_that_nobody_reads_destroys_no_part() {
+fn an_unread_overwriter_destroys_no_part() {
     let mut sequence = concat();
     operator(&mut sequence, &["c"], Output::new("o", 16).overwrites("c"));
     operator(&mut sequence, &["a"], Output::new("e", 4));

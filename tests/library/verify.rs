@@ -139,7 +139,7 @@ fn a_wrong_plan_of_a_sequence_is_refused(#[case] spoil: Spoil, #[case] message: 
 
 /// The plan says that an operator writes over its input, which a later one still reads.
 #[test]
-fn writing_over_what_is_still_read_is_found_from_the_operators() {
+fn writing_over_a_tensor_that_is_still_read_is_found_from_the_operators() {
     let mut reading_late = OpSequence::builder();
     declare(&mut reading_late);
     reading_late.operator(Operator::new("spoiler").inputs(["v"]).output(Output::new("t", 1)));

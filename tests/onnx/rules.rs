@@ -196,7 +196,7 @@ fn sizes_beyond_32_bits_are_exact_or_refused() {
 // Declared shapes and symbolic sizes.
 
 #[test]
-fn declared_shapes_are_taken_where_no_rule_knows_better() {
+fn declared_shapes_are_used_where_no_rule_applies() {
     let text = "
         in x:f32[2,3]
         info y:f16[7]

@@ -77,7 +77,7 @@ fn sizes_of(text: &str) -> String {
     "in x:f32[5]\nweight s=[3]\nweight e=[9223372036854775807]\nweight a=[0]\nweight p=[-1]\ny = Slice(x, s, e, a, p)\nz = Neg(y)",
     "y:<=16 z:<=16"
 )]
-fn what_has_a_bound_is_planned_at_it(#[case] text: &str, #[case] expected: &str) {
+fn sizes_with_a_bound_are_planned_at_it(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(sizes_of(text), expected);
 }
 
@@ -148,7 +148,7 @@ fn no_view_begins_at_an_open_offset() {
 #[case::a_remainder(
     "in x:f32[12]\nweight seven=[7]\ni = NonZero(x)\ns = Shape(i)\nweight a=[1]\nweight b=[2]\nn = Slice(s, a, b)\nd = Mod(n, seven)\ny = ConstantOfShape(d)"
 )]
-fn what_is_no_bound_is_asked_for(#[case] text: &str) {
+fn a_size_without_a_bound_must_be_given(#[case] text: &str) {
     let message = error(text);
     assert!(message.contains("--shape y=N"), "{message}");
     let options = ImportOptions::default().shape("y", [Some(10)]);

@@ -387,9 +387,9 @@ fn planners_of_plain_problems_refuse_other_features(
     }
 }
 
-/// Buffers of 48 bytes begin at a multiple of 64 in every fourth only.
+/// Of the buffers of 48 bytes, only every fourth begins at a multiple of 64.
 #[test]
-fn buffers_that_alignments_tell_apart_are_no_proof() {
+fn buffers_that_an_alignment_distinguishes_are_not_interchangeable() {
     let mut problem = Problem::builder();
     problem.pool(Pool::new("row").largest(48).capacity(144));
     for _ in 0..2 {

@@ -302,7 +302,7 @@ fn a_raised_bound_excludes_no_crowded_part() {
 /// With one chain more than are searched as a whole, the effort is spent on all crowded parts until
 /// the pool is proven, not on a few of them.
 #[test]
-fn one_chain_more_than_are_searched_whole_is_no_cliff() {
+fn one_chain_more_than_are_searched_whole_can_still_be_proven() {
     for chunks in [5000, 5001] {
         let problem = problem(hard::short_lives(chunks));
         let outcome = optimize(&problem, None, &Limits::default(), Observer::default());

@@ -102,8 +102,8 @@ int main() {
     const Net net = network(input, output);
     const auto layers = static_cast<std::uint64_t>(net.layers.size());
 
-    // Lifetimes: from the layer that writes a blob to the last one that reads it. The input is there
-    // from the start; the output stays to the end.
+    // Lifetimes: from the layer that writes a blob to the last one that reads it. The input is alive from the
+    // start, and the output to the end.
     std::vector<memplan::Chunk> chunks;
     std::uint64_t separate = 0;
     for (const Blob &blob : net.blobs) {
@@ -134,7 +134,7 @@ int main() {
     for (std::uint64_t offset : offsets) places.push_back(pool.data() + offset / sizeof(float));
     run(net, input, places);
 
-    // The same with memory for each blob.
+    // The same run with separate memory for each blob.
     std::vector<std::vector<float>> own;
     std::vector<float *> apart;
     for (const Blob &blob : net.blobs) own.emplace_back(blob.elements);

@@ -1,4 +1,4 @@
-// Plans operators: memplan finds the lifetimes, the views and what is written in place.
+// Plans operators: memplan derives the lifetimes, shares the memory of views, and writes in place.
 #include <cstdio>
 
 #include "memplan.hpp"

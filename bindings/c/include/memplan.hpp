@@ -1,4 +1,4 @@
-// memplan for C++17: the functions of memplan.h as types that free themselves. A failure throws
+// memplan for C++17: the functions of memplan.h as types that free their memory. A failure throws
 // memplan::Error; programs without exceptions use the C functions.
 #ifndef MEMPLAN_HPP
 #define MEMPLAN_HPP
@@ -60,10 +60,11 @@ struct Options : memplan_options {
     }
 };
 
-// The answer. It may be moved, and any thread may read it.
+// A plan. It may be moved, and any thread may read it.
 class Plan {
 public:
-    // Takes over a plan of the C interface. `chunks`, `tensors` and `operators` are their numbers.
+    // Takes ownership of a plan of the C interface with these numbers of chunks, tensors and
+    // operators.
     Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators)
         : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators) {}
 
@@ -127,7 +128,7 @@ public:
         return owned;
     }
 
-    // Throws if the offsets make no right plan.
+    // Throws if the offsets are not a right plan.
     void verify(const std::vector<std::uint64_t> &offsets, std::uint64_t alignment = 1) const {
         detail::check(memplan_verify(problem_.get(), alignment, offsets.data(), offsets.size()));
     }
@@ -137,7 +138,7 @@ private:
     std::size_t chunks_;
 };
 
-// An output of an operator: a size, and what it may share with inputs.
+// An output of an operator: a size, and the inputs whose memory it may share.
 class Output {
 public:
     explicit Output(std::uint64_t size, std::string name = {}) : size_(size), name_(std::move(name)) {}
@@ -147,7 +148,8 @@ public:
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_READS, tensor, offset});
         return *this;
     }
-    // It may be written over the input. Said more than once, the first possible input is.
+    // It may be written over the input. If this is called for several inputs, it is written over
+    // the first possible one.
     Output &overwrites(std::uint32_t tensor, std::uint64_t offset = 0) {
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_OVERWRITES, tensor, offset});
         return *this;

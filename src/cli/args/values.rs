@@ -195,7 +195,7 @@ mod tests {
     #[case("batch=-1")]
     #[case("a=1,b")]
     #[case("a=1,b=N")]
-    fn what_is_no_dimension_is_refused(#[case] text: &str) {
+    fn malformed_dimensions_are_refused(#[case] text: &str) {
         assert!(dimensions(text).is_err());
     }
 
@@ -213,7 +213,7 @@ mod tests {
     #[case("x=1x")]
     #[case("x=Nx4")]
     #[case("x=1*4")]
-    fn what_is_no_shape_is_refused(#[case] text: &str) {
+    fn malformed_shapes_are_refused(#[case] text: &str) {
         assert!(shape(text).is_err());
     }
 

@@ -194,7 +194,7 @@ fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<It
 
 /// The default strategy draws other figures than those in the book.
 #[test]
-fn a_command_on_the_example_says_with_which_strategy() {
+fn every_command_on_the_example_names_its_strategy() {
     for entry in fs::read_dir(book()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "md") {

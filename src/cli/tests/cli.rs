@@ -147,7 +147,7 @@ fn the_summary_names_the_rules(#[case] args: &[&str], #[case] rules: &str) {
 
 /// Lists operators by kind, the sources of views, and the reasons why the others need new memory.
 #[test]
-fn operators_are_listed_by_kind_with_what_keeps_them_from_working_in_place() {
+fn operators_are_listed_by_kind_with_the_reasons_against_working_in_place() {
     let run = memplan(&["ops", ENCODER, "--inplace", "elementwise"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     for text in [
@@ -382,7 +382,7 @@ fn a_reader_that_closes_the_pipe_is_not_an_error() {
 }
 
 #[test]
-fn a_trace_tells_why_a_request_was_dropped() {
+fn a_trace_states_why_a_request_was_dropped() {
     let text = r#"{"format": "memplan-sequence/1", "operators": [
         {"name": "a", "outputs": [{"name": "x", "size": 8}]},
         {"name": "relu", "inputs": ["x"], "outputs": [{"name": "y", "size": 8, "overwrites": {"input": "x"}}]},

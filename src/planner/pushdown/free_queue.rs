@@ -93,7 +93,7 @@ mod tests {
 
     /// Runs the same random operations on the queue and on the standard map.
     #[test]
-    fn the_free_queue_does_what_the_standard_map_does() {
+    fn the_free_queue_behaves_like_the_standard_map() {
         arbtest::arbtest(|random| {
             let mut keys = 0..;
             let mut queue = FreeQueue::default();

@@ -194,7 +194,7 @@ fn a_network_with_its_nodes_in_another_order_gives_the_same_bits(#[case] name: &
 /// are the same; where it finds lost bytes, they differ. It also rejects an operator that writes over its
 /// inputs, which does no harm here: the outputs are complete before they are copied.
 #[rstest]
-fn the_bits_are_right_where_the_shadow_is(#[values(true, false)] inplace: bool) {
+fn the_bits_are_right_where_execution_finds_no_fault(#[values(true, false)] inplace: bool) {
     let network = Network::load(&small_network());
     let inputs = network.inputs(2);
     let expected = expected(&network, &inputs);

@@ -6,7 +6,7 @@
     plan = memplan.plan(problem, alignment=64)
     plan.pool_size, list(plan.offsets)
 
-Inputs are a `Sequence` of operators or a `Problem` of chunks with known lifetimes; `read` makes one of a file.
+Inputs are a `Sequence` of operators or a `Problem` of chunks with known lifetimes; `read` reads one from a file.
 Sizes and offsets are bytes; lifetimes are half-open ranges of steps. Wrong input raises `ValueError`.
 """
 
@@ -69,7 +69,7 @@ Plan.tensors = property(_tensors)
 
 
 def _arena(plan: Plan) -> dict[str, _Any] | None:
-    """What the runtime takes for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
+    """The runtime's memory for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
     return None if plan._arena is None else _json.loads(plan._arena)
 
 
@@ -78,7 +78,7 @@ Plan.arena = property(_arena)
 
 @_dataclass(frozen=True)
 class Fit:
-    """The answer to the question if a capacity suffices. It is true if it does."""
+    """The answer to the question whether a capacity suffices. It is true if it does."""
 
     answer: str
     """ "yes", "no" (proven) or "unknown" (more effort may find a plan that fits)."""
@@ -90,12 +90,12 @@ class Fit:
 
 
 def fit(input, capacity, *, progress=None, **options) -> Fit:
-    """Decides if a plan fits into `capacity` bytes, which is often easier than finding the smallest pool."""
+    """Decides whether a plan fits into `capacity` bytes, which is often easier than finding the smallest pool."""
     return Fit(*_native.fit(input, capacity, progress=progress, **options))
 
 
 def explain(input, **options) -> str:
-    """Explains why a plan, or the plan of an input, has its size: the peak, and who is alive there."""
+    """Explains why a plan, or the plan of an input, has its size: the peak, and the chunks alive there."""
     if not isinstance(input, Plan):
         input = plan(input, **options)
     elif options:
@@ -147,6 +147,6 @@ class Reordered:
 
 
 def reorder(sequence, *, progress=None, **options) -> Reordered:
-    """Looks for the order of the operators that needs the least memory. The order given stays unless another has a
-    smaller pool."""
+    """Looks for the order of the operators that needs the least memory. The given order is kept unless another one
+    has a smaller pool."""
     return Reordered(**_native.reorder(sequence, progress=progress, **options))

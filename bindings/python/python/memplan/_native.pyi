@@ -78,10 +78,11 @@ class Pool:
 class Problem:
     """Memory chunks with known lifetimes, each `(begin, end, size)`.
 
-    Chunks are numbered from 0. An item of `overwrites` is `(chunk, overwritten, offset, required)`, of which the last two may
-    be left out; with a negative offset, the chunk begins below the other one. A pin is an offset, or the name of a pool and
-    an offset. `holes` are steps in which a chunk needs no bytes, `windows` steps and bytes `(begin, end, low, high)` where it
-    needs only some. A part `(chunk, whole, offset)` lies inside a larger chunk, and chunks `apart` share no bytes of a pool.
+    Chunks are numbered from 0. An item of `overwrites` is `(chunk, overwritten, offset, required)`, of which the last
+    two may be omitted; with a negative offset, the chunk begins below the other one. A pin is an offset, or the name
+    of a pool and an offset. `holes` are steps in which a chunk needs no bytes; in the steps of a window `(begin, end,
+    low, high)` it needs only the bytes from `low` to `high`. A part `(chunk, whole, offset)` lies inside a larger
+    chunk, and chunks `apart` share no bytes of a pool.
     """
     def __init__(
         self,
@@ -194,7 +195,7 @@ class Plan:
     def tensors(self) -> dict[str, Tensor]: ...
     @property
     def arena(self) -> dict[str, Any] | None:
-        """What the runtime takes for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
+        """The runtime's memory for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
 
     def offset(self, name: str) -> int: ...
     def verify(self, *, execute: bool = False) -> list[str]: ...
@@ -262,6 +263,6 @@ def verify(
     """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right.
     In several pools, each place is the name of a pool and an offset.
 
-    The plan must keep to `alignment` and `padding`, or to larger ones, and have in the pool what belongs there. `views`,
-    `inplace` and `gathers` are taken as `plan` takes them, but ask nothing of a plan: the input says what may share memory.
+    The plan must have at least this `alignment` and `padding`, and the required tensors in the pool. `views`, `inplace`
+    and `gathers` are accepted as by `plan`, but require nothing: the input determines which tensors may share memory.
     """

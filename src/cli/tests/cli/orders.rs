@@ -104,7 +104,7 @@ fn an_order_may_not_be_found_within_the_effort() {
 #[case::plan_of_a_problem(&["plan", "book/src/figures/tiling.csv", "--reorder"], "only operators can be reordered")]
 #[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: only .json can state the order that --reorder finds; take .json")]
 #[case::trace(&["show", BRANCHES, "--reorder", "-o", "x.json"], "both orders are drawn as .svg, .html or .txt")]
-fn what_cannot_be_reordered_is_refused(#[case] args: &[&str], #[case] words: &str) {
+fn reordering_is_refused_where_it_is_impossible(#[case] args: &[&str], #[case] words: &str) {
     let run = memplan(args);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains(words), "{}", run.err);
@@ -241,7 +241,7 @@ fn a_plan_of_another_order_is_verified() {
     "no: it does not fit the capacity, 5.50 KiB (5 631 B); that every order needs 5.50 KiB"
 )]
 #[case("5632", 0, "")]
-fn a_capacity_is_refuted_for_all_orders(
+fn a_capacity_is_checked_for_all_orders(
     #[case] capacity: &str,
     #[case] code: i32,
     #[case] words: &str,

@@ -39,7 +39,11 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
 #[case::micro(&["plan", MICRO, "--pool", "x"], 2, "one arena")]
 #[case::plain_planner(&["plan", POOLS, "--strategy", "nnvm"], 2, "nnvm does not support several pools")]
-fn what_cannot_be_done_is_said(#[case] args: &[&str], #[case] code: i32, #[case] words: &str) {
+fn impossible_plans_and_wrong_pools_are_reported(
+    #[case] args: &[&str],
+    #[case] code: i32,
+    #[case] words: &str,
+) {
     let Run { code: found, out, err } = memplan(args);
     assert_eq!(found, code, "{out}{err}");
     assert!(err.contains(words), "{err}");

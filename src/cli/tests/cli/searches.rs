@@ -113,7 +113,7 @@ pub fn hard_csv(folder: &Path) -> PathBuf {
 #[rstest]
 #[case::effort(&["--effort", "100"])]
 #[case::time(&["--time-limit", "1ms"])]
-fn a_search_that_proves_nothing_says_so(#[case] limit: &[&str]) {
+fn a_search_without_a_proof_reports_that(#[case] limit: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let input = hard_csv(folder.path());
     for strategy in ["optimal", "best"] {

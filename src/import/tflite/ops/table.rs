@@ -115,7 +115,7 @@ const MOVES: &str = "its kernel moves elements to other places";
 const REDUCES: &str = "its kernel adds up in scratch memory or in the output";
 const CALLS: &str = "it runs subgraphs";
 
-/// The facts, measured with one-operator models unless marked as read from the source.
+/// The facts, measured with one-operator models, except those marked as read from the source.
 const ROWS: &[Row] = &[
     Row::view("EXPAND_DIMS", views::whole),
     Row::view("RESHAPE", views::whole),
@@ -145,7 +145,7 @@ const ROWS: &[Row] = &[
     Row::unary("SQRT"),
     Row::unary("SQUARE"),
     Row::unary("TANH"),
-    // Read: element by element.
+    // Read from the source: element by element.
     Row::unary("CAST").overlap(overlap::widened),
     Row::unary("LOGICAL_NOT"),
     Row::unary("PRELU"),
@@ -166,7 +166,7 @@ const ROWS: &[Row] = &[
     Row::binary("NOT_EQUAL"),
     Row::binary("SQUARED_DIFFERENCE"),
     Row::binary("SUB"),
-    // Read: element by element.
+    // Read from the source: element by element.
     Row::binary("FLOOR_DIV"),
     Row::binary("FLOOR_MOD"),
     Row::binary("LOGICAL_AND"),

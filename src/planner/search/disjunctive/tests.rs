@@ -120,7 +120,7 @@ fn pairs_narrow_ranges_exactly_to_their_gaps() {
 
 /// Every answer of a run is right, and undoing it restores the initial state.
 #[test]
-fn packings_are_right_and_runs_leave_no_trace() {
+fn packings_are_right_and_runs_leave_no_state() {
     arbtest::arbtest(|random| {
         let problem = random_problem(random)?;
         let inst = instance(&problem);
