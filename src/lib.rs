@@ -39,7 +39,7 @@
 //! ([`Limits`]), so that the same input gives the same plan everywhere.
 //!
 //! **Limits.** Operators run one after another. Sizes and shapes are known before planning. At most
-//! 2^32 - 1 chunks, whose sizes plus one alignment add up to less than 2^64 bytes.
+//! 2^32 - 1 chunks, whose sizes plus one alignment have a sum below 2^64 bytes.
 
 mod covered;
 #[cfg(any(feature = "onnx", feature = "tflite"))]

@@ -99,7 +99,7 @@ pub enum ProblemError {
         /// The alignment in bytes.
         alignment: Bytes,
     },
-    /// The padded and aligned sizes of all chunks, plus one more alignment, add up to more than 64
+    /// The sum of the padded and aligned sizes of all chunks, plus one more alignment, exceeds 64
     /// bits.
     #[error(
         "the sizes of all chunks and an alignment add up to 2^64 bytes or more (at chunk '{chunk}' \

@@ -42,7 +42,7 @@ impl Heads {
         present: Option<&OfflinePlan>,
     ) -> Result<Self, RecordError> {
         if arena.runtime == Runtime::Interpreter {
-            // It takes no offsets from outside.
+            // The interpreter cannot be given offsets.
             return Ok(Self::new(arena.own_size()?, plan.pool_size));
         }
         let online = OfflinePlan::online(arena);
@@ -80,7 +80,7 @@ fn sizes(of: &str, heads: Heads) -> String {
 }
 
 /// Reports how large the head of the arena is, by the runtime's own planner and with a plan, and what these
-/// figures leave out.
+/// figures omit.
 #[must_use]
 pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     if arena.runtime == Runtime::Interpreter {
@@ -127,8 +127,7 @@ fn interpreter(arena: &Arena, heads: Heads) -> String {
     text
 }
 
-/// Returns the same for a plan's file: the arena of a model with both heads, and the memory that these do not
-/// count.
+/// Returns the figures of [`arena`] for a plan's file: both heads, and the memory that they do not count.
 #[must_use]
 #[cfg(feature = "serde")]
 pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> ArenaEntry {

@@ -288,11 +288,11 @@ impl Operator {
         self
     }
 
-    /// The operator runs on this stream, counted from 0, which is the default. The operators of one
-    /// stream run one after another. Those of different streams may run at the same time, unless one
-    /// reads what the other makes or is declared to run [after](Self::after) it, directly or through
-    /// others; [`OpSequence::waits`] lists the waits that a runtime needs. No plan lets operators that
-    /// may run at the same time use the same bytes.
+    /// Runs the operator on this stream; streams count from 0, which is the default. The operators of one
+    /// stream run one after another. Those of different streams may run at the same time, unless one reads an
+    /// output of the other or is declared to run [after](Self::after) it, directly or through others;
+    /// [`OpSequence::waits`] lists the waits that a runtime needs. No plan lets operators that may run at the
+    /// same time use the same bytes, unless both only read them.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};

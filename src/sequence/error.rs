@@ -187,7 +187,7 @@ pub enum SequenceError {
         /// The tensor that shares the bytes.
         other: String,
     },
-    /// Sizes that add up to more than 64 bits.
+    /// Sizes whose sum exceeds 64 bits.
     #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
     SizeOverflow {
         /// The tensor at which the sum no longer fits.

@@ -217,11 +217,11 @@ fn execution(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     execute_with_waits(sequence, plan, &sequence.waits())
 }
 
-/// Does the same for a runtime that waits for other operators than [`OpSequence::waits`] lists: `waits`
-/// has, by step, the operators that must be over before one begins, beside those before it on its stream.
-/// Two operators that may then run at the same time and use the same bytes, at least one of them to
-/// write, are a [`Race`](Violation::Race). With no races, every run gives the same bytes. Waits for an
-/// operator that comes later in the sequence count for nothing.
+/// Runs the operators as [`execute`] does, for a runtime that waits for other operators than
+/// [`OpSequence::waits`] lists: `waits` has, by step, the operators that must be over before one begins, in
+/// addition to those before it on its stream. Two operators that may then run at the same time and use the
+/// same bytes, at least one of them to write, are a [`Race`](Violation::Race). If there are no races, every
+/// run gives the same bytes. A wait for an operator that comes later in the sequence is ignored.
 ///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, Planner, verify::execute_with_waits};

@@ -366,13 +366,13 @@ pub enum Violation {
         /// The violation.
         violation: Box<Violation>,
     },
-    /// A tensor that is handed to a body, and that the plan of the body puts into its pool.
+    /// A tensor that is an input of a body, and that the plan of the body puts into its pool.
     #[error("'{tensor}' is handed to the body and may not lie in its pool")]
     HandedInTwice {
         /// The tensor.
         tensor: String,
     },
-    /// Bodies whose pools add up to more than 64 bits.
+    /// Bodies whose pools have a total size that exceeds 64 bits.
     #[error("the pools of the bodies add up to 2^64 bytes or more")]
     BodiesTooLarge,
     /// A plan of a problem, which has no operators to run.
@@ -653,7 +653,7 @@ pub enum Violation {
         /// The value in the plan.
         found: Bytes,
     },
-    /// A pool whose buffers add up to more than its capacity.
+    /// A pool whose buffers together exceed its capacity.
     #[error("the buffers of pool '{pool}' take {size} B, more than its capacity of {capacity} B")]
     PoolTooLarge {
         /// The pool.

@@ -198,7 +198,8 @@ fn the_arena_of_the_interpreter_is_predicted(#[case] name: &str, #[case] size: u
     let options = TfliteOptions::default().runtime(Runtime::Interpreter);
     let survey = survey(&bytes, &ImportOptions::default().tflite(options)).unwrap();
     assert_eq!(survey.arena.own_size(), Ok(size));
-    // Its planner lays out the sequence in the same way, and the best plan is no larger.
+    // With the strategy of its planner, and with the best one, the plan is no larger than the arena
+    // of the interpreter.
     let planner = Planner::new().alignment(Runtime::Interpreter.alignment());
     for strategy in [Strategy::TfliteCpuArena, Strategy::Best] {
         let plan = planner.clone().strategy(strategy).plan(&survey.sequence).unwrap();

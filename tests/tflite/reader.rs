@@ -98,7 +98,8 @@ fn the_interpreter_keeps_inputs_and_shares_what_its_planner_shares() {
     assert_eq!(execute(&sequence, &plan), []);
 }
 
-/// An operand that is read twice, a scalar, the graph's own tensors and a broadcast are left alone.
+/// An operand that is read twice, a scalar, an input or output of the graph, and the smaller
+/// operand of a broadcast are not overwritten.
 #[rstest]
 #[case::last_reader(&[8], &[8], false, "over a")]
 #[case::scalar(&[1], &[1], false, "")]
@@ -124,7 +125,7 @@ fn the_interpreter_writes_over_an_operand_that_nobody_else_reads(
     ];
     let mut outputs = vec![3];
     if is_read_again {
-        // Before the addition, so that it is the last reader all the same.
+        // This RELU comes before the addition, so that the addition is still the last reader.
         operators.insert(1, (code::RELU, vec![1], vec![4], vec![]));
         outputs.push(4);
     }

@@ -1,5 +1,5 @@
-//! The buffers in the arena of a runtime, as its own planner sees them: here, those in the head of
-//! TensorFlow Lite Micro's.
+//! The buffers in the arena of a runtime, as its own planner sees them. This module finds those in
+//! the head of TensorFlow Lite Micro's arena.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ use crate::{
     planner::tflite::{Record, RecordError, Records, cpu_arena, micro},
 };
 
-/// The buffers that a runtime places in its arena, in the order in which its planner gets them: tensors,
-/// then scratch buffers. In TensorFlow Lite Micro they fill the head of the arena, and the subgraphs have
-/// one in common; in the interpreter these are the buffers of subgraph 0.
+/// The buffers that a runtime places in its arena, in the order in which its planner gets them: tensors, then
+/// scratch buffers. In TensorFlow Lite Micro they fill the head of the arena, which all subgraphs share; in
+/// the interpreter these are the buffers of subgraph 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arena {
@@ -52,7 +52,8 @@ pub struct ArenaBuffer {
     pub first: Step,
     /// The last step of its lifetime.
     pub last: Step,
-    /// The buffer in whose memory the interpreter puts it, by its place in the list.
+    /// The index of the buffer in whose memory the interpreter puts it; `None` if it has memory of
+    /// its own.
     pub shares: Option<usize>,
     /// The operator that uses it as scratch memory.
     pub(super) operator: Option<OperatorAt>,
@@ -96,7 +97,7 @@ impl Scratch {
                 let stated = options.scratch.of(kind, subgraph, operator);
                 here.push(match (stated, ops::find(&op)) {
                     (Some(stated), _) => stated.iter().copied().filter(|&size| size > 0).collect(),
-                    // The interpreter's kernels are others.
+                    // The interpreter has other kernels.
                     (None, _) if options.runtime == Runtime::Interpreter => Vec::new(),
                     (None, Some(row)) => {
                         row.scratch_of(&op, options.kernels, options.pointer_size)?
@@ -188,11 +189,11 @@ impl Names {
 }
 
 impl Arena {
-    /// Returns the bytes that the runtime takes by its own planner.
+    /// Returns the bytes that the buffers take when the runtime's own planner places them.
     ///
     /// # Errors
     ///
-    /// If the sizes do not add up in 64 bits.
+    /// If the sum of the sizes exceeds 64 bits.
     pub fn own_size(&self) -> Result<Bytes, RecordError> {
         let alignment = self.runtime.alignment();
         let records = |from: Step| {

@@ -93,7 +93,7 @@ impl Emitter<'_, '_> {
             }
         }
         let main = &self.model.subgraphs[0];
-        // The interpreter keeps its inputs as it keeps its outputs.
+        // The interpreter keeps inputs to the end, like outputs.
         let kept = self.shares.as_ref().map_or(&[][..], |_| &main.inputs);
         let mut outputs = HashSet::new();
         let ends = main.outputs.iter().chain(kept);

@@ -21,14 +21,14 @@ pub(super) struct Share {
     pub(super) input: usize,
     /// The first tensor in that memory.
     root: usize,
-    /// The output has the bytes of the input, and is not written over it.
+    /// True if the output is a view: it has the bytes of the input.
     pub(super) is_view: bool,
 }
 
-/// What the interpreter knows of a kernel that may share memory.
+/// The rules of the interpreter for a kernel that may share memory.
 struct Kernel {
     kind: &'static str,
-    /// The number of first inputs that may be shared.
+    /// The number of leading inputs that may be shared.
     inputs: usize,
     is_view: bool,
 }
@@ -56,7 +56,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::view("SQUEEZE"),
 ];
 
-/// An output of at most so many bytes is never written over an input.
+/// An output of at most this many bytes is never written over an input.
 const SCALAR: Bytes = 4;
 
 /// The tensors of a subgraph that take the memory of another one, by place.
@@ -84,7 +84,7 @@ pub(super) fn shares(model: &Model, subgraph: &Subgraph) -> Vec<Option<Share>> {
         let mut candidates = operator.inputs.iter().take(kernel.inputs).flatten().copied();
         let Some(input) = candidates.find(|&input| fits(input)) else { continue };
         let root = shares[input].map_or(input, |share| share.root);
-        // Other inputs are not tried.
+        // The interpreter tries no other inputs.
         if kernel.is_view || uses[root] <= 1 {
             shares[output] = Some(Share { input, root, is_view: kernel.is_view });
         }
@@ -92,7 +92,7 @@ pub(super) fn shares(model: &Model, subgraph: &Subgraph) -> Vec<Option<Share>> {
     shares
 }
 
-/// How often each tensor is read. Inputs, outputs and variables are held by the graph as well.
+/// The number of uses of each tensor. Inputs, outputs and variables have one more, by the graph.
 fn uses(subgraph: &Subgraph) -> Vec<usize> {
     let mut uses = vec![0; subgraph.tensors.len()];
     let read = subgraph.operators.iter().flat_map(|operator| operator.inputs.iter().flatten());
@@ -105,8 +105,8 @@ fn uses(subgraph: &Subgraph) -> Vec<usize> {
     uses
 }
 
-/// The steps of each tensor, from its first to its last: step 1 for the inputs and the first operator.
-/// What the graph holds, and what nobody reads, stays for one step more than there are operators.
+/// The steps of each tensor, from its first to its last: step 1 for the inputs and the first operator. Inputs
+/// and outputs of the graph, and unread tensors, are kept until the step after the last operator.
 fn lives(subgraph: &Subgraph, shares: &[Option<Share>]) -> Vec<Option<(Step, Step)>> {
     let end = subgraph.operators.len() as Step + 1;
     let root = |tensor: usize| shares[tensor].map_or(tensor, |share| share.root);

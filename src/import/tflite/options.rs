@@ -13,7 +13,7 @@ pub enum Runtime {
     #[default]
     Micro,
     /// TensorFlow Lite's interpreter, also known as `LiteRT`, without delegates. The model's inputs and
-    /// outputs are kept to the end. It takes no offsets from outside.
+    /// outputs are kept to the end. It cannot be given offsets.
     Interpreter,
 }
 

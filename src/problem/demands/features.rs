@@ -1,10 +1,10 @@
-//! The features that a problem may ask for.
+//! The features that a problem may have.
 
 use std::fmt;
 
 use crate::problem::{ChunkId, Problem};
 
-/// A feature that a problem may ask for and that planners of plain problems do not support.
+/// A feature of a problem that planners of plain problems do not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Feature {
@@ -53,7 +53,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// A feature, and a chunk that asks for it.
+/// A feature, and a chunk that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) feature: Feature,
@@ -61,14 +61,13 @@ pub(crate) struct Asked {
 }
 
 impl Problem {
-    /// The first feature that the problem asks for and that planners of plain problems do not
-    /// support.
+    /// The first feature of the problem that planners of plain problems do not support.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
         self.asked().map(|asked| asked.feature)
     }
 
-    /// The first feature that a problem asks for; `None` if it is plain, or could be.
+    /// The first feature that a problem uses; `None` if it is plain, or could be.
     pub(crate) fn asked(&self) -> Option<Asked> {
         let demands = self.demands()?;
         let of_pools = demands.pools.iter().find_map(|pool| {
