@@ -5,7 +5,10 @@
 use arbitrary::{Result, Unstructured};
 use memplan::{
     Input, OpSequence, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
-    import::{Format, ImportOptions, read_input, read_plan},
+    import::{
+        Format, ImportOptions, read_input, read_plan,
+        tflite::{Runtime, TfliteOptions, survey},
+    },
     lower::{LoweringOptions, lower},
     planner::search::Limits,
     problem::{ChunkId, Ids, Request},
@@ -278,14 +281,27 @@ const LARGE: usize = 2_000;
 /// Checks that bytes in a format are either rejected, or read, planned correctly, and written so
 /// that they can be read again. A plan is verified and drawn.
 pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
-    let options = ImportOptions::default();
+    if format == Format::Tflite {
+        let micro = TfliteOptions::default();
+        for micro in [micro.clone().runtime(Runtime::Interpreter), micro.overlap(true)] {
+            let options = ImportOptions::default().tflite(micro);
+            if let Ok(survey) = survey(bytes, &options) {
+                let _ = survey.arena.own_size();
+            }
+            are_read_or_refused(bytes, format, &options);
+        }
+    }
+    are_read_or_refused(bytes, format, &ImportOptions::default());
+}
+
+fn are_read_or_refused(bytes: &[u8], format: Format, options: &ImportOptions) {
     let mut empty = Problem::builder().build().unwrap();
-    match read_input(bytes, format, &options) {
+    match read_input(bytes, format, options) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(Input::Problem(problem)) => {
             let mut written = Vec::new();
             write_problem_json(&mut written, &problem).unwrap();
-            let again = read_input(&written, Format::Json, &options).unwrap();
+            let again = read_input(&written, Format::Json, options).unwrap();
             if with_number_ids(&problem) {
                 assert_eq!(again, Input::Problem(problem.clone()));
             }
@@ -297,7 +313,7 @@ pub fn bytes_are_read_or_refused(bytes: &[u8], format: Format) {
         Ok(Input::Sequence(sequence)) => {
             let mut written = Vec::new();
             write_sequence_json(&mut written, &sequence).unwrap();
-            let again = read_input(&written, Format::Json, &options).unwrap();
+            let again = read_input(&written, Format::Json, options).unwrap();
             assert_eq!(again, Input::Sequence(sequence.clone()));
             if sequence.tensors().len() <= LARGE {
                 is_planned_rightly(&sequence, &Planner::new().strategy(Strategy::Pushdown));

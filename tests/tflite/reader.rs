@@ -563,3 +563,17 @@ fn external_buffers_are_refused() {
         "the model: its data lies outside the tables of the file; store the model in one";
     assert!(error.starts_with(expected), "{error}");
 }
+
+/// A model that adds to a variable in each run; `CALL_ONCE` sets it to zero before the first. In the
+/// runtime, the head takes as many bytes.
+#[test]
+fn handles_of_variables_take_no_memory() {
+    let bytes = std::fs::read("tests/models/variable_f32.tflite").unwrap();
+    let Survey { sequence, arena, .. } = surveyed(&bytes);
+    let names: Vec<_> = arena.buffers.iter().map(|buffer| &*buffer.name).collect();
+    assert_eq!((names, arena.tensors), (vec!["x", "v", "a", "b", "y"], 8));
+    assert_eq!(arena.own_size(), Ok(768));
+    let plan = Planner::new().alignment(ALIGNMENT).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.proven_optimal), (512, true));
+    assert_eq!(execute(&sequence, &plan), []);
+}

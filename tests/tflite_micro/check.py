@@ -6,8 +6,9 @@ Every .tflite in the folder MODELS is planned three times: strict (--no-views --
 and in place, and with overlaps as well. What memplan writes runs against the original:
 
 - the head that memplan predicts for the original and for the plan is what the runtime reports;
-- every output of every operator of subgraph 0 is the same to the bit. The model is cut behind that
-  operator and the tensor made its output, because a later operator may write over it;
+- every output of every operator is the same to the bit. The model is cut behind that operator and the
+  tensor made its output, because a later operator may write over it. A called subgraph runs alone, at
+  the same offsets and with inputs of its own;
 - `memplan verify` calls the plan right;
 - an output that begins below its input and is moved 64 bytes nearer gets other bits, and `memplan
   verify` calls that plan wrong.
@@ -32,6 +33,8 @@ LARGE = 8 << 20
 STRICT = ["--no-views", "--no-inplace"]
 OVERLAP = ["--overlap", "--kernels", "reference"]
 NEARER = 64
+# The type of handles of variables, which Python cannot read.
+RESOURCE = 13
 
 
 def u32(data, at):
@@ -65,9 +68,14 @@ def cuts(data):
     """For each output of each operator, the model that ends there, with it as its only output."""
     subgraph = follow(data, vector(data, u32(data, 0), 2) + 4)
     outputs, operators = vector(data, subgraph, 2), vector(data, subgraph, 3)
+    if not outputs or not u32(data, outputs):
+        return
     for index in range(u32(data, operators)):
         operator = follow(data, operators + 4 + 4 * index)
         for tensor in numbers(data, vector(data, operator, 2)):
+            kind = field(data, follow(data, vector(data, subgraph, 0) + 4 + 4 * tensor), 1)
+            if kind and data[kind] == RESOURCE:
+                continue
             cut = bytearray(data)
             struct.pack_into("<I", cut, operators, index + 1)
             struct.pack_into("<Ii", cut, outputs, 1, tensor)
@@ -78,13 +86,34 @@ def offsets(data):
     """The place of the offsets in the metadata of a planned model."""
     root = u32(data, 0)
     metadata, buffers = vector(data, root, 6), vector(data, root, 4)
-    for index in range(u32(data, metadata)):
+    for index in range(u32(data, metadata) if metadata else 0):
         entry = follow(data, metadata + 4 + 4 * index)
         name = vector(data, entry, 0)
         if data[name + 4 : name + 4 + u32(data, name)] == b"OfflineMemoryAllocation":
             buffer = u32(data, field(data, entry, 1))
             return vector(data, follow(data, buffers + 4 + 4 * buffer), 0) + 4 + 12
     raise ValueError("no offline plan")
+
+
+def calls(data):
+    """Each called subgraph as a model of its own, with the offsets that it has in the plan."""
+    subgraphs = vector(data, u32(data, 0), 2)
+    first = 0
+    for index in range(u32(data, subgraphs)):
+        subgraph = follow(data, subgraphs + 4 + 4 * index)
+        tensors = u32(data, vector(data, subgraph, 0))
+        if index > 0:
+            alone = bytearray(data)
+            struct.pack_into("<II", alone, subgraphs, 1, subgraph - subgraphs - 4)
+            try:
+                at = offsets(data)
+                own = data[at + 4 * first : at + 4 * (first + tensors)]
+                struct.pack_into("<i", alone, at - 4, tensors)
+                alone[at : at + len(own)] = own
+            except ValueError:
+                pass
+            yield index, bytes(alone)
+        first += tensors
 
 
 def operands(data):
@@ -101,8 +130,8 @@ def plant(data, truth):
     at = offsets(data)
     for index, (inputs, outputs) in enumerate(operands(data)):
         offset = lambda tensor: struct.unpack_from("<i", data, at + 4 * tensor)[0]
-        source, output = inputs[0] if inputs else -1, outputs[0]
-        if source < 0 or -1 in (offset(source), offset(output)):
+        source, output = (of[0] if of else -1 for of in (inputs, outputs))
+        if -1 in (source, output) or -1 in (offset(source), offset(output)):
             continue
         distance, size = offset(source) - offset(output), len(truth[index, output])
         if NEARER <= distance < size:
@@ -203,7 +232,7 @@ def check(memplan, path, folder):
     original = path.read_bytes()
     reported, total = allocations(original)
     mistakes, row = [], [smallest(original, total)]
-    truth = None
+    truth, inner = None, {}
     planted = 0
     for options in (STRICT, [], OVERLAP):
         planned = pathlib.Path(folder) / "planned.tflite"
@@ -236,6 +265,11 @@ def check(memplan, path, folder):
         for place, cut in cuts(data):
             if invoked(cut).get_output(0).tobytes() != truth[place]:
                 mistakes.append(f"operator {place[0]}: tensor {place[1]} has other bits")
+        inner = inner or {index: outputs(alone) for index, alone in calls(original)}
+        for index, alone in calls(data):
+            for place, cut in cuts(alone):
+                if invoked(cut).get_output(0).tobytes() != inner[index][place]:
+                    mistakes.append(f"operator {index}:{place[0]}: tensor {place[1]} has other bits")
         for place, wrong in plant(data, truth) if options is OVERLAP else ():
             planted += 1
             planned.write_bytes(wrong)
@@ -244,7 +278,7 @@ def check(memplan, path, folder):
                 mistakes.append(f"operator {place[0]}: verify does not see that it overwrites its input")
             if invoked(dict(cuts(wrong))[place]).get_output(0).tobytes() == truth[place]:
                 mistakes.append(f"operator {place[0]}: {NEARER} bytes nearer make no difference")
-    return row, mistakes, len(truth or ()), planted
+    return row, mistakes, len(truth or ()) + sum(map(len, inner.values())), planted
 
 
 def main():

@@ -278,7 +278,7 @@ pub(super) fn planned_size(
     tensor.bytes.ok_or_else(|| TfliteError::Unsupported {
         place: tensor_place(subgraph, at, &tensor.name),
         what: format!("its elements, {}, have no size in bytes", tensor.element.name()),
-        remedy: "memplan plans tensors of numbers; remove strings and resources from the model",
+        remedy: "memplan plans tensors of numbers; remove strings from the model",
     })
 }
 

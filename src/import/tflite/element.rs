@@ -9,6 +9,8 @@ impl Element {
     pub(crate) const INT16: Self = Self(7);
     pub(crate) const INT8: Self = Self(9);
     pub(crate) const INT4: Self = Self(17);
+    /// A handle of a variable, a number.
+    pub(crate) const RESOURCE: Self = Self(13);
     const INT32: Self = Self(2);
     const INT64: Self = Self(4);
 
@@ -19,7 +21,7 @@ impl Element {
             17 | 20 => 4,
             3 | 6 | 9 | 21 | 22 => 8,
             1 | 7 | 16 | 18 => 16,
-            0 | 2 | 15 => 32,
+            0 | 2 | 13 | 15 => 32,
             4 | 8 | 10 | 12 => 64,
             11 => 128,
             _ => return None,

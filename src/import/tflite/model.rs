@@ -98,7 +98,9 @@ impl Tensor {
 
     /// Returns whether TFLM's planner places it: it is computed at run time and has bytes.
     pub(crate) fn is_planned(&self) -> bool {
-        !self.is_constant && !self.is_variable && self.bytes != Some(0)
+        // The kernel of VAR_HANDLE keeps the handle that it makes.
+        let is_handle = self.element == Element::RESOURCE;
+        !self.is_constant && !self.is_variable && !is_handle && self.bytes != Some(0)
     }
 }
 
