@@ -113,7 +113,7 @@ impl<'a> Prediction<'a> {
         text
     }
 
-    /// The same in one line.
+    /// The report in one line.
     fn line(&self) -> String {
         let Heads { own, planned, is_planned_already, .. } = self.heads;
         let without =

@@ -30,7 +30,7 @@ use crate::{Input, Problem};
 pub enum Format {
     /// An ONNX model.
     Onnx,
-    /// A TensorFlow Lite model, as TensorFlow Lite Micro plans it.
+    /// A TensorFlow Lite model.
     Tflite,
     /// memplan's own JSON: an operator sequence, a problem or a plan.
     Json,

@@ -120,7 +120,7 @@ pub struct PinEntry {
 pub struct ChunkEntry {
     /// An arbitrary number, unique in its file.
     pub id: u64,
-    /// A name for people; may be omitted.
+    /// A name for messages and maps; may be omitted.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
     /// First step.

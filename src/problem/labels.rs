@@ -1,4 +1,4 @@
-//! The names and ids of chunks for people and files. Planners never read them.
+//! The names and ids of chunks in messages and files. Planners never read them.
 
 use crate::problem::ChunkId;
 

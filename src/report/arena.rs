@@ -1,4 +1,4 @@
-//! The arena of a runtime for a TensorFlow Lite model, in words.
+//! The arena of a runtime for a TensorFlow Lite model, as text.
 
 #[cfg(feature = "serde")]
 use crate::plan::ArenaEntry;

@@ -175,7 +175,7 @@ fn mean_log(inputs: &[(String, Comparison)], row: usize) -> f64 {
         .sum()
 }
 
-/// Formats a time for people.
+/// Formats a time for display.
 #[must_use]
 pub fn seconds(took: Duration) -> String {
     match took.as_micros() {

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A map among others.
+/// One of several maps.
 #[derive(Clone, Copy, Debug)]
 pub struct MapOf<'a> {
     title: &'a str,

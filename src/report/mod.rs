@@ -1,4 +1,4 @@
-//! Plans as output for people and other programs: text, memory maps, JSON, CSV.
+//! Plans as output for readers and other programs: text, memory maps, JSON, CSV.
 
 #[cfg(feature = "tflite")]
 mod arena;

@@ -1,4 +1,4 @@
-//! Sizes for people: `12.3 MiB (12 902 400 B)`.
+//! Human-readable sizes: `12.3 MiB (12 902 400 B)`.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! The times of a plan in words. With one stream they are steps, with names if the operators are known.
-//! With several streams, a time is a clock; the plan of a sequence has its step, and that of a problem the
-//! sum of its entries.
+//! The times of a plan as text. With one stream they are steps, with names if the operators are known. With
+//! several streams, a time is a clock; the plan of a sequence has its step, and that of a problem the sum of
+//! its entries.
 
 use crate::{
     Plan, Step,
@@ -44,7 +44,8 @@ impl<'a> Times<'a> {
         }
     }
 
-    /// The same with a long operator name shortened, for text of limited width.
+    /// Names a time as [`name`](Self::name) does, but shortens a long operator name, for text of
+    /// limited width.
     pub(super) fn short_name(&self, time: Step) -> String {
         match self.unit {
             "step" => self.steps.short_name(time),

@@ -1,4 +1,4 @@
-//! The result of verifying a plan, for people.
+//! The result of verifying a plan, as text.
 
 use crate::{
     Plan,

@@ -76,7 +76,8 @@ impl SizeBasis {
     }
 }
 
-/// The element type and the shape of a tensor, for people: plans depend on sizes in bytes alone.
+/// The element type and the shape of a tensor, for display only: plans depend on sizes in bytes
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",

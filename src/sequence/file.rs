@@ -185,7 +185,7 @@ pub struct GatherEntry {
 }
 
 /// Write dependencies, of which the first that can be honoured is taken. A file has a list of them,
-/// or one by itself.
+/// or a single one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverwriteEntries(pub Vec<OverwriteEntry>);
 

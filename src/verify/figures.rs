@@ -100,8 +100,7 @@ impl Counted {
         Self { steps, naive_size, alive, peak_step }
     }
 
-    /// The same for several streams, where no step has the most bytes alive and the bound is not that of
-    /// a step.
+    /// Removes the bytes alive and the peak step: with several streams, no step has the most bytes alive.
     pub(super) fn without_peak(self) -> Self {
         Self { alive: 0, peak_step: 0, ..self }
     }

@@ -217,7 +217,7 @@ fn execution(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     execute_with_waits(sequence, plan, &sequence.waits())
 }
 
-/// Runs the operators as [`execute`] does, for a runtime that waits for other operators than
+/// Runs the operators as [`execute`](fn@execute) does, for a runtime that waits for other operators than
 /// [`OpSequence::waits`] lists: `waits` has, by step, the operators that must be over before one begins, in
 /// addition to those before it on its stream. Two operators that may then run at the same time and use the
 /// same bytes, at least one of them to write, are a [`Race`](Violation::Race). If there are no races, every

@@ -314,7 +314,7 @@ pub enum Violation {
         /// The chunk.
         chunk: String,
     },
-    /// A chunk that holds two tensors which are not views of each other.
+    /// A chunk that holds two tensors that are not views of each other.
     #[error(
         "chunk '{chunk}' holds both '{first}' and '{second}', and neither is a view of the other"
     )]
@@ -673,7 +673,7 @@ pub enum Violation {
     },
 }
 
-/// A capacity, for people.
+/// A capacity, as displayed.
 fn limit(bytes: Option<Bytes>) -> String {
     bytes.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} B"))
 }

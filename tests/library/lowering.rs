@@ -425,7 +425,7 @@ fn a_required_update_of_zero_bytes_is_accepted(
     assert_eq!(plan.tensor("kv2").unwrap().place, TensorPlace::Nowhere);
 }
 
-/// The same for a problem.
+/// In a problem, an overwriter without bytes writes nothing either.
 #[test]
 fn a_required_overwriter_without_bytes_is_accepted() {
     let mut problem = memplan::Problem::builder();

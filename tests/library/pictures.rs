@@ -292,7 +292,7 @@ fn a_picture_scales_to_its_place_and_describes_itself() {
     let plan = Planner::new().plan(&problem).unwrap();
     let of =
         |width| memory_map_svg(&plan, StepNames(None), SvgOptions::fitting(&plan).width(width));
-    // More events than stand abreast fill more rows.
+    // More events than fit side by side fill more rows.
     let (map, simulation) = (of(960), simulation_svg(&problem, 0..30, 960));
     let (narrow, few) = (of(360), simulation_svg(&problem, 0..30, 360));
     for (svg, most) in [(&map, 960.0), (&simulation, 960.0), (&narrow, 360.0), (&few, 360.0)] {

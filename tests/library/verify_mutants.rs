@@ -173,7 +173,7 @@ fn no_edit_of_a_lifetime_in_a_plan_of_a_sequence_passes() {
     assert!(edits > 1_000);
 }
 
-/// What `verify` accepts also runs, whatever was changed, and most changes are found.
+/// Every mutant that `verify` accepts also runs, and most mutants are rejected.
 #[test]
 fn mutants_of_plans_with_parts() {
     let (mut accepted, mut found) = (0, 0);

@@ -1,5 +1,5 @@
 //! The book's page of all ONNX operators is the importer's table. `SNAPSHOTS=overwrite cargo test
-//! --test onnx operators` writes it anew.
+//! --test onnx operators` rewrites it.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 

@@ -1,6 +1,6 @@
 //! The same input gives the same plan, on every machine and in every build: the digests of plans of
-//! all models and problems, by every strategy, stand in a table. `SNAPSHOTS=overwrite cargo test
-//! --release --test planners same_plan` writes it anew.
+//! all models and problems, by every strategy, are in a table. `SNAPSHOTS=overwrite cargo test
+//! --release --test planners same_plan` rewrites it.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 

@@ -428,7 +428,7 @@ memplan_status memplan_plan_workspaces(const memplan_plan *plan,
                                        size_t n);
 
 /*
- Frees a plan; null is fine.
+ Frees a plan; null is ignored.
  */
 void memplan_plan_free(memplan_plan *plan);
 
@@ -461,7 +461,7 @@ memplan_status memplan_verify(const memplan_problem *problem,
                               size_t n);
 
 /*
- Frees a problem; null is fine.
+ Frees a problem; null is ignored.
  */
 void memplan_problem_free(memplan_problem *problem);
 
@@ -517,7 +517,7 @@ memplan_status memplan_plan_sequence(const memplan_sequence *sequence,
                                      memplan_plan **out);
 
 /*
- Frees a sequence; null is fine.
+ Frees a sequence; null is ignored.
  */
 void memplan_sequence_free(memplan_sequence *sequence);
 

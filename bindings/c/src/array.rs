@@ -112,7 +112,7 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, value: T) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Frees a value; null is fine.
+/// Frees a value; null is ignored.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Failures: a status, and a message for people.
+//! Failures: a status and a message.
 
 use std::{
     any::Any,

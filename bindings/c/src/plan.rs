@@ -231,7 +231,7 @@ pub unsafe extern "C" fn memplan_plan_workspaces(
     })
 }
 
-/// Frees a plan; null is fine.
+/// Frees a plan; null is ignored.
 ///
 /// # Safety
 ///

@@ -141,7 +141,7 @@ pub unsafe extern "C" fn memplan_verify(
     })
 }
 
-/// Frees a problem; null is fine.
+/// Frees a problem; null is ignored.
 ///
 /// # Safety
 ///

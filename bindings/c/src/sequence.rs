@@ -299,7 +299,7 @@ pub unsafe extern "C" fn memplan_plan_sequence(
     })
 }
 
-/// Frees a sequence; null is fine.
+/// Frees a sequence; null is ignored.
 ///
 /// # Safety
 ///

@@ -135,7 +135,7 @@ fn places(problem: &memplan::Problem, places: &Bound<'_, PyAny>) -> PyResult<Vec
     places.try_iter()?.map(place).collect()
 }
 
-/// Plans with every strategy. Returns a table for people, and a dictionary with the same figures.
+/// Plans with every strategy. Returns a table as text, and a dictionary with the same figures.
 #[pyfunction]
 #[pyo3(signature = (input, *, name = "input", progress = None, **options))]
 pub(crate) fn compare(

@@ -9,7 +9,7 @@ pub enum TfliteError {
     /// The file does not begin like a TensorFlow Lite model.
     #[error("this is not a TensorFlow Lite model: bytes 4 to 7 are not 'TFL3'")]
     NotTflite,
-    /// A reference leads out of the file, or something does not end inside it.
+    /// A reference leads out of the file, or an item extends beyond its end.
     #[error(
         "byte {at}: {what} is damaged or leads out of the file; the file is cut short or not a TensorFlow Lite model"
     )]

@@ -24,7 +24,7 @@ pub struct Conflict {
 
 /// Searches for an irreducible set of chains that cannot fit together into `capacity` bytes. `None`
 /// if the problem fits, or if the limits do not suffice to decide. Each decision of the reduction
-/// may take all nodes of `limits`; all of them together may take its time.
+/// may use all nodes of `limits`; its time limit applies to all of them together.
 #[must_use]
 pub fn conflict(
     problem: &Problem,

@@ -26,8 +26,8 @@ pub const LARGE: usize = 5000;
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
 
-/// The same for the cores that are searched with the rest of the effort; the last is the whole
-/// problem.
+/// As [`CROWDS`], for the cores that are searched with the rest of the effort; the last is the
+/// whole problem.
 const MORE_CROWDS: [Bytes; 16] =
     [990, 980, 970, 960, 950, 940, 930, 920, 900, 880, 850, 800, 700, 600, 400, 0];
 

@@ -14,7 +14,7 @@
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of the whole problem or of its crowded core |
 //! | `greedy` | first packings |
-//! | `mend` | crowded steps packed anew while all else stays |
+//! | `mend` | crowded steps repacked while all else stays |
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |

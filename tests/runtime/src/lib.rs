@@ -25,7 +25,7 @@ pub use network::{Inputs, Network, Pool};
 pub use peak::{Peaks, peaks};
 pub use small::small_network;
 
-/// The models of `data/models` that the runtime runs, with their names for people.
+/// The models of `data/models` that the runtime runs, with the names to display.
 pub const MODELS: [(&str, &str); 9] = [
     ("VGG-16", "vgg16_b1"),
     ("ResNet-50", "resnet50_b1"),

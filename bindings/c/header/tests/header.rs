@@ -1,4 +1,4 @@
-//! The header that is checked in is the one that follows from the sources.
+//! The header in the repository equals the one that is generated from the sources.
 
 use std::{env, fs, path::Path};
 
@@ -10,7 +10,7 @@ fn the_header_is_up_to_date() {
     let builder = cbindgen::Builder::new().with_config(config).with_crate(&package);
     builder.generate().unwrap().write(&mut generated);
     let generated = String::from_utf8(generated).unwrap();
-    // Sections for readers of the Rust documentation.
+    // These sections are for readers of the Rust documentation.
     let generated = without_safety(&generated);
     let file = package.join("include/memplan.h");
     if env::var_os("SNAPSHOTS").is_some_and(|value| value == "overwrite") {
@@ -22,7 +22,7 @@ fn the_header_is_up_to_date() {
     );
 }
 
-/// Removes the comments' sections on safety: that pointers must be valid goes without saying in C.
+/// Removes the comments' sections on safety: in C, valid pointers are always assumed.
 fn without_safety(header: &str) -> String {
     let mut kept = String::new();
     let mut inside = false;

@@ -380,7 +380,7 @@ fn holds(state: &Fact, next: &Fact) -> bool {
         return state.without_value() == next.without_value();
     }
     let (Some(most), Some(sizes)) = (state.largest(), next.largest()) else {
-        // Unknown sizes have been asked for elsewhere.
+        // Unknown sizes have been reported elsewhere.
         return true;
     };
     let fits =

@@ -1,4 +1,4 @@
-//! The table of operators in words, for the book and for `memplan ops`.
+//! The table of operators as text, for the book and for `memplan ops`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::import::onnx::ops::{
     table::TABLE,
 };
 
-/// An operator that memplan knows, with the facts about it in words.
+/// An operator that memplan knows, with the facts about it as text.
 #[derive(Clone, Copy)]
 pub struct KnownOperator {
     row: &'static Row,

@@ -63,7 +63,7 @@ pub(crate) fn insert(op: &Op) -> Result<List, Reason> {
         return Err(format!("it holds more than {MAX_ITEMS} tensors"));
     }
     let from_end = op.input(2).and_then(Fact::int).is_some_and(|at| at < 0);
-    // A new tensor may stand behind the last.
+    // A new tensor may be inserted after the last one.
     let at = position(op, 2, items.len() + usize::from(!from_end))?;
     match at {
         Some(at) => Ok(items[..at].iter().chain([new]).chain(&items[at..]).cloned().collect()),

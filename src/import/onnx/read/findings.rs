@@ -29,7 +29,7 @@ pub(crate) struct Differing {
 }
 
 impl Findings {
-    /// Returns whether a body may be planned once more.
+    /// Returns whether a body may be planned again.
     pub(crate) fn retry(&self) -> bool {
         let mut retries = self.retries.borrow_mut();
         *retries += 1;

@@ -37,8 +37,8 @@ pub(super) fn convolution(op: &Op, library: KernelLibrary) -> Result<Option<Byte
     let (Some(element), Some(weights)) = (element(op), op.input(1)) else { return Ok(None) };
     let Windows { image, kernel, output, moves } = Windows::of_weights(op, [[2, 1], [5, 4]])?;
     if !is_reference(library, element) {
-        // Points run with the channels outside and the pixels inside, groups one after another; rows
-        // have kernels of their own.
+        // The loops differ for 1 x 1 windows (channels outside, pixels inside), for groups (one after
+        // another) and for images of one row, which have other kernels.
         let is_known = kernel.area() > 1 && image.height > 1 && image.channels == kernel.channels;
         if !is_known || !has_int8_kernel(library, element, weights) {
             return Ok(None);
