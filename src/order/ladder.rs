@@ -153,7 +153,7 @@ fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, eff
                     continue;
                 }
             }
-            Answer::Unknown => open = budget + unit,
+            Answer::UnknownBelow(same) => open = same,
         }
         tries += 1;
         let largest = best.peak.saturating_sub(unit);

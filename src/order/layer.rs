@@ -95,8 +95,9 @@ impl Layer {
         }
         let mut order: Vec<u32> = (0..narrow(self.lives.len())).collect();
         let key = |&state: &u32| (self.lives[state as usize], self.set(state as usize));
-        order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+        order.select_nth_unstable_by(width, |a, b| key(a).cmp(&key(b)));
         order.truncate(width);
+        order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         self.kept = Some(order);
         true
     }

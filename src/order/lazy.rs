@@ -17,6 +17,8 @@ pub(super) struct Lazies {
     pub(super) lazy: Vec<bool>,
     /// The lazy operators to run right before each operator, unless they have run.
     pub(super) needs: Lists,
+    /// The operators that need each lazy one.
+    pub(super) needed_by: Lists,
     /// The other operators that must have run before each operator and its lazy ones.
     pub(super) predecessors: Lists,
     pub(super) successors: Lists,
@@ -60,7 +62,9 @@ impl Lazies {
             predecessors.push(before);
         }
         let (needs, predecessors) = (Lists::new(needs), Lists::new(predecessors));
-        Self { lazy, needs, successors: predecessors.inverted(operators), predecessors }
+        let needed_by = needs.inverted(operators);
+        let successors = predecessors.inverted(operators);
+        Self { lazy, needs, needed_by, predecessors, successors }
     }
 }
 

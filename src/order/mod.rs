@@ -14,6 +14,7 @@
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
 //! | `search` | finds an order within a budget |
+//! | `moves` | how a search leaves a state, without a choice where it can |
 //! | `layer` | the open states of a search |
 //! | `ladder` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |
@@ -27,6 +28,7 @@ mod ladder;
 mod layer;
 mod lazy;
 mod model;
+mod moves;
 mod nearest;
 mod search;
 mod sets;

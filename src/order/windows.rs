@@ -77,7 +77,7 @@ fn round(
             let question = Question { model: &part, lazies: &lazies, budget, width: WIDTH };
             match question.answer(effort) {
                 Answer::Order(found) => Some(found),
-                Answer::AtLeast(_) | Answer::Unknown => None,
+                Answer::AtLeast(_) | Answer::UnknownBelow(_) => None,
             }
         });
         match better {

@@ -1,0 +1,316 @@
+//! The moves by which a search leaves a state, and those that it can make without a choice.
+//!
+//! Both ends of a search use the same rules; `F` is true for the front end. No rule loses the last
+//! order within the budget:
+//!
+//! - **Forced moves.** Forwards, an operator that can run now within the budget and leaves no more
+//!   live bytes than before is run. Moving it to the front of any completion leaves no state
+//!   higher: the bytes that it adds never grow with the set it runs after, and no other chunk dies
+//!   later or is overwritten less, as more readers have run. Backwards, the operator run last is
+//!   taken back if no more bytes are live before it and its step is within the budget; the argument
+//!   is the same from the end, by submodularity.
+//! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
+//! - **Valleys.** Let `y` be a state reached from `r` within the budget, with no more bytes live
+//!   than at `r`, and no downset between the two with fewer than at `y`. Then `y` is the only
+//!   successor of `r` that is needed. Forwards, for any later state `q` of another completion of
+//!   `r`, `live(q ∪ y) <= live(q) + live(y) - live(q ∩ y) <= live(q)`, so running the operators of
+//!   `y` first is no worse. Backwards the argument uses `q ∩ y`. An operator `w` of `y` that could
+//!   overwrite a chunk `c` in the other order, but no longer can, has `size(c)` fewer bytes in the
+//!   state before it in the new order, by the same inequality after `w`, which pays for its output.
+//!   If some downset between the two has fewer bytes, the cut finds it, and it takes the place of
+//!   `y`: the path to `y` restricted to it stays within the budget.
+//! - **Dives** look for a valley beyond one move: they follow the operators that the moves since `r`
+//!   concern, the one that leaves the fewest bytes first. A dive that finds none changes nothing.
+
+use crate::{
+    Bytes,
+    order::{
+        cut::{Cutter, Range},
+        effort::Effort,
+        layer::Place,
+        lazy::Lazies,
+        model::Model,
+        sets::{difference, has, insert, remove},
+    },
+};
+
+/// The number of moves with a choice in a dive.
+const DEPTH: usize = 8;
+
+/// An operator does not concern the other readers of a chunk if there are more than this.
+const MANY: usize = 32;
+
+/// The moves within a budget.
+pub(super) struct Moves<'a> {
+    model: &'a Model,
+    lazies: &'a Lazies,
+    budget: Bytes,
+    cutter: Cutter,
+    /// The least step that exceeded the budget.
+    pub(super) refused: Bytes,
+    /// The operators moved since the last [`Self::start`], in order.
+    pub(super) moved: Vec<u32>,
+    /// Operators whose move may have become forced, each once.
+    open: Vec<u32>,
+    is_open: Vec<bool>,
+    /// The last start after which a move concerned each operator.
+    concerned: Vec<u32>,
+    starts: u32,
+}
+
+impl<'a> Moves<'a> {
+    pub(super) fn new(model: &'a Model, lazies: &'a Lazies, budget: Bytes) -> Self {
+        Self {
+            model,
+            lazies,
+            budget,
+            cutter: Cutter::new(model),
+            refused: Bytes::MAX,
+            moved: Vec::new(),
+            open: Vec::new(),
+            is_open: vec![false; model.operators()],
+            concerned: vec![0; model.operators()],
+            starts: 0,
+        }
+    }
+
+    /// Forgets the moves made so far.
+    pub(super) fn start(&mut self) {
+        self.moved.clear();
+        for operator in self.open.drain(..) {
+            self.is_open[operator as usize] = false;
+        }
+        if self.starts == u32::MAX {
+            self.concerned.fill(0);
+            self.starts = 0;
+        }
+        self.starts += 1;
+    }
+
+    /// Returns the bytes of the step by which a ready operator is moved, and those live beyond it.
+    fn weigh<const F: bool>(&self, operator: u32, place: &Place) -> (Bytes, Bytes) {
+        let produced = self.model.produced[operator as usize];
+        let frees = self.model.frees(operator, &place.set);
+        let adds = self.model.step_adds(operator, &place.set);
+        if F {
+            let needs = self.lazies.needs.get(operator as usize).iter();
+            let lazy = needs.filter(|&&lazy| !has(&place.set, lazy));
+            let lazy: Bytes = lazy.map(|&lazy| self.model.produced[lazy as usize]).sum();
+            let live = place.live + lazy;
+            (live + adds, live + produced - frees)
+        } else {
+            let after = place.live + frees - produced;
+            (after + adds, after)
+        }
+    }
+
+    /// Moves a ready operator if its step is within the budget.
+    pub(super) fn try_move<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        at: usize,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) -> bool {
+        let operator = place.ready[at];
+        effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+        let (step, after) = self.weigh::<F>(operator, place);
+        if step > self.budget {
+            self.refused = self.refused.min(step);
+            return false;
+        }
+        self.make::<F>(place, at, after, goal);
+        true
+    }
+
+    /// Moves a ready operator.
+    fn make<const F: bool>(&mut self, place: &mut Place, at: usize, after: Bytes, goal: &[u64]) {
+        let operator = place.ready.swap_remove(at);
+        let (model, lazies) = (self.model, self.lazies);
+        if F {
+            for &lazy in lazies.needs.get(operator as usize) {
+                if !has(&place.set, lazy) {
+                    insert(&mut place.set, lazy);
+                    self.moved.push(lazy);
+                    self.concern(lazies.needed_by.get(lazy as usize), place);
+                }
+            }
+            insert(&mut place.set, operator);
+        } else {
+            remove(&mut place.set, operator);
+        }
+        place.live = after;
+        self.moved.push(operator);
+        for &chunk in model.reads.get(operator as usize) {
+            self.concern(model.readers.get(chunk as usize), place);
+        }
+        let neighbours = if F { &lazies.successors } else { &model.predecessors };
+        for &next in neighbours.get(operator as usize) {
+            if self.is_ready::<F>(next, &place.set, goal) {
+                place.ready.push(next);
+                self.concern(&[next], place);
+            }
+        }
+    }
+
+    /// Notes that a move changes what moving these operators frees or adds.
+    fn concern(&mut self, operators: &[u32], place: &Place) {
+        if operators.len() > MANY {
+            self.open(&place.ready);
+            return;
+        }
+        for &operator in operators {
+            self.concerned[operator as usize] = self.starts;
+        }
+        self.open(operators);
+    }
+
+    fn open(&mut self, operators: &[u32]) {
+        for &operator in operators {
+            if !std::mem::replace(&mut self.is_open[operator as usize], true) {
+                self.open.push(operator);
+            }
+        }
+    }
+
+    /// Makes all forced moves at any place.
+    pub(super) fn close_all<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) {
+        place.ready = self.ready::<F>(&place.set, goal);
+        self.open(&place.ready);
+        self.close::<F>(place, place.live, goal, effort);
+    }
+
+    /// Makes all forced moves after moves from a place with none and `floor` live bytes.
+    ///
+    /// Only moves that concern an operator change by how much it raises or lowers the live bytes.
+    /// Without any, it becomes forced if that was denied by the budget and fewer bytes are live now.
+    pub(super) fn close<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        mut floor: Bytes,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) {
+        let mut denied: Vec<u32> = Vec::new();
+        while let Some(operator) = self.open.pop() {
+            self.is_open[operator as usize] = false;
+            effort.spend(1 + place.ready.len() as u64 / 32);
+            let Some(at) = place.ready.iter().position(|&ready| ready == operator) else {
+                continue;
+            };
+            effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+            let (step, after) = self.weigh::<F>(operator, place);
+            if after > place.live {
+                continue;
+            }
+            if step > self.budget {
+                self.refused = self.refused.min(step);
+                denied.push(operator);
+                continue;
+            }
+            let lower = after < place.live;
+            self.make::<F>(place, at, after, goal);
+            if lower {
+                self.open(&denied);
+                denied.clear();
+            }
+            if place.live < floor {
+                floor = place.live;
+                self.open(&place.ready);
+            }
+        }
+    }
+
+    /// Looks for a valley beyond the moves since `from`, and goes there.
+    pub(super) fn dive<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        from: &Place,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) -> bool {
+        // Whatever a dive rejects, the search decides without it.
+        let refused = self.refused;
+        for _ in 0..DEPTH {
+            if place.live <= from.live {
+                break;
+            }
+            let mut best = None;
+            for (at, &operator) in place.ready.iter().enumerate() {
+                if self.concerned[operator as usize] == self.starts {
+                    effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+                    let (step, after) = self.weigh::<F>(operator, place);
+                    let key = (after, step, operator, at);
+                    if step <= self.budget && best.is_none_or(|other| key < other) {
+                        best = Some(key);
+                    }
+                }
+            }
+            effort.spend(place.ready.len() as u64 / 8);
+            let Some((after, .., at)) = best else { break };
+            self.make::<F>(place, at, after, goal);
+            self.close::<F>(place, from.live, goal, effort);
+        }
+        self.refused = refused;
+        let found = place.live <= from.live;
+        if found {
+            self.deepen::<F>(place, from, goal, effort);
+        }
+        found
+    }
+
+    /// Goes from a place with no more live bytes than `from` to the valley between the two: the
+    /// downset with the fewest. [`Self::moved`] are the moves since `from`.
+    pub(super) fn deepen<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        from: &Place,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) {
+        let (low, high) = if F { (from, &*place) } else { (&*place, from) };
+        let free = difference(&high.set, &low.set);
+        let range = Range { inside: &low.set, free: &free };
+        let least = self.cutter.least(self.model, &range, None);
+        effort.spend(std::mem::take(&mut self.cutter.work));
+        let live = low.live - least.touched_inside + least.touched;
+        if live < place.live {
+            self.moved.retain(|&operator| has(&least.set, operator) == F);
+            (place.set, place.live) = (least.set, live);
+            self.close_all::<F>(place, goal, effort);
+        }
+    }
+
+    /// Returns whether an operator that has not been moved can be moved, as far as other operators
+    /// allow.
+    fn is_ready<const F: bool>(&self, operator: u32, set: &[u64], goal: &[u64]) -> bool {
+        let at = operator as usize;
+        if F {
+            has(goal, operator)
+                && self.lazies.predecessors.get(at).iter().all(|&first| has(set, first))
+        } else {
+            !has(goal, operator)
+                && !self.model.successors.get(at).iter().any(|&next| has(set, next))
+        }
+    }
+
+    fn ready<const F: bool>(&self, set: &[u64], goal: &[u64]) -> Vec<u32> {
+        let (low, high) = if F { (set, goal) } else { (goal, set) };
+        let mut ready = difference(high, low);
+        ready.retain(|&operator| {
+            !(F && self.lazies.lazy[operator as usize]) && self.is_ready::<F>(operator, set, goal)
+        });
+        ready
+    }
+
+    /// Counts moves. Forwards, lazy operators move with others and do not count.
+    pub(super) fn count<const F: bool>(&self, moves: &[u32]) -> usize {
+        let lazy = |&&operator: &&u32| F && self.lazies.lazy[operator as usize];
+        moves.len() - moves.iter().filter(lazy).count()
+    }
+}
