@@ -14,7 +14,7 @@
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
 //! | `search` | finds an order within a budget |
-//! | `moves` | how a search leaves a state, without a choice where it can |
+//! | `moves` | the moves from a state, those without a choice first |
 //! | `layer` | the open states of a search |
 //! | `ladder` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |

@@ -7,8 +7,8 @@
 //!   live bytes than before is run. Moving it to the front of any completion leaves no state
 //!   higher: the bytes that it adds never grow with the set it runs after, and no other chunk dies
 //!   later or is overwritten less, as more readers have run. Backwards, the operator run last is
-//!   taken back if no more bytes are live before it and its step is within the budget; the argument
-//!   is the same from the end, by submodularity.
+//!   undone if no more bytes are live before it and its step is within the budget; the argument is
+//!   the same from the end, by submodularity.
 //! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
 //! - **Valleys.** Let `y` be a state reached from `r` within the budget, with no more bytes live
 //!   than at `r`, and no downset between the two with fewer than at `y`. Then `y` is the only
@@ -153,7 +153,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Notes that a move changes what moving these operators frees or adds.
+    /// Records that a move changes the bytes that moving these operators frees or adds.
     fn concern(&mut self, operators: &[u32], place: &Place) {
         if operators.len() > MANY {
             self.open(&place.ready);

@@ -1,7 +1,7 @@
 //! Decides whether an order within a budget of bytes exists.
 //!
 //! The search walks through downsets from both ends, in layers of equally many operators, by the
-//! rules of `moves`. Two more let it drop all other open states:
+//! rules of `moves`. Two more rules let it drop all other open states:
 //!
 //! - **Valleys**: once a state is a valley as seen from the position of its end, the end moves there.
 //!   The states in between that a width has dropped do not matter.
@@ -31,7 +31,7 @@ pub(super) enum Answer {
     Order(Vec<u32>),
     /// No order needs less than this, which is above the budget.
     AtLeast(Bytes),
-    /// The search gave up, and nothing suggests that it would not for any budget below this.
+    /// The search gave up, and would probably do so for any budget below this as well.
     UnknownBelow(Bytes),
 }
 

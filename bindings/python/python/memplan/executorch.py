@@ -60,12 +60,12 @@ _OBJECT = 0
 
 @dataclass(frozen=True)
 class Report:
-    """What was planned for one graph, and what greedy would take. Sizes are bytes, of all arenas of one device."""
+    """The plan of one graph, compared with greedy. Sizes are in bytes, for all arenas of one device."""
 
     bytes: int
     greedy: int
     lower_bound: int
-    """No plan of these tensors, with what is in place, is smaller."""
+    """No plan of these tensors, with the same ones in place, is smaller."""
     proven_optimal: bool
     in_place: int
     """The number of tensors that lie over another one."""
@@ -102,11 +102,11 @@ class _Planned:
     bases: list[tuple[Any, Any, int]]
     """Specs that lie over another: the spec, the one below it, and the offset there."""
     copies: list[Any]
-    """Nodes that copy bytes to where they are."""
+    """Nodes that copy bytes to the place where they already lie."""
 
 
 class _Graph:
-    """The chunks of a graph: specs with their lifetimes in steps, and what may lie over what."""
+    """The chunks of a graph: specs with their lifetimes in steps, and the specs that they may lie over."""
 
     def __init__(self, specs: list, graph_module, alignment: int):
         self.alignment = alignment
@@ -143,7 +143,7 @@ class _Graph:
 
     @staticmethod
     def shape_of(node, place: int = 0):
-        """Type, sizes and order of dimensions as a kernel sees them. Sizes that only the run knows are symbols: two of
+        """Type, sizes and order of dimensions as a kernel sees them. Sizes known only at run time are symbols: two of
         them may have the same largest value."""
         if getattr(node, "target", None) is operator.getitem:
             return _Graph.shape_of(node.args[0], node.args[1])
@@ -173,7 +173,7 @@ class _Graph:
                     yield node, schema.name, spec
 
     def written(self) -> set[int]:
-        """The specs that an operator without an output of its own writes, such as caches."""
+        """The specs that operators write as arguments, such as caches."""
         written = set()
         for node in self.nodes:
             schema = getattr(node.target, "_schema", None)
@@ -183,7 +183,7 @@ class _Graph:
         return written
 
     def in_place(self, kernels: Kernels, top: bool) -> list[tuple[Any, Any, list]]:
-        """An output's spec, one that it may be written over, and those that its operator reads as well."""
+        """Each output's spec, one that it may be written over, and the others that its operator reads."""
         pairs = []
         for node, name, out in self.operators():
             for place in kernels.get(name, ()):
@@ -205,7 +205,7 @@ class _Graph:
             return False
         if (below.mem_id or 1) != (out.mem_id or 1):
             return False
-        # Another view of the same bytes, with other sizes, would be read at other places.
+        # Another view of the same bytes with other sizes would be read in another order.
         others = [other for other in _flat(node.args) if other is not argument and self.spec_of(other) is below]
         return all(self.shape_of(other) == shape for other in others)
 
@@ -258,7 +258,7 @@ _SAME_ORDER = {
 
 
 def _same_bytes(node, name: str, argument, out) -> int | None:
-    """The offset in the argument at which the output's bytes lie already, or None."""
+    """The offset in the argument at which the output's bytes already lie, or None."""
     if name not in _SAME_ORDER or isinstance(argument, (list, tuple)):
         return None
     dense = lambda spec: list(spec.dim_order) == list(range(len(spec.shape)))  # noqa: E731
@@ -283,7 +283,7 @@ def _slice_offset(node, argument, out) -> int | None:
         return None
     shape = list(argument.shape)
     dim %= len(shape)
-    # All dimensions before it must have one element, or the rows are not contiguous; a slice of everything is.
+    # The slice is contiguous if all dimensions before it have one element, or if it takes everything.
     if any(size != 1 for size in shape[:dim]) and list(out.shape) != shape:
         return None
     start = min(max((start or 0) + (shape[dim] if (start or 0) < 0 else 0), 0), shape[dim])
@@ -339,10 +339,10 @@ def _plan_graph(graph: _Graph, reserved: list[int], extra_padding: int, pairs: l
         for out, below, others in pairs:
             upper, lower = index[id(out)], index[id(below)]
             over, under = base[upper], base[lower]
-            # What else the operator reads must not be a copy that lies in the same chunk.
+            # The operator must not read another spec that lies in the same chunk.
             read = [index[id(other)] for other in others if other is not below and id(other) in index]
             apart = all(base[at] != under for at in read)
-            # A chunk that grew by its copies must fit into what it lies over.
+            # A chunk that has grown to hold its copies must fit into the one that it lies over.
             fits = inner[lower] + graph.sizes[over] <= graph.sizes[under]
             if over in number and under in number and over != under and inner[upper] == 0 and apart and fits:
                 requests.append((number[over], number[under], inner[lower], out, below))
@@ -354,7 +354,7 @@ def _plan_graph(graph: _Graph, reserved: list[int], extra_padding: int, pairs: l
             alignment=graph.alignment,
         )
         planned = plan(problem, **options)
-        # Nothing of ExecuTorch checks plans of other algorithms than its own.
+        # ExecuTorch checks only the plans of its own algorithms.
         if wrong := verify(problem, planned):
             raise RuntimeError(f"memplan made a wrong plan; please report it: {wrong[0]}")
         bottom = -(-(reserved[arena] if arena < len(reserved) else 0) // graph.alignment) * graph.alignment
@@ -398,7 +398,7 @@ def _best_plan(alignment, specs, graph_module, extra_padding, *, kernels, copies
 
 
 class _MemberResult(MemoryAlgoResult):
-    """The result of a member of a suite. A pass would ask an algorithm of its own for the sizes at once."""
+    """The result of a member of a suite. A pass that used it directly would read the sizes immediately."""
 
     def __getitem__(self, _):
         raise TypeError(
@@ -410,7 +410,7 @@ class _MemberResult(MemoryAlgoResult):
 def algorithm(*, kernels: Kernels | None = None, name: str = "memplan", **options) -> Callable[..., MemoryAlgoResult]:
     """Returns an algorithm for `MemoryPlanningAlgorithmSuite`, with its own name: a suite keeps one result per name.
 
-    It uses lifetimes alone, unless `kernels` says which may work in place. `options` are those of `memplan.plan`.
+    It uses lifetimes alone, unless `kernels` lists those that may work in place. `options` are those of `memplan.plan`.
     """
 
     def planned(alignment, specs, graph_module, graph_signature=None, extra_padding=0) -> MemoryAlgoResult:
@@ -471,9 +471,9 @@ class _Algorithm:
 class MemoryPlanningPass(_MemoryPlanningPass):
     """Plans the arenas of a program with memplan; never larger than greedy, whose plan is used if it is smaller.
 
-    `inplace` lets outputs of ExecuTorch's CPU kernels lie over an argument that nobody reads any more; `kernels` is a table
-    for other kernels. `remove_copies` removes operators that copy bytes to where they are; the graph's outputs keep theirs.
-    `report` is called with a sentence per method, printed to standard error by default; None is silence. `reports` holds
+    `inplace` lets outputs of ExecuTorch's CPU kernels lie over an argument that is not read again; `kernels` is a table for
+    other kernels. `remove_copies` removes operators that copy bytes to where they already lie, except for graph outputs.
+    `report` is called with a sentence per method, printed to standard error by default; None disables it. `reports` holds
     the figures. Other arguments are those of ExecuTorch's pass and of `memplan.plan`.
     """
 
@@ -496,7 +496,7 @@ class MemoryPlanningPass(_MemoryPlanningPass):
         self._say = report
         super().__init__(
             memory_planning_algo=self._planner,
-            # Outputs in place live at the same time as what they lie over, in the step of their operator.
+            # In the step of its operator, an output in place is alive together with the tensor that it lies over.
             allow_lifetime_and_storage_overlap=False,
             alloc_graph_input=alloc_graph_input,
             alloc_graph_output=alloc_graph_output,
@@ -507,7 +507,7 @@ class MemoryPlanningPass(_MemoryPlanningPass):
 
     @property
     def reports(self) -> list[Report]:
-        """What was planned, method by method."""
+        """A report for each method."""
         return self._planner.reports
 
     def run(self, graph_module, graph_signature=None):

@@ -26,7 +26,7 @@ def from_exported_program(program, *, inplace: bool = False) -> Sequence:
     """Returns the operators of a `torch.export.ExportedProgram`. Parameters, buffers and constants are weights.
 
     `inplace` requests that element-wise operators, softmax and inference's batch norm be written over an argument: only for
-    a runtime that calls kernels with an output of its own, as eager PyTorch does not.
+    a runtime that passes the output to the kernel, which eager PyTorch does not do.
     """
     signature = program.graph_signature
     weights = [
@@ -44,7 +44,7 @@ def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), i
 
 
 def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule:
-    """Returns the graph with its operators in the order of a sequence that was made of it and then reordered."""
+    """Returns the graph with its operators in the order of a sequence that was made from it and then reordered."""
     nodes = {node.name: node for node in graph_module.graph.nodes}
     supplied = [node for node in nodes.values() if node.op in ("placeholder", "get_attr")]
     order = [*supplied]
@@ -55,7 +55,7 @@ def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule
     graph, copies = fx.Graph(), {}
     for node in order:
         copies[node] = graph.node_copy(node, copies.__getitem__)
-        # The plan knows the tensors by the names of the nodes.
+        # In the plan, tensors have the names of the nodes.
         copies[node].name = node.name
     return fx.GraphModule(graph_module, graph)
 
@@ -89,7 +89,7 @@ def _whole(value, node: fx.Node) -> int:
 
 
 def _span(tensor: torch.Tensor, node: fx.Node) -> int:
-    """The bytes from a tensor's first element to the end of its last. An expanded tensor has more elements than that."""
+    """The bytes from a tensor's first element to the end of its last one; fewer than its elements if it is expanded."""
     sizes = [_whole(size, node) for size in tensor.shape]
     if 0 in sizes:
         return 0
@@ -98,8 +98,8 @@ def _span(tensor: torch.Tensor, node: fx.Node) -> int:
 
 
 def _capacity(tensor: torch.Tensor, node: fx.Node) -> int:
-    """The bytes of a tensor's storage. Export may make that of an example input which is a view a symbol of its own; then
-    those up to the end of the view."""
+    """The bytes of a tensor's storage. For an example input that is a view, export may make this a
+    symbol; the result is then the bytes up to the end of the view."""
     size = tensor.untyped_storage().nbytes()
     if isinstance(size, int):
         return size
@@ -111,17 +111,17 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-# In training, which argument 5 says, they write the running mean and variance, arguments 3 and 4. Their schemas do not say so.
+# In training mode (argument 5), they write the running mean and variance (arguments 3 and 4), which their schemas omit.
 _NORMS_WITH_STATISTICS = {"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::instance_norm"}
 
 
 def _reads_before_it_writes(node: fx.Node) -> bool:
-    """Whether an operator's kernel reads an element, or a row, before it writes the one at its place."""
+    """Returns whether an operator's kernel reads an element, or a row, before it writes the one at the same place."""
     if torch.Tag.pointwise in getattr(node.target, "tags", ()):
         return True
     name = getattr(getattr(node.target, "_schema", None), "name", "")
     if name == "aten::batch_norm":
-        return not node.args[5]  # In training, it reads everything first, and again.
+        return not node.args[5]  # In training, it reads the whole input first, and then again.
     return name in ("aten::_softmax", "aten::softmax", "aten::_native_batch_norm_legit_no_training")
 
 
@@ -130,15 +130,15 @@ class _Reader:
         self.graph = graph_module.graph
         self.weight_names, self.inplace = weights, inplace
         self.owners: dict[int, str] = {}
-        """The tensor that a storage was made for."""
+        """The tensor that each storage was made for."""
         self.inputs: dict[str, int] = {}
         self.weights: dict[str, int | None] = {}
         self.operators: list[Operator] = []
         self.outputs: list[str] = []
         self.touched: dict[int, list[str]] = {}
-        """The operators that use a storage since it was written last, that one included."""
+        """For each storage, the operator that wrote it last and those that have used it since."""
         self.writers: dict[int, str] = {}
-        """The operator that wrote a storage last."""
+        """The operator that wrote each storage last."""
 
     def sequence(self) -> Sequence:
         for node in self.graph.nodes:
@@ -174,19 +174,19 @@ class _Reader:
             used.add(storage)
             owner = self.owners.get(storage)
             if owner is None or storage in made:
-                # Not the elements: padding and gaps between rows have bytes as well.
+                # This counts the storage, not the elements: padding and gaps between rows have bytes as well.
                 size = _capacity(tensor, node) if owner is None else _span(tensor, node)
                 outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
                 self.owners.setdefault(storage, name)
                 made.add(storage)
             else:
-                # A view, or an argument that was written in place: both are the bytes of the owner.
+                # A view, or an argument that was written in place: both lie in the bytes of the owner.
                 offset = _whole(tensor.storage_offset(), node) * tensor.element_size()
                 outputs.append(Output(name, _span(tensor, node), reads=(owner, offset)))
                 read.append(owner)
-        # A size that only the run knows is no tensor, but an operator makes it.
+        # A size that is known only at run time is not a tensor, but an operator makes it.
         after = [n.name for n in node.all_input_nodes if n not in arguments and n.op not in ("placeholder", "get_attr")]
-        # Whoever writes in place runs after all that read the old bytes, and before all that read the new ones.
+        # An operator that writes in place runs after all readers of the old bytes and before all readers of the new ones.
         for storage in sorted(used - made, key=lambda key: self.owners.get(key, "")):
             users = self.touched.setdefault(storage, [])
             if storage in written:
@@ -218,7 +218,7 @@ class _Reader:
         return written
 
     def overwritable(self, node: fx.Node, tensor: torch.Tensor, size: int) -> list[str]:
-        """The arguments that an operator may be written over: equal in type, sizes and strides, and whole."""
+        """The arguments that an operator may be written over: whole tensors of equal type, sizes and strides."""
         if not self.inplace or not _reads_before_it_writes(node):
             return []
         same = lambda value: (  # noqa: E731
@@ -234,7 +234,7 @@ class _Reader:
 class Planned(fx.Interpreter):
     """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
 
-    It is slow, because eager operators make their own results, which are then copied; but it shows that a plan is
+    It is slow, because eager operators allocate their own results, which are then copied; but it shows that a plan is
     right: the outputs are equal, bit for bit, to those of the graph run as usual. The plan needs an alignment of 16 or a
     multiple of it. Outputs lie in the arena: the next run overwrites them; clone what you keep.
     """
@@ -245,7 +245,7 @@ class Planned(fx.Interpreter):
             raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
         super().__init__(graph_module)
         self.tensors = plan.tensors
-        # Bytes that nobody wrote are noticed.
+        # This pattern makes reads of unwritten bytes visible.
         self.arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
 
     def run_node(self, n: fx.Node):
