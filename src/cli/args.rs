@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Plan a model: pool size, bounds and, with --table, every offset.
     Plan(PlanArgs),
-    /// Check that a plan is right for its input, and list every violation.
+    /// Check that a plan is correct for its input, and list every violation.
     Verify(VerifyArgs),
     /// Compare all strategies: pool size, ratio to the lower bound, planning time.
     Compare(CompareArgs),
@@ -74,14 +74,14 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
     /// Look for a better order of the operators first, and plan it; the plan, as JSON, states the
-    /// order. --effort and --time-limit then say how far to look for it as well.
+    /// order. --effort and --time-limit then also limit this search.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) reorder: bool,
-    /// Write the plan to a file, .json or .csv, or, for a TensorFlow Lite model, .tflite: the model
-    /// with the plan in its metadata, unless the runtime would take no less memory with it.
+    /// Write the plan to a file, .json or .csv. For a TensorFlow Lite model, .tflite writes the model
+    /// with the plan in its metadata, if the runtime takes less memory with it.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
-    /// With -o PLAN.tflite, replace a plan that the model has already.
+    /// With -o PLAN.tflite, replace a plan that the model already has.
     #[arg(long, requires = "output")]
     pub(crate) replace: bool,
     /// Write the plan of a TensorFlow Lite model as C++ source, for the runtime's planner that takes
@@ -116,19 +116,19 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
-    /// Alignment in bytes that the plan must have, or a multiple of it [default: any for a model, a
-    /// problem's own].
+    /// Alignment in bytes that the plan must have, or a multiple of it [default: any for a model, the
+    /// problem's own for a problem].
     #[arg(long, value_name = "BYTES")]
     pub(crate) alignment: Option<u64>,
-    /// Bytes that the plan must add to every chunk, or more [default: none for a model, a problem's
-    /// own].
+    /// Bytes that the plan must add to every chunk, at least [default: 0 for a model, the problem's own
+    /// for a problem].
     #[arg(long, value_name = "BYTES")]
     pub(crate) padding: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The inputs to plan; with several, tables have a column for each.
+    /// The inputs to plan; with several, the tables have a column for each.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -231,8 +231,8 @@ pub(crate) struct ReorderArgs {
     searching: OrderArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
-    /// Write the operators in the order found, or, if none is better, in the order given: .onnx for
-    /// a model, of which nothing else changes, or .json.
+    /// Write the operators in the order found or, if no order is better, in the given order: as .onnx
+    /// for a model, where nothing else changes, or as .json.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON, with the order.

@@ -50,7 +50,7 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
 /// Checks that a plan of several pools is not written in a form that has one.
 fn check_pools(plan: &Plan, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
     if is_csv && plan.pools.len() > 1 {
-        let words = "a plan in CSV cannot say in which pool a chunk lies; take .json or --json";
+        let words = "a plan in CSV cannot state the pool of a chunk; use .json or --json";
         return Err(wrong(path, words));
     }
     Ok(())
@@ -65,7 +65,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         None => None,
     };
     if let Some((path, Format::Csv | Format::Tflite)) = output.filter(|_| args.reorder) {
-        let words = "only .json can state the order that --reorder finds; take .json";
+        let words = "only .json can state the order that --reorder finds; use .json";
         return Err(wrong(Some(path), words));
     }
     micro::check(args)?;
@@ -184,7 +184,7 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
         return doubt(&found.plan, capacity);
     }
     format!(
-        "no: it does not fit the capacity, {}; that every order needs {} under these rules is proven: {rules}",
+        "does not fit: capacity {}, but every order needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
         Size(bound)
     )
@@ -414,7 +414,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         (_, Format::Csv) => {
             let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
             if let Some(feature) = problem.feature() {
-                let words = format!("CSV cannot say {feature}, which the problem has; take .json");
+                let words =
+                    format!("CSV cannot express {feature}, which the problem has; use .json");
                 return Err(wrong(Some(&args.output), words));
             }
             if problem.has_links() {

@@ -71,7 +71,7 @@ pub(crate) fn is_model(path: &Path, args: &InputArgs) -> bool {
 pub(crate) fn plan_format(path: &Path) -> Result<Format, Failure> {
     match Format::of_name(&path.display().to_string()) {
         Some(format @ (Format::Json | Format::Csv)) => Ok(format),
-        _ => Err(about(path, "a plan is .json or .csv")),
+        _ => Err(about(path, "a plan must end in .json or .csv")),
     }
 }
 
@@ -151,12 +151,15 @@ pub(crate) fn order_to_write(
     let format = match (format, is_onnx(read, args)) {
         (Some(format @ (Format::Onnx | Format::Json)), true) => format,
         (Some(Format::Json), false) => Format::Json,
-        (_, true) => return Err(about(path, "a model in another order is .onnx, or .json")),
+        (_, true) => return Err(about(path, "a reordered model must end in .onnx or .json")),
         (Some(Format::Tflite), false) if is_tflite(read, args) => {
-            let words = "memplan does not write .tflite in another order; write the order as .json";
+            let words =
+                "memplan cannot write a .tflite model in another order; write the order as .json";
             return Err(about(path, words));
         }
-        (_, false) => return Err(about(path, "operators that were not ONNX are written as .json")),
+        (_, false) => {
+            return Err(about(path, "operators that were not read from ONNX are written as .json"));
+        }
     };
     check_writable(path)?;
     Ok(format)

@@ -152,7 +152,7 @@ impl<'a> Prediction<'a> {
             && found.as_ref() == Some(&offline)
             && planned.violations(&written).is_empty();
         if !is_right {
-            let words = "with its plan, the model reads as another one or would run wrongly; nothing is written, and this is a mistake of memplan's";
+            let words = "with its plan, the model would be read as another one or run wrongly; nothing is written, and this is a bug in memplan";
             return Err(wrong(Some(self.path), words));
         }
         files::write(path, |out| out.write_all(&bytes))?;

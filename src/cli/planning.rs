@@ -59,7 +59,7 @@ pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
             Ok(permuted) => Ok(Input::Sequence(permuted)),
             Err(error) => Err(error.to_string()),
         },
-        Input::Problem(_) => Err("the input is a problem, which knows no operators".to_owned()),
+        Input::Problem(_) => Err("the input is a problem, which has no operators".to_owned()),
     }
 }
 

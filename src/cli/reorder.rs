@@ -116,7 +116,7 @@ pub(crate) fn look(
     });
     let found = found.map_err(|error| wrong(path, error))?;
     if is_interrupted() && !found.reordered.is_proven() {
-        note("interrupted: this is the best order so far; that none is better is not proven");
+        note("interrupted: this is the best order so far; it is not proven the best");
     }
     Ok(found)
 }
@@ -135,7 +135,7 @@ fn reordered_model(
     if written.sequence.has_same_operators(&found.sequence) {
         Ok(bytes)
     } else {
-        let words = "with its nodes in the new order, the model reads as another one; nothing is written, and this is a mistake of memplan's";
+        let words = "with its nodes in the new order, the model would be read as another one; nothing is written, and this is a bug in memplan";
         Err(wrong(Some(&args.input), words))
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> Str
         }
         Some(path) if files::is_onnx(path, args) => {
             let but = args.kernels.as_deref().map(files::short_name);
-            let but = but.map_or_else(String::new, |file| format!(" but for {file}"));
+            let but = but.map_or_else(String::new, |file| format!(", except as in {file}"));
             Some(format!("{}{but}", profile()))
         }
         _ => None,

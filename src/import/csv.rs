@@ -190,7 +190,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     })?;
     let alignment = alignment.unwrap_or(1);
     if alignments_differ {
-        warn!(target: "memplan::import", alignment, "chunks ask for different alignments; all get the largest");
+        warn!(target: "memplan::import", alignment, "chunks have different alignments; all get the largest");
     }
     if hints {
         warn!(target: "memplan::import", "the hints in this file are ignored");

@@ -230,7 +230,7 @@ pub enum PlanFileError {
         pool: String,
     },
     /// A chunk without a pool in a plan with several.
-    #[error("chunk '{0}' does not say in which of the pools it lies")]
+    #[error("chunk '{0}' does not state in which of the pools it lies")]
     NoPool(String),
     /// An objective that does not consist of the traffic and the sizes of the pools.
     #[error("the objective is not the traffic, followed by the sizes of the pools from the last")]

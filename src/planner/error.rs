@@ -35,7 +35,7 @@ pub enum PlanError {
     PoolsTwice,
     /// A pool given for an operator sequence has an alignment of its own or a largest buffer.
     #[error(
-        "pool '{pool}' has an alignment of its own or a largest buffer, which only problems know"
+        "pool '{pool}' has an alignment of its own or a largest buffer, which only problems support"
     )]
     PoolOfProblem {
         /// Its name.

@@ -70,7 +70,7 @@ strategies! {
     TfliteEquality "tflite-equality", None,
         "shared objects: the free object of exactly the same size";
     TfliteGreedyInOrder "tflite-greedy-in-order", None,
-        "shared objects: over time, the free object of the nearest size";
+        "shared objects: in order of time, the free object of the nearest size";
     TfliteGreedyByBreadth "tflite-greedy-by-breadth", Some(1_000_000), "shared objects: the busiest step first";
     TfliteGreedyBySize "tflite-greedy-by-size", Some(100_000),
         "shared objects: large ones first, into the object nearest in time";
@@ -83,7 +83,7 @@ strategies! {
     TfliteMicro "tflite-micro", Some(1_000_000), "TFLite Micro: large ones first, first fit";
     Naive "naive", None, "every chain in memory of its own";
     FirstFit "first-fit", Some(200_000),
-        "in six orders, each at the lowest free offset; knows pools, pins and streams";
+        "in six orders, each at the lowest free offset; supports pools, pins and streams";
 }
 
 impl fmt::Display for Strategy {

@@ -89,18 +89,18 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let mut text = format!("TensorFlow Lite Micro, {kernels} kernels\n{}", heads(sizes));
     let (buffers, variables) = (scratch.count() as u64, arena.variables);
-    let variables = match variables {
-        0 => String::new(),
-        bytes => format!(", and variables of {}", Size(bytes)),
+    let tail = match variables {
+        0 => "structures and the kernels' tables".to_owned(),
+        bytes => format!("structures, the kernels' tables, and variables of {}", Size(bytes)),
     };
     let words = format!(
-        "The head holds tensors and {} of the kernels. The arena must also hold the tail, which is not in these figures: the runtime's structures, tables of the kernels{variables}.",
+        "The head holds tensors and {} of the kernels. The arena must also hold the tail, which is not in these figures: the runtime's {tail}.",
         count(buffers, "scratch buffer")
     );
     text.push_str(&hanging("  ", &words, 2));
     if !arena.unknown_scratch.is_empty() {
         let words = format!(
-            "Scratch memory not known, and counted as none; state it with --scratch: {}.",
+            "Scratch memory not known, and counted as 0 B; give it with --scratch: {}.",
             arena.unknown_scratch.join(", ")
         );
         text.push_str(&hanging("  ", &words, 2));

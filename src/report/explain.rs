@@ -278,8 +278,8 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     } else {
         "while these chunks are alive".to_owned()
     };
-    let are = if plan.reserved.is_empty() { "free" } else { "free or reserved" };
-    let words = format!("{} of the pool ({share:.1} %) are {are} even {when}.", Size(free));
+    let what = if plan.reserved.is_empty() { "free" } else { "free or reserved" };
+    let words = format!("{} of the pool ({share:.1} %) is {what} even {when}.", Size(free));
     out.push_str(&wrapped(&words, 0));
     explain_gaps(out, plan);
     if plan.proven_optimal {

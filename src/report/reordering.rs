@@ -65,7 +65,7 @@ pub fn reordering(found: &ReorderedPlan, given: &OpSequence) -> String {
     report += &hanging(
         "\n",
         &format!(
-            "In the order given, most bytes are alive in {}. In the new one, these are not alive there:",
+            "In the given order, the most bytes are alive in {}. In the new one, these are not alive there:",
             steps.short_name(peak)
         ),
         0,

@@ -31,7 +31,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         (bound_label(plan), Size(alive), peak(plan, steps)),
     ];
     if alive < plan.lower_bound {
-        let remark = "no pool is smaller, as a search has proven".to_owned();
+        let remark = "no pool is smaller (proven)".to_owned();
         rows.push((PROVEN, Size(plan.lower_bound), remark));
     }
     if let Some(claimed) = plan.claimed_bound {
@@ -49,7 +49,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
             "no plan is smaller under these rules:"
         }
         2.. if plan.proven_optimal => {
-            "no plan has less traffic or, with as little, smaller pools (the last pool counts first), under these rules:"
+            "no plan has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:"
         }
         _ => "under these rules:",
     };
@@ -104,7 +104,7 @@ fn bases(plan: &Plan) -> String {
     let (at_most, declared) = (number(SizeBasis::AtMost), number(SizeBasis::Declared));
     let at_most = (at_most > 0).then(|| {
         let tensors = count(at_most, "tensor");
-        format!("sizes up to: {tensors} planned at the largest size possible in the run\n")
+        format!("sizes up to: {tensors} planned at the largest size possible at run time\n")
     });
     let declared = (declared > 0).then(|| {
         let tensors = count(declared, "tensor");

@@ -367,7 +367,7 @@ pub enum Violation {
         violation: Box<Violation>,
     },
     /// A tensor that is an input of a body, and that the plan of the body puts into its pool.
-    #[error("'{tensor}' is handed to the body and may not lie in its pool")]
+    #[error("'{tensor}' is passed to the body and may not lie in its pool")]
     HandedInTwice {
         /// The tensor.
         tensor: String,

@@ -81,7 +81,7 @@ fn a_hole_is_not_explained_as_full() {
     assert!(sram.contains("The most bytes are alive in step 0: 10 B, in 3 chunks."), "{sram}");
     assert!(sram.contains("   0 .. 2          2 B  reserved"), "{sram}");
     assert!(
-        sram.contains("2 B of the pool (16.7 %) are free or reserved even in step 0."),
+        sram.contains("2 B of the pool (16.7 %) is free or reserved even in step 0."),
         "{sram}"
     );
 }

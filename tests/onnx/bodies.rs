@@ -164,7 +164,7 @@ fn a_better_order_keeps_bodies() {
         let mut tensor = p.bodies[0].plan.tensors[0].clone();
         tensor.name = "state".into();
         p.bodies[0].plan.tensors.push(tensor);
-    }, "in body 0 of host: 'state' is handed to the body and may not lie in its pool")]
+    }, "in body 0 of host: 'state' is passed to the body and may not lie in its pool")]
 #[case::workspace(|p: &mut Plan| p.chunks[1].size -= 1, "'host.workspace' is missing from the plan")]
 fn every_wrong_plan_of_a_body_is_found(#[case] spoil: fn(&mut Plan), #[case] message: &str) {
     let sequence = host();

@@ -7,21 +7,21 @@ use memplan::import::onnx::operators;
 use snapbox::{Data, data::DataFormat};
 
 const TRY_IT: &str = "
-**Try it.** Run `memplan ops` on a model of yours. Which of its operators take new memory, and what does
-this table say of them?
+**Try it.** Run `memplan ops` on a model of your own. Which of its operators take new memory, and what
+does this table say about them?
 ";
 
 const INTRODUCTION: &str = "\
 # ONNX operators
 
-What memplan knows of each operator. A shape that is *known* follows from the operator's inputs and
-attributes, as far as those are known; where it is *at most*, only the run knows it, and memplan plans
-for the most that it can be; one that is *known only in the run* must be given. A view shares
-the memory of the first input. An output that may be written over an input needs one of the
-same shape and element width, which nothing reads later, and a [kernel](kernels.md) that allows it.
+This table shows what memplan knows about each operator. A shape that is *known* follows from the
+operator's inputs and attributes, as far as those are known. A shape that is *at most* a size is known
+only at run time, and memplan plans for that size. A shape that is *known only at run time* must be
+given. A view shares the memory of the first input. An output may be written over an input if the input
+has the same shape and element width, no later operator reads it, and the [kernel](kernels.md) allows it.
 
-The page is made from the table by which models are read; an operator that is not here must have its
-outputs declared in the model, and gets memory of its own for each.
+The reader of ONNX models uses this table. If an operator is not in it, the model must declare the
+operator's outputs, and each gets memory of its own.
 
 | operator | domain | shape | view of the first input | may be written over an input |
 | --- | --- | --- | --- | --- |

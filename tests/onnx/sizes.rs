@@ -177,8 +177,8 @@ fn one_error_lists_all_open_sizes() {
 or the same for all, with --dim-default N
   batch, dimension 0 of 'x', an input of the graph: the model leaves it open
   dimension 2 of 'x', an input of the graph: the model leaves it open
-  rows, dimension 0 of 't', made by operator Tile (which makes 't'): it depends on values that are known only in the run
-  dimension 0 of 'u', made by operator Range (which makes 'u'): it depends on values that are known only in the run"
+  rows, dimension 0 of 't', made by operator Tile (which makes 't'): it depends on values that are known only at run time
+  dimension 0 of 'u', made by operator Range (which makes 'u'): it depends on values that are known only at run time"
     );
 }
 
@@ -455,7 +455,7 @@ fn a_sequence_of_open_sizes_is_planned_at_the_most(#[case] text: &str, #[case] e
 )]
 #[case::erased_somewhere(
     "s = SequenceConstruct(a, b)\ny = SequenceErase(s, p)",
-    "the sequence 'y', made by operator SequenceErase (which makes 'y'), cannot be planned: its tensors differ, and the position is known only in the run; a sequence is planned if the number and the sizes of its tensors are known"
+    "the sequence 'y', made by operator SequenceErase (which makes 'y'), cannot be planned: its tensors differ, and the position is known only at run time; a sequence is planned if the number and the sizes of its tensors are known"
 )]
 #[case::parts_of_unknown_size(
     "in n:i64[2]\ny = SplitToSequence(b, n)",
@@ -463,7 +463,7 @@ fn a_sequence_of_open_sizes_is_planned_at_the_most(#[case] text: &str, #[case] e
 )]
 #[case::input(
     "in s:seq(f32[2,3])\ny = SequenceLength(s)",
-    "the sequence 's', an input of the graph, cannot be planned: how many tensors it holds is known only in the run; say so with --shape s=NxAxB, for N tensors of A x B elements;"
+    "the sequence 's', an input of the graph, cannot be planned: how many tensors it holds is known only at run time; give it with --shape s=NxAxB, for N tensors of A x B elements;"
 )]
 fn a_sequence_of_unknown_sizes_is_refused(#[case] text: &str, #[case] message: &str) {
     let error = error(&format!("in a:f32[2,3]\nin b:f32[5]\nin p:i64[]\n{text}"));

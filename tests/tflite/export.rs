@@ -90,7 +90,7 @@ fn no_cut_or_flip_of_a_planned_file_panics() {
 
 #[rstest]
 #[case::too_few(entry(&[0; 6]), "it states 6 offsets, but there are 7 tensors")]
-#[case::cut_short(entry(&[0; 7])[..36].to_vec(), "its data end before the 7 offsets that it states")]
+#[case::cut_short(entry(&[0; 7])[..36].to_vec(), "its data ends before the 7 offsets that it states")]
 #[case::in_front(entry(&[-64; 7]), "tensor 0 has the offset -64, in front of the arena")]
 #[case::empty(vec![], "it states 0 offsets, but there are 7 tensors")]
 fn a_plan_that_makes_no_sense_is_refused(#[case] data: Vec<u8>, #[case] message: &str) {

@@ -480,7 +480,7 @@ fn changed(change: impl FnOnce(&mut Subgraph)) -> Vec<u8> {
 #[case(changed(|main| main.tensors[2].shape = vec![i32::MAX; 9]), "subgraph 0, tensor 2 ('a'): its size does not fit in 64 bits")]
 #[case(changed(|main| main.operators[1].1 = vec![9]), "subgraph 0, operator 1 (RELU): there is no tensor 9")]
 #[case(changed(|main| main.operators[1].2 = vec![-1]), "subgraph 0, operator 1 (RELU): there is no tensor -1")]
-#[case(changed(|main| main.operators[1].1 = vec![4]), "subgraph 0, operator 1 (RELU): it reads 'c', which nobody has made yet")]
+#[case(changed(|main| main.operators[1].1 = vec![4]), "subgraph 0, operator 1 (RELU): it reads 'c', which no earlier operator makes")]
 #[case(changed(|main| main.operators[1].2 = vec![2]), "subgraph 0, operator 1 (RELU): 'a' is made twice, or is an input")]
 #[case(changed(|main| main.inputs = vec![70]), "subgraph 0, its list of inputs: there is no tensor 70")]
 #[case(changed(|main| main.operators.truncate(2)), "subgraph 0, tensor 6 ('y'): it is an output, but no operator makes it")]

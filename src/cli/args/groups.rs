@@ -40,15 +40,15 @@ pub(crate) struct InputArgs {
     /// Give views memory of their own.
     #[arg(long)]
     no_views: bool,
-    /// Give the inputs of a concatenation memory of their own, rather than let them lie inside its
-    /// output, where nothing is left to copy.
+    /// Give the inputs of a concatenation memory of their own. By default they lie inside its output
+    /// where possible, so that nothing is left to copy.
     #[arg(long)]
     no_gathers: bool,
     /// Outputs that the runtime's kernels can write over an input [default: rows].
     #[arg(long, value_name = "PROFILE", value_parser = profiles(), conflicts_with = "no_inplace")]
     inplace: Option<InPlace>,
-    /// For an ONNX model, a file with the profiles of single operators, one per line, such as
-    /// `Softmax none`; for a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,
+    /// For an ONNX model, a file with the profiles of individual operators, one per line, such as
+    /// `Softmax none`. For a TensorFlow Lite model, the kernels that run it: reference, cmsis-nn,
     /// cmsis-nn-dsp or cmsis-nn-mve [default: reference].
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) kernels: Option<PathBuf>,
@@ -59,9 +59,9 @@ pub(crate) struct InputArgs {
     /// memplan does not know, one per line, such as `CONV_2D 2304` or, for operator 4, `4 1024 16`.
     #[arg(long, value_name = "FILE")]
     pub(crate) scratch: Option<PathBuf>,
-    /// Let the outputs of convolutions and pools of a TensorFlow Lite model begin below their inputs
-    /// and reach over them, as the loops of the kernels allow. Needs --kernels: the plan is wrong for
-    /// others.
+    /// Let the outputs of convolutions and pooling operators of a TensorFlow Lite model begin below
+    /// their inputs and reach over them, as far as the loops of the kernels allow. Needs --kernels,
+    /// because the plan is wrong for other kernels.
     #[arg(long, requires = "kernels", conflicts_with = "no_inplace")]
     pub(crate) overlap: bool,
     /// Same as --inplace none: write no output over an input unless it is required.
@@ -134,11 +134,11 @@ impl InputArgs {
 /// The sizes that an ONNX model leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
-    /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size if it is
-    /// known only in the run.
+    /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size of one
+    /// that is known only at run time.
     #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
     dims: Vec<Dimensions>,
-    /// Size of every dimension that is neither known nor given.
+    /// Size of every dimension that is otherwise unknown.
     #[arg(long, value_name = "N")]
     dim_default: Option<u64>,
     /// Shape of a tensor, such as x=1x128x768, with ? for a size that is left open; the largest shape
@@ -219,9 +219,9 @@ impl StrategyArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and as
-    /// many again for each percent above the lower bound, up to a million, and 200000 more for
-    /// more than 1000 chains].
+    /// Search nodes for best and optimal; a million takes about a second [default: 50000, and 50000
+    /// more for each percent above the lower bound, up to a million; 200000 more for problems of more
+    /// than 1000 chains].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.
@@ -251,10 +251,10 @@ impl SearchArgs {
 /// The limits of a search for an order, where plans are not searched for.
 #[derive(Debug, Args)]
 pub(crate) struct OrderArgs {
-    /// Nodes to search; a million takes a second or so [default: 6000000].
+    /// Search nodes; a million takes about a second [default: 6000000].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
-    /// The longest time to search, such as 2s or 500ms; the order then depends on the machine.
+    /// Time limit of the search, such as 2s or 500ms; the order then depends on the machine.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
 }
@@ -274,19 +274,19 @@ impl OrderArgs {
 /// Constraints on offsets.
 #[derive(Debug, Args)]
 pub(crate) struct PlacingArgs {
-    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for TensorFlow
-    /// Lite Micro, a problem's own].
+    /// Alignment of offsets in bytes, a power of two [default: 64 for a model, 16 for TensorFlow Lite
+    /// Micro, the problem's own for a problem].
     #[arg(long, value_name = "BYTES")]
     alignment: Option<u64>,
-    /// Bytes to add to every chunk [default: 0 for a model, a problem's own].
+    /// Bytes to add to every chunk [default: 0 for a model, the problem's own for a problem].
     #[arg(long, value_name = "BYTES")]
     padding: Option<u64>,
-    /// A memory to place tensors in, such as sram:256KiB:1: its name, its capacity, if it has one, and
-    /// what a byte of traffic costs there. May be repeated, the most preferred first.
+    /// A memory for tensors, such as sram:256KiB:1: its name, its capacity, if it has one, and the cost
+    /// of a byte of traffic. May be repeated, the most preferred first.
     #[arg(long = "pool", value_name = "NAME[:CAPACITY[:COST]]", value_parser = pool)]
     pools: Vec<Pool>,
-    /// Fix the place of a tensor or chunk: bytes from the start of a pool, whose name may be omitted
-    /// if there is one. May be repeated.
+    /// Fix the place of a tensor or chunk: bytes from the start of a pool, whose name may be omitted if
+    /// there is only one pool. May be repeated.
     #[arg(long = "pin", value_name = "NAME=[POOL+]OFFSET", value_parser = pin)]
     pins: Vec<PinnedName>,
 }

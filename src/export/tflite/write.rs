@@ -52,7 +52,9 @@ impl OfflinePlan {
             )));
         }
         let Some(offsets) = numbers.get(HEADER..HEADER + tensors) else {
-            return Err(wrong(format!("its data end before the {tensors} offsets that it states")));
+            return Err(wrong(format!(
+                "its data ends before the {tensors} offsets that it states"
+            )));
         };
         let offset = |(tensor, &offset): (usize, &i32)| match offset {
             -1 => Ok(None),

@@ -199,7 +199,7 @@ impl Emitter<'_, '_> {
             } else if !self.defined[index] {
                 return Err(wrong(
                     place(),
-                    format!("it reads '{name}', which nobody has made yet"),
+                    format!("it reads '{name}', which no earlier operator makes"),
                 ));
             }
             operator = operator.inputs([name]);
@@ -293,7 +293,7 @@ impl Emitter<'_, '_> {
                 let kind = self.model.kind(op.operator);
                 let profile = self.kernels.named(kind).unwrap_or(self.kernels.profile());
                 if self.library == KernelLibrary::CmsisNnMve {
-                    NotInPlace::Kernel("nobody has tried kernels for MVE in place")
+                    NotInPlace::Kernel("the kernels for MVE are not tested in place")
                 } else if ops::writes_early(op)? {
                     NotInPlace::Kernel("an exclusive sum is written before its element is read")
                 } else if profile < kernel {

@@ -96,13 +96,13 @@ fn an_order_may_not_be_found_within_the_effort() {
 #[rstest]
 #[case::onto_the_input(&["reorder", BRANCHES, "-o", BRANCHES], "-o names a file that is read; choose another name")]
 #[case::onto_standard_output(&["reorder", BRANCHES, "-o", "-"], "-o must name a file, not -; omit -o, and print the order with --json")]
-#[case::no_model(&["reorder", BRANCHES, "-o", "x.onnx"], "x.onnx: operators that were not ONNX are written as .json")]
-#[case::csv(&["reorder", HEADS, "--dim", "batch=1", "-o", "x.csv"], "x.csv: a model in another order is .onnx, or .json")]
+#[case::no_model(&["reorder", BRANCHES, "-o", "x.onnx"], "x.onnx: operators that were not read from ONNX are written as .json")]
+#[case::csv(&["reorder", HEADS, "--dim", "batch=1", "-o", "x.csv"], "x.csv: a reordered model must end in .onnx or .json")]
 #[case::no_folder(&["reorder", BRANCHES, "-o", "nowhere/x.json"], "nowhere/x.json: cannot write: No such file or directory")]
 #[case::no_operators(&["reorder", "book/src/figures/tiling.csv"], "tiling.csv: this is a problem, whose steps are given; only operators can be reordered")]
 #[case::open_sizes(&["reorder", HEADS], "batch")]
 #[case::plan_of_a_problem(&["plan", "book/src/figures/tiling.csv", "--reorder"], "only operators can be reordered")]
-#[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: only .json can state the order that --reorder finds; take .json")]
+#[case::plan_as_csv(&["plan", BRANCHES, "--reorder", "-o", "x.csv"], "x.csv: only .json can state the order that --reorder finds; use .json")]
 #[case::trace(&["show", BRANCHES, "--reorder", "-o", "x.json"], "both orders are drawn as .svg, .html or .txt")]
 fn reordering_is_refused_where_it_is_impossible(#[case] args: &[&str], #[case] words: &str) {
     let run = memplan(args);
@@ -181,7 +181,7 @@ fn an_interrupted_search_writes_the_best_order_so_far() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let words = String::from_utf8(output.stderr).unwrap();
     let interrupted =
-        "memplan: interrupted: this is the best order so far; that none is better is not proven\n";
+        "memplan: interrupted: this is the best order so far; it is not proven the best\n";
     assert!(words.starts_with(interrupted), "{words}");
     let again = json(&memplan(&["plan", out.to_str().unwrap(), "--json"]).out);
     let given = json(&memplan(&["plan", input.to_str().unwrap(), "--json"]).out);
@@ -238,7 +238,7 @@ fn a_plan_of_another_order_is_verified() {
 #[case(
     "5631",
     1,
-    "no: it does not fit the capacity, 5.50 KiB (5 631 B); that every order needs 5.50 KiB"
+    "does not fit: capacity 5.50 KiB (5 631 B), but every order needs at least 5.50 KiB"
 )]
 #[case("5632", 0, "")]
 fn a_capacity_is_checked_for_all_orders(

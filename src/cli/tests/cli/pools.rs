@@ -32,7 +32,7 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::pin_of_a_file(&["plan", POOLS, "--pin", "kv=psram+64"], 2, "the problem pins 'kv' itself")]
 #[case::unknown_pool(&["plan", POOLS, "--pin", "dma=x+64"], 2, "the pools are sram, psram")]
 #[case::unknown_name(&["plan", POOLS, "--pin", "x=sram+64"], 2, "no tensor or chunk 'x'")]
-#[case::csv(&["plan", POOLS, "--csv"], 2, "cannot say in which pool")]
+#[case::csv(&["plan", POOLS, "--csv"], 2, "cannot state the pool")]
 #[case::no_cost(&["plan", EXAMPLE, "--pool", "x:1:y"], 2, "expected NAME[:CAPACITY[:COST]]")]
 #[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]

@@ -67,7 +67,7 @@ fn proven_bytes_and_live_bytes_are_distinguished() {
         "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
         "\nproven bound    15.0 KiB (15 360 B)   no pool is smaller",
         "The most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
-        "1.00 KiB (1 024 B) of the pool (6.7 %) are free even in step 5 (concat).\n",
+        "1.00 KiB (1 024 B) of the pool (6.7 %) is free even in step 5 (concat).\n",
         "No plan is smaller under these rules (proven).\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);

@@ -224,7 +224,7 @@ fn unknown_scratch_memory_is_reported() {
 #[case(&["--inputs"], "--inputs: the runtime keeps the inputs of this model in the pool anyway; omit it")]
 #[case(&["--dim", "n=1"], "--dim is for ONNX models, but this is not one; omit it")]
 #[case(&["--kernels", "esp-nn"], "--kernels: 'esp-nn' is not one of reference, cmsis-nn, cmsis-nn-dsp, cmsis-nn-mve")]
-#[case(&["--reorder", "-o", "x.tflite"], "only .json can state the order that --reorder finds; take .json")]
+#[case(&["--reorder", "-o", "x.tflite"], "only .json can state the order that --reorder finds; use .json")]
 fn options_that_do_not_fit_are_refused(#[case] options: &[&str], #[case] message: &str) {
     let folder = Folder::of(&[chain()]);
     let Run { code, err, .. } = memplan(&[&["plan", &folder.model], options].concat());

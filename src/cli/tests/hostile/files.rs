@@ -24,7 +24,11 @@ fn a_folder_is_not_a_file() {
     let path = path.display().to_string();
     assert_refused(&memplan(&["plan", &path]), &path, "Is a directory");
     assert_refused(&memplan(&["verify", &path, EXAMPLE]), &path, "Is a directory");
-    assert_refused(&memplan(&["verify", EXAMPLE, &path]), &path, "a plan is .json or .csv");
+    assert_refused(
+        &memplan(&["verify", EXAMPLE, &path]),
+        &path,
+        "a plan must end in .json or .csv",
+    );
     let run = memplan(&["plan", EXAMPLE, "-o", &folder.path().display().to_string()]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
@@ -73,7 +77,7 @@ fn a_full_disk_is_told(#[case] args: &[&str]) {
 fn a_full_disk_is_reported_for_files_and_for_output() {
     let run = memplan(&["plan", EXAMPLE, "-o", "/dev/full", "--json"]);
     assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
-    assert_eq!(run.err, "memplan: /dev/full: a plan is .json or .csv\n");
+    assert_eq!(run.err, "memplan: /dev/full: a plan must end in .json or .csv\n");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full.json");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();

@@ -198,7 +198,7 @@ impl<'a> Host<'_, 'a, '_> {
         let declared = self.context.declared(value);
         let unsettled = Unsettled {
             name: value.name.as_deref().unwrap_or(""),
-            maker: format!("handed to the body of operator {}", self.op.node.label()),
+            maker: format!("passed to the body of operator {}", self.op.node.label()),
             declared: Some(value),
             reason: String::new(),
         };

@@ -41,7 +41,7 @@ fn in_worlds(op: &Op, rule: fn(&Op) -> Result<List, Reason>, items: List) -> Res
     let in_world = |world| rule(&worlds::guessed(op, &worlds::inputs(op, world)));
     let worlds: Vec<List> = (0..WORLDS).map(in_world).collect::<Result<_, _>>()?;
     if worlds.iter().any(|world| world.len() != items.len()) {
-        return Err("how many tensors there are is known only in the run".to_owned());
+        return Err("how many tensors there are is known only at run time".to_owned());
     }
     let settled = |(at, item): (usize, &Fact)| {
         let sample = |world: &List| Some(Sample { sizes: world[at].sizes()?, elements: None });

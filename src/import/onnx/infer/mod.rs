@@ -94,7 +94,7 @@ pub(crate) fn infer(
     }
     refuse_wide_slope(op)?;
     let held = bodies.is_some();
-    let mut reason = "it depends on values that are known only in the run".to_owned();
+    let mut reason = "it depends on values that are known only at run time".to_owned();
     let Bodies { outputs: inferred, sequences, branches, .. } = match bodies {
         Some(bodies) => {
             reason.clone_from(&bodies.reason);
@@ -333,7 +333,7 @@ pub(crate) fn input_bytes(
         }
         let (tensor, maker) = (name.to_owned(), open::INPUT.to_owned());
         if what.is_sequence() {
-            let words = "how many tensors it holds is known only in the run; say so with --shape";
+            let words = "how many tensors it holds is known only at run time; give it with --shape";
             let reason = format!("{words} {tensor}=NxAxB, for N tensors of A x B elements");
             return Err(OnnxError::UnknownSequence { tensor, maker, reason });
         }

@@ -192,7 +192,7 @@ impl Unsettled<'_> {
         let most = count(&sizes[0]);
         let grows = |sizes: &Vec<u64>| most.is_some() && count(sizes) > most;
         if given.is_none() && sizes.iter().any(grows) && !context.findings.asks() {
-            let why = "it grows where a size that only the run knows is not at its largest";
+            let why = "it grows where a size known only at run time is not at its largest";
             let shape = fact.dims.clone().unwrap_or_else(|| vec![None; rank]);
             self.ask(None, context, Some(&shape), why);
         }

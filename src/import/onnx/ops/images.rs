@@ -76,7 +76,7 @@ pub(crate) fn mel_weights(op: &Op) -> Shapes {
 /// The shape of the input without the two dimensions of each matrix.
 pub(crate) fn determinant(op: &Op) -> Shapes {
     let dims = op.dims(0)?;
-    let kept = dims.len().checked_sub(2).ok_or("its input is no matrix")?;
+    let kept = dims.len().checked_sub(2).ok_or("its input is not a matrix")?;
     one(dims[..kept].to_vec())
 }
 

@@ -50,7 +50,7 @@ impl KnownOperator {
     pub fn shape(&self) -> &'static str {
         match (self.row.shapes, self.row.most) {
             (Size::Rule(_) | Size::Stored | Size::List(_), _) => "known",
-            (Size::Run(_), None) => "known only in the run",
+            (Size::Run(_), None) => "known only at run time",
             (Size::Run(_), Some(_)) => "at most",
             (Size::Body(_), _) => "from its sub-graphs",
             (Size::Refused(_), _) => "refused",

@@ -93,7 +93,7 @@ pub(crate) fn reshape(op: &Op) -> Shapes {
                 free = Some(index);
                 Some(1)
             }
-            Err(_) => return Err(format!("its shape asks for {size} elements")),
+            Err(_) => return Err(format!("its shape has {size} elements")),
         });
     }
     if let Some(free) = free {

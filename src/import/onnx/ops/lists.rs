@@ -51,7 +51,7 @@ fn alike<'a>(mut facts: impl Iterator<Item = &'a Fact>) -> bool {
 /// Tensors whose order is known only at run time, so they must be alike.
 fn mixed<'a>(facts: impl Iterator<Item = &'a Fact> + Clone) -> Result<List, Reason> {
     if !alike(facts.clone()) {
-        return Err("its tensors differ, and the position is known only in the run".to_owned());
+        return Err("its tensors differ, and the position is known only at run time".to_owned());
     }
     Ok(facts.map(Fact::without_value).collect())
 }
@@ -135,7 +135,7 @@ pub(crate) fn split(op: &Op) -> Result<List, Reason> {
     let dims = op.dims(0)?;
     let element = op.input(0).and_then(|fact| fact.element);
     let at = op.axis(0, dims.len())?;
-    let whole = dims[at].ok_or("the size that it splits is known only in the run")?;
+    let whole = dims[at].ok_or("the size that it splits is known only at run time")?;
     let part = |size: Option<u64>| {
         let mut dims = dims.clone();
         match size {

@@ -161,7 +161,7 @@ impl Reader<'_> {
                 self.at = content.end;
                 return Ok((tag >> 3, Some(content)));
             }
-            _ => return Err(not_onnx(format!("byte {start} starts no field"))),
+            _ => return Err(not_onnx(format!("no field starts at byte {start}"))),
         }
         Ok((tag >> 3, None))
     }
@@ -198,7 +198,7 @@ impl Reader<'_> {
             1 => self.skip(8, end)?,
             5 => self.skip(4, end)?,
             2 => return self.content(message, number, end),
-            _ => return Err(not_onnx(format!("byte {start} starts no field"))),
+            _ => return Err(not_onnx(format!("no field starts at byte {start}"))),
         }
         Ok(None)
     }

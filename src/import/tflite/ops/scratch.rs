@@ -111,7 +111,7 @@ fn rank(tensor: &Tensor) -> u64 {
 fn image(op: &Op, tensor: &Tensor) -> Result<Dims, TfliteError> {
     match tensor.shape[..] {
         [batch, height, width, channels] => Ok(Dims { batch, height, width, channels }),
-        _ => Err(malformed(op, &format!("'{}' has not four dimensions", tensor.name))),
+        _ => Err(malformed(op, &format!("'{}' does not have four dimensions", tensor.name))),
     }
 }
 

@@ -171,7 +171,7 @@ const ROWS: &[Row] = &[
     Row::binary("FLOOR_MOD"),
     Row::binary("LOGICAL_AND"),
     Row::binary("LOGICAL_OR"),
-    Row::new("ADD_N", "nobody has tried its kernel in place").scratch(scratch::add_n),
+    Row::new("ADD_N", "its kernel is not tested in place").scratch(scratch::add_n),
     Row::new("AVERAGE_POOL_2D", WINDOW).scratch(scratch::average_pool).overlap(overlap::pool),
     Row::new("BATCH_MATMUL", WINDOW).scratch(scratch::batch_matmul),
     Row::new(
