@@ -16,7 +16,9 @@ pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> Str
         }
         Some(path) if files::is_tflite(path, args) => {
             let library = files::kernel_library(args).unwrap_or_default();
-            Some(format!("{}, {library} kernels", profile()))
+            // What is proven is proven for the overlaps that the plan takes.
+            let overlaps = if args.overlap { ", only these overlaps" } else { "" };
+            Some(format!("{}, {library} kernels{overlaps}", profile()))
         }
         Some(path) if files::is_onnx(path, args) => {
             let but = args.kernels.as_deref().map(files::short_name);

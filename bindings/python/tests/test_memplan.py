@@ -189,12 +189,17 @@ def test_other_errors_are_pythons_own(tmp_path):
 
 
 def test_plans_of_models_state_the_arena(sequence):
-    model = memplan.read(PACKAGE.parents[1] / "tests" / "models" / "mobilenet_v3_se_64_i8.tflite")
+    path = PACKAGE.parents[1] / "tests" / "models" / "mobilenet_v3_se_64_i8.tflite"
+    model = memplan.read(path)
     plan = memplan.plan(model, alignment=16)
     assert (plan.arena["own"], plan.arena["planned"], plan.arena["kernels"]) == (32768, 24576, "reference")
     assert json.loads(plan.to_json())["arena"] == plan.arena
     assert memplan.Plan.from_json(plan.to_json(), model).arena == plan.arena
     assert memplan.plan(sequence).arena is None
+    other = memplan.plan(memplan.read(path, runtime="tflite"), alignment=64)
+    assert (other.arena["runtime"], other.arena["own"]) == ("tflite", 45056)
+    with pytest.raises(ValueError, match="'micro' is not one of tflite-micro, tflite"):
+        memplan.read(path, runtime="micro")
 
 
 def test_files_are_read(tmp_path, sequence):
@@ -368,7 +373,7 @@ def test_the_stubs_name_what_there_is():
         if isinstance(node, ast.ClassDef):
             there = {name for name in dir(getattr(memplan._native, node.name)) if not name.startswith("__")}
             named = {item.name for item in node.body if isinstance(item, ast.FunctionDef) and not item.name.startswith("__")}
-            assert named == there - {"_tensors"}, node.name
+            assert named == there - {"_arena", "_tensors"}, node.name
         elif isinstance(node, ast.FunctionDef):
             assert callable(getattr(memplan._native, node.name))
     assert (Path(memplan.__file__).parent / "py.typed").exists()

@@ -77,6 +77,9 @@ fn outputs_begin_below_their_inputs_only_if_the_kernels_are_stated() {
     refused(&["plan", "--overlap", "--kernels", "cmsis-nn-mve"], "not known");
     refused(&["plan", "--overlap", "--kernels", "mine"], "'mine' is not one of");
     let overlap = ["--overlap", "--kernels", "reference"];
+    let summary = run(&[&["plan"], &overlap[..]].concat()).out;
+    let words: Vec<&str> = summary.split_whitespace().collect();
+    assert!(words.join(" ").contains("reference kernels, only these overlaps"), "{summary}");
     let map = run(&[&["show"], &overlap[..]].concat());
     assert!(map.code == 0 && map.out.contains("below"), "{}{}", map.out, map.err);
     let planned = folder.path("planned.tflite");
