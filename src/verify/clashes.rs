@@ -65,6 +65,33 @@ impl Facts<'_> {
     }
 }
 
+impl Facts<'_> {
+    /// Returns whether one of two chunks on several streams is only written, and destroys nothing of the
+    /// other. Padding is neither written nor destroyed, and only relatives of the overwritten chunk can lie
+    /// there in that step.
+    fn is_harmless(&self, same: &SameBytes<'_>, x: &Timed<'_>, y: &Timed<'_>) -> bool {
+        let owner = |one: &Timed<'_>| Owner {
+            chunk: one.chunk,
+            low: one.spot.low,
+            is_written: one.is_written,
+        };
+        if !x.is_written && !y.is_written {
+            return false;
+        }
+        let (x, y) = (owner(x), owner(y));
+        let high = self.end_of_value(x).min(self.end_of_value(y));
+        x.low.max(y.low) >= high || self.spares(same, x, y) || self.spares(same, y, x)
+    }
+
+    /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk.
+    fn spares(&self, same: &SameBytes<'_>, new: Owner, other: Owner) -> bool {
+        let old = self.overwrites[new.chunk.index()].map(|over| over.chunk);
+        let is_same = |old| old == other.chunk || new.chunk == other.chunk;
+        new.is_written
+            && old.is_some_and(|old| is_same(old) || !same.are_relatives(old, other.chunk))
+    }
+}
+
 impl Clashes<'_> {
     /// Reports a pair once. Returns false if there are too many.
     fn report(&mut self, x: ChunkId, y: ChunkId, violation: impl FnOnce() -> Violation) -> bool {
@@ -141,12 +168,7 @@ impl Clashes<'_> {
             if x.is_written || y.is_written {
                 // Padding is neither written nor destroyed, and no other chunk has bytes there.
                 high = high.min(facts.end_of_value(x)).min(facts.end_of_value(y));
-                let is_harmless = |new: Owner, other: Owner| {
-                    let old = facts.overwrites[new.chunk.index()].map(|over| over.chunk);
-                    let is_related = |old| same.are_relatives(old, other.chunk);
-                    new.is_written && old.is_some_and(|old| old == other.chunk || !is_related(old))
-                };
-                if low >= high || is_harmless(x, y) || is_harmless(y, x) {
+                if low >= high || facts.spares(same, x, y) || facts.spares(same, y, x) {
                     return true;
                 }
             }
@@ -173,14 +195,24 @@ impl Clashes<'_> {
             .filter(|(_, spot)| spot.pool == pool)
             .filter_map(|(chunk, spot)| Timed::of(facts, chunk, spot))
             .collect();
-        chunks.sort_by_key(|timed| (timed.spot.low, timed.chunk));
+        // An overwriter must not be written over bytes that relatives of the overwritten chunk need in
+        // that step.
+        let destroys = |chunk: &ChunkId| {
+            facts.overwrites[chunk.index()].is_some_and(|over| same.has_relatives(over.chunk))
+        };
+        let written = facts.placed().filter(|(chunk, spot)| spot.pool == pool && destroys(chunk));
+        chunks.extend(written.map(|(chunk, spot)| Timed::written(facts, chunk, spot)));
+        chunks.sort_by_key(|timed| (timed.spot.low, timed.chunk, timed.is_written));
         let mut open: Vec<&Timed<'_>> = Vec::new();
         for new in &chunks {
             open.retain(|old| old.spot.high > new.spot.low.into());
             for old in &open {
                 let (low, high) = common(old.spot, new.spot);
                 let (x, y) = ((old.chunk, old.spot.low), (new.chunk, new.spot.low));
-                if !old.meets(new) || same.may_share(x, y, (low, high)) {
+                if !old.meets(new)
+                    || facts.is_harmless(same, old, new)
+                    || same.may_share(x, y, (low, high))
+                {
                     continue;
                 }
                 let go_on = self.report(x.0, y.0, || Violation::ClockOverlap {
@@ -207,6 +239,8 @@ pub(super) struct Timed<'a> {
     /// The stream in which the chunk begins one step later, because it overwrites another.
     late: Option<usize>,
     end: &'a [Step],
+    /// True for the step in which an overwriter is written, from `begin` to `begins`.
+    is_written: bool,
 }
 
 impl<'a> Timed<'a> {
@@ -214,20 +248,34 @@ impl<'a> Timed<'a> {
     pub(super) fn of(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
         let is_overwriter = facts.overwrites[chunk.index()].is_some();
         let late = is_overwriter.then(|| facts.demands.chunks[chunk.index()].stream);
-        let timed = Self { chunk, spot, begin: facts.begin(chunk), late, end: facts.end(chunk) };
+        let (begin, end) = (facts.begin(chunk), facts.end(chunk));
+        let timed = Self { chunk, spot, begin, late, end, is_written: false };
         let is_empty = timed.begins().eq(timed.end.iter().copied());
         (!is_empty).then_some(timed)
     }
 
-    /// The clock from which it has its bytes to itself.
-    pub(super) fn begins(&self) -> impl Iterator<Item = Step> + '_ {
-        let late = |at: usize| Step::from(self.late == Some(at));
-        self.begin.iter().enumerate().map(move |(at, begin)| begin.saturating_add(late(at)))
+    /// An overwriter in the step in which it is written.
+    fn written(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Self {
+        let late = Some(facts.demands.chunks[chunk.index()].stream);
+        let begin = facts.begin(chunk);
+        Self { chunk, spot, begin, late, end: begin, is_written: true }
+    }
+
+    /// A clock, or the one a step later in the late stream.
+    fn later(&self, clock: &'a [Step], is_late: bool) -> impl Iterator<Item = Step> + use<'a> {
+        let late = self.late.filter(|_| is_late);
+        let step = move |at: usize| Step::from(late == Some(at));
+        clock.iter().enumerate().map(move |(at, &time)| time.saturating_add(step(at)))
+    }
+
+    /// The clock from which it has its bytes to itself, or is written.
+    pub(super) fn begins(&self) -> impl Iterator<Item = Step> + use<'a> {
+        self.later(self.begin, !self.is_written)
     }
 
     /// Returns whether it is over at a clock.
     pub(super) fn is_over_at(&self, clock: impl Iterator<Item = Step>) -> bool {
-        self.end.iter().zip(clock).all(|(&end, at)| end <= at)
+        self.later(self.end, self.is_written).zip(clock).all(|(end, at)| end <= at)
     }
 
     /// Returns whether neither is over before the other begins.

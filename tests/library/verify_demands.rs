@@ -228,6 +228,35 @@ fn a_wrong_plan_for_streams_is_refused(#[case] spoil: Spoil, #[case] message: &s
     assert!(messages.iter().any(|found| found == message), "{messages:#?}");
 }
 
+/// On stream 0, b is written over a in a's last step, and nobody reads b. On stream 1, the whole around
+/// a needs the same bytes until later, which joining refuses; a plan may do it all the same.
+#[rstest]
+#[case::whole_alive(2, &["'whole' and 'b' share the bytes [0, 4), and neither is over before the other begins"])]
+#[case::whole_over(0, &[])]
+fn an_unread_overwriter_destroys_no_relative_on_another_stream(
+    #[case] end: u64,
+    #[case] expected: &[&str],
+) {
+    let mut builder = Problem::builder();
+    let [whole, a, b] = [("whole", 8), ("a", 4), ("b", 4)]
+        .map(|(name, size)| builder.named_chunk(name, 0..1, size));
+    builder.streams(2);
+    let clock = |at: [u64; 2]| -> Box<[u64]> { Box::new(at) };
+    builder.clocks(whole, clock([0, 0]), clock([1, end]), 0);
+    builder.clocks(a, clock([0, 0]), clock([2, 0]), 0);
+    builder.clocks(b, clock([1, 0]), clock([2, 0]), 0);
+    let problem = builder.part(a, whole, 0).overwrite(b, a, 0).build().unwrap();
+    let is_refused = problem.link(b).is_none();
+    assert_eq!(is_refused, !expected.is_empty());
+    let mut plan = Plan::from_offsets(&problem, &[0, 0, if is_refused { 8 } else { 0 }]).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    plan.chunks[2].offset = 0;
+    plan.chunks[2].overwrites = Some(PlannedLink::new(1, 0));
+    let messages: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
+    let clashes: Vec<&String> = messages.iter().filter(|text| text.contains("share")).collect();
+    assert_eq!(clashes, expected);
+}
+
 /// A plan may honour fewer requests than the problem does; the overwriter then needs its bytes for
 /// its whole lifetime.
 #[test]
