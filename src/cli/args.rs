@@ -8,7 +8,8 @@ use std::{ops::Range, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use memplan::{Input, Limits, Planner, Step, Strategy};
 
-pub(crate) use groups::{InputArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
+pub(crate) use groups::{InputArgs, LaterArgs, OrderArgs, PlacingArgs, SearchArgs, StrategyArgs};
+pub(crate) use values::SharedNames;
 use values::{capacity, steps, strategies};
 
 /// Plans the memory of a deep-learning graph before it runs: one pool, and a fixed offset in it for
@@ -73,20 +74,22 @@ pub(crate) struct PlanArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
     /// Look for a better order of the operators first, and plan it; the plan, as JSON, states the
     /// order. --effort and --time-limit then also limit this search.
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long, conflicts_with_all = ["csv", "after"])]
     pub(crate) reorder: bool,
     /// Write the plan to a file, .json or .csv. For a TensorFlow Lite model, .tflite writes the model
     /// with the plan in its metadata, if the runtime takes less memory with it.
     #[arg(short, long, value_name = "PLAN")]
     pub(crate) output: Option<PathBuf>,
     /// With -o PLAN.tflite, replace a plan that the model already has.
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", conflicts_with = "after")]
     pub(crate) replace: bool,
     /// Write the plan of a TensorFlow Lite model as C++ source, for the runtime's planner that takes
     /// all offsets from a struct.
-    #[arg(long, value_name = "FILE", conflicts_with = "reorder")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reorder", "after"])]
     pub(crate) c_struct: Option<PathBuf>,
     /// Plan within a pool of this size, such as 1048576 or 1MiB. Best and optimal search for a plan
     /// that fits or a proof that none does. If no plan fits, nothing is written and the exit code is
@@ -265,6 +268,8 @@ pub(crate) struct ConvertArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
     /// Lower an operator sequence and write the problem.
     #[arg(long)]
     pub(crate) lower: bool,

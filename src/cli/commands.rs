@@ -10,7 +10,8 @@ use memplan::{
     Bytes, Input, Plan, Planner,
     import::Format,
     plan::PlanFile,
-    planner::{self, Comparison, PlanFit, ReorderedPlan, search},
+    planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference, search},
+    problem::demands::Pool,
     report::{self, Size, StepNames},
     verify::{Verifier, VerifyError},
 };
@@ -18,8 +19,8 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs, VerifyArgs},
-    files::{self, wrong},
-    is_quiet, micro, note,
+    files::{self, TfliteModel, wrong},
+    is_quiet, later, micro, note,
     planning::{
         BUILT_IN, asked, built_in, fit, in_order, input, make_plan, placed, read_plan, step_names,
     },
@@ -69,13 +70,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         return Err(wrong(Some(path), words));
     }
     micro::check(args)?;
-    let (input, model) = match args.input.as_deref() {
-        Some(path) if files::is_tflite(path, &args.reading) => {
-            let model = files::read_tflite(path, &args.reading)?;
-            (Input::Sequence(model.survey.sequence.clone()), Some(model))
-        }
-        path => (input(path, &args.reading)?, None),
-    };
+    if let (Some((path, Format::Tflite)), false) = (output, args.later.after.is_empty()) {
+        let words = "a model states the plan of one input only; take .json";
+        return Err(wrong(Some(path), words));
+    }
+    let (input, model) = input_of_plan(args)?;
     let start = Instant::now();
     let path = args.input.as_deref();
     let (reading, planning) = (&args.reading, &args.planning);
@@ -156,6 +155,20 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(verdict)
+}
+
+/// Reads what is to be planned, and a TensorFlow Lite model with what its runtime places.
+fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failure> {
+    match args.input.as_deref() {
+        path if !args.later.after.is_empty() => {
+            Ok((later::input(path, &args.reading, &args.later)?, None))
+        }
+        Some(path) if files::is_tflite(path, &args.reading) => {
+            let model = files::read_tflite(path, &args.reading)?;
+            Ok((Input::Sequence(model.survey.sequence.clone()), Some(model)))
+        }
+        path => Ok((input(path, &args.reading)?, None)),
+    }
 }
 
 /// The plan as its file states it.
@@ -290,9 +303,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
 
 fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     let input = files::read_input(path, &args.reading)?;
-    let problem = placed(&input, path, &args.reading, &args.placing)?;
     let limits = args.searching.limits();
-    let comparison = searching(None, |observer| planner::compare(&problem, &limits, observer));
+    let planner = args.placing.planner(&args.reading, &input, Some(path));
+    let planner = planner.lowering(args.reading.lowering()).limits(limits);
+    let comparison = searching(None, |observer| planner.clone().observer(observer).compare(&input));
     if is_interrupted() {
         note("interrupted: best and optimal stopped searching");
     }
@@ -300,8 +314,6 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     if !args.reorder || matches!(input, Input::Problem(_)) {
         return Ok(comparison);
     }
-    let planner = args.placing.planner(&args.reading, &input, Some(path));
-    let planner = planner.lowering(args.reading.lowering()).limits(limits);
     let start = Instant::now();
     let found = reorder::look(&input, Some(path), &planner, args.searching.order_limits())?;
     Ok(comparison.with_reordered(&found, start.elapsed()))
@@ -329,9 +341,14 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         }
     };
     let steps = step_names(&input);
+    let traffic = traffic(&plan, &input, path, args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        writeln!(out, "{:#}", report::explain_json(&plan, steps))?;
+        let mut explained = report::explain_json(&plan, steps);
+        if let Some(traffic) = &traffic {
+            explained["traffic"] = report::traffic_json(&plan, traffic);
+        }
+        writeln!(out, "{explained:#}")?;
         out.flush()?;
         return Ok(Verdict::Good);
     }
@@ -342,9 +359,39 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         Some(_) => "as in the plan".to_owned(),
         None => rules(&input, path, &args.reading),
     };
-    write!(out, "{}\n{}", report::summary(&plan, steps, &rules), report::explain(&plan, steps))?;
+    write!(out, "{}", report::summary(&plan, steps, &rules))?;
+    if let Some(traffic) = &traffic {
+        write!(out, "\n{}", report::traffic(&plan, traffic))?;
+    }
+    write!(out, "\n{}", report::explain(&plan, steps))?;
     out.flush()?;
     Ok(Verdict::Good)
+}
+
+/// What the traffic of a plan in several pools is measured against.
+fn traffic(
+    plan: &Plan,
+    input: &Input,
+    path: Option<&Path>,
+    args: &ExplainArgs,
+) -> Option<TrafficReference> {
+    if plan.pools.len() < 2 {
+        return None;
+    }
+    let lowering = args.reading.lowering().gathers(!plan.parts.is_empty());
+    let planner = args.planning.planner(&args.reading, input, path).lowering(lowering);
+    let planner = planner.alignment(plan.alignment).padding(plan.padding);
+    let lowered = planner.lower(input).ok()?.problem;
+    if lowered.pools().len() > 1 {
+        return TrafficReference::of(&lowered);
+    }
+    // A plan from a file lists the pools that it was made for.
+    let pools = plan.pools.iter().map(|of| {
+        let pool = Pool::new(&*of.name).cost(of.cost);
+        of.capacity.map_or(pool.clone(), |capacity| pool.capacity(capacity))
+    });
+    let lowered = planner.pools(pools.collect::<Vec<_>>()).lower(input).ok()?.problem;
+    TrafficReference::of(&lowered)
 }
 
 /// Lists the chunks that do not fit together, if the input does not fit.
@@ -394,9 +441,14 @@ fn explain_capacity(
 }
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
-    let input = files::read_input(&args.input, &args.reading)?;
+    let input = if args.later.after.is_empty() {
+        files::read_input(&args.input, &args.reading)?
+    } else {
+        later::input(Some(&args.input), &args.reading, &args.later)?
+    };
     let format = files::converted_format(&args.output, &args.input)?;
-    let lowers = args.lower || format == Format::Csv;
+    let is_later = !args.later.after.is_empty();
+    let lowers = args.lower || is_later || format == Format::Csv;
     // The requests of a model are made when it is read.
     let read_already =
         args.reading.inplace_switch().filter(|_| files::is_model(&args.input, &args.reading));

@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod files;
 mod interrupt;
+mod later;
 mod manual;
 mod micro;
 mod ops;

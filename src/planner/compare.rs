@@ -99,7 +99,19 @@ pub fn compare(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Comparison, PlanError> {
-    let shared = limits.time.map(|_| Arc::new(problem.clone()));
+    compare_both(problem, None, limits, observer)
+}
+
+/// Does the same with a second problem: the first one with gathered inputs inside their outputs, for the
+/// strategies that know parts.
+pub(super) fn compare_both(
+    problem: &Problem,
+    gathered: Option<&Problem>,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Comparison, PlanError> {
+    let both = Both { apart: problem, gathered };
+    let shared = limits.time.map(|_| (Arc::new(problem.clone()), gathered.cloned().map(Arc::new)));
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
@@ -109,12 +121,12 @@ pub fn compare(
             let skipped = strategy.limit().is_some_and(too_large);
             let measurement = match (&shared, limits.time) {
                 _ if skipped => Ok(Err(LeftOut::TooLarge)),
-                (Some(problem), Some(time)) if !strategy.searches() => {
-                    plan_within(time, problem, strategy, limits)
+                (Some((apart, gathered)), Some(time)) if !strategy.searches() => {
+                    plan_within(time, apart, gathered.as_ref(), strategy, limits)
                         .transpose()
                         .map(|answer| answer.ok_or(LeftOut::TooSlow))
                 }
-                _ => plan(problem, strategy, limits, observer).map(Ok),
+                _ => both.plan(strategy, limits, observer).map(Ok),
             };
             let measurement = match measurement {
                 Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
@@ -124,7 +136,7 @@ pub fn compare(
         })
         .collect::<Result<_, PlanError>>()?;
     Ok(Comparison {
-        lower_bound: problem.lower_bound().bytes,
+        lower_bound: both.lower_bound(),
         shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
         naive_size: problem.naive_size(),
         rows,
@@ -136,18 +148,63 @@ pub fn compare(
 /// answer before its end, so its thread is left running.
 fn plan_within(
     time: Duration,
-    problem: &Arc<Problem>,
+    apart: &Arc<Problem>,
+    gathered: Option<&Arc<Problem>>,
     strategy: Strategy,
     limits: &Limits,
 ) -> Option<Result<Measurement, PlanError>> {
     let (answer, answered) = mpsc::channel();
-    let (problem, limits) = (Arc::clone(problem), *limits);
+    let (apart, gathered, limits) = (Arc::clone(apart), gathered.map(Arc::clone), *limits);
     let run = move || {
+        let both = Both { apart: &apart, gathered: gathered.as_deref() };
         // The receiver is gone if the answer comes too late.
-        let _ = answer.send(plan(&problem, strategy, &limits, Observer::default()));
+        let _ = answer.send(both.plan(strategy, &limits, Observer::default()));
     };
     thread::Builder::new().name(strategy.name().to_owned()).spawn(run).ok()?;
     answered.recv_timeout(time).ok()
+}
+
+/// A problem with all copies of its concatenations and, if it has any, with gathered inputs inside their
+/// outputs.
+#[derive(Clone, Copy)]
+struct Both<'p> {
+    apart: &'p Problem,
+    gathered: Option<&'p Problem>,
+}
+
+impl Both<'_> {
+    /// No plan of either is smaller.
+    fn lower_bound(&self) -> Bytes {
+        let apart = self.apart.lower_bound().bytes;
+        self.gathered.map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
+    }
+
+    /// Plans with gathered inputs inside their outputs first. Above the bound, also plans all copies; the
+    /// smaller pool counts.
+    fn plan(
+        &self,
+        strategy: Strategy,
+        limits: &Limits,
+        observer: Observer<'_>,
+    ) -> Result<Measurement, PlanError> {
+        let Some(gathered) = self.gathered.filter(|_| strategy.knows_parts()) else {
+            return plan(self.apart, strategy, limits, observer);
+        };
+        let start = Instant::now();
+        let inside = plan(gathered, strategy, &super::gathered_limits(strategy, *limits), observer);
+        let is_least = |one: &Measurement| one.pool_size == gathered.lower_bound().bytes;
+        if inside.as_ref().is_ok_and(is_least) {
+            return inside;
+        }
+        let time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
+        let apart = plan(self.apart, strategy, &Limits { time, ..*limits }, observer);
+        let best = match (inside, apart) {
+            (Ok(inside), Ok(apart)) if apart.pool_size < inside.pool_size => apart,
+            (Ok(inside), _) => inside,
+            (Err(_), apart) => apart?,
+        };
+        Ok(Measurement { took: start.elapsed(), ..best })
+    }
 }
 
 fn plan(

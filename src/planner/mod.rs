@@ -2,10 +2,12 @@
 //!
 //! [`Strategy`] lists all of them.
 
+mod banked;
 pub mod best;
 pub mod best_fit;
 mod bodies;
 mod boxes;
+mod cache;
 mod chunk_order;
 mod compare;
 mod error;
@@ -33,6 +35,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
+pub use banked::TrafficReference;
+pub use cache::PlanCache;
 pub use compare::{Comparison, ComparisonRow, LeftOut, Measurement, compare};
 pub use error::PlanError;
 pub use fit::PlanFit;
@@ -127,11 +131,17 @@ impl Prepared<'_> {
     /// The planner for gathered inputs inside their outputs.
     fn of_gathered(&self) -> Planner<'_> {
         let mut planner = self.planner.clone();
-        if planner.strategy == Strategy::Best && planner.limits.time.is_none() {
-            planner.limits.nodes = planner.limits.nodes.or(Some(GATHERED_NODES));
-        }
+        planner.limits = gathered_limits(planner.strategy, planner.limits);
         planner
     }
+}
+
+/// The limits of a search for a small pool with gathered inputs inside their outputs.
+fn gathered_limits(strategy: Strategy, mut limits: search::Limits) -> search::Limits {
+    if strategy == Strategy::Best && limits.time.is_none() {
+        limits.nodes = limits.nodes.or(Some(GATHERED_NODES));
+    }
+    limits
 }
 
 /// Returns whether a plan is better than another of the same input.
@@ -315,6 +325,33 @@ impl Planner<'_> {
     pub fn lower<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Lowered, PlanError> {
         let prepared = self.prepare(input.into())?;
         Ok(prepared.gathered.unwrap_or(prepared.lowered))
+    }
+
+    /// Plans an input with every strategy that takes a reasonable time for it, as [`compare`] does for a
+    /// problem. Strategies that can put gathered inputs inside their outputs also plan all copies where
+    /// that could be smaller, as [`plan`](Self::plan) does. The strategy of this planner does not matter.
+    ///
+    /// ```
+    /// use memplan::{Planner, networks};
+    ///
+    /// let comparison = Planner::new().compare(&networks::mobilenet_v2(1)?)?;
+    /// assert!(comparison.rows.iter().any(|row| row.measurement.is_ok()));
+    /// # Ok::<(), memplan::PlanError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan).
+    pub fn compare<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Comparison, PlanError> {
+        let planner = self.clone().strategy(Strategy::Best);
+        let Prepared { lowered, gathered, planner, .. } = planner.prepare(input.into())?;
+        let gathered = gathered.map(|gathered| gathered.problem);
+        compare::compare_both(
+            &lowered.problem,
+            gathered.as_ref(),
+            &planner.limits,
+            planner.observer,
+        )
     }
 
     /// Plans the bodies with the options of this planner.

@@ -308,6 +308,22 @@ pub enum ProblemError {
         /// The other.
         second: String,
     },
+    /// Two chunks that cannot be the same memory.
+    #[error("chunks '{earlier}' and '{later}' cannot be shared: {reason}")]
+    Shared {
+        /// The chunk of the earlier problem.
+        earlier: String,
+        /// The chunk of the later one.
+        later: String,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// Two problems that follow each other and list other pools.
+    #[error("the two problems list other pools; list the same, or list them in one only")]
+    OtherPools,
+    /// More steps than can be counted.
+    #[error("the steps of both problems do not add up in 64 bits")]
+    TooManySteps,
     /// There are more chunks than ids.
     #[error("a problem holds at most {} chunks", u32::MAX)]
     TooManyChunks,

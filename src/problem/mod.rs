@@ -27,6 +27,7 @@ mod file;
 mod footprint;
 mod gather;
 mod labels;
+mod later;
 mod links;
 #[cfg(feature = "serde")]
 mod moment;
@@ -42,6 +43,7 @@ pub use file::{
 pub use footprint::Segment;
 pub use gather::Gathered;
 pub use labels::{Ids, Labels};
+pub use later::Shared;
 pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;

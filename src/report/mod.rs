@@ -31,6 +31,7 @@ mod svg;
 mod times;
 #[cfg(feature = "files")]
 mod trace;
+mod traffic;
 mod verification;
 
 #[cfg(all(feature = "tflite", feature = "serde"))]
@@ -68,6 +69,9 @@ pub use summary::{bound_name, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;
+pub use traffic::traffic;
+#[cfg(feature = "files")]
+pub use traffic::traffic_json;
 pub use verification::{bound_ratio, verification};
 
 use crate::{OpSequence, Step};

@@ -305,3 +305,25 @@ fn wrong_gathers_are_named(#[case] output: Output, #[case] expected: &str) {
     let error: SequenceError = sequence.build().unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
+
+/// `compare` has the pools that `plan` has with the same strategy, under the same rules.
+#[test]
+fn compare_gathers_as_plan_does() {
+    let sequence = concat().output("c").build().unwrap();
+    for gathers in [true, false] {
+        let lowering = LoweringOptions::default().gathers(gathers);
+        let planner = Planner::new().lowering(lowering);
+        let comparison = planner.compare(&sequence).unwrap();
+        assert_eq!(comparison.lower_bound, if gathers { 16 } else { 32 });
+        for row in &comparison.rows {
+            let plan = planner.clone().strategy(row.strategy).plan(&sequence).unwrap();
+            assert_eq!(row.measurement.map(|one| one.pool_size), Ok(plan.pool_size), "{gathers}");
+        }
+        let limits = memplan::Limits::default().time(std::time::Duration::from_mins(1));
+        let limited = planner.limits(limits).compare(&sequence).unwrap();
+        let pools = |of: &memplan::planner::Comparison| -> Vec<_> {
+            of.rows.iter().map(|row| row.measurement.map(|one| one.pool_size)).collect()
+        };
+        assert_eq!(pools(&limited), pools(&comparison));
+    }
+}

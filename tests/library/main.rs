@@ -9,6 +9,7 @@ mod execution;
 mod files;
 mod fuzz_corpus;
 mod gathers;
+mod later;
 mod lower_bound;
 mod lowering;
 mod order;

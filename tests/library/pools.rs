@@ -1,8 +1,9 @@
 //! Sequences in several pools, and their verification.
 
 use memplan::{
-    Limits, OpSequence, Operator, Output, Plan, Planner, Strategy, TensorPlace, networks,
+    Limits, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy, TensorPlace, networks,
     plan::PlacementError,
+    planner::TrafficReference,
     problem::demands::Pool,
     verify::{Violation, execute, verify},
 };
@@ -97,4 +98,33 @@ fn plans_in_pools_are_right(
     assert_eq!(execute(&sequence, &plan), []);
     let in_pool = |place: &TensorPlace| matches!(place, TensorPlace::Pool { .. });
     assert!(plan.tensors.iter().any(|tensor| in_pool(&tensor.place)));
+}
+
+/// Two chunks of 8 bytes at one time and one of 4 later, in a fast pool of 8: the greedy rule gives the
+/// first its object, and the third, which then fits, shares it.
+#[test]
+fn the_traffic_is_counted_for_simple_rules() {
+    let mut problem = Problem::builder();
+    problem.pool(Pool::new("fast").capacity(8).cost(1));
+    problem.pool(Pool::new("slow").cost(10));
+    for (lifetime, size) in [(0..2, 8), (1..3, 8), (2..3, 4)] {
+        problem.chunk(lifetime, size);
+    }
+    let problem = problem.build().unwrap();
+    let reference = TrafficReference::of(&problem).unwrap();
+    assert_eq!((reference.all_slow, reference.banked), (200, Some(8 + 80 + 4)));
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert!(plan.traffic <= 92);
+    let mut tight = Problem::builder();
+    tight.pool(Pool::new("a").capacity(12));
+    tight.pool(Pool::new("b").capacity(4));
+    for lifetime in [0..1, 0..2, 1..2] {
+        tight.chunk(lifetime, 6);
+    }
+    // Greedily, the first two have an object each, and the third fits into that of the first.
+    let tight = tight.build().unwrap();
+    assert_eq!(TrafficReference::of(&tight).unwrap().banked, Some(0));
+    let mut one = Problem::builder();
+    one.pool(Pool::new("a"));
+    assert_eq!(TrafficReference::of(&one.build().unwrap()), None);
 }

@@ -16,8 +16,8 @@ use memplan::{
 
 use crate::{
     args::values::{
-        Dimensions, FormatName, PinnedName, capacity, dimensions, duration, pin, pool, profiles,
-        runtimes, shape, strategies,
+        Dimensions, FormatName, PinnedName, SharedNames, capacity, dimensions, duration, pin, pool,
+        profiles, runtimes, shape, shared, strategies,
     },
     files,
 };
@@ -129,6 +129,19 @@ impl InputArgs {
             .inputs_in_pool(self.has_inputs())
             .weights_in_pool(self.weights)
     }
+}
+
+/// Inputs that run later in the same pool.
+#[derive(Debug, Args)]
+pub(crate) struct LaterArgs {
+    /// Another input that runs after the first one, in the same pool; may be given again. Chunks are
+    /// then named by the file and their own name, such as decode/x.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) after: Vec<PathBuf>,
+    /// Chunks of two inputs that are the same memory and stay alive from the first step to the last,
+    /// such as prefill/kv=decode/kv; the name of the file may be omitted where only one has such a chunk.
+    #[arg(long, value_name = "NAME=NAME", value_parser = shared, requires = "after")]
+    pub(crate) share: Vec<SharedNames>,
 }
 
 /// The sizes that an ONNX model leaves open.

@@ -92,6 +92,17 @@ pub(super) fn pin(text: &str) -> Result<PinnedName, String> {
     Ok(PinnedName { name: name.to_owned(), pool: pool.to_owned(), offset })
 }
 
+/// Two chunks that are the same memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedNames(pub(crate) [String; 2]);
+
+/// Parses a pair such as `prefill/kv=decode/kv`.
+pub(super) fn shared(text: &str) -> Result<SharedNames, String> {
+    let names = text.split_once('=').filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let (a, b) = names.ok_or("expected NAME=NAME, such as prefill/kv=decode/kv")?;
+    Ok(SharedNames([a.to_owned(), b.to_owned()]))
+}
+
 /// Parses a number of bytes, with or without a unit; a fraction of a byte is dropped.
 fn size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u128); 10] = [

@@ -74,3 +74,60 @@ fn a_problem_without_a_plan_is_not_an_error() {
         "{err}"
     );
 }
+
+/// `x` lives through both phases, in one place, and `y` of one phase has the bytes of `y` of the other.
+#[test]
+fn inputs_that_run_later_share_the_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let phase = |name: &str, size: u64| {
+        let text = format!(
+            r#"{{"format": "memplan-problem/1", "alignment": 8, "chunks": [
+            {{"id": 7, "name": "x", "begin": 0, "end": 2, "size": 64}},
+            {{"id": 9, "name": "y", "begin": 1, "end": 3, "size": {size}}}]}}"#
+        );
+        std::fs::write(path(name), text).unwrap();
+    };
+    phase("prefill.json", 800);
+    phase("decode.json", 80);
+    let (prefill, decode) = (path("prefill.json"), path("decode.json"));
+    let (both, plan) = (path("both.json"), path("plan.json"));
+    let inputs = ["--after", &decode, "--share", "prefill/x=decode/x"];
+    let written = memplan(&[&["convert", &prefill, "-o", &both], &inputs[..]].concat());
+    assert_eq!(written.code, 0, "{}", written.err);
+    let planned = memplan(&[&["plan", &prefill, "-o", &plan, "--table"], &inputs[..]].concat());
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    assert!(planned.out.contains("864 B") && planned.out.contains("decode/y"), "{}", planned.out);
+    let verified = memplan(&["verify", &both, &plan]);
+    assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    // The file comes twice, and each time has names of its own.
+    let twice = memplan(&["plan", &prefill, "--after", &prefill, "--table"]);
+    assert!(twice.out.contains("prefill.2/x"), "{}{}", twice.out, twice.err);
+    let models = memplan(&["plan", EXAMPLE, "--after", EXAMPLE, "--after", &decode]);
+    assert_eq!(models.code, 0, "{}", models.err);
+}
+
+#[rstest]
+#[case::unknown(&["--after", EXAMPLE, "--share", "a=nothing"], "--share a=nothing: no two inputs")]
+#[case::sizes(&["--after", POOLS, "--share", "example/a=kv"], "cannot be shared: they have")]
+#[case::no_later(&["--share", "a=b"], "--after")]
+#[case::no_pair(&["--after", EXAMPLE, "--share", "a"], "expected NAME=NAME")]
+#[case::order(&["--after", EXAMPLE, "--reorder"], "cannot be used with")]
+#[case::missing(&["--after", "nowhere.json"], "nowhere.json")]
+fn later_inputs_that_cannot_be_planned_are_refused(#[case] args: &[&str], #[case] words: &str) {
+    let Run { code, err, .. } = memplan(&[&["plan", EXAMPLE], args].concat());
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains(words), "{err}");
+}
+
+#[test]
+fn the_traffic_is_explained_beside_that_of_simple_rules() {
+    let pools = ["--pool", "fast:12KiB:1", "--pool", "slow::9"];
+    let explained = memplan(&[&["explain", EXAMPLE], &pools[..]].concat());
+    assert_eq!(explained.code, 0, "{}", explained.err);
+    assert!(explained.out.contains("Traffic times cost is "), "{}", explained.out);
+    let json = memplan(&[&["explain", EXAMPLE, "--json"], &pools[..]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let of = |key: &str| json["traffic"][key].as_u64().unwrap();
+    assert!(of("plan") <= of("banked_greedy") && of("banked_greedy") <= of("all_slow"), "{json}");
+}

@@ -1,0 +1,97 @@
+//! Plans by shape.
+
+use std::collections::BTreeMap;
+
+use crate::{Bytes, Plan};
+
+/// Plans of one model for several shapes, by the sizes of its open dimensions.
+///
+/// The key is the list of sizes itself, never a hash of it, so two shapes cannot be mistaken for each
+/// other. All plans live in one pool, one at a time: it must be as large as the largest of them.
+///
+/// ```
+/// use memplan::{PlanError, Planner, Problem, planner::PlanCache};
+///
+/// let planned = |rows| {
+///     let mut problem = Problem::builder();
+///     problem.chunk(0..2, rows * 64);
+///     problem.chunk(1..3, rows * 64);
+///     Planner::new().plan(&problem.build()?)
+/// };
+/// let mut plans = PlanCache::default();
+/// plans.get_or_plan(&[8], || planned(8))?;
+/// assert_eq!(plans.get_or_plan(&[2], || planned(2))?.pool_size, 256);
+/// assert_eq!((plans.len(), plans.pool_size()), (2, 1024));
+/// // A plan of a larger shape also holds for this one.
+/// assert_eq!(plans.dominating(&[5]).map(|(shape, _)| shape), Some(&[8][..]));
+/// # Ok::<(), PlanError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PlanCache {
+    plans: BTreeMap<Box<[u64]>, Plan>,
+}
+
+impl PlanCache {
+    /// The plan of a shape, if it was planned.
+    #[must_use]
+    pub fn get(&self, shape: &[u64]) -> Option<&Plan> {
+        self.plans.get(shape)
+    }
+
+    /// The plan of a shape, which is planned and kept if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// If planning fails; nothing is kept then.
+    pub fn get_or_plan<E>(
+        &mut self,
+        shape: &[u64],
+        plan: impl FnOnce() -> Result<Plan, E>,
+    ) -> Result<&Plan, E> {
+        let planned = match self.plans.remove(shape) {
+            Some(plan) => plan,
+            None => plan()?,
+        };
+        Ok(self.plans.entry(shape.into()).or_insert(planned))
+    }
+
+    /// The smallest plan of a shape that is at least as large in every dimension, with that shape; of
+    /// plans of one size, that of the lowest shape.
+    ///
+    /// Such a plan also holds for the smaller shape if all sizes shrink with the dimensions, and chunks,
+    /// lifetimes, links and distances are the same. It fails where a distance depends on the shape, as
+    /// that of an input in a concatenation behind an open dimension, or where an output is written over
+    /// an input that is as large in one shape only, as in a broadcast. `verify` of the plan for the
+    /// smaller shape decides.
+    #[must_use]
+    pub fn dominating(&self, shape: &[u64]) -> Option<(&[u64], &Plan)> {
+        let is_larger = |of: &[u64]| {
+            of.len() == shape.len() && of.iter().zip(shape).all(|(of, size)| of >= size)
+        };
+        let larger = self.plans.iter().filter(|(of, _)| is_larger(of));
+        larger.min_by_key(|(_, plan)| plan.pool_size).map(|(of, plan)| (&**of, plan))
+    }
+
+    /// The bytes of a pool for all plans, one at a time.
+    #[must_use]
+    pub fn pool_size(&self) -> Bytes {
+        self.plans.values().map(|plan| plan.pool_size).max().unwrap_or(0)
+    }
+
+    /// The number of shapes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.plans.len()
+    }
+
+    /// Returns whether no shape was planned.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+
+    /// The shapes with their plans, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u64], &Plan)> {
+        self.plans.iter().map(|(shape, plan)| (&**shape, plan))
+    }
+}

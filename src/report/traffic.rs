@@ -1,0 +1,44 @@
+//! The traffic of a plan in several pools beside that of simple rules.
+
+use crate::{Plan, planner::TrafficReference, report::fit::wrapped};
+
+/// States the traffic of a plan, times its cost, beside that with everything in the slowest pool and that
+/// of banks filled greedily. Ends with a newline.
+#[must_use]
+pub fn traffic(plan: &Plan, reference: &TrafficReference) -> String {
+    let TrafficReference { all_slow, banked } = *reference;
+    let banked = match banked {
+        Some(banked) => format!(
+            "; with banks of shared objects, filled greedily by size, {banked}{}.",
+            times(banked, plan.traffic)
+        ),
+        None => ". Banks of shared objects, filled greedily by size, hold no such plan.".to_owned(),
+    };
+    let words = format!(
+        "Traffic times cost is {}. With every chunk in the last pool that it may lie in, it would be {all_slow}{}{banked}",
+        plan.traffic,
+        times(all_slow, plan.traffic)
+    );
+    wrapped(&words, 0)
+}
+
+/// Says how many times as much as the plan's traffic this is.
+#[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn times(traffic: u128, plan: u128) -> String {
+    match plan {
+        0 => String::new(),
+        plan => format!(" ({:.2} times as much)", traffic as f64 / plan as f64),
+    }
+}
+
+/// The same as JSON; a number of 2^64 or more, or one that is not known, is null.
+#[cfg(feature = "files")]
+#[must_use]
+pub fn traffic_json(plan: &Plan, reference: &TrafficReference) -> serde_json::Value {
+    let number = |traffic: u128| u64::try_from(traffic).ok();
+    serde_json::json!({
+        "plan": number(plan.traffic),
+        "all_slow": number(reference.all_slow),
+        "banked_greedy": reference.banked.and_then(number),
+    })
+}
