@@ -57,6 +57,36 @@ impl Pool {
         self.0.capacity
     }
 
+    /// The alignment of chunks in it, in bytes.
+    #[getter]
+    fn alignment(&self) -> u64 {
+        self.0.alignment
+    }
+
+    /// The cost of a byte of traffic.
+    #[getter]
+    fn cost(&self) -> u64 {
+        self.0.cost
+    }
+
+    /// The address of its first byte.
+    #[getter]
+    fn base(&self) -> u64 {
+        self.0.base
+    }
+
+    /// The ranges that no chunk touches.
+    #[getter]
+    fn reserved(&self) -> Vec<(u64, u64)> {
+        self.0.reserved.iter().map(|range| (range.start, range.end)).collect()
+    }
+
+    /// The size of its buffers in bytes, or None.
+    #[getter]
+    fn largest(&self) -> Option<u64> {
+        self.0.largest
+    }
+
     fn __repr__(&self) -> String {
         let capacity = self.0.capacity.map(|bytes| format!(", {bytes} bytes"));
         format!("<memplan.Pool '{}'{}>", self.0.name, capacity.unwrap_or_default())

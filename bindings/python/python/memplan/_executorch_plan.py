@@ -1,0 +1,308 @@
+"""A plan of one of ExecuTorch's graphs: the arenas, and where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult
+
+from . import Pool, Problem, plan, verify
+from ._executorch_graph import Cat, Graph, base_of
+
+# The one object that all specs of an arena belong to; only ExecuTorch's verifier reads it.
+_OBJECT = 0
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What may lie over or inside what."""
+
+    pairs: list = field(default_factory=list)
+    """Outputs, each with a spec that it may be written over and those that its operator reads as well."""
+    copies: list = field(default_factory=list)
+    """Operators that copy: the node, the two specs and the offset."""
+    cats: list[Cat] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the arenas look like before anything is planned."""
+
+    reserved: list[int]
+    """The bytes at the bottom of each arena that loops have taken."""
+    extra_padding: int = 0
+    pools: Mapping[int, Pool] = field(default_factory=dict)
+    """Memories by arena, the fastest first. Other arenas have no limits, and hold what asks for them."""
+    options: dict = field(default_factory=dict)
+
+
+@dataclass
+class Planned:
+    """A plan before it is written on the specs."""
+
+    result: MemoryAlgoResult
+    lower_bound: int
+    proven_optimal: bool
+    requests: int = 0
+    cost: tuple[int, ...] = ()
+    """The traffic and the sizes of the pools, if there are any, the last one first."""
+    bases: dict[int, tuple[Any, Any, int]] = field(default_factory=dict)
+    """Specs that lie over or in another, by id: the spec, the other one, and the offset there."""
+    in_place: int = 0
+    copies: list = field(default_factory=list)
+    """Nodes that copy bytes to the place where they already lie."""
+    cats: list = field(default_factory=list)
+    """Nodes that concatenate what lies one behind the other."""
+    rooms: list[list[int]] = field(default_factory=list)
+    """The place of each room by arena."""
+
+    @property
+    def size(self) -> int:
+        return sum(self.result.bufsizes)
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Smaller is better."""
+        return *self.cost, self.size
+
+
+class _Chunks:
+    """The specs of a graph as chunks. A declared part of another spec, or a copy, belongs to the chunk of that one."""
+
+    def __init__(self, graph: Graph, copies: list):
+        self.graph = graph
+        declared = [(spec, base_of(spec), spec.storage_base_offset) for spec in graph.specs if base_of(spec) is not None]
+        self.merged = [(out, below, offset) for _, out, below, offset in copies]
+        self.links = {graph.index[id(spec)]: (below, offset) for spec, below, offset in declared + self.merged}
+        places = [self._root(at) for at in range(len(graph.specs))]
+        self.base, self.inner = [root for root, _ in places], [inside for _, inside in places]
+        self.begins, self.ends = list(graph.begins), list(graph.ends)
+        for at in self.links:
+            root = self.base[at]
+            self.begins[root] = min(self.begins[root], graph.begins[at])
+            self.ends[root] = max(self.ends[root], graph.ends[at])
+        self.roots = [at for at in range(len(graph.specs)) if at not in self.links]
+
+    def _root(self, at: int) -> tuple[int, int]:
+        inside = 0
+        while at in self.links:
+            below, offset = self.links[at]
+            if id(below) not in self.graph.index:
+                raise ValueError(f"a tensor of the shape {list(self.graph.specs[at].shape)} lies in one that is not planned with it")
+            at, inside = self.graph.index[id(below)], inside + offset
+        return at, inside
+
+    def requests(self, number: dict[int, int], pairs: list) -> list[tuple[int, int, int, Any, Any]]:
+        """The requests to overwrite among some roots: two chunks, the offset and the specs."""
+        graph, base, inner, found = self.graph, self.base, self.inner, []
+        for out, below, others in pairs:
+            upper, lower = graph.index[id(out)], graph.index[id(below)]
+            over, under = base[upper], base[lower]
+            # The operator must not read another spec that lies in the same chunk.
+            read = [graph.index[id(other)] for other in others if other is not below and id(other) in graph.index]
+            apart = all(base[at] != under for at in read)
+            # A chunk that has grown to hold its copies must fit into the one that it lies over.
+            fits = inner[lower] + graph.sizes[over] <= graph.sizes[under]
+            if over in number and under in number and over != under and inner[upper] == 0 and apart and fits:
+                found.append((number[over], number[under], inner[lower], out, below))
+        return found
+
+    def parts(self, number: dict[int, int], cat: Cat) -> list[tuple[int, int, int]]:
+        """The inputs of a concatenation as parts of its output; empty if one of them is not all of its chunk."""
+        graph, base, inner, parts = self.graph, self.base, self.inner, []
+        whole = graph.index[id(cat.whole)]
+        for spec, offset in cat.parts:
+            at = graph.index[id(spec)]
+            entire = inner[at] == 0 and graph.sizes[base[at]] == graph.sizes[at]
+            end = inner[whole] + offset + graph.sizes[at]
+            if not entire or base[at] == base[whole] or base[at] not in number or base[whole] not in number:
+                return []
+            if end > graph.sizes[base[whole]]:
+                return []
+            parts.append((number[base[at]], number[base[whole]], inner[whole] + offset))
+        return parts
+
+
+def _gather(problem: Problem, wholes: list[list]) -> tuple[Problem, list[int]]:
+    """Puts all inputs of each concatenation inside its output, or none. Returns those where it was possible."""
+    kept = [at for at, parts in enumerate(wholes) if parts]
+    while kept:
+        gathered, refused = problem.gather([wholes[at] for at in kept])
+        missing = {part[:3] for part in refused}
+        whole = [at for at in kept if not missing.intersection(wholes[at])]
+        if whole == kept:
+            return gathered, kept
+        kept = whole
+    return problem, []
+
+
+def _up(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
+    """Plans the chunks of a graph: those of the pools together, and every other arena by itself."""
+    specs, alignment = graph.specs, graph.alignment
+    chunks = _Chunks(graph, sharing.copies)
+    groups: dict[int | None, list[int]] = {}
+    for at in chunks.roots:
+        arena = specs[at].mem_id
+        group = None if target.pools and (arena is None or arena in target.pools) else arena or 1
+        groups.setdefault(group, []).append(at)
+    for room in graph.rooms:
+        for arena, size in enumerate(room.sizes):
+            if size:
+                groups.setdefault(arena, [])
+    known = [1, *(arena for arena in groups if arena is not None), *target.pools]
+    sizes = [0] * max(1 + max(known), len(target.reserved))
+    for arena, size in enumerate(target.reserved):
+        sizes[arena] = size
+    planned = Planned(MemoryAlgoResult({}, sizes), sum(sizes), True, len(sharing.pairs))
+    planned.rooms = [[0] * len(room.sizes) for room in graph.rooms]
+    places = [(1, 0)] * len(specs)
+    for group, roots in sorted(groups.items(), key=lambda item: item[0] or 0):
+        number = {at: chunk for chunk, at in enumerate(roots)}
+        requests = chunks.requests(number, sharing.pairs)
+        begins, ends = [chunks.begins[at] for at in roots], [chunks.ends[at] for at in roots]
+        lengths = [graph.sizes[at] for at in roots]
+        rooms, windows = [], {}
+        for at, room in enumerate(graph.rooms):
+            if group is not None and group < len(room.sizes) and room.sizes[group]:
+                spans = [(result.low, result.high) for result in room.results if result.arena == group]
+                last = room.end if spans else room.step + 1
+                if last > room.step + 1:
+                    # Afterwards, only what the branches return is read.
+                    windows[len(begins)] = [(room.step + 1, last, min(s[0] for s in spans), max(s[1] for s in spans))]
+                rooms.append((at, len(begins)))
+                begins.append(room.step)
+                ends.append(last)
+                lengths.append(room.sizes[group])
+        demands = _pools_of(graph, chunks, roots, target) if group is None else {"windows": windows or None}
+        problem = Problem.from_arrays(
+            begins, ends, lengths, [request[:3] for request in requests], alignment=alignment, **demands
+        )
+        wholes = [chunks.parts(number, cat) for cat in sharing.cats]
+        problem, gathered = _gather(problem, wholes)
+        try:
+            answer = plan(problem, **target.options)
+        except ValueError as error:
+            if group is not None:
+                raise
+            raise ValueError(_overflow(begins, ends, lengths, alignment, demands, target.options) or str(error)) from error
+        # ExecuTorch checks only the plans of its own algorithms.
+        if wrong := verify(problem, answer):
+            raise RuntimeError(f"memplan made a wrong plan; please report it: {wrong[0]}")
+        planned.cats += [sharing.cats[at] for at in gathered]
+        honoured = dict(enumerate(answer.overwritten))
+        for over, under, _, out, below in requests:
+            if honoured.get(over) == under:
+                planned.bases[id(out)] = (out, below, 0)
+                planned.in_place += 1
+                honoured[over] = None
+        if group is None:
+            names = {pool.name: arena for arena, pool in target.pools.items()}
+            for at, name, offset in zip(roots, answer.chunk_pools, answer.offsets):
+                places[at] = (names[name], offset)
+            for name, size in answer.pool_sizes.items():
+                if name in set(answer.chunk_pools):
+                    sizes[names[name]] = size + target.extra_padding
+            planned.cost = (answer.traffic, *reversed(answer.pool_sizes.values()))
+        else:
+            reserved = target.reserved[group] if group < len(target.reserved) else 0
+            bottom = _up(reserved, alignment)
+            for at, offset in zip(roots, answer.offsets):
+                places[at] = (group, bottom + offset)
+            for at, chunk in rooms:
+                planned.rooms[at][group] = bottom + answer.offsets[chunk]
+            sizes[group] = bottom + answer.pool_size + target.extra_padding
+            planned.lower_bound += bottom - reserved + answer.lower_bound + target.extra_padding
+        planned.proven_optimal &= answer.proven_optimal
+    for at, spec in enumerate(specs):
+        arena, offset = places[chunks.base[at]]
+        planned.result.spec_dict[spec] = SpecAllocResult(arena, _OBJECT, offset + chunks.inner[at])
+    for room, place in zip(graph.rooms, planned.rooms):
+        for result in room.results:
+            offset = place[result.arena] + result.low
+            planned.result.spec_dict[result.spec] = SpecAllocResult(result.arena, _OBJECT, offset)
+    if target.pools:
+        planned.lower_bound = planned.size if planned.proven_optimal else 0
+    planned.bases |= {id(out): (out, below, offset) for out, below, offset in chunks.merged}
+    _link(planned)
+    planned.copies = [node for node, *_ in sharing.copies]
+    return planned
+
+
+def _pools_of(graph: Graph, chunks: _Chunks, roots: list[int], target: Target) -> dict:
+    """The pools of a problem, and what must lie in which."""
+    pools = []
+    for arena, pool in target.pools.items():
+        reserved = target.reserved[arena] if arena < len(target.reserved) else 0
+        capacity = pool.capacity
+        if capacity is not None:
+            capacity = max(capacity - target.extra_padding, 0)
+        ranges = [*pool.reserved, *([(0, reserved)] if reserved else [])]
+        pools.append(
+            Pool(
+                pool.name, capacity=capacity, alignment=max(pool.alignment, graph.alignment), cost=pool.cost, base=pool.base,
+                reserved=ranges, largest=pool.largest,
+            )
+        )  # fmt: skip
+    traffic = [0] * len(graph.specs)
+    for at, amount in enumerate(graph.traffic()):
+        traffic[chunks.base[at]] += amount
+    names = graph.names()
+    return {
+        "pools": pools,
+        "names": [f"{names[at]} of the shape {list(graph.specs[at].shape)}" for at in roots],
+        "only_in": {
+            chunk: target.pools[graph.specs[at].mem_id].name for chunk, at in enumerate(roots) if graph.specs[at].mem_id is not None
+        },
+        "traffic": {chunk: traffic[at] for chunk, at in enumerate(roots)},
+    }
+
+
+def _overflow(begins: list, ends: list, sizes: list, alignment: int, demands: dict, options: dict) -> str | None:
+    """Says which tensor finds no place: one that would lie in a pool behind all others, if there were one."""
+    outside = "outside"
+    while outside in {pool.name for pool in demands["pools"]}:
+        outside += "_"
+    more = {
+        "pools": [*demands["pools"], Pool(outside, cost=2**32)],
+        "only_in": {chunk: [name, outside] for chunk, name in demands["only_in"].items()},
+    }
+    try:
+        answer = plan(Problem.from_arrays(begins, ends, sizes, alignment=alignment, **demands | more), **options)
+    except ValueError:
+        return None
+    lost = [chunk for chunk, name in enumerate(answer.chunk_pools) if name == outside and sizes[chunk]]
+    if not lost:
+        return None
+    chunk = max(lost, key=lambda chunk: sizes[chunk])
+    mine = demands["only_in"].get(chunk)
+    left = ", ".join(
+        f"{pool.name} has {pool.capacity - answer.pool_sizes[pool.name]} of {pool.capacity} B left"
+        for pool in demands["pools"]
+        if pool.capacity is not None and mine in (None, pool.name)
+    )
+    wanted = f"pool {mine}, which it asks for" if mine else "the pools"
+    return f"{demands['names'][chunk]}, {sizes[chunk]} B, finds no place in {wanted}: {left}"
+
+
+def _link(planned: Planned) -> None:
+    """Declares the inputs of concatenations to lie in the outputs. ExecuTorch's verifier wants each pair that shares bytes
+    to be on one path of such declarations, so a spec that lies in several wholes is in one that is in the next."""
+    places, bases = planned.result.spec_dict, planned.bases
+
+    def path(spec) -> list:
+        found = [spec]
+        while id(found[-1]) in bases:
+            found.append(bases[id(found[-1])][1])
+        return found
+
+    for cat in reversed(planned.cats):
+        for part, _ in cat.parts:
+            end = path(part)[-1]
+            if cat.whole not in path(part) and end not in path(cat.whole):
+                bases[id(end)] = (end, cat.whole, places[end].mem_offset - places[cat.whole].mem_offset)

@@ -1,0 +1,181 @@
+"""Branches and loops in the arena of the graph around them, and several arenas."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch and ExecuTorch are in an environment of their own: see install")
+pytest.importorskip("executorch.exir", reason="ExecuTorch is in an environment of its own: see install")
+
+from executorch.exir.banked_memory_planning import Bank, TargetMemoryMap  # noqa: E402
+from executorch.exir.passes import MemoryPlanningPass as GreedyPass  # noqa: E402
+from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer as load  # noqa: E402
+from programs import Net, accepted, arenas, edge, equal, image, planned  # noqa: E402
+from torch._higher_order_ops.map import map as map_rows  # noqa: E402
+
+from memplan import Pool  # noqa: E402
+from memplan.executorch import MemoryPlanningPass  # noqa: E402
+
+
+def branches(_, x):
+    left = lambda x: torch.relu(torch.exp(x) + 1)  # noqa: E731
+    right = lambda x: torch.neg(torch.tanh(x) * x).clone()  # noqa: E731
+    return torch.cond(x.sum() > 0, left, right, [x * 2]) + x
+
+
+def a_peak_elsewhere(_, x):
+    left = lambda x: torch.relu(torch.exp(x) @ torch.ones(64, 64))  # noqa: E731
+    right = lambda x: torch.neg(torch.tanh(x) * x)  # noqa: E731
+    wide = (torch.cat([x, x, x, x]) @ torch.ones(64, 64)).sum()
+    # What a branch returns is read long after it.
+    y = torch.cond(x.sum() > 0, left, right, [x * 2])
+    z = torch.exp(x) * 3
+    return torch.tanh(z) + y, wide
+
+
+def nested(_, x):
+    inner = lambda x: torch.cond(x.max() > 1, lambda x: (torch.exp(x) + 1) * 2, lambda x: torch.tanh(x) - 1, [x])  # noqa: E731
+    y = torch.cond(x.sum() > 0, lambda x: inner(x * 2), lambda x: torch.sigmoid(x) * 3, [x])
+    z = torch.exp(x) * 2
+    return z + y, torch.relu(x)
+
+
+def two_results(_, x):
+    left = lambda x: (torch.exp(x) + 1, torch.relu(x) * 2)  # noqa: E731
+    right = lambda x: (torch.tanh(x) - 1, torch.sigmoid(x) * 3)  # noqa: E731
+    a, b = torch.cond(x.sum() > 0, left, right, [x])
+    c = torch.cond(a.sum() > 0, lambda x, y: x * y, lambda x, y: x - y, [a * 2, x])
+    return a + c, b
+
+
+def rows(_, x):
+    wide = torch.cat([x, x]).sum()
+    return map_rows(lambda row: torch.relu(torch.exp(row) - 1) * 2, x * 2) + x, wide
+
+
+CONTROL = {"branches": branches, "a peak elsewhere": a_peak_elsewhere, "nested": nested, "two results": two_results, "map": rows}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_branches_lie_in_the_free_bytes_around_them(name):
+    x = image(64, 64) + 0.5
+    program = edge(Net(CONTROL[name]), x)
+    memory_pass = MemoryPlanningPass(report=None)
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    (report,) = memory_pass.reports
+    # Greedy puts all branches at one place, so that here the second condition destroys a result of the first.
+    wrong = name == "two results"
+    assert arenas(ours)[1] == report.bytes and report.greedy == arenas(theirs)[1] and (wrong or report.bytes < report.greedy)
+    assert report.proven_optimal
+    accepted(ours)
+    check(ours, theirs, CONTROL[name], x, wrong)
+
+
+def check(ours, theirs, function, x, wrong=False):
+    """Both runs have equal bits, except where greedy's result is wrong."""
+    mine, others = load(ours.buffer), load(theirs.buffer)
+    for inputs in (x, -x, x / 1000, x):
+        outputs = mine.forward((inputs,))
+        assert wrong or equal(outputs, others.forward((inputs,)))
+        expected = function(None, inputs)
+        for output, right in zip(outputs, expected if isinstance(expected, tuple) else (expected,)):
+            assert torch.allclose(output, right, atol=1e-5, rtol=1e-4)
+
+
+def test_where_greedy_overwrites_what_a_condition_returned():
+    x = image(64, 64) + 0.5
+    theirs = planned(edge(Net(two_results), x), GreedyPass())
+    outputs = load(theirs.buffer).forward((x,))
+    assert not torch.allclose(outputs[1], two_results(None, x)[1]), "ExecuTorch is right now: take its sizes as a bound again"
+
+
+@pytest.mark.parametrize("name", ["a peak elsewhere", "nested", "two results"])
+def test_branches_and_pools(name):
+    x, pools = image(64, 64) + 0.5, {1: Pool("a", capacity=100_000, cost=1), 2: Pool("b", cost=9)}
+    program = edge(Net(CONTROL[name]), x)
+    ours, theirs = planned(program, MemoryPlanningPass(report=None, pools=pools)), planned(program, GreedyPass())
+    accepted(ours)
+    assert all(size <= (pools[arena].capacity or size) for arena, size in enumerate(arenas(ours)) if arena in pools)
+    check(ours, theirs, CONTROL[name], x, name == "two results")
+
+
+def test_specs_that_ask_for_an_arena_get_it():
+    class Pinned(MemoryPlanningPass):
+        def run(self, graph_module, graph_signature=None):
+            for node in graph_module.graph.nodes:
+                if "tanh" in str(node.target) or "neg" in str(node.target):
+                    node.meta["spec"].mem_id = 3
+            return super().run(graph_module, graph_signature)
+
+    x = image(16, 16)
+    ours = planned(edge(Net(lambda _, x: torch.abs(torch.neg(torch.tanh(torch.sigmoid(torch.exp(x)))))), x), Pinned(report=None))
+    sizes = arenas(ours)
+    assert len(sizes) == 4 and sizes[2] == 0 and sizes[1] == 1024 == sizes[3]
+    accepted(ours)
+
+
+def layers(net, x):
+    for _ in range(3):
+        x = torch.relu(net.norm(net.conv(x)) + x)
+    return x
+
+
+def network():
+    torch.manual_seed(0)
+    return Net(layers, conv=torch.nn.Conv2d(8, 8, 3, padding=1), norm=torch.nn.BatchNorm2d(8)), image(1, 8, 12, 12)
+
+
+POOLS = [
+    ({1: Pool("sram", capacity=10_000, cost=1), 2: Pool("psram", cost=20)}, {"sram": 9216, "psram": 0}),
+    ({2: Pool("sram", capacity=5_000, cost=1), 1: Pool("psram", cost=20)}, {"sram": 4608, "psram": 4608}),
+    ({1: Pool("sram", capacity=5_000, cost=1, reserved=[(0, 1024)]), 2: Pool("psram")}, {"sram": 0, "psram": 9216}),
+    (TargetMemoryMap([Bank("sram", 5_120, 2, 64), Bank("psram", 20_000, 4)]), {"sram": 4608, "psram": 4608}),
+]
+
+
+@pytest.mark.parametrize(("pools", "sizes"), POOLS)
+def test_tensors_spill_into_the_next_pool(pools, sizes):
+    model, x = network()
+    program = edge(model, x)
+    memory_pass = MemoryPlanningPass(report=None, pools=pools)
+    ours, theirs = planned(program, memory_pass), planned(program, GreedyPass())
+    (report,) = memory_pass.reports
+    assert report.pools == sizes and report.proven_optimal and sum(arenas(ours)) == sum(sizes.values())
+    assert str(report).startswith(", ".join(f"{name} {size:,} B".replace(",", " ") for name, size in sizes.items()))
+    accepted(ours)
+    assert equal(load(ours.buffer).forward((x,)), load(theirs.buffer).forward((x,)))
+
+
+class Pinned(MemoryPlanningPass):
+    def run(self, graph_module, graph_signature=None):
+        for node in graph_module.graph.nodes:
+            if "relu" in str(node.target):
+                node.meta["spec"].mem_id = 1
+        return super().run(graph_module, graph_signature)
+
+
+def test_pools_and_pins():
+    # The inputs of the sums would fill the fast pool if what is pinned there lay over them.
+    program = edge(*network())
+    ours = planned(program, Pinned(report=None, pools={2: Pool("psram"), 1: Pool("sram", capacity=5_000)}))
+    assert arenas(ours) == [0, 4608, 9216]
+    specs = [node.meta["spec"] for node in ours.exported_program().graph.nodes if "relu" in str(node.target)]
+    assert len(specs) == 3 and all(spec.mem_id == 1 for spec in specs)
+    # An arena that is no pool has no limits.
+    ours = planned(program, Pinned(report=None, pools={2: Pool("psram", capacity=9_216)}))
+    assert arenas(ours) == [0, 4608, 9216]
+    with pytest.raises(ValueError, match="relu.*4608 B.*no pool where they may lie has room"):
+        planned(program, Pinned(report=None, pools={2: Pool("psram"), 1: Pool("sram", capacity=100)}))
+
+
+def test_pools_that_are_too_small_are_an_error():
+    pools = {1: Pool("sram", capacity=5_000, cost=1), 2: Pool("psram", capacity=1_000)}
+    words = r"of the shape \[1, 8, 12, 12\], 4608 B, finds no place in the pools: sram has 392 of 5000 B left, psram has 1000 of 1000 B left"
+    with pytest.raises(ValueError, match=words):
+        planned(edge(*network()), MemoryPlanningPass(report=None, pools=pools))
+
+
+@pytest.mark.parametrize("pools", [{0: Pool("a")}, {1: 4096}, {"sram": Pool("a")}])
+def test_wrong_pools_are_refused(pools):
+    with pytest.raises(ValueError, match="from a mem_id, at least 1, to a memplan.Pool"):
+        MemoryPlanningPass(pools=pools)
+    with pytest.raises(ValueError, match="without pools"):
+        MemoryPlanningPass(pools={1: Pool("a")}, share_mutable_buffers=True)
