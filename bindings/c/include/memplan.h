@@ -327,6 +327,42 @@ typedef struct {
 } memplan_overwrite;
 
 /*
+ A memory that chunks may lie in.
+ */
+typedef struct {
+    /*
+     Its bytes; `UINT64_MAX` for no limit.
+     */
+    uint64_t capacity;
+    /*
+     Offsets in it are multiples of this power of two.
+     */
+    uint64_t alignment;
+    /*
+     The cost of a byte that an operator moves to or from it.
+     */
+    uint64_t cost;
+} memplan_pool;
+
+/*
+ A fixed place of a chunk.
+ */
+typedef struct {
+    /*
+     The chunk, by its place in the list.
+     */
+    uint32_t chunk;
+    /*
+     The pool, by its place in the list; 0 if none is listed.
+     */
+    uint32_t pool;
+    /*
+     Bytes from the start of the pool.
+     */
+    uint64_t offset;
+} memplan_pin;
+
+/*
  A dependency of an output on an input of the same operator.
  */
 typedef struct {
@@ -414,6 +450,18 @@ memplan_status memplan_plan_offsets(const memplan_plan *plan, uint64_t *out, siz
 memplan_status memplan_plan_overwritten(const memplan_plan *plan, uint32_t *out, size_t n);
 
 /*
+ Writes the pool of every chunk, by its place in the list of pools; 0 if none was listed. `n` is the
+ number of chunks of the problem.
+ */
+memplan_status memplan_plan_pools(const memplan_plan *plan, uint32_t *out, size_t n);
+
+/*
+ Writes the bytes to reserve in every pool. `n` is the number of pools that were listed; without
+ any, it is 1.
+ */
+memplan_status memplan_plan_pool_sizes(const memplan_plan *plan, uint64_t *out, size_t n);
+
+/*
  Writes the place of every tensor of the sequence, indexed by its number. `n` is the number of
  tensors; a plan of a problem has none.
  */
@@ -442,6 +490,22 @@ memplan_status memplan_problem_new(const memplan_chunk *chunks,
                                    memplan_problem **out);
 
 /*
+ The same for a device with several memories, and for chunks whose places are fixed. The pools are
+ listed in order of preference, the fastest first: as few bytes as possible move to and from those
+ that cost more, and then the pools are as small as possible, the last one first. Without pools,
+ there is one without limits.
+ */
+memplan_status memplan_problem_new_in_pools(const memplan_chunk *chunks,
+                                            size_t chunk_count,
+                                            const memplan_overwrite *overwrites,
+                                            size_t overwrite_count,
+                                            const memplan_pool *pools,
+                                            size_t pool_count,
+                                            const memplan_pin *pins,
+                                            size_t pin_count,
+                                            memplan_problem **out);
+
+/*
  Plans a problem. Null options stand for the defaults. If the options have a capacity and the plan
  found is larger, the status is `MEMPLAN_STATUS_DOES_NOT_FIT`, and `out` gets that plan all the
  same. If its lower bound is larger than the capacity, no plan fits.
@@ -459,6 +523,16 @@ memplan_status memplan_verify(const memplan_problem *problem,
                               uint64_t alignment,
                               const uint64_t *offsets,
                               size_t n);
+
+/*
+ The same for a problem with several pools: the pool of each chunk, by its place in the list, and
+ its offset there.
+ */
+memplan_status memplan_verify_in_pools(const memplan_problem *problem,
+                                       uint64_t alignment,
+                                       const uint32_t *pools,
+                                       const uint64_t *offsets,
+                                       size_t n);
 
 /*
  Frees a problem; null is ignored.

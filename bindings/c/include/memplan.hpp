@@ -50,6 +50,8 @@ struct Free {
 
 using Chunk = memplan_chunk;
 using Overwrite = memplan_overwrite;
+using Pool = memplan_pool;
+using Pin = memplan_pin;
 using Place = memplan_place;
 using Dependency = memplan_dependency;
 
@@ -63,10 +65,11 @@ struct Options : memplan_options {
 // A plan. It may be moved, and any thread may read it.
 class Plan {
 public:
-    // Takes ownership of a plan of the C interface with these numbers of chunks, tensors and
-    // operators.
-    Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators)
-        : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators) {}
+    // Takes ownership of a plan of the C interface with these numbers of chunks, tensors, operators
+    // and pools.
+    Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators,
+         std::size_t pools = 1)
+        : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators), pools_(pools) {}
 
     // The bytes to reserve.
     std::uint64_t pool_size() const noexcept { return memplan_plan_pool_size(plan_.get()); }
@@ -89,6 +92,20 @@ public:
         return overwritten;
     }
 
+    // The pool of every chunk, by its place in the list of pools.
+    std::vector<std::uint32_t> pools() const {
+        std::vector<std::uint32_t> pools(chunks_);
+        detail::check(memplan_plan_pools(plan_.get(), pools.data(), pools.size()));
+        return pools;
+    }
+
+    // The bytes to reserve in every pool.
+    std::vector<std::uint64_t> pool_sizes() const {
+        std::vector<std::uint64_t> sizes(pools_);
+        detail::check(memplan_plan_pool_sizes(plan_.get(), sizes.data(), sizes.size()));
+        return sizes;
+    }
+
     // The place of every tensor of a sequence.
     std::vector<Place> tensors() const {
         std::vector<Place> places(tensors_);
@@ -105,7 +122,7 @@ public:
 
 private:
     std::unique_ptr<memplan_plan, detail::Free> plan_;
-    std::size_t chunks_, tensors_, operators_;
+    std::size_t chunks_, tensors_, operators_, pools_;
 };
 
 // Buffers with known lifetimes.
@@ -116,6 +133,17 @@ public:
         memplan_problem *problem = nullptr;
         detail::check(memplan_problem_new(chunks.data(), chunks.size(), overwrites.data(),
                                           overwrites.size(), &problem));
+        problem_.reset(problem);
+    }
+
+    // For a device with several memories, the fastest first, and chunks with fixed places.
+    Problem(const std::vector<Chunk> &chunks, const std::vector<Overwrite> &overwrites,
+            const std::vector<Pool> &pools, const std::vector<Pin> &pins = {})
+        : chunks_(chunks.size()), pools_(pools.empty() ? 1 : pools.size()) {
+        memplan_problem *problem = nullptr;
+        detail::check(memplan_problem_new_in_pools(
+            chunks.data(), chunks.size(), overwrites.data(), overwrites.size(), pools.data(),
+            pools.size(), pins.data(), pins.size(), &problem));
         problem_.reset(problem);
     }
 
@@ -135,7 +163,7 @@ public:
 
 private:
     std::unique_ptr<memplan_problem, detail::Free> problem_;
-    std::size_t chunks_;
+    std::size_t chunks_, pools_ = 1;
 };
 
 // An output of an operator: a size, and the inputs whose memory it may share.

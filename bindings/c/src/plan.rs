@@ -191,6 +191,47 @@ pub unsafe extern "C" fn memplan_plan_overwritten(
     })
 }
 
+/// Writes the pool of every chunk, by its place in the list of pools; 0 if none was listed. `n` is the
+/// number of chunks of the problem.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` numbers that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_pools(plan: *const Plan, out: *mut u32, n: usize) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
+        let pools = plan.chunks.iter().map(|chunk| u32::try_from(chunk.pool).unwrap_or(NO_CHUNK));
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, pools, "chunks") }
+    })
+}
+
+/// Writes the bytes to reserve in every pool. `n` is the number of pools that were listed; without
+/// any, it is 1.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` numbers that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_pool_sizes(
+    plan: *const Plan,
+    out: *mut u64,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Plan { inner: plan, .. } = unsafe { reference(plan, "plan") }?;
+        let mut sizes: Vec<u64> = plan.pools.iter().map(|pool| pool.size).collect();
+        if sizes.is_empty() {
+            sizes.push(plan.pool_size);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, sizes.into_iter(), "pools") }
+    })
+}
+
 /// Writes the place of every tensor of the sequence, indexed by its number. `n` is the number of
 /// tensors; a plan of a problem has none.
 ///

@@ -2,7 +2,10 @@
 
 use library::{
     Plan as LibraryPlan,
-    problem::{ChunkId, Request},
+    problem::{
+        ChunkId, ProblemBuilder, Request,
+        demands::{Place, Pool as LibraryPool, PoolId},
+    },
     verify::{Verifier, Violation},
 };
 
@@ -41,6 +44,30 @@ pub struct Overwrite {
     pub required: u32,
 }
 
+/// A memory that chunks may lie in.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// Its bytes; `UINT64_MAX` for no limit.
+    pub capacity: u64,
+    /// Offsets in it are multiples of this power of two.
+    pub alignment: u64,
+    /// The cost of a byte that an operator moves to or from it.
+    pub cost: u64,
+}
+
+/// A fixed place of a chunk.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Pin {
+    /// The chunk, by its place in the list.
+    pub chunk: u32,
+    /// The pool, by its place in the list; 0 if none is listed.
+    pub pool: u32,
+    /// Bytes from the start of the pool.
+    pub offset: u64,
+}
+
 /// A checked list of chunks. It does not change, and any thread may use it.
 pub struct Problem(library::Problem);
 
@@ -63,22 +90,81 @@ pub unsafe extern "C" fn memplan_problem_new(
         let chunks = unsafe { slice(chunks, chunk_count, "chunks") }?;
         // SAFETY: promised by the caller.
         let overwrites = unsafe { slice(overwrites, overwrite_count, "overwrites") }?;
-        if u32::try_from(chunks.len()).is_err() {
-            return Err(library::ProblemError::TooManyChunks.into());
+        let problem = builder(chunks, overwrites)?.build()?;
+        // SAFETY: promised by the caller.
+        unsafe { give(out, Problem(problem)) }
+    })
+}
+
+fn builder(chunks: &[Chunk], overwrites: &[Overwrite]) -> Result<ProblemBuilder, Failure> {
+    if u32::try_from(chunks.len()).is_err() {
+        return Err(library::ProblemError::TooManyChunks.into());
+    }
+    let mut problem = library::Problem::builder();
+    for chunk in chunks {
+        problem.chunk(chunk.begin..chunk.end, chunk.size);
+    }
+    for overwrite in overwrites {
+        let (chunk, overwritten) = (ChunkId(overwrite.chunk), ChunkId(overwrite.overwritten));
+        let request = Request::new(chunk, overwritten, overwrite.offset);
+        problem.request(request.required(overwrite.required != 0));
+    }
+    Ok(problem)
+}
+
+/// The same for a device with several memories, and for chunks whose places are fixed. The pools are
+/// listed in order of preference, the fastest first: as few bytes as possible move to and from those
+/// that cost more, and then the pools are as small as possible, the last one first. Without pools,
+/// there is one without limits.
+///
+/// # Safety
+///
+/// `chunks`, `overwrites`, `pools` and `pins` point to as many elements as follow them, and `out` to a
+/// pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_problem_new_in_pools(
+    chunks: *const Chunk,
+    chunk_count: usize,
+    overwrites: *const Overwrite,
+    overwrite_count: usize,
+    pools: *const Pool,
+    pool_count: usize,
+    pins: *const Pin,
+    pin_count: usize,
+    out: *mut *mut Problem,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let chunks = unsafe { slice(chunks, chunk_count, "chunks") }?;
+        // SAFETY: promised by the caller.
+        let overwrites = unsafe { slice(overwrites, overwrite_count, "overwrites") }?;
+        // SAFETY: promised by the caller.
+        let pools = unsafe { slice(pools, pool_count, "pools") }?;
+        // SAFETY: promised by the caller.
+        let pins = unsafe { slice(pins, pin_count, "pins") }?;
+        let mut problem = builder(chunks, overwrites)?;
+        for (at, pool) in pools.iter().enumerate() {
+            let own = LibraryPool::new(at.to_string()).alignment(pool.alignment).cost(pool.cost);
+            let limited = pool.capacity != u64::MAX;
+            problem.pool(if limited { own.capacity(pool.capacity) } else { own });
         }
-        let mut problem = library::Problem::builder();
-        for chunk in chunks {
-            problem.chunk(chunk.begin..chunk.end, chunk.size);
-        }
-        for overwrite in overwrites {
-            let (chunk, overwritten) = (ChunkId(overwrite.chunk), ChunkId(overwrite.overwritten));
-            let request = Request::new(chunk, overwritten, overwrite.offset);
-            problem.request(request.required(overwrite.required != 0));
+        for pin in pins {
+            if pin.chunk as usize >= chunks.len() {
+                let words = format!("a pin names chunk {}, which does not exist", pin.chunk);
+                return Err(Failure::invalid(words));
+            }
+            problem.pin(ChunkId(pin.chunk), pool(pin.pool, pools.len())?, pin.offset);
         }
         let problem = problem.build()?;
         // SAFETY: promised by the caller.
         unsafe { give(out, Problem(problem)) }
     })
+}
+
+/// The pool of this number, of so many; without any, there is one.
+fn pool(number: u32, pools: usize) -> Result<PoolId, Failure> {
+    let id = u16::try_from(number).ok().filter(|&id| usize::from(id) < pools.max(1));
+    id.map(PoolId).ok_or_else(|| Failure::invalid(format!("there is no pool {number}")))
 }
 
 /// Plans a problem. Null options stand for the defaults. If the options have a capacity and the plan
@@ -126,19 +212,52 @@ pub unsafe extern "C" fn memplan_verify(
         let Problem(problem) = unsafe { reference(problem, "problem") }?;
         // SAFETY: promised by the caller.
         let offsets = unsafe { slice(offsets, n, "offsets") }?;
-        let problem = problem.clone().with_alignment(alignment)?;
-        let plan = LibraryPlan::from_offsets(&problem, offsets)?;
-        let found = Verifier::new().verify(&problem, &plan);
-        let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?.violations;
-        // A pool below its bound is not stated by the caller; it follows from the overlaps.
-        violations.sort_by_key(|violation| matches!(violation, Violation::BoundAbovePool { .. }));
-        let Some(first) = violations.first() else { return Ok(()) };
-        let more = match violations.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        Err(Failure::invalid(format!("the plan is wrong: {first}{more}")))
+        let places = offsets.iter().map(|&offset| Place::new(PoolId(0), offset));
+        verified(problem, alignment, &places.collect::<Vec<_>>())
     })
+}
+
+/// The same for a problem with several pools: the pool of each chunk, by its place in the list, and
+/// its offset there.
+///
+/// # Safety
+///
+/// `problem` comes from `memplan_problem_new_in_pools`, and `pools` and `offsets` point to `n` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_verify_in_pools(
+    problem: *const Problem,
+    alignment: u64,
+    pools: *const u32,
+    offsets: *const u64,
+    n: usize,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let Problem(problem) = unsafe { reference(problem, "problem") }?;
+        // SAFETY: promised by the caller.
+        let pools = unsafe { slice(pools, n, "pools") }?;
+        // SAFETY: promised by the caller.
+        let offsets = unsafe { slice(offsets, n, "offsets") }?;
+        let known = problem.pools().len();
+        let places = pools.iter().zip(offsets);
+        let places = places.map(|(&at, &offset)| Ok(Place::new(pool(at, known)?, offset)));
+        verified(problem, alignment, &places.collect::<Result<Vec<_>, Failure>>()?)
+    })
+}
+
+fn verified(problem: &library::Problem, alignment: u64, places: &[Place]) -> Result<(), Failure> {
+    let problem = problem.clone().with_alignment(alignment)?;
+    let plan = LibraryPlan::from_places(&problem, places)?;
+    let found = Verifier::new().verify(&problem, &plan);
+    let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?.violations;
+    // A pool below its bound is not stated by the caller; it follows from the overlaps.
+    violations.sort_by_key(|violation| matches!(violation, Violation::BoundAbovePool { .. }));
+    let Some(first) = violations.first() else { return Ok(()) };
+    let more = match violations.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Err(Failure::invalid(format!("the plan is wrong: {first}{more}")))
 }
 
 /// Frees a problem; null is ignored.

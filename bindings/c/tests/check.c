@@ -115,6 +115,53 @@ static void problems(void) {
     memplan_problem_free(problem);
 }
 
+static void pools(void) {
+    const memplan_chunk chunks[] = {{0, 2, 64}, {1, 3, 128}, {2, 4, 64}};
+    const memplan_pool pools[] = {{128, 1, 1}, {UINT64_MAX, 256, 20}};
+    const memplan_pin pins[] = {{1, 1, 512}}, unknown[] = {{3, 0, 0}}, nowhere[] = {{0, 2, 0}};
+    memplan_problem *problem = NULL;
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, NULL, 2, NULL, 0, &problem) ==
+           MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, pools, 2, NULL, 1, &problem) ==
+           MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, pools, 2, unknown, 1, &problem) ==
+           MEMPLAN_STATUS_INVALID);
+    EXPECT(said("a pin names chunk 3"));
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, pools, 2, nowhere, 1, &problem) ==
+           MEMPLAN_STATUS_INVALID);
+    EXPECT(said("there is no pool 2") && problem == NULL);
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, pools, 2, pins, 1, &problem) ==
+           MEMPLAN_STATUS_OK);
+    memplan_plan *plan = NULL;
+    EXPECT(memplan_plan_problem(problem, NULL, &plan) == MEMPLAN_STATUS_OK);
+    uint32_t in[3];
+    uint64_t offsets[3], sizes[2];
+    EXPECT(memplan_plan_pools(plan, in, 2) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_plan_pools(plan, in, 3) == MEMPLAN_STATUS_OK);
+    EXPECT(in[0] == 0 && in[1] == 1 && in[2] == 0);
+    EXPECT(memplan_plan_offsets(plan, offsets, 3) == MEMPLAN_STATUS_OK && offsets[1] == 512);
+    EXPECT(memplan_plan_pool_sizes(plan, sizes, 1) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_plan_pool_sizes(plan, sizes, 2) == MEMPLAN_STATUS_OK);
+    EXPECT(sizes[0] == 64 || sizes[0] == 128);
+    EXPECT(sizes[1] >= 640);
+    EXPECT(memplan_verify_in_pools(problem, 1, in, offsets, 3) == MEMPLAN_STATUS_OK);
+    in[1] = 0;
+    EXPECT(memplan_verify_in_pools(problem, 1, in, offsets, 3) == MEMPLAN_STATUS_INVALID);
+    in[1] = 2;
+    EXPECT(memplan_verify_in_pools(problem, 1, in, offsets, 3) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_verify_in_pools(problem, 1, NULL, offsets, 3) == MEMPLAN_STATUS_NULL);
+    memplan_plan_free(plan);
+    memplan_problem_free(problem);
+
+    /* Without pools, there is one. */
+    EXPECT(memplan_problem_new_in_pools(chunks, 3, NULL, 0, NULL, 0, NULL, 0, &problem) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_problem(problem, NULL, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_pool_sizes(plan, sizes, 1) == MEMPLAN_STATUS_OK && sizes[0] == 192);
+    memplan_plan_free(plan);
+    memplan_problem_free(problem);
+}
+
 static void sequences(void) {
     memplan_sequence *sequence = NULL;
     EXPECT(memplan_sequence_new(NULL) == MEMPLAN_STATUS_NULL);
@@ -190,6 +237,7 @@ int main(void) {
     memplan_sequence_free(NULL);
     EXPECT(memplan_plan_pool_size(NULL) == 0);
     problems();
+    pools();
     sequences();
     if (failures == 0) printf("all as promised\n");
     return failures != 0;
