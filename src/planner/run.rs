@@ -23,6 +23,9 @@ impl Strategy {
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
         if let Some(Asked { feature, chunk }) = problem.asked() {
+            if let Some(linear) = problem.linearized() {
+                return self.layout(&linear, limits, observer);
+            }
             return match self {
                 Self::FirstFit => first_fit::layout(problem),
                 Self::Best | Self::Optimal => search::places::layout(problem, limits, observer),

@@ -28,6 +28,7 @@ mod footprint;
 mod gather;
 mod labels;
 mod later;
+mod linear;
 mod links;
 #[cfg(feature = "serde")]
 mod moment;

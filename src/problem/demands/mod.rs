@@ -19,7 +19,7 @@ mod pools;
 pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
-pub(crate) use boxes::{View, concurrent};
+pub(crate) use boxes::{View, concurrent, is_over};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
