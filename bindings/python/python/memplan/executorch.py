@@ -179,8 +179,10 @@ class _Algorithm:
 
     def __call__(self, alignment, specs, graph_module, graph_signature, extra_padding) -> list[int]:
         specs, reserved = list(specs), _reserved(graph_module)
-        if not specs:
-            return reserved if len(reserved) > 1 else [0, 0]
+        if not specs and not any(reserved):
+            sizes = reserved if len(reserved) > 1 else [0, 0]
+            self.inside[id(graph_module)] = Inside(sizes, [], {})
+            return sizes
         if self.pools and any(int(getattr(spec, "device", 0) or 0) for spec in specs):
             raise ValueError("pools are memories of the CPU, but this graph has tensors on another device")
         top = graph_module is self.top

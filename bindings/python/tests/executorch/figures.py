@@ -5,7 +5,8 @@ packages torchvision==0.28.0 and transformers==5.23.0 as well:
     DIR/bin/python bindings/python/tests/executorch/figures.py executorch folded torch training
 
 `executorch` prints arenas, `folded` those after ExecuTorch's constant_prop_pass, `torch` the pools of exported programs and
-their core ATen, `training` those of training steps. Each takes some minutes. More words choose models by name.
+their core ATen, `training` those of training steps. Each takes some minutes. More words choose models by name, those above or
+any other of torchvision's.
 """
 
 import copy
@@ -107,7 +108,7 @@ def row(*cells):
 
 def exported(name):
     torch.manual_seed(0)
-    model, inputs = MODELS[name]()
+    model, inputs = MODELS[name]() if name in MODELS else vision(name)
     with torch.no_grad():
         return torch.export.export(model.eval(), inputs)
 
