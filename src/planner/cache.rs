@@ -12,7 +12,7 @@ use crate::{Bytes, Plan};
 /// ```
 /// use memplan::{PlanError, Planner, Problem, planner::PlanCache};
 ///
-/// let planned = |rows| {
+/// let planned = |rows: u64| {
 ///     let mut problem = Problem::builder();
 ///     problem.chunk(0..2, rows * 64);
 ///     problem.chunk(1..3, rows * 64);
