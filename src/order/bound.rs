@@ -5,6 +5,7 @@ use crate::{
     order::{
         cut::{Cutter, Range, Toll},
         effort::Effort,
+        faults::{Fault, has_fault},
         model::Model,
         sets::{has, insert, narrow},
     },
@@ -73,7 +74,10 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     if overwrites.is_empty() {
         return step(adds, None);
     }
-    let granted = adds - free_outputs(model, operator as usize);
+    let mut granted = adds - free_outputs(model, operator as usize);
+    if has_fault(Fault::CutWithoutOverwriting) {
+        granted = adds;
+    }
     if !single || overwrites.len() > 4 || !model.exact {
         return step(granted, None);
     }

@@ -9,9 +9,11 @@ use crate::{
         lazy::Lazies,
         model::Model,
         nearest,
-        search::{Answer, Question},
+        search::{Answer, Question, TURNS},
         sets::narrow,
-        trees, windows,
+        trees,
+        twins::Twins,
+        windows,
     },
 };
 
@@ -102,18 +104,29 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
     // still hold, and the orders are nearly as good.
     let least = best.lower_bound / TINY;
     let is_tiny = |&size: &Bytes| size < least;
+    let twins = Twins::new(searched, effort);
+    let question = Question {
+        model: searched,
+        lazies: &lazies,
+        twins: &twins,
+        budget: 0,
+        width: 0,
+        turns: &TURNS,
+    };
     let mut coarse =
         searched.sizes.iter().any(is_tiny).then(|| searched.without_chunks_below(least));
+    let coarse_twins = coarse.as_ref().map(|model| Twins::new(model, effort)).unwrap_or_default();
     for width in WIDTHS {
         if best.is_proven() || effort.is_spent() {
             return;
         }
-        climb_with(searched, &lazies, width, best, effort);
+        climb_with(Question { width, ..question }, best, effort);
         let Some(model) = coarse.as_ref().filter(|_| !best.is_proven()) else { continue };
         let order = best.order.clone();
         let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
         rough.raise(best.lower_bound.saturating_sub(total_below(searched, least)), effort);
-        climb_with(model, &lazies, width, &mut rough, effort);
+        let (model, twins) = (model, &coarse_twins);
+        climb_with(Question { model, twins, width, ..question }, &mut rough, effort);
         let is_proven = rough.is_proven();
         effort.best = best.peak;
         best.raise(rough.lower_bound, effort);
@@ -131,14 +144,15 @@ fn total_below(model: &Model, least: Bytes) -> Bytes {
 
 /// Tries budgets with one width until none is left: first the bound itself, then one in the middle
 /// between the failed ones and the best order, and every third time the largest.
-fn climb_with(model: &Model, lazies: &Lazies, width: usize, best: &mut Best, effort: &mut Effort) {
+fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
+    let Question { model, width, .. } = question;
     let unit = unit(model);
     // The least budget that has not failed with this width.
     let mut open = best.lower_bound;
     let mut budget = open;
     let mut tries = 0;
     while !best.is_proven() && open < best.peak && !effort.is_spent() {
-        match (Question { model, lazies, budget, width }).answer(effort) {
+        match (Question { budget, ..question }).answer(effort) {
             Answer::Order(order) => {
                 if !best.better(order, model, effort) {
                     return;

@@ -17,6 +17,8 @@ pub(super) struct Place {
 #[derive(Default)]
 pub(super) struct Layer {
     sets: Vec<u64>,
+    /// The keys by which states are equal, if these are not the sets.
+    keys: Vec<u64>,
     lives: Vec<Bytes>,
     ready: Vec<u32>,
     /// The end of each state's ready operators.
@@ -49,6 +51,14 @@ impl Layer {
         &self.sets[state * words..(state + 1) * words]
     }
 
+    fn key(&self, state: usize) -> &[u64] {
+        if self.keys.is_empty() {
+            return self.set(state);
+        }
+        let words = self.keys.len() / self.lives.len();
+        &self.keys[state * words..(state + 1) * words]
+    }
+
     fn ready(&self, state: usize) -> &[u32] {
         let begin = state.checked_sub(1).map_or(0, |before| self.ready_ends[before]);
         &self.ready[begin as usize..self.ready_ends[state] as usize]
@@ -67,25 +77,31 @@ impl Layer {
         place.ready.extend_from_slice(self.ready(state));
     }
 
-    /// Adds a state unless its set is present; returns whether it was added.
-    pub(super) fn insert(&mut self, place: &Place, path: impl FnOnce() -> u32) -> bool {
-        let hash = hash(&place.set);
+    /// Adds a state unless one with the same key, by default its set, is present.
+    pub(super) fn insert(
+        &mut self,
+        place: &Place,
+        key: Option<&[u64]>,
+        path: impl FnOnce() -> u32,
+    ) {
+        let sought = key.unwrap_or(&place.set);
+        let hash = hash(sought);
         let first = self.by_hash.get(&hash).copied();
         let mut other = first.unwrap_or(NONE);
         while other != NONE {
-            if self.set(other as usize) == place.set {
-                return false;
+            if self.key(other as usize) == sought {
+                return;
             }
             other = self.same_hash[other as usize];
         }
         self.by_hash.insert(hash, narrow(self.lives.len()));
         self.same_hash.push(first.unwrap_or(NONE));
         self.sets.extend_from_slice(&place.set);
+        self.keys.extend_from_slice(key.unwrap_or_default());
         self.lives.push(place.live);
         self.ready.extend_from_slice(&place.ready);
         self.ready_ends.push(narrow(self.ready.len()));
         self.paths.push(path());
-        true
     }
 
     /// Keeps the states with the fewest live bytes; returns whether any was dropped.

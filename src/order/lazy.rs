@@ -9,6 +9,7 @@
 //! The other operators remain, each with the lazy ones that it *needs*.
 
 use crate::order::{
+    faults::{Fault, has_fault},
     model::Model,
     sets::{Lists, narrow},
 };
@@ -30,7 +31,8 @@ impl Lazies {
         let lazy: Vec<bool> = (0..operators)
             .map(|operator| {
                 model.reads.get(operator).is_empty()
-                    && model.adds[operator] == model.produced[operator]
+                    && (model.adds[operator] == model.produced[operator]
+                        || has_fault(Fault::LazyWithHill))
                     && model.overwrites[operator].is_empty()
                     && !model.successors.get(operator).is_empty()
             })

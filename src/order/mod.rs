@@ -13,16 +13,19 @@
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
+//! | `twins` | branches that are equal |
 //! | `search` | finds an order within a budget |
 //! | `moves` | the moves from a state, those without a choice first |
 //! | `layer` | the open states of a search |
 //! | `ladder` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |
+//! | `faults` | wrong rules, for the tests |
 //! | `nearest` | of orders with the same peak, one near the given order |
 
 mod bound;
 mod cut;
 mod effort;
+mod faults;
 mod greedy;
 mod ladder;
 mod layer;
@@ -35,6 +38,7 @@ mod sets;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod twins;
 mod windows;
 
 use crate::{

@@ -83,6 +83,20 @@ pub(super) struct Overwrite {
     made: u32,
 }
 
+impl Overwrite {
+    /// Returns whether this request becomes `other` when chunks are exchanged.
+    pub(super) fn becomes(&self, other: &Self, exchange: impl Fn(u32) -> u32) -> bool {
+        let made = if self.made == NOBODY { NOBODY } else { exchange(self.made) };
+        (self.bytes, self.size, self.required) == (other.bytes, other.size, other.required)
+            && (exchange(self.chunk), made) == (other.chunk, other.made)
+    }
+
+    /// Returns whether it is a request of the same output for the same bytes.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.output, self.bytes) == (other.output, other.bytes)
+    }
+}
+
 impl Model {
     pub(super) fn new(graph: &ChunkGraph, predecessors: &[Vec<usize>], placing: Placing) -> Self {
         let operators = predecessors.len();
@@ -406,10 +420,7 @@ fn never_overwrites_less(overwrites: &[Overwrite]) -> bool {
     let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
     chunks.sort_unstable();
     chunks.dedup();
-    let is_alike = |overwrite: &Overwrite| {
-        (overwrite.output, overwrite.bytes) == (overwrites[0].output, overwrites[0].bytes)
-    };
-    if overwrites.iter().all(is_alike) || chunks.len() < 2 {
+    if overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0])) || chunks.len() < 2 {
         return true;
     }
     if chunks.len() > 8 {

@@ -27,6 +27,7 @@ use crate::{
     order::{
         cut::{Cutter, Range},
         effort::Effort,
+        faults::{Fault, has_fault},
         layer::Place,
         lazy::Lazies,
         model::Model,
@@ -115,7 +116,7 @@ impl<'a> Moves<'a> {
         let operator = place.ready[at];
         effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
         let (step, after) = self.weigh::<F>(operator, place);
-        if step > self.budget {
+        if step > self.budget + Bytes::from(has_fault(Fault::LooseBudget)) {
             self.refused = self.refused.min(step);
             return false;
         }
@@ -205,7 +206,7 @@ impl<'a> Moves<'a> {
             };
             effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
             let (step, after) = self.weigh::<F>(operator, place);
-            if after > place.live {
+            if after > place.live + Bytes::from(has_fault(Fault::RaisingMove)) {
                 continue;
             }
             if step > self.budget {
@@ -236,8 +237,9 @@ impl<'a> Moves<'a> {
     ) -> bool {
         // Whatever a dive rejects, the search decides without it.
         let refused = self.refused;
+        let floor = from.live + Bytes::from(has_fault(Fault::HighValley));
         for _ in 0..DEPTH {
-            if place.live <= from.live {
+            if place.live <= floor {
                 break;
             }
             let mut best = None;
@@ -257,7 +259,7 @@ impl<'a> Moves<'a> {
             self.close::<F>(place, from.live, goal, effort);
         }
         self.refused = refused;
-        let found = place.live <= from.live;
+        let found = place.live <= floor;
         if found {
             self.deepen::<F>(place, from, goal, effort);
         }

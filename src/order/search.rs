@@ -1,11 +1,13 @@
 //! Decides whether an order within a budget of bytes exists.
 //!
 //! The search walks through downsets from both ends, in layers of equally many operators, by the
-//! rules of `moves`. Two more rules let it drop all other open states:
+//! rules of `moves`. Two more rules drop all other open states:
 //!
 //! - **Valleys**: once a state is a valley as seen from the position of its end, the end moves there.
 //!   The states in between that a width has dropped do not matter.
 //! - **Narrows.** Every order passes a state that is the only open one.
+//!
+//! Of states that are equal but for exchanges of branches, one is kept: see `twins`.
 //!
 //! A search that ends with nothing open and nothing dropped is a proof, and the least step that it
 //! rejected is a new bound: for any budget below it, the same moves prove the same.
@@ -16,11 +18,13 @@ use crate::{
     Bytes,
     order::{
         effort::Effort,
+        faults::{Fault, has_fault},
         layer::{Layer, Place},
         lazy::Lazies,
         model::Model,
         moves::Moves,
         sets::{difference, full, narrow},
+        twins::Twins,
     },
 };
 
@@ -36,13 +40,31 @@ pub(super) enum Answer {
 }
 
 /// A search for an order.
+#[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) model: &'a Model,
     pub(super) lazies: &'a Lazies,
+    pub(super) twins: &'a Twins,
     pub(super) budget: Bytes,
     /// The largest number of states in a layer.
     pub(super) width: usize,
+    /// The turns that the ends take.
+    pub(super) turns: &'a [Turn],
 }
+
+/// The states that each end may visit before the other end moves.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) backwards: u64,
+    pub(super) forwards: u64,
+}
+
+/// The ends take turns, because a valley of one makes the other's range smaller.
+pub(super) const TURNS: [Turn; 3] = [
+    Turn { backwards: 3_000, forwards: 3_000 },
+    Turn { backwards: 30_000, forwards: 30_000 },
+    Turn { backwards: 0, forwards: u64::MAX },
+];
 
 impl Question<'_> {
     pub(super) fn answer(&self, effort: &mut Effort) -> Answer {
@@ -58,16 +80,16 @@ impl Question<'_> {
         if front.place.live > self.budget || back.place.live > self.budget {
             return Answer::AtLeast(front.place.live.max(back.place.live));
         }
-        // The ends take turns, because a valley of one makes the other's range smaller.
-        for (backwards, forwards) in [(3_000, 3_000), (30_000, 30_000), (0, u64::MAX)] {
+        for &Turn { backwards, forwards } in self.turns {
             let mut moved = search.advance::<false>(&mut back, &front.place.set, backwards, effort);
             if moved == Stop::Capped {
                 moved = search.advance::<true>(&mut front, &back.place.set, forwards, effort);
             }
             match moved {
                 Stop::Met => return search.order(front, back),
-                Stop::Stuck if !search.dropped && self.model.exact => {
-                    return Answer::AtLeast(search.moves.refused);
+                Stop::Stuck if search.is_complete() => {
+                    let above = Bytes::from(has_fault(Fault::HighRefusal));
+                    return Answer::AtLeast(search.moves.refused.saturating_add(above));
                 }
                 Stop::Stuck | Stop::Spent => break,
                 Stop::Capped => {}
@@ -126,6 +148,11 @@ struct Child {
 }
 
 impl Search<'_> {
+    /// Returns whether a search without an order proves that none exists.
+    fn is_complete(&self) -> bool {
+        self.question.model.exact && (!self.dropped || has_fault(Fault::ProofWithGaps))
+    }
+
     /// Moves an end towards the other.
     fn advance<const F: bool>(
         &mut self,
@@ -136,6 +163,8 @@ impl Search<'_> {
     ) -> Stop {
         let (mut place, mut from) = (Place::default(), Place::default());
         let mut children: Vec<Child> = Vec::new();
+        let twins = self.question.twins.alike_in(goal);
+        let mut key = Vec::new();
         self.set_out::<F>(end, goal, effort);
         loop {
             let needed = self.distance::<F>(&end.place.set, goal);
@@ -146,7 +175,7 @@ impl Search<'_> {
             self.steps.clear();
             let mut dropped = false;
             let mut layers: BTreeMap<usize, Layer> = BTreeMap::new();
-            layers.entry(0).or_default().insert(&end.place, || ROOT);
+            layers.entry(0).or_default().insert(&end.place, None, || ROOT);
             let mut looked = 0;
             let taken = 'search: loop {
                 let Some((count, mut layer)) = layers.pop_first() else {
@@ -178,7 +207,11 @@ impl Search<'_> {
                             break 'search layer.path(state);
                         }
                         let (paths, steps) = (&mut self.paths, &mut self.steps);
-                        layers.entry(count).or_default().insert(&child.place, || {
+                        let key = (!twins.is_empty()).then(|| {
+                            twins.key(&child.place.set, &mut key);
+                            &key[..]
+                        });
+                        layers.entry(count).or_default().insert(&child.place, key, || {
                             paths.push((layer.path(state), narrow(steps.len())));
                             steps.extend_from_slice(&child.moved);
                             narrow(paths.len() - 1)

@@ -11,6 +11,7 @@
 use crate::{
     Bytes,
     order::{
+        faults::{Fault, has_fault},
         model::{Model, NOBODY},
         sets::{Lists, full, narrow},
     },
@@ -116,7 +117,10 @@ fn merged(lists: impl Iterator<Item = Vec<Segment>>) -> Vec<Segment> {
         }
     }
     // Within a list, hill less valley falls, so a stable sort keeps its order.
-    segments.sort_by_key(|(_, segment)| std::cmp::Reverse(segment.hill - segment.valley));
+    segments.sort_by_key(|(_, segment)| {
+        let valley = if has_fault(Fault::TreeByHill) { 0 } else { segment.valley };
+        std::cmp::Reverse(segment.hill - valley)
+    });
     let mut live = 0;
     let mut list = Vec::new();
     for (own, segment) in segments {

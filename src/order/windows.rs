@@ -9,8 +9,9 @@ use crate::{
         effort::Effort,
         lazy::Lazies,
         model::Model,
-        search::{Answer, Question},
+        search::{Answer, Question, TURNS},
         sets::insert,
+        twins::Twins,
     },
 };
 
@@ -70,11 +71,18 @@ fn round(
         done = window.start;
         let part = model.part(&order[window.clone()], &set, live);
         let worst = steps[window.clone()].iter().copied().max().unwrap_or(0);
-        let lazies = Lazies::new(&part);
+        let (lazies, twins) = (Lazies::new(&part), Twins::default());
         effort.spend(8 * window.len() as u64);
         let better = [peak - peak / 32, worst - unit].into_iter().find_map(|budget| {
             let budget = budget.min(worst.checked_sub(unit)?);
-            let question = Question { model: &part, lazies: &lazies, budget, width: WIDTH };
+            let question = Question {
+                model: &part,
+                lazies: &lazies,
+                twins: &twins,
+                budget,
+                width: WIDTH,
+                turns: &TURNS,
+            };
             match question.answer(effort) {
                 Answer::Order(found) => Some(found),
                 Answer::AtLeast(_) | Answer::UnknownBelow(_) => None,

@@ -1,0 +1,49 @@
+//! Wrong variants of the rules. The tests switch each of them on and must notice it; elsewhere all
+//! of them are off at compile time.
+
+/// A rule that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A forced move may raise the live bytes by one.
+    RaisingMove,
+    /// A step may exceed the budget by one byte.
+    LooseBudget,
+    /// A lazy operator may have an output that nobody reads, or a workspace.
+    LazyWithHill,
+    /// A valley may lie one byte higher than where the dive began.
+    HighValley,
+    /// A search that has dropped states proves something.
+    ProofWithGaps,
+    /// The bound of a failed search is above the least step that it rejected.
+    HighRefusal,
+    /// An output always counts in the cut bound.
+    CutWithoutOverwriting,
+    /// Siblings in a tree run by falling hill.
+    TreeByHill,
+    /// Branches of equal colors are twins.
+    TwinsByColor,
+}
+
+#[cfg(test)]
+thread_local! {
+    static FAULT: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs something with a fault.
+#[cfg(test)]
+pub(super) fn with<T>(fault: Option<Fault>, run: impl FnOnce() -> T) -> T {
+    FAULT.set(fault);
+    let result = run();
+    FAULT.set(None);
+    result
+}
+
+#[cfg(test)]
+pub(super) fn has_fault(fault: Fault) -> bool {
+    FAULT.get() == Some(fault)
+}
+
+#[cfg(not(test))]
+pub(super) const fn has_fault(_: Fault) -> bool {
+    false
+}

@@ -1,0 +1,255 @@
+//! Branches that are equal: heads, experts, members of an ensemble.
+//!
+//! Two branches are *twins* if exchanging their operators, one for one, leaves the model as it is:
+//! sizes, dependencies, readers, and the requests to overwrite. An exchange turns an order into
+//! another with the same steps. So of two states that differ only by exchanges of twins, a search
+//! needs one, as long as both have the same goal. States are compared by their [`key`](Twins::key):
+//! the state in which the twins that are alike in the goal are sorted.
+//!
+//! Candidates come from colors: operators are equal in color if they look the same as far as their
+//! neighbours, and theirs, can be distinguished. Parts that hang together without operators of a
+//! color of their own are compared one for one, and only exact twins are used.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::order::{
+    effort::Effort,
+    faults::{Fault, has_fault},
+    model::{Model, NOBODY, Overwrite},
+    sets::{has, insert, narrow, remove},
+};
+
+/// The most operators of a branch: one bit each.
+const LONGEST: usize = 64;
+
+/// Colors are told apart in at most this many rounds.
+const ROUNDS: usize = 64;
+
+/// The twins of a model.
+#[derive(Debug, Default)]
+pub(super) struct Twins {
+    /// Sets of branches that are twins of each other, each with its operators in the same order.
+    pub(super) families: Vec<Vec<Vec<u32>>>,
+}
+
+impl Twins {
+    pub(super) fn new(model: &Model, effort: &mut Effort) -> Self {
+        let colors = colors(model, effort);
+        let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+        for &color in &colors {
+            *counts.entry(color).or_default() += 1;
+        }
+        let is_single = |operator: u32| counts[&colors[operator as usize]] == 1;
+        // Parts of equal colors, in the order of their first operators.
+        let mut alike: BTreeMap<Vec<u64>, Vec<Vec<u32>>> = BTreeMap::new();
+        let mut seen = vec![false; model.operators()];
+        for first in 0..narrow(model.operators()) {
+            if seen[first as usize] || is_single(first) {
+                continue;
+            }
+            let mut part = vec![first];
+            seen[first as usize] = true;
+            let mut at = 0;
+            while let Some(&operator) = part.get(at) {
+                at += 1;
+                let operator = operator as usize;
+                let before = model.predecessors.get(operator).iter();
+                for &other in before.chain(model.successors.get(operator)) {
+                    if !is_single(other) && !std::mem::replace(&mut seen[other as usize], true) {
+                        part.push(other);
+                    }
+                }
+            }
+            if part.len() <= LONGEST {
+                part.sort_unstable_by_key(|&operator| (colors[operator as usize], operator));
+                let key = part.iter().map(|&operator| colors[operator as usize]).collect();
+                alike.entry(key).or_default().push(part);
+            }
+        }
+        let mut families = Vec::new();
+        for parts in alike.into_values() {
+            let mut family: Vec<Vec<u32>> = Vec::new();
+            for part in parts {
+                effort.spend(8 * part.len() as u64);
+                let is_twin = |first: &Vec<u32>| {
+                    Exchange::new(first, &part).is_exact(model) || has_fault(Fault::TwinsByColor)
+                };
+                if family.first().is_none_or(is_twin) {
+                    family.push(part);
+                }
+            }
+            if family.len() > 1 {
+                families.push(family);
+            }
+        }
+        Self { families }
+    }
+
+    /// Returns the twins that are alike in a downset as well.
+    pub(super) fn alike_in(&self, goal: &[u64]) -> Self {
+        let mut families = Vec::new();
+        for family in &self.families {
+            let mut alike: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
+            for branch in family {
+                alike.entry(bits(branch, goal)).or_default().push(branch.clone());
+            }
+            families.extend(alike.into_values().filter(|family| family.len() > 1));
+        }
+        Self { families }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.families.is_empty()
+    }
+
+    /// Sorts the branches of each family by what of them has run. States are equal here if they are
+    /// equal after exchanges of twins.
+    pub(super) fn key(&self, set: &[u64], key: &mut Vec<u64>) {
+        key.clear();
+        key.extend_from_slice(set);
+        let mut all: Vec<u64> = Vec::new();
+        for family in &self.families {
+            all.clear();
+            all.extend(family.iter().map(|branch| bits(branch, set)));
+            if all.is_sorted() {
+                continue;
+            }
+            all.sort_unstable();
+            for (branch, &bits) in family.iter().zip(&all) {
+                for (at, &operator) in branch.iter().enumerate() {
+                    if bits >> at & 1 == 1 {
+                        insert(key, operator);
+                    } else {
+                        remove(key, operator);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the operators of a branch that have run.
+fn bits(branch: &[u32], set: &[u64]) -> u64 {
+    let bit = |(at, &operator): (usize, &u32)| u64::from(has(set, operator)) << at;
+    branch.iter().enumerate().map(bit).sum()
+}
+
+/// Tells operators apart by what they and their neighbours look like.
+fn colors(model: &Model, effort: &mut Effort) -> Vec<u64> {
+    let operators = model.operators();
+    let sum = |items: &[u32], colors: &[u64], salt: u64| {
+        let mixed = items.iter().map(|&item| mix(colors[item as usize], salt));
+        mixed.fold(0, u64::wrapping_add)
+    };
+    let mut colors: Vec<u64> = model.adds.clone();
+    let mut distinct = 0;
+    for _ in 0..ROUNDS {
+        let chunks: Vec<u64> = (0..model.sizes.len())
+            .map(|chunk| {
+                let producer = model.producers[chunk];
+                let made = if producer == NOBODY { 0 } else { colors[producer as usize] };
+                let own = mix(model.sizes[chunk], u64::from(model.kept[chunk]));
+                mix(mix(own, made), sum(model.readers.get(chunk), &colors, 1))
+            })
+            .collect();
+        colors = (0..operators)
+            .map(|operator| {
+                let before = sum(model.predecessors.get(operator), &colors, 2);
+                let after = sum(model.successors.get(operator), &colors, 3);
+                let reads = sum(model.reads.get(operator), &chunks, 4);
+                let makes = sum(model.produces.get(operator), &chunks, 5);
+                let own = mix(colors[operator], before);
+                mix(mix(mix(own, after), reads), makes)
+            })
+            .collect();
+        let edges = model.predecessors.entries() + model.reads.entries() + operators;
+        effort.spend(4 * edges as u64);
+        let mut sorted = colors.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() == distinct {
+            break;
+        }
+        distinct = sorted.len();
+    }
+    colors
+}
+
+fn mix(a: u64, b: u64) -> u64 {
+    let mixed = (a ^ b.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 31).wrapping_add(b.wrapping_mul(0xbf58_476d_1ce4_e5b9))
+}
+
+/// The exchange of two branches.
+struct Exchange<'a> {
+    one: &'a [u32],
+    /// The operators of both, each with the one that takes its place.
+    image: HashMap<u32, u32>,
+}
+
+impl<'a> Exchange<'a> {
+    fn new(one: &'a [u32], other: &'a [u32]) -> Self {
+        let there = one.iter().copied().zip(other.iter().copied());
+        let back = other.iter().copied().zip(one.iter().copied());
+        Self { one, image: there.chain(back).collect() }
+    }
+
+    /// Returns whether the model is the same after the exchange.
+    fn is_exact(&self, model: &Model) -> bool {
+        // The chunks that the branches produce, each with the one that takes its place.
+        let mut chunks: HashMap<u32, u32> = HashMap::new();
+        for &operator in self.one {
+            let (made, twin) = (
+                model.produces.get(operator as usize),
+                model.produces.get(self.image[&operator] as usize),
+            );
+            if made.len() != twin.len() {
+                return false;
+            }
+            for (&chunk, &twin) in made.iter().zip(twin) {
+                chunks.extend([(chunk, twin), (twin, chunk)]);
+            }
+        }
+        let operator = |operator: u32| self.image.get(&operator).copied().unwrap_or(operator);
+        let chunk = |chunk: u32| chunks.get(&chunk).copied().unwrap_or(chunk);
+        let same = |from: &[u32], to: &[u32], image: &dyn Fn(u32) -> u32| {
+            let mut from: Vec<u32> = from.iter().map(|&item| image(item)).collect();
+            let mut to = to.to_vec();
+            from.sort_unstable();
+            to.sort_unstable();
+            from == to
+        };
+        let same_operator = |&from: &u32| {
+            let (from, to) = (from as usize, operator(from) as usize);
+            model.adds[from] == model.adds[to]
+                && same(model.predecessors.get(from), model.predecessors.get(to), &operator)
+                && same(model.successors.get(from), model.successors.get(to), &operator)
+                && same(model.reads.get(from), model.reads.get(to), &chunk)
+                && model.overwrites[from].len() == model.overwrites[to].len()
+                && { model.overwrites[from].iter() }
+                    .zip(&model.overwrites[to])
+                    .all(|(from, to)| from.becomes(to, chunk))
+                // Outputs are grouped in the same way.
+                && (1..model.overwrites[from].len()).all(|at| {
+                    let joined = |overwrites: &[Overwrite]| {
+                        overwrites[at].output == overwrites[at - 1].output
+                    };
+                    joined(&model.overwrites[from]) == joined(&model.overwrites[to])
+                })
+        };
+        let same_chunk = |(&from, &to): (&u32, &u32)| {
+            let (from, to) = (from as usize, to as usize);
+            (model.sizes[from], model.kept[from]) == (model.sizes[to], model.kept[to])
+                && same(model.readers.get(from), model.readers.get(to), &operator)
+        };
+        // An operator outside that may overwrite chunks of the branches does not mind which.
+        let readers = chunks.keys().flat_map(|&chunk| model.readers.get(chunk as usize));
+        let mut outside = readers.filter(|&reader| !self.image.contains_key(reader));
+        self.image.keys().all(same_operator)
+            && chunks.iter().all(same_chunk)
+            && outside.all(|&reader| {
+                let overwrites = &model.overwrites[reader as usize];
+                overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0]))
+            })
+    }
+}
