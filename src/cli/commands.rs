@@ -368,7 +368,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// What the traffic of a plan in several pools is measured against.
+/// The traffic of simple rules, to compare that of a plan in several pools with.
 fn traffic(
     plan: &Plan,
     input: &Input,

@@ -1,4 +1,4 @@
-//! What the traffic of a plan in several pools is measured against.
+//! The traffic of simple rules, to compare that of a plan in several pools with.
 
 use crate::{
     Bytes, Problem, Step,
@@ -39,7 +39,7 @@ impl TrafficReference {
     }
 }
 
-/// What the traffic of a body costs in a pool.
+/// The traffic of a body times the cost of a pool.
 fn cost(problem: &Problem, body: &Body, pool: usize) -> u128 {
     let bytes = body.members.iter().map(|&(chunk, _)| u128::from(problem.traffic(chunk)));
     bytes.fold(0, u128::saturating_add).saturating_mul(problem.pools()[pool].cost.into())

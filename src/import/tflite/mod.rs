@@ -40,14 +40,14 @@ mod walk;
 
 pub use arena::{Arena, ArenaBuffer};
 pub use error::TfliteError;
-pub use options::{KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
+pub use options::{ALIGNMENT, KernelLibrary, Runtime, ScratchError, ScratchSizes, TfliteOptions};
 
 use std::collections::BTreeMap;
 
 use tracing::debug;
 
 use crate::{
-    Bytes, OpSequence,
+    OpSequence,
     import::{ImportOptions, NotInPlace},
 };
 use {
@@ -55,9 +55,6 @@ use {
     flat::File,
     model::Model,
 };
-
-/// The alignment of all tensors in the arena of TensorFlow Lite Micro, in bytes.
-pub const ALIGNMENT: Bytes = 16;
 
 /// A model as a sequence, with facts that the sequence does not hold.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::Bytes;
 
+/// The alignment of all tensors in the arena of TensorFlow Lite Micro, in bytes.
+pub const ALIGNMENT: Bytes = 16;
+
 /// The runtime that will run a model. It decides how long tensors live, and which of them may share
 /// memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +48,7 @@ impl Runtime {
     #[must_use]
     pub const fn alignment(self) -> Bytes {
         match self {
-            Self::Micro => super::ALIGNMENT,
+            Self::Micro => ALIGNMENT,
             Self::Interpreter => crate::planner::tflite::cpu_arena::ALIGNMENT,
         }
     }
