@@ -20,8 +20,8 @@ pub(super) enum Fault {
     CutWithoutOverwriting,
     /// Siblings in a tree run by falling hill.
     TreeByHill,
-    /// Branches of equal colors are twins.
-    TwinsByColor,
+    /// Branches of equal colours are twins.
+    TwinsByColour,
 }
 
 #[cfg(test)]

@@ -230,7 +230,7 @@ fn a_wrong_rule_is_noticed() {
         Fault::HighRefusal,
         Fault::CutWithoutOverwriting,
         Fault::TreeByHill,
-        Fault::TwinsByColor,
+        Fault::TwinsByColour,
     ] {
         let is_noticed = |(_, model): (u64, Model)| {
             let least = least_peak(&model);

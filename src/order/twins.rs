@@ -6,9 +6,9 @@
 //! needs one, as long as both have the same goal. States are compared by their [`key`](Twins::key):
 //! the state in which the twins that are alike in the goal are sorted.
 //!
-//! Candidates come from colors: operators are equal in color if they look the same as far as their
+//! Candidates come from colours: operators are equal in colour if they look the same as far as their
 //! neighbours, and theirs, can be distinguished. Parts that hang together without operators of a
-//! color of their own are compared one for one, and only exact twins are used.
+//! colour of their own are compared one for one, and only exact twins are used.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ use crate::order::{
 /// The most operators of a branch: one bit each.
 const LONGEST: usize = 64;
 
-/// Colors are told apart in at most this many rounds.
+/// Colours are told apart in at most this many rounds.
 const ROUNDS: usize = 64;
 
 /// The twins of a model.
@@ -34,13 +34,13 @@ pub(super) struct Twins {
 
 impl Twins {
     pub(super) fn new(model: &Model, effort: &mut Effort) -> Self {
-        let colors = colors(model, effort);
+        let colours = colours(model, effort);
         let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
-        for &color in &colors {
-            *counts.entry(color).or_default() += 1;
+        for &colour in &colours {
+            *counts.entry(colour).or_default() += 1;
         }
-        let is_single = |operator: u32| counts[&colors[operator as usize]] == 1;
-        // Parts of equal colors, in the order of their first operators.
+        let is_single = |operator: u32| counts[&colours[operator as usize]] == 1;
+        // Parts of equal colours, in the order of their first operators.
         let mut alike: BTreeMap<Vec<u64>, Vec<Vec<u32>>> = BTreeMap::new();
         let mut seen = vec![false; model.operators()];
         for first in 0..narrow(model.operators()) {
@@ -61,8 +61,8 @@ impl Twins {
                 }
             }
             if part.len() <= LONGEST {
-                part.sort_unstable_by_key(|&operator| (colors[operator as usize], operator));
-                let key = part.iter().map(|&operator| colors[operator as usize]).collect();
+                part.sort_unstable_by_key(|&operator| (colours[operator as usize], operator));
+                let key = part.iter().map(|&operator| colours[operator as usize]).collect();
                 alike.entry(key).or_default().push(part);
             }
         }
@@ -72,7 +72,7 @@ impl Twins {
             for part in parts {
                 effort.spend(8 * part.len() as u64);
                 let is_twin = |first: &Vec<u32>| {
-                    Exchange::new(first, &part).is_exact(model) || has_fault(Fault::TwinsByColor)
+                    Exchange::new(first, &part).is_exact(model) || has_fault(Fault::TwinsByColour)
                 };
                 if family.first().is_none_or(is_twin) {
                     family.push(part);
@@ -135,36 +135,36 @@ fn bits(branch: &[u32], set: &[u64]) -> u64 {
 }
 
 /// Tells operators apart by what they and their neighbours look like.
-fn colors(model: &Model, effort: &mut Effort) -> Vec<u64> {
+fn colours(model: &Model, effort: &mut Effort) -> Vec<u64> {
     let operators = model.operators();
-    let sum = |items: &[u32], colors: &[u64], salt: u64| {
-        let mixed = items.iter().map(|&item| mix(colors[item as usize], salt));
+    let sum = |items: &[u32], colours: &[u64], salt: u64| {
+        let mixed = items.iter().map(|&item| mix(colours[item as usize], salt));
         mixed.fold(0, u64::wrapping_add)
     };
-    let mut colors: Vec<u64> = model.adds.clone();
+    let mut colours: Vec<u64> = model.adds.clone();
     let mut distinct = 0;
     for _ in 0..ROUNDS {
         let chunks: Vec<u64> = (0..model.sizes.len())
             .map(|chunk| {
                 let producer = model.producers[chunk];
-                let made = if producer == NOBODY { 0 } else { colors[producer as usize] };
+                let made = if producer == NOBODY { 0 } else { colours[producer as usize] };
                 let own = mix(model.sizes[chunk], u64::from(model.kept[chunk]));
-                mix(mix(own, made), sum(model.readers.get(chunk), &colors, 1))
+                mix(mix(own, made), sum(model.readers.get(chunk), &colours, 1))
             })
             .collect();
-        colors = (0..operators)
+        colours = (0..operators)
             .map(|operator| {
-                let before = sum(model.predecessors.get(operator), &colors, 2);
-                let after = sum(model.successors.get(operator), &colors, 3);
+                let before = sum(model.predecessors.get(operator), &colours, 2);
+                let after = sum(model.successors.get(operator), &colours, 3);
                 let reads = sum(model.reads.get(operator), &chunks, 4);
                 let makes = sum(model.produces.get(operator), &chunks, 5);
-                let own = mix(colors[operator], before);
+                let own = mix(colours[operator], before);
                 mix(mix(mix(own, after), reads), makes)
             })
             .collect();
         let edges = model.predecessors.entries() + model.reads.entries() + operators;
         effort.spend(4 * edges as u64);
-        let mut sorted = colors.clone();
+        let mut sorted = colours.clone();
         sorted.sort_unstable();
         sorted.dedup();
         if sorted.len() == distinct {
@@ -172,7 +172,7 @@ fn colors(model: &Model, effort: &mut Effort) -> Vec<u64> {
         }
         distinct = sorted.len();
     }
-    colors
+    colours
 }
 
 fn mix(a: u64, b: u64) -> u64 {
