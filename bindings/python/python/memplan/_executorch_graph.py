@@ -27,6 +27,9 @@ class Graph:
         self.index = {id(spec): at for at, spec in enumerate(self.specs)}
         self.nodes = list(graph_module.graph.nodes)
         steps = steps_of(self.nodes)
+        # A caller may count in nodes that the graph does not have.
+        missing = 1 + max((spec.lifetime[1] for spec in self.specs), default=-1) - len(steps)
+        steps.extend(range(len(steps), len(steps) + missing))
         self.sizes = [spec.realign(alignment) for spec in self.specs]
         self.begins = [steps[spec.lifetime[0]] for spec in self.specs]
         self.ends = [steps[spec.lifetime[1]] + 1 for spec in self.specs]
@@ -155,7 +158,6 @@ class Graph:
             if offset is not None and offset % self.alignment == 0 and out.nbytes() > 0:
                 found.append((node, out, below, offset))
         return found
-
 
     def cats(self, outputs: set[int]) -> list[Cat]:
         """Concatenations without gaps whose inputs are made in the arena, and could be made inside the output."""

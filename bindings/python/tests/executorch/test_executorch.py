@@ -370,6 +370,15 @@ def test_a_part_of_another_tensor_lies_in_it():
     assert places[1] == places[0] + 32 and result.bufsizes == [0, 256 + 32 + 64]
 
 
+def test_lifetimes_may_count_nodes_that_the_graph_does_not_have():
+    specs = [TensorSpec(torch.float32, torch.Size([16])) for _ in range(3)]
+    for spec, lifetime in zip(specs, ([0, 4], [3, 8], [6, 9])):
+        spec.lifetime = lifetime
+    result = memplan(16, specs, torch.fx.GraphModule({}, torch.fx.Graph()), None, 0)
+    a, b, c = (result.spec_dict[spec].mem_offset for spec in specs)
+    assert result.bufsizes == [0, 128] and a == c != b
+
+
 UNARY = {
     "clamp": lambda x: torch.clamp(x, -1, 1),
     "elu": nn.functional.elu,

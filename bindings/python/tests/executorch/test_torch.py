@@ -89,6 +89,23 @@ def test_a_training_step_runs_in_its_arena():
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs)) and not torch.equal(mine[1], inputs[1])
 
 
+def test_an_operator_may_leave_out_an_output():
+    # The gradient of the input, which is not asked for, is None in the tuple of the convolution's gradients.
+    torch.manual_seed(0)
+    conv, x = nn.Conv2d(3, 8, 3), torch.randn(2, 3, 8, 8)
+
+    def step(x, weight, bias):
+        y = torch.func.functional_call(conv, {"weight": weight, "bias": bias}, (x,)).relu()
+        return torch.autograd.grad((y * y).mean(), (weight, bias))
+
+    parameters = [parameter.detach().clone().requires_grad_() for parameter in conv.parameters()]
+    graph_module = make_fx(step, tracing_mode="fake")(x, *parameters)
+    backward = [node for node in graph_module.graph.nodes if "convolution_backward" in str(node.target)]
+    assert [node.args[-1] for node in backward] == [[False, True, True]]
+    names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
+    run_planned(graph_module, from_graph(graph_module, weights=names[1:]), [x, *[p.detach() for p in parameters]])
+
+
 @pytest.mark.parametrize("inplace", [False, True])
 def test_updates_of_parameters_move_to_where_they_free_memory(inplace):
     graph_module, inputs = training_step()
