@@ -6,7 +6,8 @@
     plan = memplan.plan(from_exported_program(exported), alignment=64)
 
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
-that, not from a list of operators. Weights and graph inputs stay outside the pool.
+that, not from a list of operators. Where the trace has lost this, as AOTAutograd does, the graph is run once with fake
+tensors. Weights and graph inputs stay outside the pool.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Collection
 
 import torch
 from torch import fx
+from torch._subclasses import FakeTensor, FakeTensorMode
 
 from . import Operator, Output, Plan, Sequence
 
@@ -60,14 +62,59 @@ def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule
     return fx.GraphModule(graph_module, graph)
 
 
-def tensors_of(node: fx.Node) -> list[tuple[str, torch.Tensor]]:
-    """The tensors that a node returns, with their names in the plan. A tuple may hold None."""
-    value = node.meta.get("val")
-    if isinstance(value, torch.Tensor):
-        return [(node.name, value)]
-    if isinstance(value, (list, tuple)):
-        return [(f"{node.name}.{at}", item) for at, item in enumerate(value) if isinstance(item, torch.Tensor)]
-    return []
+class _FakeRun(fx.Interpreter):
+    """Runs a graph with fake tensors, and keeps what each node returns."""
+
+    def __init__(self, graph_module: fx.GraphModule, mode: FakeTensorMode):
+        super().__init__(graph_module, garbage_collect_values=False)
+        self.mode = mode
+        self.values: dict[fx.Node, object] = {}
+
+    def run_node(self, n: fx.Node):
+        result = super().run_node(n)
+        if n.op == "get_attr" and isinstance(result, torch.Tensor):
+            result = self.mode.from_tensor(result)
+        self.values[n] = result
+        return result
+
+
+def _values(graph_module: fx.GraphModule) -> dict[fx.Node, object]:
+    """What each node returns, as fake tensors that share their storage where the real ones would."""
+    nodes = list(graph_module.graph.nodes)
+    values = {node: node.meta.get("val") for node in nodes}
+    if not any(_lost_its_storage(node) for node in nodes):
+        return values
+    inputs = [values[node] for node in nodes if node.op == "placeholder"]
+    modes = {id(value.fake_mode): value.fake_mode for value in inputs if isinstance(value, FakeTensor)}
+    if len(modes) == 1:
+        mode = next(iter(modes.values()))
+    else:
+        # A trace of real tensors makes a mode of its own for each value.
+        mode = FakeTensorMode()
+        with mode:
+            inputs = [_empty_like(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+    run = _FakeRun(graph_module, mode)
+    with mode:
+        run.run(*inputs)
+    return run.values
+
+
+def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def _lost_its_storage(node: fx.Node) -> bool:
+    """Returns whether a node is a view by its schema, but its fake tensor does not lie in that of an argument."""
+    schema, value = getattr(node.target, "_schema", None), node.meta.get("val")
+    if schema is None or not any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments):
+        return False
+    # These return a view or a copy, as it happens.
+    if torch._C._dispatch_has_kernel_for_dispatch_key(node.target.name(), "CompositeImplicitAutograd"):
+        return False
+    results = value if isinstance(value, (list, tuple)) else [value]
+    arguments = [argument.meta.get("val") for argument in node.all_input_nodes]
+    known = {_storage(argument) for argument in arguments if isinstance(argument, torch.Tensor)}
+    return any(isinstance(result, torch.Tensor) and _storage(result) not in known for result in results)
 
 
 def _name(node: fx.Node) -> str:
@@ -128,6 +175,7 @@ def _reads_before_it_writes(node: fx.Node) -> bool:
 class _Reader:
     def __init__(self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool):
         self.graph = graph_module.graph
+        self.values = _values(graph_module)
         self.weight_names, self.inplace = weights, inplace
         self.owners: dict[int, str] = {}
         """The tensor that each storage was made for."""
@@ -145,15 +193,24 @@ class _Reader:
             if node.op in ("placeholder", "get_attr"):
                 self.supplied(node)
             elif node.op == "output":
-                self.outputs = [_name(n) for n in node.all_input_nodes if tensors_of(n) or n.target is operator.getitem]
+                self.outputs = [_name(n) for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
             elif node.target is not operator.getitem:
                 self.operator(node)
-        produced = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in tensors_of(n)}
+        produced = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in self.tensors(n)}
         outputs = list(dict.fromkeys(name for name in self.outputs if name in produced))
         return Sequence(self.operators, inputs=self.inputs, outputs=outputs, weights=self.weights)
 
+    def tensors(self, node: fx.Node) -> list[tuple[str, torch.Tensor]]:
+        """The tensors that a node returns, with their names in the plan. A tuple may hold None."""
+        value = self.values[node]
+        if isinstance(value, torch.Tensor):
+            return [(node.name, value)]
+        if isinstance(value, (list, tuple)):
+            return [(f"{node.name}.{at}", item) for at, item in enumerate(value) if isinstance(item, torch.Tensor)]
+        return []
+
     def supplied(self, node: fx.Node) -> None:
-        for name, tensor in tensors_of(node):
+        for name, tensor in self.tensors(node):
             self.owners.setdefault(_storage(tensor), name)
             size = _capacity(tensor, node)
             if node.op == "placeholder" and node.name not in self.weight_names:
@@ -162,14 +219,14 @@ class _Reader:
                 self.weights[name] = size
 
     def operator(self, node: fx.Node) -> None:
-        arguments = [n for n in node.all_input_nodes if tensors_of(n) or n.target is operator.getitem]
+        arguments = [n for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
         read = [_name(argument) for argument in arguments]
-        values = [argument.meta["val"] for argument in arguments if isinstance(argument.meta.get("val"), torch.Tensor)]
+        values = [self.values[a] for a in arguments if isinstance(self.values[a], torch.Tensor)]
         used = {_storage(value) for value in values}
         written = {_storage(value) for value in self.written(node)}
         made: set[int] = set()
         outputs = []
-        for name, tensor in tensors_of(node):
+        for name, tensor in self.tensors(node):
             storage = _storage(tensor)
             used.add(storage)
             owner = self.owners.get(storage)
@@ -212,9 +269,9 @@ class _Reader:
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = node.kwargs.get(argument.name, node.args[place] if place < len(node.args) else None)
                 values = value if isinstance(value, (list, tuple)) else [value]
-                written += [v.meta["val"] for v in values if isinstance(v, fx.Node) and isinstance(v.meta.get("val"), torch.Tensor)]
+                written += [self.values[v] for v in values if isinstance(v, fx.Node) and isinstance(self.values[v], torch.Tensor)]
         if getattr(schema, "name", "") in _NORMS_WITH_STATISTICS and node.args[5]:
-            written += [v.meta["val"] for v in node.args[3:5] if isinstance(v, fx.Node)]
+            written += [self.values[v] for v in node.args[3:5] if isinstance(v, fx.Node)]
         return written
 
     def overwritable(self, node: fx.Node, tensor: torch.Tensor, size: int) -> list[str]:
@@ -227,7 +284,7 @@ class _Reader:
             and value.stride() == tensor.stride()
             and _capacity(value, node) == size
         )
-        values = [(n, n.meta.get("val")) for n in node.all_input_nodes]
+        values = [(n, self.values[n]) for n in node.all_input_nodes]
         return [_name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]
 
 
@@ -266,7 +323,9 @@ class Planned(fx.Interpreter):
         tensor = self.tensors.get(name)
         if not isinstance(result, torch.Tensor) or tensor is None or tensor.place != "pool":
             return result
-        if result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr():
+        # A plan without views has memory of its own for the result of a view.
+        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
+        if is_in_arena and result.storage_offset() * result.dtype.itemsize == tensor.offset:
             return result
         place = self.at(tensor.offset, result.dtype, result.shape, result.stride())
         place.copy_(result)

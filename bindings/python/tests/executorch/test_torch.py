@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
 
 from torch import nn  # noqa: E402
+from torch._functorch.aot_autograd import aot_export_module  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
@@ -104,6 +105,43 @@ def test_an_operator_may_leave_out_an_output():
     assert [node.args[-1] for node in backward] == [[False, True, True]]
     names = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"]
     run_planned(graph_module, from_graph(graph_module, weights=names[1:]), [x, *[p.detach() for p in parameters]])
+
+
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 8))
+
+    def forward(self, x):
+        a, b = self.net(x).chunk(2, dim=-1)
+        return ((a * b.relu()).mean() + b[:, 1:3].sum(),)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_joint_graph_of_aot_autograd_runs_in_its_arena(inplace):
+    # Its fake tensors have storages of their own, where the real ones share theirs.
+    torch.manual_seed(0)
+    model, x = Loss(), torch.randn(8, 16)
+    graph_module, _ = aot_export_module(model, [x], trace_joint=True, output_loss_index=0)
+    sequence = from_graph(graph_module, inplace=inplace)
+    plan = run_planned(graph_module, sequence, [*[p.detach() for p in model.parameters()], x])
+    assert plan.pool_size < memplan.plan(sequence, alignment=64, views=False).pool_size
+
+
+def view_read_late(x):
+    view = torch.relu(x).t()[1:]
+    return view + (torch.sigmoid(x) * 2 - 1).t()[1:]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+@pytest.mark.parametrize("views", [True, False])
+def test_a_view_is_read_after_its_base(mode, views):
+    # A trace of real tensors has fake ones with storages of their own. Without views, a view has memory of its own.
+    x = torch.randn(8, 16)
+    graph_module = make_fx(view_read_late, tracing_mode=mode)(x)
+    sequence = from_graph(graph_module)
+    plan = run_planned(graph_module, sequence, [x], views=views)
+    assert (plan.pool_size == memplan.plan(sequence, alignment=64).pool_size) == views
 
 
 @pytest.mark.parametrize("inplace", [False, True])
