@@ -1,67 +1,9 @@
 //! The ways in which a plan can be wrong.
 
-use std::fmt;
-
-use crate::{Bytes, Step};
-
-/// A field of a chunk or tensor in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Field {
-    /// Its bytes.
-    Size,
-    /// Its first step.
-    Begin,
-    /// Its end.
-    End,
-    /// The cost of a byte of traffic in a pool.
-    Cost,
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Size => "size",
-            Self::Begin => "begin",
-            Self::End => "end",
-            Self::Cost => "cost",
-        })
-    }
-}
-
-/// A figure that a plan states about itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Figure {
-    /// The number of steps.
-    Steps,
-    /// The first step at which the most bytes are alive.
-    PeakStep,
-    /// The total size with one buffer per chunk.
-    NaiveSize,
-    /// The bytes that every plan needs.
-    LowerBound,
-    /// The alignment of the offsets of roots.
-    Alignment,
-    /// The bytes added to every chunk.
-    Padding,
-    /// The sum of the pools' sizes.
-    PoolSize,
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Steps => "number of steps",
-            Self::PeakStep => "first step with the most bytes alive",
-            Self::NaiveSize => "size of one buffer per chunk",
-            Self::LowerBound => "lower bound, the most bytes alive at once,",
-            Self::Alignment => "required alignment",
-            Self::Padding => "required padding",
-            Self::PoolSize => "sum of the sizes of all pools",
-        })
-    }
-}
+use crate::{
+    Bytes, Step,
+    verify::stated::{Field, Figure},
+};
 
 /// A violation of a rule by a plan. Chunks and tensors are identified by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
