@@ -250,15 +250,20 @@ fn a_wrong_rule_is_noticed() {
     assert_eq!(missed, []);
 }
 
+/// Returns pseudo-random numbers below given ones.
+fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+        (state >> 33) % below
+    }
+}
+
 /// Creates equal branches between two operators, each of which may differ a little in where it
 /// reads.
 fn twin_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
     (0..count).map(|seed| {
-        let mut state = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
-            (state >> 33) % below
-        };
+        let mut draw = draws(seed);
         let mut sequence = OpSequence::builder();
         let mut room = 1 + draw(9);
         let supply = Output::new("x", room);
@@ -335,11 +340,7 @@ fn chained_trees_lose_no_least_peak() {
 /// Creates trees of operators that read each other's results, some in place, with workspaces.
 fn tree_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
     (0..count).map(|seed| {
-        let mut state = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
-            (state >> 33) % below
-        };
+        let mut draw = draws(seed);
         let mut sequence = OpSequence::builder();
         let mut roots: Vec<(String, Bytes)> = Vec::new();
         for step in 0..11 {

@@ -365,23 +365,34 @@ fn random_order(
     Ok(order)
 }
 
+/// Checks that the outputs are the same in the order of the list and in four random ones.
+fn check_orders(
+    random: &mut Unstructured<'_>,
+    sequence: &OpSequence,
+    plan: &Plan,
+    waits: &[Vec<usize>],
+) -> Result<()> {
+    let in_order: Vec<usize> = (0..waits.len()).collect();
+    let expected = run(sequence, plan, &in_order);
+    for _ in 0..4 {
+        let order = random_order(random, sequence, waits)?;
+        assert_eq!(run(sequence, plan, &order), expected, "{order:?} of {sequence:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn plans_for_streams_are_right_in_every_order() {
     let mut shared = 0;
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;
         let waits = sequence.waits();
-        let in_order: Vec<usize> = (0..waits.len()).collect();
         for strategy in [Strategy::FirstFit, Strategy::Best] {
             let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
             assert_eq!(verify(&sequence, &plan), [], "{sequence:?}");
             assert_eq!(execute(&sequence, &plan), [], "{sequence:?}");
             shared += u32::from(plan.pool_size < plan.naive_size);
-            let expected = run(&sequence, &plan, &in_order);
-            for _ in 0..4 {
-                let order = random_order(random, &sequence, &waits)?;
-                assert_eq!(run(&sequence, &plan, &order), expected, "{order:?} of {sequence:?}");
-            }
+            check_orders(random, &sequence, &plan, &waits)?;
         }
         Ok(())
     };
@@ -425,13 +436,7 @@ fn plans_that_the_race_detector_accepts_are_right_in_every_order() {
             return Ok(());
         }
         right += 1;
-        let in_order: Vec<usize> = (0..waits.len()).collect();
-        let expected = run(&sequence, &plan, &in_order);
-        for _ in 0..4 {
-            let order = random_order(random, &sequence, &waits)?;
-            assert_eq!(run(&sequence, &plan, &order), expected, "{order:?} of {sequence:?}");
-        }
-        Ok(())
+        check_orders(random, &sequence, &plan, &waits)
     };
     arbtest::arbtest(one).budget_ms(800);
     assert!(right > 20 && racing > 20, "{right} right, {racing} racing");

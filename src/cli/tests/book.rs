@@ -187,6 +187,16 @@ fn book() -> PathBuf {
     project().join("book/src")
 }
 
+/// The files of the book with their texts.
+fn chapters() -> impl Iterator<Item = (PathBuf, String)> {
+    let paths = fs::read_dir(book()).unwrap().map(|entry| entry.unwrap().path());
+    let chapters = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    chapters.map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        (path, text)
+    })
+}
+
 /// Returns the texts between two marks.
 fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0))
@@ -195,12 +205,7 @@ fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<It
 /// The default strategy draws other figures than those in the book.
 #[test]
 fn every_command_on_the_example_names_its_strategy() {
-    for entry in fs::read_dir(book()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
+    for (path, text) in chapters() {
         for command in text.split('`').filter(|words| words.contains("memplan ")) {
             let on_example = command.contains("example.json") || command.contains("eight.json");
             let says = command.contains("--strategy ") || command.contains("--simulation");
@@ -213,35 +218,25 @@ fn every_command_on_the_example_names_its_strategy() {
 fn every_link_and_every_figure_of_the_book_exists() {
     let summary = fs::read_to_string(book().join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<&str> = between(&summary, "](", ")").collect();
-    let mut chapters = 0;
-    for entry in fs::read_dir(book()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
+    let mut count = 0;
+    for (path, text) in chapters() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(name == "SUMMARY.md" || listed.contains(name), "{name} is not in the summary");
-        let text = fs::read_to_string(&path).unwrap();
         let links = between(&text, "](", ")").filter(|link| !link.contains("://"));
         let embedded = between(&text, " src=\"", "\"");
         for link in links.chain(between(&text, "{{#include ", "}}")).chain(embedded) {
             let file = link.split(['#', ':']).next().unwrap();
             assert!(book().join(file).exists(), "{name} leads to {link}, which does not exist");
         }
-        chapters += 1;
+        count += 1;
     }
-    assert_eq!(chapters, listed.len() + 1);
+    assert_eq!(count, listed.len() + 1);
 }
 
 /// Markdown takes a line that begins with "1. " for a list, even within a sentence.
 #[test]
 fn no_sentence_is_broken_before_a_one_that_ends_it() {
-    for entry in fs::read_dir(book()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
+    for (path, text) in chapters() {
         let lines: Vec<&str> = text.lines().collect();
         for (at, pair) in lines.windows(2).enumerate() {
             let is_sentence = pair[0].starts_with(char::is_alphabetic);
