@@ -85,15 +85,21 @@ pub unsafe extern "C" fn memplan_problem_new(
     overwrite_count: usize,
     out: *mut *mut Problem,
 ) -> Status {
-    guard(|| {
-        // SAFETY: promised by the caller.
-        let chunks = unsafe { slice(chunks, chunk_count, "chunks") }?;
-        // SAFETY: promised by the caller.
-        let overwrites = unsafe { slice(overwrites, overwrite_count, "overwrites") }?;
-        let problem = builder(chunks, overwrites)?.build()?;
-        // SAFETY: promised by the caller.
-        unsafe { give(out, Problem(problem)) }
-    })
+    let (pools, pins) = (std::ptr::null(), std::ptr::null());
+    // SAFETY: promised by the caller; the pools and pins are none.
+    unsafe {
+        memplan_problem_new_in_pools(
+            chunks,
+            chunk_count,
+            overwrites,
+            overwrite_count,
+            pools,
+            0,
+            pins,
+            0,
+            out,
+        )
+    }
 }
 
 fn builder(chunks: &[Chunk], overwrites: &[Overwrite]) -> Result<ProblemBuilder, Failure> {
