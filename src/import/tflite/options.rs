@@ -54,6 +54,13 @@ impl Runtime {
     }
 }
 
+/// The value of this name.
+fn by_name<T: Copy>(name: &str, all: &[T], name_of: fn(T) -> &'static str) -> Result<T, String> {
+    let known = all.iter().copied().find(|&known| name_of(known) == name);
+    let names: Vec<&str> = all.iter().map(|&known| name_of(known)).collect();
+    known.ok_or_else(|| format!("'{name}' is not one of {}", names.join(", ")))
+}
+
 impl fmt::Display for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -64,9 +71,7 @@ impl FromStr for Runtime {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|known| known.name() == name);
-        let names = Self::ALL.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ");
-        known.copied().ok_or_else(|| format!("'{name}' is not one of {names}"))
+        by_name(name, Self::ALL, Self::name)
     }
 }
 
@@ -112,9 +117,7 @@ impl FromStr for KernelLibrary {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|known| known.name() == name);
-        let names = Self::ALL.iter().map(|known| known.name()).collect::<Vec<_>>().join(", ");
-        known.copied().ok_or_else(|| format!("'{name}' is not one of {names}"))
+        by_name(name, Self::ALL, Self::name)
     }
 }
 
