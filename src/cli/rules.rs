@@ -16,7 +16,7 @@ pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> Str
         }
         Some(path) if files::is_tflite(path, args) => {
             let library = files::kernel_library(args).unwrap_or_default();
-            // What is proven is proven for the overlaps that the plan takes.
+            // A proof holds for the overlaps that the plan takes; others may allow a smaller pool.
             let overlaps = if args.overlap { ", only these overlaps" } else { "" };
             Some(format!("{}, {library} kernels{overlaps}", profile()))
         }

@@ -315,7 +315,7 @@ pub enum ProblemError {
         earlier: String,
         /// The chunk of the later one.
         later: String,
-        /// What is wrong with them.
+        /// The rule that they break.
         reason: String,
     },
     /// Two problems that follow each other and list other pools.

@@ -222,7 +222,7 @@ impl Problem {
 struct BothLives {
     earlier: Vec<Life>,
     later: Vec<Life>,
-    /// When all are over.
+    /// The clock at which all of them are over.
     end: Clock,
 }
 
