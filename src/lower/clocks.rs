@@ -11,7 +11,7 @@ use crate::{
         lifetimes::{supplied, uses},
         place::Places,
     },
-    problem::{ChunkId, Refusal, Request, demands::Clock},
+    problem::{Refusal, Request, demands::Clock},
     sequence::OpSequence,
 };
 
@@ -77,13 +77,9 @@ impl Lives {
             after.push(clock);
         }
         let mut lives: Vec<Option<Life>> = vec![None; places.chunks.len()];
-        let at_start = |chunk: ChunkId, lives: &mut Vec<Option<Life>>| {
-            // An unread one is alive in the first step, as with one stream.
-            let end = after.first().cloned().unwrap_or_else(|| zero.clone());
-            lives[chunk.index()] = Some(Life { begin: zero.clone(), end, stream: 0 });
-        };
         for chunk in supplied(sequence, &places.tensors) {
-            at_start(chunk, &mut lives);
+            let (begin, end) = (zero.clone(), zero.clone());
+            lives[chunk.index()] = Some(Life { begin, end, stream: 0 });
         }
         for (step, chunk) in uses(sequence, &places.tensors, &places.workspaces) {
             let begins = || Life {
@@ -102,6 +98,12 @@ impl Lives {
                 life.unwrap_or_else(|| Life { begin: zero.clone(), end: all.clone(), stream: 0 });
             if chunk.kept() {
                 life.extend(&all);
+            }
+            // A supplied chunk that nobody reads is alive in the first step, as with one stream.
+            if life.begin == life.end
+                && let Some(first) = after.first()
+            {
+                life.extend(first);
             }
             life
         });

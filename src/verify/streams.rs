@@ -5,7 +5,10 @@
 //! *clock* of a moment counts, for each stream, the operators that are certainly over. Two operators are
 //! in order if one is over by the clock of the other; otherwise they may run at the same time.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
 
 use crate::{
     Bytes, OpSequence, Plan, Step,
@@ -89,6 +92,10 @@ struct Timed<'a> {
     name: &'a str,
     /// The tensor that was written there; `None` for a workspace.
     tensor: Option<usize>,
+    /// The chunk in the pool.
+    chunk: Option<usize>,
+    /// The tensor that it is written over, while its operator runs.
+    overwritten: Option<usize>,
     memory: Memory,
     low: Bytes,
     high: Bytes,
@@ -117,6 +124,8 @@ pub(super) fn check(
     let name = |tensor: usize| &*sequence.tensors()[tensor].name;
     let mut found = Vec::new();
     let mut timed: Vec<Timed<'_>> = Vec::new();
+    // Bytes of overwriters while their operators run.
+    let mut written_over: Vec<Timed<'_>> = Vec::new();
     for (at, content) in contents.of.iter().enumerate() {
         let Some((content, (begin, end))) = content.as_ref().zip(lives[at].clone()) else {
             continue;
@@ -132,30 +141,66 @@ pub(super) fn check(
                 let (overwriter, overwritten) = (name(at).to_owned(), name(old).to_owned());
                 found.push(Violation::OverwriteUnordered { overwriter, overwritten });
             }
+            let while_it_runs = |overwritten, bytes: Range<Bytes>| Timed {
+                name: name(at),
+                tensor: Some(at),
+                chunk: places.chunks[at],
+                overwritten,
+                memory,
+                low: bytes.start,
+                high: bytes.end,
+                begin: order.before[index(written)].clone(),
+                end: order.after[index(written)].clone(),
+            };
+            let outside = contents.of[old].iter().flat_map(|old| content.outside(old));
+            written_over.extend(outside.map(|bytes| while_it_runs(None, bytes)));
+            if contents.gathered.is_shared(old) {
+                // It must not destroy what shares its bytes with the overwritten content and is still needed.
+                let size = sequence.tensors()[at].size.unwrap_or(Bytes::MAX);
+                written_over.push(while_it_runs(Some(old), low..low.saturating_add(size)));
+            }
         }
         if begin != end {
-            let (name, tensor) = (name(at), Some(at));
-            timed.push(Timed { name, tensor, memory, low, high, begin, end });
+            let (name, tensor, chunk) = (name(at), Some(at), places.chunks[at]);
+            let overwritten = None;
+            timed.push(Timed { name, tensor, chunk, overwritten, memory, low, high, begin, end });
         }
     }
     timed.extend(workspaces.iter().map(|workspace| Timed {
         name: &workspace.name,
         tensor: None,
+        chunk: Some(workspace.chunk),
+        overwritten: None,
         memory: workspace.interval.memory,
         low: workspace.interval.low,
         high: workspace.interval.high,
         begin: order.before[workspace.step].clone(),
         end: order.after[workspace.step].clone(),
     }));
-    check_peak(plan, places, workspaces, &timed, &mut found);
+    check_peak(plan, &timed, &mut found);
+    timed.append(&mut written_over);
     timed.sort_by_key(|one| (one.memory, one.low, one.tensor));
     let real = |one: &Timed<'_>| {
         let tensor = one.tensor?;
         let size = sequence.tensors()[tensor].size.unwrap_or(Bytes::MAX);
-        Some((tensor, one.low, one.high.min(one.low.saturating_add(size))))
+        let end = contents.of[tensor].as_ref()?.low.saturating_add(size);
+        Some((tensor, one.low, one.high.min(end)))
+    };
+    let gathered = &contents.gathered;
+    // A content that shares no bytes with the overwritten one cannot lie there in that step.
+    let is_harmless = |new: &Timed<'_>, other: &Timed<'_>| {
+        let related = |old| other.tensor.is_some_and(|other| gathered.related(old, other));
+        let is_same = new.tensor == other.tensor || new.overwritten == other.tensor;
+        new.overwritten.is_some_and(|old| is_same || !related(old))
     };
     let may_share = |x: &Timed<'_>, y: &Timed<'_>| {
-        real(x).zip(real(y)).is_some_and(|(x, y)| contents.gathered.may_share(x, y))
+        let is_written = x.overwritten.is_some() || y.overwritten.is_some();
+        real(x).zip(real(y)).is_some_and(|(of_x, of_y)| {
+            // Writing destroys no padding.
+            let is_padding = is_written && of_x.1.max(of_y.1) >= of_x.2.min(of_y.2);
+            is_padding || gathered.may_share(of_x, of_y)
+        }) || is_harmless(x, y)
+            || is_harmless(y, x)
     };
     let mut open: Vec<&Timed<'_>> = Vec::new();
     for new in &timed {
@@ -213,21 +258,9 @@ fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Optio
 }
 
 /// Checks that the chunks listed as the peak are needed at the same time.
-fn check_peak(
-    plan: &Plan,
-    places: &Places,
-    workspaces: &[Workspace],
-    timed: &[Timed<'_>],
-    found: &mut Vec<Violation>,
-) {
-    let mut of_chunk: BTreeMap<usize, &Timed<'_>> = BTreeMap::new();
-    for one in timed {
-        let chunk = match one.tensor {
-            Some(tensor) => places.chunks[tensor],
-            None => workspaces.iter().find(|w| w.name == one.name).map(|w| w.chunk),
-        };
-        of_chunk.extend(chunk.map(|chunk| (chunk, one)));
-    }
+fn check_peak(plan: &Plan, timed: &[Timed<'_>], found: &mut Vec<Violation>) {
+    let of_chunk: BTreeMap<usize, &Timed<'_>> =
+        timed.iter().filter_map(|one| Some((one.chunk?, one))).collect();
     let mut peak: Vec<&Timed<'_>> = Vec::new();
     for at in plan.peak.iter().take(MOST_AT_PEAK) {
         if *at >= plan.chunks.len() {

@@ -67,6 +67,43 @@ fn a_race_is_found_once_the_wait_that_orders_it_is_gone() {
     assert_eq!(Planner::new().plan(&without).unwrap().pool_size, 136);
 }
 
+/// What is supplied waits for no operator that has nothing to do with it.
+#[test]
+fn a_variable_is_updated_on_another_stream_than_the_first_operator() {
+    let sequence = OpSequence::builder()
+        .weight("v", Some(64))
+        .operator(operator("a", 0, &[]).output(Output::new("x", 8)))
+        .operator(operator("w", 1, &["v"]).output(Output::new("u", 64).updates("v", 0)))
+        .output("x")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+}
+
+/// An unread output needs the bytes below its input while its operator runs, on every stream.
+#[test]
+fn an_overlap_that_another_stream_still_reads_is_found() {
+    let sequence = |stream: usize| {
+        OpSequence::builder()
+            .operator(operator("make", 0, &[]).output(Output::new("x", 64)))
+            .operator(operator("mz", stream, &[]).output(Output::new("z", 8)))
+            .operator(operator("rz", stream, &["z"]))
+            .operator(operator("write", 0, &["x"]).output(Output::new("y", 64).overlaps("x", 8)))
+            .build()
+            .unwrap()
+    };
+    let plan = Planner::new().alignment(8).plan(&sequence(0)).unwrap();
+    assert_eq!((plan.pool_size, verify(&sequence(0), &plan)), (72, vec![]));
+    let found = verify(&sequence(1), &plan);
+    let overlap =
+        Violation::ClockOverlap { first: "z".to_owned(), second: "y".to_owned(), low: 0, high: 8 };
+    let other =
+        Violation::ClockOverlap { first: "y".to_owned(), second: "z".to_owned(), low: 0, high: 8 };
+    assert!(found.contains(&overlap) || found.contains(&other), "{found:?}");
+}
+
 #[test]
 fn each_wait_of_two_branches_that_meet_is_needed() {
     let sequence = OpSequence::builder()
