@@ -1,6 +1,6 @@
 //! Problems one after the other in time, for models, phases or shapes that share an arena.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Step,
@@ -33,8 +33,8 @@ impl Problem {
     /// Puts the chunks of another problem behind these in time. A plan of the result holds for both
     /// problems: nothing of one is alive while the other runs, except what they share. A shared chunk is
     /// alive from the first step to the last, so it has one place and keeps its content, and it needs all
-    /// of its bytes all the time. A required overwrite of a shared chunk, or by one, becomes a part: the
-    /// chunk is a state, and this is its update. Other overwrites of it are not honoured.
+    /// of its bytes all the time. Required overwrites of a shared chunk, or by one, become parts: the
+    /// chunk is a state, and these are its updates, and so are theirs. Other overwrites of it are not honoured.
     ///
     /// The alignment and the padding are the larger ones. If both problems list pools, they must list
     /// the same. Ids count from 0, through the chunks of this problem and then through those of the
@@ -126,13 +126,15 @@ impl Problem {
             overwritten: id(request.overwritten),
             ..*request
         });
-        let requests = std::mem::take(&mut builder.requests);
+        let requests: Vec<Request> =
+            std::mem::take(&mut builder.requests).into_iter().chain(mapped).collect();
+        let is_state = states(&requests, is_shared);
         let mut parts: Vec<Part> = Vec::new();
-        for request in requests.into_iter().chain(mapped) {
+        for request in requests {
             let Request { overwriter, overwritten, offset, below, required } = request;
             if required
                 && below == 0
-                && (is_shared[overwriter.index()] || is_shared[overwritten.index()])
+                && (is_state[overwriter.index()] || is_state[overwritten.index()])
             {
                 parts.push(Part::new(overwriter, overwritten, offset));
             } else {
@@ -216,6 +218,26 @@ impl Problem {
         };
         self.chunks.iter().zip(0..).map(life).collect()
     }
+}
+
+/// The chunks that are states: the shared ones, and those that are joined to them by updates.
+fn states(requests: &[Request], is_shared: Vec<bool>) -> Vec<bool> {
+    let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for request in requests.iter().filter(|request| request.required && request.below == 0) {
+        let (a, b) = (request.overwriter.index(), request.overwritten.index());
+        beside.entry(a).or_default().push(b);
+        beside.entry(b).or_default().push(a);
+    }
+    let mut is_state = is_shared;
+    let mut open: Vec<usize> = (0..is_state.len()).filter(|&chunk| is_state[chunk]).collect();
+    while let Some(chunk) = open.pop() {
+        for &next in beside.get(&chunk).into_iter().flatten() {
+            if !std::mem::replace(&mut is_state[next], true) {
+                open.push(next);
+            }
+        }
+    }
+    is_state
 }
 
 /// The lives of the chunks of two problems, all later clocks after all earlier ones.

@@ -53,7 +53,7 @@ fn shared_chunks_are_alive_all_the_time() {
         }
         let pair = *random.choose(&alike)?;
         // Padding and alignment may differ, and the larger ones count.
-        let Ok(both) = first.clone().followed_by(&second, &[pair]) else { return Ok(()) };
+        let both = first.clone().followed_by(&second, &[pair]).unwrap();
         assert_eq!(both.len(), first.len() + second.len() - 1);
         let shared = both.chunk(pair.earlier);
         assert_eq!((shared.begin, shared.end), (0, both.steps()));
@@ -82,6 +82,25 @@ fn a_required_update_of_a_shared_state_stays_in_its_place() {
     let at = |chunk| plan.chunk_offset(chunk);
     assert_eq!([at(ChunkId(0)), at(new), at(last)], [at(new); 3]);
     assert_eq!((plan.pool_size, plan.proven_optimal), (80, true));
+}
+
+/// A state that the first phase updates twice, of which the last update is shared.
+#[test]
+fn all_updates_of_a_shared_state_stay_in_its_place() {
+    let mut first = Problem::builder();
+    let chunks = [first.chunk(0..2, 64), first.chunk(1..3, 64), first.chunk(2..4, 64)];
+    for pair in chunks.windows(2) {
+        first.request(Request::new(pair[1], pair[0], 0).required(true));
+    }
+    let mut second = Problem::builder();
+    let state = second.chunk(0..2, 64);
+    let (first, second) = (first.build().unwrap(), second.build().unwrap());
+    for chunk in chunks {
+        let both = first.clone().followed_by(&second, &[Shared::new(chunk, state)]).unwrap();
+        let plan = Planner::new().plan(&both).unwrap();
+        assert_eq!(verify(&both, &plan), []);
+        assert_eq!((plan.pool_size, plan.proven_optimal), (64, true));
+    }
 }
 
 /// Two streams, then one: all later clocks come after all earlier ones.
