@@ -59,7 +59,9 @@ impl Problem {
         // With several streams, live bytes cannot be counted by step.
         let is_stepwise = self.demands().is_none_or(|demands| demands.streams == 1);
         if !is_stepwise || self.steps > MOST_STEPS {
-            let all = wholes.iter().flatten().map(|&part| (part, Refusal::TooManyJoined));
+            let reason =
+                if is_stepwise { Refusal::TooManyJoined } else { Refusal::GatherInStreams };
+            let all = wholes.iter().flatten().map(|&part| (part, reason));
             return Gathered { refused: all.collect(), problem: self, lost: Vec::new() };
         }
         let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();

@@ -12,7 +12,7 @@ pub fn traffic(plan: &Plan, reference: &TrafficReference) -> String {
             "; with banks of shared objects, filled greedily by size, {banked}{}.",
             times(banked, plan.traffic)
         ),
-        None => ". Banks of shared objects, filled greedily by size, hold no such plan.".to_owned(),
+        None => ". Banks of shared objects, filled greedily by size, are not compared: a chunk finds no place in them, or there are too many.".to_owned(),
     };
     let words = format!(
         "Traffic times cost is {}. With every chunk in the last pool that it may lie in, it would be {all_slow}{}{banked}",
