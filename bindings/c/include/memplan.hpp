@@ -151,7 +151,7 @@ public:
     Plan plan(const Options &options = Options()) const {
         memplan_plan *plan = nullptr;
         const memplan_status status = memplan_plan_problem(problem_.get(), &options, &plan);
-        Plan owned(plan, chunks_, 0, 0);
+        Plan owned(plan, chunks_, 0, 0, pools_);
         detail::check(status);
         return owned;
     }
@@ -159,6 +159,16 @@ public:
     // Throws if the offsets are not a right plan.
     void verify(const std::vector<std::uint64_t> &offsets, std::uint64_t alignment = 1) const {
         detail::check(memplan_verify(problem_.get(), alignment, offsets.data(), offsets.size()));
+    }
+
+    // Throws if the pools and offsets of the chunks are not a right plan.
+    void verify_in_pools(const std::vector<std::uint32_t> &pools, const std::vector<std::uint64_t> &offsets,
+                         std::uint64_t alignment = 1) const {
+        if (pools.size() != offsets.size()) {
+            throw std::invalid_argument("a plan has as many pools as offsets");
+        }
+        detail::check(memplan_verify_in_pools(problem_.get(), alignment, pools.data(), offsets.data(),
+                                              offsets.size()));
     }
 
 private:

@@ -16,12 +16,12 @@ pub use error::{Status, memplan_last_error};
 pub use options::{Lowering, Options, Strategy, memplan_options_init};
 pub use plan::{
     NO_CHUNK, Place, PlaceKind, Plan, memplan_plan_free, memplan_plan_lower_bound,
-    memplan_plan_offsets, memplan_plan_overwritten, memplan_plan_pool_size, memplan_plan_tensors,
-    memplan_plan_workspaces,
+    memplan_plan_offsets, memplan_plan_overwritten, memplan_plan_pool_size,
+    memplan_plan_pool_sizes, memplan_plan_pools, memplan_plan_tensors, memplan_plan_workspaces,
 };
 pub use problem::{
-    Chunk, Overwrite, Problem, memplan_plan_problem, memplan_problem_free, memplan_problem_new,
-    memplan_verify,
+    Chunk, Overwrite, Pin, Pool, Problem, memplan_plan_problem, memplan_problem_free,
+    memplan_problem_new, memplan_problem_new_in_pools, memplan_verify, memplan_verify_in_pools,
 };
 pub use sequence::{
     Dependency, DependencyKind, Output, Sequence, UNKNOWN_SIZE, memplan_plan_sequence,
