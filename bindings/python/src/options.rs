@@ -176,6 +176,17 @@ impl Options {
         }
         planner
     }
+
+    /// Moves pools and pins into a problem, with which its plans are then verified.
+    pub(crate) fn demanded(mut self, input: Given) -> PyResult<(Self, Given)> {
+        if !matches!(input, Given::Problem(_)) || self.pools.is_empty() {
+            return Ok((self, input));
+        }
+        let problem = self.planner().lower(input.input()).map_err(value_error)?.problem;
+        self.pools.clear();
+        self.pins.clear();
+        Ok((self, Given::Problem(Arc::new(problem))))
+    }
 }
 
 fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {

@@ -32,7 +32,7 @@ pub(crate) fn plan(
     progress: Option<Py<PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Plan> {
-    let options = Options::read(options)?;
+    let (options, input) = Options::read(options)?.demanded(input)?;
     let (plan, interrupted) = Watch::new(progress).run(py, |observer| {
         options.planner().observer(observer).plan(input.input()).map_err(value_error)
     })?;
@@ -49,7 +49,7 @@ pub(crate) fn fit(
     progress: Option<Py<PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(&'static str, Plan)> {
-    let options = Options::read(options)?;
+    let (options, input) = Options::read(options)?.demanded(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
     let (fit, interrupted) = Watch::new(progress).run(py, |observer| {
         options.planner().observer(observer).fit(input.input(), capacity).map_err(value_error)
@@ -147,10 +147,7 @@ pub(crate) fn compare(
 ) -> PyResult<(String, String)> {
     let options = Options::read_for("compare", &["strategy"], options)?;
     let (compared, interrupted) = Watch::new(progress).run(py, |observer| {
-        let problem = options.planner().lower(input.input()).map_err(value_error)?.problem;
-        let limits = options.limits(memplan::Limits::default());
-        let compared = memplan::planner::compare(&problem, &limits, observer);
-        compared.map_err(value_error)
+        options.planner().observer(observer).compare(input.input()).map_err(value_error)
     })?;
     if interrupted {
         // The figures of searches that were cut short are not comparable.

@@ -29,7 +29,9 @@ def test_places_may_be_fixed():
     plan = memplan.plan(Problem(CHUNKS, pools=pools, pins={0: ("b", 512)}, only_in={1: "a", 2: ["a", "b"]}))
     assert plan.chunk_pools[:2] == ["b", "a"] and plan.offsets[0] == 512 and plan.offsets[1] >= 64
     named = memplan.plan(Problem(CHUNKS, names=["x", "y", "z"]), pools=[Pool("a"), Pool("b")], pins={"y": ("b", 8)})
-    assert named.chunk_pools == ["a", "b", "a"] and named.offsets[1] == 8
+    assert named.chunk_pools == ["a", "b", "a"] and named.offsets[1] == 8 and named.verify() == []
+    spilled = memplan.plan(Problem(CHUNKS), pools=[Pool("a", capacity=128, cost=1), Pool("b", cost=9)])
+    assert set(spilled.chunk_pools) == {"a", "b"} and spilled.verify() == []
     assert (Pool("a").name, Pool("a", capacity=4).capacity, repr(Pool("a", capacity=4))) == ("a", 4, "<memplan.Pool 'a', 4 bytes>")
 
 
@@ -39,6 +41,20 @@ def test_tensors_of_a_sequence_lie_in_pools(sequence):
     assert plan.verify() == []
     fits = memplan.fit(sequence, 2_000_000, pools=[Pool("only")])
     assert fits and fits.plan.pool_sizes == {"only": fits.plan.pool_size}
+
+
+def test_compare_plans_as_plan_does():
+    # Gathered in place, the inputs keep the output alive longer than their copies would.
+    def layer(name, inputs, size, **more):
+        return memplan.Operator(name, inputs, [memplan.Output(name, size, **more)])
+
+    operators = [layer("a", [], 64), layer("b", [], 64), layer("t", ["b"], 96), layer("u", ["t", "a"], 16)]
+    operators += [layer("c", ["a", "b"], 128, gathers=[("a", 0), ("b", 64)]), layer("d", ["c", "u"], 8)]
+    sequence = memplan.Sequence(operators, outputs=["d"])
+    compared = memplan.compare(sequence, alignment=1)
+    best = next(row for row in compared.figures["strategies"] if row["strategy"] == "best")
+    assert best["pool_size"] == memplan.plan(sequence, alignment=1).pool_size
+    assert all("pool_size" in row for row in compared.figures["strategies"]), compared
 
 
 def test_demands_on_chunks():

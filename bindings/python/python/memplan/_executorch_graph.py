@@ -48,7 +48,7 @@ class Graph:
         times = dict.fromkeys(self.index, 1)
         for node in self.nodes:
             for argument in {id(argument): argument for argument in flat(node.args)}.values():
-                spec = self.spec_of(argument) if node.target is not memory.view else None
+                spec = self.spec_of(argument) if node.target not in (memory.view, operator.getitem) else None
                 if id(spec) in times:
                     times[id(spec)] += 1
         return [size * times[id(spec)] for spec, size in zip(self.specs, self.sizes)]

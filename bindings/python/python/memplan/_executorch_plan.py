@@ -207,7 +207,8 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
                 places[at] = (names[name], offset)
             for name, size in answer.pool_sizes.items():
                 if name in set(answer.chunk_pools):
-                    sizes[names[name]] = size + target.extra_padding
+                    # Tensors without bytes may be all that lies above the branches.
+                    sizes[names[name]] = max(sizes[names[name]], size + target.extra_padding)
             planned.cost = (answer.traffic, *reversed(answer.pool_sizes.values()))
         else:
             reserved = target.reserved[group] if group < len(target.reserved) else 0

@@ -271,7 +271,7 @@ def verify(
     weights_in_pool: bool = False,
 ) -> list[str]:
     """Returns all that is wrong with a plan, or with offsets for a problem, one sentence each; empty if it is right.
-    In several pools, each place is the name of a pool and an offset.
+    In several pools, each place is the name of a pool and an offset, and a problem must have the pools itself.
 
     The plan must have at least this `alignment` and `padding`, and the required tensors in the pool. `views`, `inplace`
     and `gathers` are accepted as by `plan`, but require nothing: the input determines which tensors may share memory.

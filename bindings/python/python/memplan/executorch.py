@@ -214,6 +214,7 @@ class _Algorithm:
         self.inside[id(graph_module)] = self.around(specs, rooms or stacked, best, places or best.rooms)
         self.inside[id(graph_module)].is_stacked = bool(stacked)
         if top:
+            self.check_branches(best)
             self.removed += best.copies + [cat.node for cat in best.cats]
             sizes = dict(enumerate(best.result.bufsizes))
             pools = {pool.name: sizes.pop(arena) for arena, pool in self.pools.items()}
@@ -226,6 +227,18 @@ class _Algorithm:
                 )
             )  # fmt: skip
         return best.result.bufsizes
+
+    def check_branches(self, best: Planned) -> None:
+        """Raises an error if branches and loops, which lie at the bottom of a pool, are not within its limits."""
+        inside = self.inside[id(self.top)].specs
+        for arena, pool in self.pools.items():
+            size = best.result.bufsizes[arena]
+            if pool.capacity is not None and size > pool.capacity:
+                raise ValueError(f"pool {pool.name} has {pool.capacity} B, but with its branches and loops {size} B are needed")
+            for spec in inside:
+                low, high = spec.mem_offset, spec.mem_offset + spec.allocated_memory
+                if spec.mem_id == arena and any(low < end and begin < high for begin, end in pool.reserved):
+                    raise ValueError(f"a branch or loop would use reserved bytes of pool {pool.name}")
 
     def around(self, specs: list, rooms: list[Room], planned: Planned, places: list[list[int]]) -> Inside:
         """Moves what is planned in the rooms to their places, and returns all that is planned in this graph."""
@@ -242,7 +255,8 @@ class _Algorithm:
 
 
 class MemoryPlanningPass(_MemoryPlanningPass):
-    """Plans the arenas of a program with memplan; never larger than greedy, whose plan is used if it is smaller.
+    """Plans the arenas of a program with memplan; not larger than greedy, whose plan is used if it is
+    smaller and right, unless there are pools.
 
     `inplace` lets outputs of ExecuTorch's CPU kernels lie over an argument that is not read again; `kernels` is a table for
     other kernels. `remove_copies` removes operators that copy bytes to where they already lie, and concatenations whose

@@ -6,7 +6,7 @@
     plan = memplan.plan(from_exported_program(exported), alignment=64)
 
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
-that, not from a list of operators. Where the trace has lost this, as AOTAutograd does, the graph is run once with fake
+that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once with fake
 tensors. Weights and graph inputs stay outside the pool.
 """
 
@@ -104,9 +104,10 @@ def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _lost_its_storage(node: fx.Node) -> bool:
-    """Returns whether a node is a view by its schema, but its fake tensor does not lie in that of an argument."""
+    """Returns whether a node is a view or an argument that it writes by its schema, but its fake tensor does not lie in
+    that of an argument."""
     schema, value = getattr(node.target, "_schema", None), node.meta.get("val")
-    if schema is None or not any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments):
+    if schema is None or not any(result.alias_info is not None for result in schema.returns):
         return False
     # These return a view or a copy, as it happens.
     if torch._C._dispatch_has_kernel_for_dispatch_key(node.target.name(), "CompositeImplicitAutograd"):
@@ -300,6 +301,8 @@ class Planned(fx.Interpreter):
         # Offsets are counted in elements, and the largest have 16 bytes.
         if plan.alignment % 16:
             raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
+        if len(plan.pool_sizes) > 1:
+            raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
         super().__init__(graph_module)
         self.tensors = plan.tensors
         # This pattern makes reads of unwritten bytes visible.

@@ -12,6 +12,7 @@ from programs import Net, accepted, arenas, edge, equal, image, planned  # noqa:
 from torch._higher_order_ops.map import map as map_rows  # noqa: E402
 
 from memplan import Pool  # noqa: E402
+from memplan._executorch_graph import Graph  # noqa: E402
 from memplan.executorch import MemoryPlanningPass  # noqa: E402
 
 
@@ -95,6 +96,50 @@ def test_branches_and_pools(name):
     accepted(ours)
     assert all(size <= (pools[arena].capacity or size) for arena, size in enumerate(arenas(ours)) if arena in pools)
     check(ours, theirs, CONTROL[name], x, name == "two results")
+
+
+def test_a_pool_may_hold_branches_and_tensors_without_bytes():
+    def forward(net, x):
+        return torch.relu(net.norm(torch.cond(x.sum() > 0, lambda x: torch.exp(x) + 1, lambda x: torch.tanh(x) - 1, [x])))
+
+    torch.manual_seed(0)
+    program = edge(Net(forward, norm=torch.nn.BatchNorm2d(8)), image(1, 8, 12, 12))
+    pools = {1: Pool("a", capacity=4608, cost=1), 2: Pool("b", cost=9)}
+    ours = planned(program, MemoryPlanningPass(report=None, pools=pools))
+    accepted(ours)
+    assert arenas(ours)[1] == 4608
+
+
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        (Pool("a", capacity=20_000, cost=1), "pool a has 20000 B, but with its branches and loops .* B are needed"),
+        (Pool("a", cost=1, reserved=[(20_000, 40_000)]), "a branch or loop would use reserved bytes of pool a"),
+    ],
+)
+def test_branches_that_exceed_a_pool_are_an_error(pool, words):
+    def forward(_, x):
+        a = torch.cond(x.sum() > 0, lambda x: torch.exp(x) + 1, lambda x: torch.tanh(x) - 1, [x])
+        return a + torch.cond(a.sum() > 0, lambda x, y: x * y, lambda x, y: x - y, [a * 2, x])
+
+    program = edge(Net(forward), image(64, 64) + 0.5)
+    with pytest.raises(ValueError, match=words):
+        planned(program, MemoryPlanningPass(report=None, pools={1: pool, 2: Pool("b", cost=9)}))
+
+
+def test_a_reader_of_one_output_of_several_counts_once(monkeypatch):
+    seen, traffic = {}, Graph.traffic
+
+    def spy(graph):
+        counted = traffic(graph)
+        seen.update({name: bytes / size for name, size, bytes in zip(graph.names(), graph.sizes, counted) if size})
+        return counted
+
+    monkeypatch.setattr(Graph, "traffic", spy)
+    program = edge(Net(lambda net, x: torch.relu(net.norm(torch.exp(x))), norm=torch.nn.BatchNorm2d(8)), image(1, 8, 12, 12))
+    planned(program, MemoryPlanningPass(report=None, inplace=False, remove_copies=False, pools=POOLS[0][0]))
+    norm = next(name for name in seen if "norm" in name)
+    assert seen[norm] == seen["aten_exp_default"] == 2, seen
 
 
 def test_specs_that_ask_for_an_arena_get_it():

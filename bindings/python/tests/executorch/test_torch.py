@@ -1,5 +1,6 @@
 """Plans of PyTorch graphs, run in one arena with equal bits."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,29 @@ def test_a_joint_graph_of_aot_autograd_runs_in_its_arena(inplace):
     sequence = from_graph(graph_module, inplace=inplace)
     plan = run_planned(graph_module, sequence, [*[p.detach() for p in model.parameters()], x])
     assert plan.pool_size < memplan.plan(sequence, alignment=64, views=False).pool_size
+
+
+def test_a_loaded_program_writes_in_place():
+    class InPlace(nn.Module):
+        def forward(self, x):
+            doubled = x * 2
+            doubled.relu_()
+            return doubled + 1
+
+    file, x = io.BytesIO(), torch.randn(8, 8)
+    torch.export.save(torch.export.export(InPlace(), (x,)), file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    plan = run_planned(loaded.graph_module, from_exported_program(loaded), [x])
+    assert plan.offset("mul") == plan.offset("relu_") != plan.offset("add")
+
+
+def test_a_plan_of_several_pools_is_no_arena():
+    graph_module = make_fx(torch.relu, tracing_mode="fake")(torch.randn(4))
+    pools = [memplan.Pool("a", capacity=64, cost=1), memplan.Pool("b", cost=9)]
+    plan = memplan.plan(from_graph(graph_module), alignment=64, pools=pools)
+    with pytest.raises(ValueError, match="the plan has 2 pools; a graph runs in one arena"):
+        Planned(graph_module, plan)
 
 
 def view_read_late(x):
