@@ -192,5 +192,7 @@ fn unit(model: &Model) -> Bytes {
         a
     };
     let sizes = model.sizes.iter().chain(&model.adds).copied();
-    sizes.chain([model.base]).fold(0, gcd).max(1)
+    // An output that begins below its input saves other bytes.
+    let saved = model.overwrites.iter().flatten().map(|overwrite| overwrite.bytes);
+    sizes.chain(saved).chain([model.base]).fold(0, gcd).max(1)
 }

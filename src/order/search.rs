@@ -305,11 +305,12 @@ impl Search<'_> {
         let order: Vec<u32> =
             { front.path.into_iter() }.chain(between).chain(back.path.into_iter().rev()).collect();
         // In an exact model this always holds.
-        if self.question.model.peak(&order) <= self.question.budget {
+        let peak = self.question.model.peak(&order);
+        if peak <= self.question.budget {
             Answer::Order(order)
         } else {
             debug_assert!(!self.question.model.exact, "a search broke its budget");
-            Answer::UnknownBelow(self.moves.refused)
+            Answer::UnknownBelow(self.moves.refused.min(peak))
         }
     }
 }

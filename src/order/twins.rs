@@ -70,7 +70,11 @@ impl Twins {
         for parts in alike.into_values() {
             let mut family: Vec<Vec<u32>> = Vec::new();
             for part in parts {
-                effort.spend(8 * part.len() as u64);
+                let chunks = part.iter().flat_map(|&own| {
+                    let made = model.produces.get(own as usize);
+                    made.iter().map(|&chunk| 1 + model.readers.get(chunk as usize).len() as u64)
+                });
+                effort.spend(8 * part.len() as u64 + chunks.sum::<u64>());
                 let is_twin = |first: &Vec<u32>| {
                     Exchange::new(first, &part).is_exact(model) || has_fault(Fault::TwinsByColour)
                 };
@@ -244,10 +248,13 @@ impl<'a> Exchange<'a> {
         };
         // An operator outside that may overwrite chunks of the branches does not mind which.
         let readers = chunks.keys().flat_map(|&chunk| model.readers.get(chunk as usize));
-        let mut outside = readers.filter(|&reader| !self.image.contains_key(reader));
+        let mut outside: Vec<u32> =
+            readers.copied().filter(|reader| !self.image.contains_key(reader)).collect();
+        outside.sort_unstable();
+        outside.dedup();
         self.image.keys().all(same_operator)
             && chunks.iter().all(same_chunk)
-            && outside.all(|&reader| {
+            && outside.iter().all(|&reader| {
                 let overwrites = &model.overwrites[reader as usize];
                 overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0]))
             })
