@@ -19,7 +19,8 @@ pub struct Heads {
     /// True if the model already has another plan, which the runtime then uses; otherwise its own planner
     /// places everything.
     pub is_planned_already: bool,
-    /// The head with the plan in the metadata of the model, as the runtime would place the rest.
+    /// The head with the plan in the metadata of the model, as the runtime would place the rest; for the
+    /// interpreter, the pool of the plan.
     pub planned: Bytes,
 }
 

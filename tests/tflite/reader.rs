@@ -1,7 +1,7 @@
 //! The reader of TensorFlow Lite models, on small models made here.
 
 use memplan::{
-    OpSequence, Planner,
+    OpSequence, Planner, Strategy,
     import::{
         ImportOptions, InPlace, Kernels,
         tflite::{
@@ -132,6 +132,47 @@ fn the_interpreter_writes_over_an_operand_that_nobody_else_reads(
     let found = for_interpreter(&[Subgraph { tensors, inputs: vec![0], outputs, operators }]);
     assert_eq!(shares(&found.sequence, "b"), expected);
     assert_eq!(verify(&found.sequence, &Planner::new().plan(&found.sequence).unwrap()), []);
+}
+
+#[test]
+fn the_interpreter_keeps_what_nobody_reads() {
+    let names = ["x", "a", "unread", "b", "y"];
+    let unary = |from, to| (code::RELU, vec![from], vec![to], vec![]);
+    let Survey { sequence, arena, .. } = for_interpreter(&[Subgraph {
+        tensors: names.map(|name| tensor(name, FLOAT32, &[16])).into(),
+        inputs: vec![0],
+        outputs: vec![4],
+        operators: vec![unary(0, 1), unary(0, 2), unary(1, 3), unary(3, 4)],
+    }]);
+    let kept: Vec<_> = sequence.outputs().iter().map(|&id| &*sequence.tensor(id).name).collect();
+    assert_eq!(kept, ["y", "x", "unread"]);
+    let planner = Planner::new().alignment(64).strategy(Strategy::TfliteCpuArena);
+    let plan = planner.plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, arena.own_size()), (256, Ok(256)));
+}
+
+#[test]
+fn a_called_subgraph_that_reads_a_tensor_before_it_is_made_is_an_error() {
+    let tensors = |names: [&'static str; 3]| names.map(|name| tensor(name, FLOAT32, &[16])).into();
+    let called = Subgraph {
+        tensors: tensors(["p", "q", "r"]),
+        inputs: vec![0],
+        outputs: vec![2],
+        operators: vec![
+            (code::ADD, vec![0, 1], vec![2], vec![]),
+            (code::RELU, vec![0], vec![1], vec![]),
+        ],
+    };
+    let main = Subgraph {
+        tensors: tensors(["condition", "x", "y"]),
+        inputs: vec![0, 1],
+        outputs: vec![2],
+        operators: vec![(code::IF, vec![0, 1], vec![2], vec![Field::Int(1), Field::Int(1)])],
+    };
+    let options = TfliteOptions::default().runtime(Runtime::Interpreter);
+    let options = ImportOptions::default().tflite(options);
+    let error = survey(&model(&[main, called]), &options).unwrap_err();
+    assert!(error.to_string().contains("subgraph 1"), "{error}");
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// If the sum of the sizes exceeds 64 bits.
+    /// If the sum of the sizes exceeds 64 bits, or a tensor is read before it is made.
     pub fn own_size(&self) -> Result<Bytes, RecordError> {
         let alignment = self.runtime.alignment();
         let records = |from: Step| {

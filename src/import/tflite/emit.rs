@@ -93,11 +93,20 @@ impl Emitter<'_, '_> {
             }
         }
         let main = &self.model.subgraphs[0];
-        // The interpreter keeps inputs to the end, like outputs.
-        let kept = self.shares.as_ref().map_or(&[][..], |_| &main.inputs);
+        // The interpreter keeps inputs and unread tensors to the end, like outputs.
+        let mut ends = main.outputs.clone();
+        if let Some(shares) = &self.shares {
+            let read: HashSet<usize> = main
+                .operators
+                .iter()
+                .flat_map(|one| one.inputs.iter().flatten().copied())
+                .collect();
+            let made = main.operators.iter().flat_map(|one| &one.outputs).copied();
+            ends.extend(&main.inputs);
+            ends.extend(made.filter(|tensor| !read.contains(tensor) && shares[*tensor].is_none()));
+        }
         let mut outputs = HashSet::new();
-        let ends = main.outputs.iter().chain(kept);
-        for &output in ends.filter(|&&output| outputs.insert(output)) {
+        for output in ends.into_iter().filter(|&output| outputs.insert(output)) {
             let place = tensor_place(0, output, &main.tensors[output].name);
             if main.tensors[output].is_planned() {
                 if !self.defined[output] {

@@ -10,7 +10,7 @@ use crate::{
     import::tflite::{
         Runtime, TfliteError,
         arena::{Arena, ArenaBuffer, Names, Scratch, planned_size, step_name},
-        model::{Model, OperatorAt, Subgraph},
+        model::{Model, OperatorAt, Subgraph, wrong},
         walk::Event,
     },
 };
@@ -154,7 +154,9 @@ impl Arena {
         let mut main = arena(0, names)?;
         for subgraph in called {
             let other = arena(subgraph, names)?;
-            let own = other.own_size().unwrap_or(Bytes::MAX);
+            let own = other.own_size();
+            let own =
+                own.map_err(|error| wrong(format!("subgraph {subgraph}"), error.to_string()))?;
             main.called = main.called.saturating_add(own);
         }
         let variables = model.tensors().filter(|(.., tensor)| tensor.is_variable);
