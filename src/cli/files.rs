@@ -243,6 +243,10 @@ fn check_switches(path: &Path, format: Format, args: &InputArgs) -> Result<(), F
         let words = format!("{option} is for TensorFlow Lite models, but this is not one; omit it");
         return Err(about(path, words));
     }
+    if args.is_for_interpreter() && args.overlap {
+        let words = "--overlap is for the kernels of TensorFlow Lite Micro, but --runtime is tflite; omit --overlap and --kernels";
+        return Err(about(path, words));
+    }
     if args.is_for_interpreter() && args.kernels.is_some() {
         let words =
             "--kernels names those of TensorFlow Lite Micro, but --runtime is tflite; omit it";

@@ -85,9 +85,9 @@ fn phase(
     let prefix = prefix.unwrap_or(stem);
     let named = path.unwrap_or(BUILT_IN.as_ref());
     let problem = planning::lowered(input, named, reading.lowering().gathers(false))?;
-    let problem = match input {
-        Input::Sequence(_) => problem.with_alignment(PlacingArgs::MODEL_ALIGNMENT),
-        Input::Problem(_) => Ok(problem),
+    let problem = match PlacingArgs::default_alignment(reading, input, path) {
+        Some(alignment) => problem.with_alignment(alignment),
+        None => Ok(problem),
     };
     let problem = problem.map_err(|error| wrong(path, error))?;
     let problem = problem.with_prefix(&format!("{prefix}/"));

@@ -1,4 +1,4 @@
-//! TensorFlow Lite Micro: the arena that a model needs, and models with a plan in their metadata.
+//! TensorFlow Lite models: the arena that the runtime needs, and models with a plan in their metadata.
 
 use std::{
     fmt::Display,
@@ -46,7 +46,8 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
         let writes = args.output.as_deref().is_some_and(files::is_named_tflite);
         let given = [(args.c_struct.is_some(), "--c-struct"), (writes, "-o with .tflite")];
         if let Some((_, option)) = given.into_iter().find(|(given, _)| *given) {
-            return Err(wrong(args.input.as_deref(), takes_no_plan(option)));
+            let remedy = format!("{option} or --runtime");
+            return Err(wrong(args.input.as_deref(), takes_no_plan(&remedy)));
         }
     }
     if args.input.as_deref().is_some_and(is_model) && args.planning.placing.has_pools() {
@@ -61,8 +62,8 @@ pub(crate) fn check(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn takes_no_plan(option: &str) -> String {
-    format!("TensorFlow Lite's interpreter takes no plan from outside; omit {option} or --runtime")
+fn takes_no_plan(remedy: &str) -> String {
+    format!("TensorFlow Lite's interpreter takes no plan from outside; omit {remedy}")
 }
 
 impl<'a> Prediction<'a> {
@@ -190,7 +191,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         return Err(wrong(Some(&args.plan), words));
     }
     if args.reading.is_for_interpreter() {
-        return Err(wrong(Some(&args.plan), takes_no_plan("the plan")));
+        return Err(wrong(Some(&args.plan), takes_no_plan("--runtime")));
     }
     let model = files::read_tflite(&args.input, &args.reading)?;
     let survey = &model.survey;

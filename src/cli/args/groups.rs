@@ -308,6 +308,22 @@ impl PlacingArgs {
     /// Kernels need this to read and write whole vectors and cache lines.
     pub(crate) const MODEL_ALIGNMENT: u64 = 64;
 
+    /// The alignment if none is given; a problem keeps its own.
+    pub(crate) fn default_alignment(
+        reading: &InputArgs,
+        input: &Input,
+        path: Option<&Path>,
+    ) -> Option<u64> {
+        let is_tflite = path.is_some_and(|path| files::is_tflite(path, reading));
+        match input {
+            Input::Sequence(_) if is_tflite => {
+                Some(reading.runtime.unwrap_or_default().alignment())
+            }
+            Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
+            Input::Problem(_) => None,
+        }
+    }
+
     /// Returns whether memories are given.
     pub(crate) fn has_pools(&self) -> bool {
         !self.pools.is_empty()
@@ -329,14 +345,7 @@ impl PlacingArgs {
         input: &Input,
         path: Option<&Path>,
     ) -> Planner<'static> {
-        let is_tflite = path.is_some_and(|path| files::is_tflite(path, reading));
-        let default = match input {
-            Input::Sequence(_) if is_tflite => {
-                Some(reading.runtime.unwrap_or_default().alignment())
-            }
-            Input::Sequence(_) => Some(Self::MODEL_ALIGNMENT),
-            Input::Problem(_) => None,
-        };
+        let default = Self::default_alignment(reading, input, path);
         let mut planner = Planner::new();
         if !self.pools.is_empty() {
             planner = planner.pools(self.pools.clone());

@@ -103,6 +103,8 @@ fn inputs_that_run_later_share_the_pool() {
     // The file comes twice, and each time has names of its own.
     let twice = memplan(&["plan", &prefill, "--after", &prefill, "--table"]);
     assert!(twice.out.contains("prefill.2/x"), "{}{}", twice.out, twice.err);
+    let micro = memplan(&["plan", MICRO, "--after", "tests/models/variable_f32.tflite"]);
+    assert!(micro.out.contains("alignment 16 B"), "{}", micro.out);
     let models = memplan(&["plan", EXAMPLE, "--after", EXAMPLE, "--after", &decode]);
     assert_eq!(models.code, 0, "{}", models.err);
 }
