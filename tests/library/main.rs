@@ -10,6 +10,7 @@ mod files;
 mod fuzz_corpus;
 mod gathers;
 mod later;
+mod linear;
 mod lower_bound;
 mod lowering;
 mod order;

@@ -2,17 +2,13 @@
 
 use arbitrary::{Result, Unstructured};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlanError, Planner, Problem, SequenceError, Strategy,
-    TensorPlace,
+    OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy, TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
     problem::{Refusal, demands::Feature},
     sequence::{Dependency, Origin},
     verify::{Violation, execute, execute_with_waits, verify},
 };
 use rstest::rstest;
-use serde_json::Value;
-
-use crate::common::shared;
 
 fn operator(name: &str, stream: usize, inputs: &[&str]) -> Operator {
     Operator::new(name).on_stream(stream).inputs(inputs.iter().copied())
@@ -235,49 +231,6 @@ fn every_planner_plans_streams_that_are_a_line() {
     }
     let plan = Planner::new().strategy(Strategy::Pushdown).plan(&sequence).unwrap();
     assert_eq!(plan.pool_size, 72);
-}
-
-/// The recorded problems say which are interval orders. Their steps have the same pairs of chunks alive
-/// together, and plans of the steps are plans on the streams.
-#[test]
-fn recorded_interval_orders_are_found() {
-    let Some(text) = shared("data/problem2/omnimalloc.jsonl") else { return };
-    let mut found = 0;
-    for line in text.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let name = &case["name"];
-        let Ok(problem) = serde_json::from_value::<Problem>(case["problem"].clone()) else {
-            continue;
-        };
-        if case["problem"]["streams"].as_u64().is_none_or(|streams| streams < 2) {
-            continue;
-        }
-        let is_plain = case["problem"]["chunks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|chunk| chunk.get("pin").is_none() && chunk.get("alignment").is_none());
-        let linear = problem.linearized();
-        let is_order = case["interval_order"].as_bool().unwrap();
-        assert_eq!(linear.is_some(), is_order && is_plain && !problem.has_links(), "{name}");
-        let Some(linear) = linear else { continue };
-        found += 1;
-        let mut conflicts: Vec<[u64; 2]> = Vec::new();
-        for (at, a) in linear.chunks().iter().enumerate() {
-            for (other, b) in linear.chunks().iter().enumerate().skip(at + 1) {
-                if a.begin < b.end && b.begin < a.end {
-                    conflicts.push([at as u64, other as u64]);
-                }
-            }
-        }
-        let recorded: Vec<[u64; 2]> = serde_json::from_value(case["conflicts"].clone()).unwrap();
-        assert_eq!(conflicts, recorded, "{name}");
-        for &strategy in Strategy::ALL {
-            let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
-            assert_eq!(verify(&problem, &plan), [], "{name}, {strategy}");
-        }
-    }
-    assert!(found > 3, "only {found} interval orders");
 }
 
 #[test]

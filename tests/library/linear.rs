@@ -1,0 +1,197 @@
+//! Streams whose boxes live as in one line of time: the same conflicts in steps.
+
+use std::collections::BTreeSet;
+
+use memplan::{Planner, Problem, Strategy, problem::ChunkId, verify::verify};
+use serde_json::{Value, json};
+
+use crate::common::{
+    demands::{Dice, random_problem},
+    shared,
+};
+
+/// The time in which a chunk has its bytes to itself, in clocks.
+type Life = (Vec<u64>, Vec<u64>);
+
+fn clock(value: &Value) -> Vec<u64> {
+    match value.as_u64() {
+        Some(step) => vec![step],
+        None => value.as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect(),
+    }
+}
+
+/// By chunk: its box, read from the text of a problem and the honoured overwrites. `None` for a chunk that
+/// lives only while it is written over another, or has no bytes.
+fn lives(problem: &Problem) -> Vec<Option<Life>> {
+    let text = serde_json::to_value(problem).unwrap();
+    let of = |(chunk, id): (&Value, ChunkId)| {
+        let (mut begin, end) = (clock(&chunk["begin"]), clock(&chunk["end"]));
+        if problem.link(id).is_some() {
+            begin[usize::try_from(chunk["stream"].as_u64().unwrap_or(0)).unwrap()] += 1;
+        }
+        (begin != end && problem.chunk(id).size > 0).then_some((begin, end))
+    };
+    text["chunks"].as_array().unwrap().iter().zip(problem.ids()).map(of).collect()
+}
+
+fn is_over(end: &[u64], begin: &[u64]) -> bool {
+    end.iter().zip(begin).all(|(end, begin)| end <= begin)
+}
+
+fn conflicts(lives: &[Option<Life>]) -> BTreeSet<[usize; 2]> {
+    let mut found = BTreeSet::new();
+    for (y, of_y) in lives.iter().enumerate() {
+        for (x, of_x) in lives[..y].iter().enumerate() {
+            if let (Some(p), Some(q)) = (of_x, of_y)
+                && !is_over(&p.1, &q.0)
+                && !is_over(&q.1, &p.0)
+            {
+                found.insert([x, y]);
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether, of any two sets of boxes that are over before another begins, one lies in the other.
+fn is_interval_order(lives: &[Option<Life>]) -> bool {
+    let boxes: Vec<&Life> = lives.iter().flatten().collect();
+    let before = |(begin, _): &&Life| -> BTreeSet<usize> {
+        (0..boxes.len()).filter(|&other| is_over(&boxes[other].1, begin)).collect()
+    };
+    let sets: Vec<BTreeSet<usize>> = boxes.iter().map(before).collect();
+    sets.iter().all(|a| sets.iter().all(|b| a.is_subset(b) || b.is_subset(a)))
+}
+
+/// The text of a problem without its lifetimes.
+fn demands(problem: &Problem) -> Value {
+    let mut text = serde_json::to_value(problem).unwrap();
+    let text = text.as_object_mut().unwrap();
+    for chunk in text["chunks"].as_array_mut().unwrap() {
+        for key in ["begin", "end", "stream"] {
+            chunk.as_object_mut().unwrap().remove(key);
+        }
+    }
+    let some = |key: &str| text.get(key).cloned().unwrap_or_default();
+    let chunks = problem.ids().map(|chunk| format!("{:?}", problem.link(chunk)));
+    json!([
+        some("chunks"),
+        some("pools"),
+        some("parts"),
+        some("apart"),
+        some("alignment"),
+        some("padding"),
+        chunks.collect::<Vec<_>>()
+    ])
+}
+
+/// Checks that the steps of a problem have its conflicts and its demands. Returns whether there are steps.
+fn check(problem: &Problem, name: &str) -> bool {
+    let lives_on_streams = lives(problem);
+    let Some(linear) = problem.linearized() else { return false };
+    assert!(is_interval_order(&lives_on_streams), "{name}");
+    assert_eq!(conflicts(&lives(&linear)), conflicts(&lives_on_streams), "{name}");
+    assert_eq!(demands(&linear), demands(problem), "{name}");
+    assert_eq!(linear.linearized(), None, "{name}");
+    true
+}
+
+/// The recorded problems say which are interval orders. Plans of the steps are plans on the
+/// streams.
+#[test]
+fn recorded_interval_orders_are_found() {
+    let Some(text) = shared("data/problem2/omnimalloc.jsonl") else { return };
+    let mut found = 0;
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let name = case["name"].as_str().unwrap();
+        let Ok(problem) = serde_json::from_value::<Problem>(case["problem"].clone()) else {
+            continue;
+        };
+        if case["problem"]["streams"].as_u64().is_none_or(|streams| streams < 2) {
+            continue;
+        }
+        assert_eq!(check(&problem, name), case["interval_order"].as_bool().unwrap(), "{name}");
+        let Some(linear) = problem.linearized() else { continue };
+        found += 1;
+        let recorded: BTreeSet<[usize; 2]> =
+            serde_json::from_value(case["conflicts"].clone()).unwrap();
+        assert_eq!(conflicts(&lives(&linear)), recorded, "{name}");
+        for &strategy in Strategy::ALL {
+            let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
+            assert_eq!(verify(&problem, &plan), [], "{name}, {strategy}");
+        }
+    }
+    assert!(found > 6, "only {found} interval orders");
+}
+
+/// A program on two streams that meet now and then: operators read what was made before, and some write over
+/// it.
+fn random_program(dice: &mut Dice) -> Value {
+    let mut at = [[0_u64; 2]; 2];
+    let mut chunks: Vec<Value> = Vec::new();
+    let mut overwrites: Vec<Value> = Vec::new();
+    let mut ends: Vec<[u64; 2]> = Vec::new();
+    for id in 0..3 + dice.roll(8) {
+        let stream = usize::try_from(dice.roll(2)).unwrap();
+        let other = at[1 - stream];
+        if dice.roll(3) > 0 {
+            at[stream] = [at[stream][0].max(other[0]), at[stream][1].max(other[1])];
+        }
+        let begin = at[stream];
+        at[stream][stream] += 1;
+        let end = at[stream];
+        // The last chunk whose life so far is over, or that ends here.
+        let old = (0..ends.len()).rev().find(|&old| is_over(&ends[old], &begin));
+        if let Some(old) = old.filter(|_| dice.roll(2) == 0) {
+            chunks[old]["end"] = json!(end);
+            ends[old] = end;
+            overwrites.push(json!({"chunk": id, "overwritten": old}));
+        } else if let Some(old) = old {
+            // It is read once more.
+            let read = [ends[old][0].max(end[0]), ends[old][1].max(end[1])];
+            chunks[old]["end"] = json!(read);
+            ends[old] = read;
+        }
+        let size = if dice.roll(10) == 0 { 0 } else { 4 };
+        chunks.push(json!({"id": id, "begin": begin, "end": end, "size": size, "stream": stream,
+                            "alignment": 1 << dice.roll(2)}));
+        ends.push(end);
+    }
+    json!({"format": "memplan-problem/2", "streams": 2, "chunks": chunks, "overwrites": overwrites,
+           "padding": dice.roll(2)})
+}
+
+#[test]
+fn the_steps_of_random_problems_have_the_same_conflicts() {
+    let mut dice = Dice(77);
+    let (mut found, mut linked, mut missed, mut pooled, mut joined) = (0, 0, 0, 0, 0);
+    for round in 0..4_000 {
+        let (is_program, text) = match round % 2 {
+            0 => (true, random_program(&mut dice)),
+            _ => (false, random_problem(&mut dice)),
+        };
+        let Ok(problem) = serde_json::from_value::<Problem>(text.clone()) else { continue };
+        if text["streams"].is_null() {
+            continue;
+        }
+        let is_found = check(&problem, &text.to_string());
+        if is_program {
+            // Clocks of a program lose nothing.
+            assert_eq!(is_found, is_interval_order(&lives(&problem)), "{text}");
+        }
+        missed += u32::from(!is_found);
+        found += u32::from(is_found);
+        linked += u32::from(is_found && problem.has_links());
+        pooled += u32::from(is_found && problem.pools().len() > 1);
+        joined += u32::from(is_found && problem.has_parts());
+        if is_found && let Ok(plan) = Planner::new().strategy(Strategy::FirstFit).plan(&problem) {
+            assert_eq!(verify(&problem, &plan), [], "{text}");
+        }
+    }
+    let least = [found, linked, missed, pooled, joined].into_iter().min();
+    assert!(
+        least > Some(10),
+        "{found} found, {linked} with links, {pooled} with pools, {joined} with parts; {missed} not"
+    );
+}
