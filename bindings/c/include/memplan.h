@@ -285,6 +285,20 @@ typedef struct {
 } memplan_place;
 
 /*
+ An operator that waits for an earlier one on another stream.
+ */
+typedef struct {
+    /*
+     The operator that waits, by its number.
+     */
+    uint32_t waiting;
+    /*
+     The operator that must be over before it runs.
+     */
+    uint32_t earlier;
+} memplan_wait;
+
+/*
  A buffer with its lifetime.
  */
 typedef struct {
@@ -476,6 +490,20 @@ memplan_status memplan_plan_workspaces(const memplan_plan *plan,
                                        size_t n);
 
 /*
+ Returns the number of waits between streams that a runtime needs; 0 for null, for a problem, and on one
+ stream.
+ */
+size_t memplan_plan_wait_count(const memplan_plan *plan);
+
+/*
+ Writes the waits between streams, in the order of the operators that wait. A runtime that keeps to these
+ runs the plan safely. `n` is their number.
+ */
+memplan_status memplan_plan_waits(const memplan_plan *plan,
+                                  memplan_wait *out,
+                                  size_t n);
+
+/*
  Frees a plan; null is ignored.
  */
 void memplan_plan_free(memplan_plan *plan);
@@ -565,7 +593,8 @@ memplan_status memplan_sequence_weight(memplan_sequence *sequence,
 /*
  Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
  it runs. `name` and `kind` are for messages and may be null. `out` gets the numbers of the outputs,
- one for each, and may be null. After a failure the sequence is as it was.
+ one for each, and may be null. Operators are numbered from 0 as they are added. After a failure the
+ sequence is as it was.
  */
 memplan_status memplan_sequence_operator(memplan_sequence *sequence,
                                          const char *name,
@@ -576,6 +605,20 @@ memplan_status memplan_sequence_operator(memplan_sequence *sequence,
                                          size_t output_count,
                                          uint64_t workspace,
                                          uint32_t *out);
+
+/*
+ Adds the operators from now on to this stream, below 64; without a call, it is stream 0. Operators of
+ one stream run one after another. Those of different streams may run at the same time, unless one reads
+ an output of the other or runs after it; `memplan_plan_waits` lists the waits that a runtime needs.
+ */
+memplan_status memplan_sequence_stream(memplan_sequence *sequence,
+                                       uint32_t stream);
+
+/*
+ Makes the next operator run after this earlier one, even if it reads none of its outputs. It may be
+ called several times for one operator.
+ */
+memplan_status memplan_sequence_after(memplan_sequence *sequence, uint32_t earlier);
 
 /*
  Marks a tensor as an output of the graph: it lives to the end.

@@ -53,6 +53,7 @@ using Overwrite = memplan_overwrite;
 using Pool = memplan_pool;
 using Pin = memplan_pin;
 using Place = memplan_place;
+using Wait = memplan_wait;
 using Dependency = memplan_dependency;
 
 // The options, filled with the defaults.
@@ -118,6 +119,13 @@ public:
         std::vector<Place> places(operators_);
         detail::check(memplan_plan_workspaces(plan_.get(), places.data(), places.size()));
         return places;
+    }
+
+    // The waits between streams that a runtime of the sequence needs.
+    std::vector<Wait> waits() const {
+        std::vector<Wait> waits(memplan_plan_wait_count(plan_.get()));
+        detail::check(memplan_plan_waits(plan_.get(), waits.data(), waits.size()));
+        return waits;
     }
 
 private:
@@ -245,6 +253,16 @@ public:
         tensors_ += outputs.size();
         ++operators_;
         return numbers;
+    }
+
+    // Adds the operators from now on to this stream. Those of different streams may run at the same time.
+    void on_stream(std::uint32_t stream) {
+        detail::check(memplan_sequence_stream(sequence_.get(), stream));
+    }
+
+    // Makes the next operator run after this earlier one; operators are numbered from 0.
+    void after(std::uint32_t earlier) {
+        detail::check(memplan_sequence_after(sequence_.get(), earlier));
     }
 
     // Marks a tensor as an output of the graph, which lives to the end.

@@ -45,6 +45,16 @@ impl Place {
         Self { kind: PlaceKind::Nowhere as u32, tensor: NO_CHUNK, offset: 0, size: 0 };
 }
 
+/// An operator that waits for an earlier one on another stream.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// The operator that waits, by its number.
+    pub waiting: u32,
+    /// The operator that must be over before it runs.
+    pub earlier: u32,
+}
+
 /// A plan. It does not change, and any thread may use it.
 pub struct Plan {
     inner: library::Plan,
@@ -52,6 +62,8 @@ pub struct Plan {
     tensors: Vec<Place>,
     /// The workspace of each operator; empty for a problem.
     workspaces: Vec<Place>,
+    /// The waits between streams; empty for a problem.
+    waits: Vec<Wait>,
 }
 
 /// Plans an input; the second result is a failure if the plan exceeds the capacity.
@@ -85,7 +97,7 @@ pub(crate) fn planned<'a>(
 impl Plan {
     /// The plan of a problem.
     pub(crate) fn new(plan: library::Plan) -> Self {
-        Self { inner: plan, tensors: Vec::new(), workspaces: Vec::new() }
+        Self { inner: plan, tensors: Vec::new(), workspaces: Vec::new(), waits: Vec::new() }
     }
 
     /// The plan of a sequence.
@@ -120,7 +132,13 @@ impl Plan {
         };
         let tensors = ids.map(place).collect::<Result<_, _>>()?;
         let workspaces = (0..sequence.operators().len()).map(workspace).collect();
-        Ok(Self { inner: plan, tensors, workspaces })
+        let number = |step| u32::try_from(step).unwrap_or(NO_CHUNK);
+        let of_step = |(step, waits): (usize, Vec<usize>)| {
+            let wait = move |earlier| Wait { waiting: number(step), earlier: number(earlier) };
+            waits.into_iter().map(wait)
+        };
+        let waits = sequence.waits().into_iter().enumerate().flat_map(of_step).collect();
+        Ok(Self { inner: plan, tensors, workspaces, waits })
     }
 }
 
@@ -269,6 +287,34 @@ pub unsafe extern "C" fn memplan_plan_workspaces(
         let plan = unsafe { reference(plan, "plan") }?;
         // SAFETY: promised by the caller.
         unsafe { fill(out, n, plan.workspaces.iter().copied(), "operators") }
+    })
+}
+
+/// Returns the number of waits between streams that a runtime needs; 0 for null, for a problem, and on one
+/// stream.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_wait_count(plan: *const Plan) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.waits.len())
+}
+
+/// Writes the waits between streams, in the order of the operators that wait. A runtime that keeps to these
+/// runs the plan safely. `n` is their number.
+///
+/// # Safety
+///
+/// `plan` is a plan, and `out` points to `n` waits that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_waits(plan: *const Plan, out: *mut Wait, n: usize) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let plan = unsafe { reference(plan, "plan") }?;
+        // SAFETY: promised by the caller.
+        unsafe { fill(out, n, plan.waits.iter().copied(), "waits") }
     })
 }
 

@@ -64,6 +64,11 @@ pub struct Sequence {
     /// The names of the tensors, by number.
     names: Vec<Box<str>>,
     taken: HashSet<Box<str>>,
+    operators: usize,
+    /// The stream of the operators to come.
+    stream: usize,
+    /// The operators that the next one runs after.
+    after: Vec<usize>,
 }
 
 impl Sequence {
@@ -201,7 +206,8 @@ unsafe fn supplied(
 
 /// Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
 /// it runs. `name` and `kind` are for messages and may be null. `out` gets the numbers of the outputs,
-/// one for each, and may be null. After a failure the sequence is as it was.
+/// one for each, and may be null. Operators are numbered from 0 as they are added. After a failure the
+/// sequence is as it was.
 ///
 /// # Safety
 ///
@@ -233,7 +239,11 @@ pub unsafe extern "C" fn memplan_sequence_operator(
         let mut operator = Operator::new(name.unwrap_or_default())
             .kind(kind.unwrap_or_default())
             .inputs(inputs.collect::<Result<Vec<_>, _>>()?)
-            .workspace(workspace);
+            .workspace(workspace)
+            .on_stream(sequence.stream);
+        for &earlier in &sequence.after {
+            operator = operator.after(earlier);
+        }
         let mut taken = Vec::with_capacity(outputs.len());
         for (at, output) in outputs.iter().enumerate() {
             // SAFETY: promised by the caller.
@@ -250,10 +260,50 @@ pub unsafe extern "C" fn memplan_sequence_operator(
             unsafe { fill(out, output_count, numbers, "outputs") }?;
         }
         sequence.builder.operator(operator);
-
+        sequence.operators += 1;
+        sequence.after.clear();
         for (_, name) in taken {
             sequence.take(name);
         }
+        Ok(())
+    })
+}
+
+/// Adds the operators from now on to this stream, below 64; without a call, it is stream 0. Operators of
+/// one stream run one after another. Those of different streams may run at the same time, unless one reads
+/// an output of the other or runs after it; `memplan_plan_waits` lists the waits that a runtime needs.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_stream(sequence: *mut Sequence, stream: u32) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        let most = OpSequence::MAX_STREAMS;
+        let stream = usize::try_from(stream).ok().filter(|&stream| stream < most);
+        sequence.stream = stream.ok_or_else(|| {
+            Failure::invalid(format!("streams are numbered from 0 to {}", most - 1))
+        })?;
+        Ok(())
+    })
+}
+
+/// Makes the next operator run after this earlier one, even if it reads none of its outputs. It may be
+/// called several times for one operator.
+///
+/// # Safety
+///
+/// `sequence` comes from `memplan_sequence_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_after(sequence: *mut Sequence, earlier: u32) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        let known = usize::try_from(earlier).ok().filter(|&earlier| earlier < sequence.operators);
+        let unknown = || Failure::invalid(format!("there is no operator {earlier} yet"));
+        sequence.after.push(known.ok_or_else(unknown)?);
         Ok(())
     })
 }

@@ -200,6 +200,10 @@ static void sequences(void) {
     const uint32_t both_inputs[] = {last, x};
     EXPECT(memplan_sequence_operator(sequence, NULL, NULL, both_inputs, 2, &state, 1, 0, &last) ==
            MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_stream(NULL, 0) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_sequence_stream(sequence, 64) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_sequence_after(sequence, 99) == MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_plan_wait_count(NULL) == 0);
     EXPECT(memplan_sequence_output(sequence, 99) == MEMPLAN_STATUS_INVALID);
     EXPECT(memplan_sequence_output(sequence, last) == MEMPLAN_STATUS_OK);
 

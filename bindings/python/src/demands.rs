@@ -1,5 +1,7 @@
 //! The demands of a problem beyond sizes, lifetimes and overwrites: pools, fixed places, parts.
 
+use std::collections::BTreeMap;
+
 use memplan::problem::{
     ChunkId, ProblemBuilder,
     demands::{self, PoolId},
@@ -12,7 +14,7 @@ use pyo3::{
 
 use crate::{
     errors::value_error,
-    numbers::{Whole, shown, whole},
+    numbers::{Whole, list, shown, whole},
 };
 
 /// A memory that chunks may lie in. The pools of a problem are listed in order of preference, the fastest
@@ -112,6 +114,33 @@ impl<'py> FromPyObject<'_, 'py> for Pin {
     }
 }
 
+/// A lifetime on several streams: for each, the steps that are over at its begin and at its end.
+pub(crate) struct Clocks {
+    begin: Vec<u64>,
+    end: Vec<u64>,
+}
+
+impl Clocks {
+    /// Reads the two clocks of a chunk, or returns `None` if they are steps.
+    pub(crate) fn read(
+        begin: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+        chunk: usize,
+    ) -> PyResult<Option<Self>> {
+        match (begin.try_iter().is_ok(), end.try_iter().is_ok()) {
+            (false, false) => return Ok(None),
+            (true, true) => {}
+            _ => {
+                let words =
+                    format!("chunk {chunk}: begin and end must both be clocks or both steps");
+                return Err(value_error(words));
+            }
+        }
+        let clock = |clock, name| list(clock, &format!("chunk {chunk}: {name}"));
+        Ok(Some(Self { begin: clock(begin, "begin")?, end: clock(end, "end")? }))
+    }
+}
+
 /// The names of some pools: one, or a list.
 struct Names(Vec<String>);
 
@@ -127,8 +156,18 @@ impl<'py> FromPyObject<'_, 'py> for Names {
 }
 
 /// The names of the arguments of `Problem` that are read here.
-const NAMES: [&str; 9] =
-    ["pools", "pins", "only_in", "alignments", "traffic", "holes", "windows", "parts", "apart"];
+const NAMES: [&str; 10] = [
+    "pools",
+    "pins",
+    "only_in",
+    "alignments",
+    "traffic",
+    "holes",
+    "windows",
+    "parts",
+    "apart",
+    "on_stream",
+];
 
 /// The demands on a problem, as Python passes them: dictionaries by chunk, and lists.
 #[derive(Default)]
@@ -142,6 +181,8 @@ pub(crate) struct Demands {
     windows: Vec<(usize, Vec<[Whole; 4]>)>,
     parts: Vec<demands::Part>,
     apart: Vec<Vec<ChunkId>>,
+    /// The streams that chunks are written on, where they are not 0.
+    on_stream: BTreeMap<usize, Whole>,
 }
 
 impl Demands {
@@ -167,6 +208,9 @@ impl Demands {
                     let ids = |group: Vec<Whole>| group.into_iter().map(chunk).collect();
                     read.apart = groups.into_iter().map(ids).collect::<PyResult<_>>()?;
                 }
+                "on_stream" => {
+                    read.on_stream = by_chunk(&value, &name)?.into_iter().collect();
+                }
                 _ => {
                     let words = format!("memplan.Problem has no argument '{name}'");
                     return Err(PyTypeError::new_err(words));
@@ -176,8 +220,13 @@ impl Demands {
         Ok(read)
     }
 
-    /// Adds the demands to a problem of this many chunks.
-    pub(crate) fn demand(self, problem: &mut ProblemBuilder, chunks: usize) -> PyResult<()> {
+    /// Adds the demands to a problem of this many chunks, of which these live by clocks.
+    pub(crate) fn demand(
+        self,
+        problem: &mut ProblemBuilder,
+        chunks: usize,
+        clocks: Vec<(usize, Clocks)>,
+    ) -> PyResult<()> {
         let known = |at: usize, name: &str| {
             if at < chunks {
                 return Ok(ChunkId::from_index(at));
@@ -212,6 +261,20 @@ impl Demands {
         for (at, Names(allowed)) in self.only_in {
             let pools = allowed.iter().map(|name| pool(name)).collect::<PyResult<Vec<_>>>()?;
             problem.only_in(known(at, "only_in")?, pools);
+        }
+        for &at in self.on_stream.keys() {
+            known(at, "on_stream")?;
+            if clocks.is_empty() {
+                let words = "on_stream is for chunks whose begin and end are clocks";
+                return Err(value_error(words));
+            }
+        }
+        if let Some((_, first)) = clocks.first() {
+            problem.streams(first.begin.len());
+        }
+        for (at, Clocks { begin, end }) in clocks {
+            let stream = self.on_stream.get(&at).map_or(0, |stream| stream.index());
+            problem.clocks(ChunkId::from_index(at), begin.into(), end.into(), stream);
         }
         for (at, bytes) in self.alignments {
             problem.align(known(at, "alignments")?, bytes.0);

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use memplan::{
+    InputRef,
     order::default_limits,
     planner::PlanFit,
     problem::demands::{Place, PoolId},
     report,
-    verify::Violation,
+    verify::{Violation, execute_with_waits},
 };
 use pyo3::{
     exceptions::{PyKeyboardInterrupt, PyTypeError},
@@ -17,7 +18,7 @@ use pyo3::{
 
 use crate::{
     errors::{guarded, value_error},
-    numbers::{list, shown, whole},
+    numbers::{Whole, list, shown, whole},
     options::{Given, Options, Watch},
     plan::Plan,
     sequence::Sequence,
@@ -64,12 +65,13 @@ pub(crate) fn fit(
 
 /// Returns all that is wrong with a plan, one sentence each; an empty list if it is right.
 #[pyfunction]
-#[pyo3(signature = (input, plan, *, execute = false, **options))]
+#[pyo3(signature = (input, plan, *, execute = false, waits = None, **options))]
 pub(crate) fn verify(
     py: Python<'_>,
     input: Given,
     plan: &Bound<'_, PyAny>,
     execute: bool,
+    waits: Option<Vec<Vec<Whole>>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<String>> {
     let unused = ["strategy", "effort", "threads", "time_limit", "pools", "pins"];
@@ -78,9 +80,23 @@ pub(crate) fn verify(
         Ok(plan) => Cow::Borrowed(&plan.get().inner),
         Err(_) => Cow::Owned(from_offsets(py, &input, plan, &options)?),
     };
+    if waits.is_some() && matches!(input, Given::Problem(_)) {
+        return Err(PyTypeError::new_err(
+            "waits are those of a sequence's operators, not of a problem",
+        ));
+    }
     guarded(py, || {
-        let verifier = options.verifier().execute(execute);
+        let verifier = options.verifier().execute(execute && waits.is_none());
         let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
+        if let (Some(waits), InputRef::Sequence(sequence)) = (waits, input.input()) {
+            let by_step = |waits: Vec<Whole>| waits.into_iter().map(Whole::index).collect();
+            let waits: Vec<Vec<usize>> = waits.into_iter().map(by_step).collect();
+            for violation in execute_with_waits(sequence, &plan, &waits) {
+                if !found.contains(&violation) {
+                    found.push(violation);
+                }
+            }
+        }
         if found.len() > 1 && plan.strategy.is_none() {
             // A pool below its bound follows from the overlaps.
             found.retain(|violation| !matches!(violation, Violation::BoundAbovePool { .. }));

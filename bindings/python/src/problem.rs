@@ -9,7 +9,7 @@ use memplan::{
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
-    demands::{self, Demands},
+    demands::{self, Clocks, Demands},
     errors::{guarded, value_error},
     json,
     numbers::{Whole, array, list, shown, whole},
@@ -40,7 +40,9 @@ use crate::{
 ///   bytes there. `gather` takes those that cost no memory.
 /// - `apart`: lists of chunks that share no bytes of a pool, whenever they live.
 ///
-/// Problems on several streams come from files and from `from_json`.
+/// - `on_stream`: the stream that a chunk is written on, where it is not 0.
+///
+/// On several streams, `begin` and `end` are clocks: the number of steps that are over, for each stream.
 #[pyclass(frozen, module = "memplan")]
 pub(crate) struct Problem(pub(crate) Arc<memplan::Problem>);
 
@@ -49,13 +51,16 @@ struct Chunks {
     begin: Vec<u64>,
     end: Vec<u64>,
     size: Vec<u64>,
+    /// The lifetimes of those chunks that have clocks, ascending.
+    clocks: Vec<(usize, Clocks)>,
 }
 
 /// Two chunks that cannot share memory as requested: one, the other, the offset in it and the reason.
 type Refused<Offset> = (u32, u32, Offset, String);
 
 fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
-    let mut lists = Chunks { begin: Vec::new(), end: Vec::new(), size: Vec::new() };
+    let mut lists =
+        Chunks { begin: Vec::new(), end: Vec::new(), size: Vec::new(), clocks: Vec::new() };
     if let Some(numbers) = array(chunks, "chunks")? {
         if !matches!(numbers.shape[..], [_, 3]) && !numbers.values.is_empty() {
             let words = format!("chunks: the shape must be (n, 3), not {:?}", numbers.shape);
@@ -75,8 +80,15 @@ fn chunk_list(chunks: &Bound<'_, PyAny>) -> PyResult<Chunks> {
             chunk.extract().map_err(|_| {
                 value_error(format!("chunk {at} must be (begin, end, size), not {}", shown(&chunk)))
             })?;
-        lists.begin.push(whole(&begin, number("begin"))?);
-        lists.end.push(whole(&end, number("end"))?);
+        if let Some(clocks) = Clocks::read(&begin, &end, at)? {
+            // The clocks say when it lives.
+            lists.begin.push(0);
+            lists.end.push(0);
+            lists.clocks.push((at, clocks));
+        } else {
+            lists.begin.push(whole(&begin, number("begin"))?);
+            lists.end.push(whole(&end, number("end"))?);
+        }
         lists.size.push(whole(&size, number("size"))?);
     }
     Ok(lists)
@@ -120,7 +132,7 @@ fn build(
 ) -> PyResult<Problem> {
     let requests = requests(overwrites)?;
     let demands = Demands::read(demands)?;
-    let Chunks { begin, end, size } = chunks;
+    let Chunks { begin, end, size, clocks } = chunks;
     if begin.len() != end.len() || begin.len() != size.len() {
         let (begin, end, size) = (begin.len(), end.len(), size.len());
         let words = format!("begin, end and size have {begin}, {end} and {size} elements");
@@ -147,7 +159,7 @@ fn build(
         for request in requests {
             problem.request(request);
         }
-        demands.demand(&mut problem, begin.len())?;
+        demands.demand(&mut problem, size.len(), clocks)?;
         let problem = problem.build().map_err(value_error)?;
         Ok(Problem(Arc::new(problem)))
     })
@@ -185,6 +197,7 @@ impl Problem {
             begin: list(begin, "begin")?,
             end: list(end, "end")?,
             size: list(size, "size")?,
+            clocks: Vec::new(),
         };
         build(begin.py(), chunks, overwrites, alignment, padding, names, demands)
     }

@@ -95,29 +95,41 @@ impl Output {
 
 /// An operator: the names of the tensors that it reads, and its outputs.
 ///
-/// `workspace` is the scratch memory in bytes that it needs while it runs. `after` names operators
-/// that must run before it although it reads none of their outputs.
+/// `workspace` is the scratch memory in bytes that it needs while it runs. `after` lists operators, by name
+/// or place, that must run before it although it reads none of their outputs. `stream` is the stream that
+/// it runs on: operators of different streams may run at the same time.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Operator(memplan::Operator);
 
+/// An earlier operator.
+#[derive(FromPyObject)]
+enum Earlier {
+    Name(String),
+    Place(Whole),
+}
+
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Whole(0), after = Vec::new()))]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Whole(0), after = Vec::new(), stream = Whole(0)))]
     fn new(
         name: &str,
         inputs: Vec<String>,
         outputs: Vec<Output>,
         kind: &str,
         workspace: Whole,
-        after: Vec<String>,
+        after: Vec<Earlier>,
+        stream: Whole,
     ) -> Self {
-        let operator =
-            memplan::Operator::new(name).kind(kind).inputs(inputs).workspace(workspace.0);
+        let operator = memplan::Operator::new(name).kind(kind).inputs(inputs);
+        let operator = operator.workspace(workspace.0).on_stream(stream.index());
         let operator =
             outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
-        Self(after.iter().fold(operator, |operator, other| operator.after(other.as_str())))
+        Self(after.into_iter().fold(operator, |operator, other| match other {
+            Earlier::Name(name) => operator.after(name.as_str()),
+            Earlier::Place(place) => operator.after(place.index()),
+        }))
     }
 }
 
@@ -225,6 +237,18 @@ impl Sequence {
     fn operators(&self) -> Vec<String> {
         let sequence = &self.0;
         (0..sequence.operators().len()).map(|step| sequence.operator_name(step)).collect()
+    }
+
+    /// The number of streams that the operators run on.
+    #[getter]
+    fn streams(&self) -> usize {
+        self.0.streams()
+    }
+
+    /// By operator: the operators of other streams that a runtime must wait for before it runs.
+    #[getter]
+    fn waits(&self) -> Vec<Vec<usize>> {
+        self.0.waits()
     }
 
     fn __len__(&self) -> usize {

@@ -133,3 +133,51 @@ def test_an_unknown_argument_is_a_type_error():
         Problem(CHUNKS, pool=[])
     with pytest.raises(TypeError, match="memplan.verify has no use for the option 'pools'"):
         memplan.verify(Problem(CHUNKS), [0, 64, 0], pools=[])
+
+
+def two_streams(after):
+    operators = [
+        memplan.Operator("make", [], [memplan.Output("x", 64)]),
+        memplan.Operator("read", ["x"], [memplan.Output("y", 8)]),
+        memplan.Operator("last", [], [memplan.Output("z", 64)], stream=1, after=after),
+    ]
+    return memplan.Sequence(operators, outputs=["y", "z"])
+
+
+def test_operators_run_on_several_streams():
+    apart, waiting = two_streams([]), two_streams(["read"])
+    assert apart.streams == 2 and apart.waits == [[], [], []] and waiting.waits == [[], [], [1]]
+    assert two_streams([1]).to_json() == waiting.to_json()
+    assert (memplan.plan(apart).pool_size, memplan.plan(waiting).pool_size) == (136, 72)
+    plan = memplan.plan(waiting)
+    assert memplan.verify(waiting, plan, execute=True) == [] == memplan.verify(waiting, plan, waits=waiting.waits)
+    races = memplan.verify(waiting, plan, waits=[[], [], []])
+    assert len(races) == 2 and all("may run at the same time" in race for race in races), races
+    with pytest.raises(TypeError, match="waits are those of a sequence"):
+        memplan.verify(Problem(CHUNKS), [0, 64, 0], waits=[])
+    with pytest.raises(ValueError, match="from 0 to 63"):
+        memplan.Sequence([memplan.Operator("far", stream=64)])
+
+
+def test_chunks_live_by_clocks():
+    # The third chunk begins when the first stream has run one step, and the second stream none.
+    lives = [((0, 0), (1, 0), 64), ((0, 0), (0, 1), 64), ((1, 0), (2, 0), 64)]
+    problem = Problem(lives, on_stream={1: 1})
+    plan = memplan.plan(problem)
+    assert plan.pool_size == 128 and plan.offsets[0] == plan.offsets[2] != plan.offsets[1] and plan.verify() == []
+    assert json.loads(problem.to_json())["streams"] == 2
+    assert memplan.verify(problem, [0, 0, 0]) != []
+    assert Problem.from_json(problem.to_json()).to_json() == problem.to_json()
+    assert memplan.plan(Problem([((0,), (2,), 8), ((1,), (3,), 8)])).pool_size == 16
+    for chunks, keywords, words in [
+        ([((0, 0), 3, 8)], {}, "both be clocks or both steps"),
+        ([((0, 0), (0, 1), 8), (0, 1, 8)], {}, "needs one time for each of the 2 streams"),
+        ([((0, 0), (0, 1, 0), 8)], {}, "needs one time for each of the 2 streams"),
+        ([((0, 0), (0, -1), 8)], {}, "chunk 0: end: element 1 must be an integer"),
+        ([((), (), 8)], {}, "empty lifetime"),
+        ([(0, 1, 8)], {"on_stream": {0: 1}}, "on_stream is for chunks"),
+        ([((0, 0), (0, 1), 8)], {"on_stream": {0: 2}}, "a stream below 2"),
+        ([((0, 0), (0, 1), 8)], {"on_stream": {1: 1}}, "on_stream names chunk 1"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            Problem(chunks, **keywords)

@@ -11,6 +11,7 @@ _Place: TypeAlias = str | tuple[str, int]
 _Part: TypeAlias = tuple[int, int, int]
 _Pin: TypeAlias = int | tuple[str, int]
 _Buffer: TypeAlias = Any
+_Time: TypeAlias = int | _Sequence[int]
 _Progress: TypeAlias = Callable[[int, int, int], object]
 
 class Output:
@@ -36,7 +37,8 @@ class Operator:
         *,
         kind: str = "",
         workspace: int = 0,
-        after: _Sequence[str] = ...,
+        after: _Sequence[str | int] = ...,
+        stream: int = 0,
     ) -> None: ...
 
 class Sequence:
@@ -55,6 +57,12 @@ class Sequence:
     def permuted(self, order: _Sequence[int]) -> Sequence: ...
     @property
     def operators(self) -> list[str]: ...
+    @property
+    def streams(self) -> int: ...
+    @property
+    def waits(self) -> list[list[int]]:
+        """By operator: the operators of other streams that a runtime must wait for before it runs."""
+
     def __len__(self) -> int: ...
 
 class Pool:
@@ -92,11 +100,12 @@ class Problem:
     two may be omitted; with a negative offset, the chunk begins below the other one. A pin is an offset, or the name
     of a pool and an offset. `holes` are steps in which a chunk needs no bytes; in the steps of a window `(begin, end,
     low, high)` it needs only the bytes from `low` to `high`. A part `(chunk, whole, offset)` lies inside a larger
-    chunk, and chunks `apart` share no bytes of a pool.
+    chunk, and chunks `apart` share no bytes of a pool. On several streams, `begin` and `end` are clocks, the number of
+    steps that are over on each, and `on_stream` says which stream writes a chunk if it is not 0.
     """
     def __init__(
         self,
-        chunks: Iterable[tuple[int, int, int]] | _Buffer,
+        chunks: Iterable[tuple[_Time, _Time, int]] | _Buffer,
         overwrites: Iterable[tuple[int, ...]] | None = None,
         *,
         alignment: int = 1,
@@ -111,6 +120,7 @@ class Problem:
         windows: dict[int, _Sequence[tuple[int, int, int, int]]] | None = None,
         parts: Iterable[_Part] | None = None,
         apart: _Sequence[_Sequence[int]] | None = None,
+        on_stream: dict[int, int] | None = None,
     ) -> None: ...
     @staticmethod
     def from_arrays(
@@ -262,6 +272,7 @@ def verify(
     plan: Plan | Iterable[int] | Iterable[tuple[str, int]] | _Buffer,
     *,
     execute: bool = False,
+    waits: _Sequence[_Sequence[int]] | None = None,
     alignment: int | None = None,
     padding: int | None = None,
     views: bool = True,
@@ -275,4 +286,6 @@ def verify(
 
     The plan must have at least this `alignment` and `padding`, and the required tensors in the pool. `views`, `inplace`
     and `gathers` are accepted as by `plan`, but require nothing: the input determines which tensors may share memory.
+    `execute` also runs the operators of a sequence on the plan. `waits` lists, by operator, those of other streams that
+    the runtime waits for, where they are not `Sequence.waits`; it implies `execute`.
     """
