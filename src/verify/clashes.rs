@@ -2,16 +2,17 @@
 //! apart.
 //!
 //! With one stream, a sweep over the steps of each pool finds the pairs that share bytes and steps.
-//! With several, a sweep over the addresses finds the pairs that share bytes, and checks whether
-//! one of them is over before the other begins: O(n log n) and the pairs that share addresses.
+//! With several, a sweep over the addresses finds the pairs that share bytes and of which neither is
+//! over before the other begins.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use crate::{
     Bytes, Step,
     problem::ChunkId,
     verify::{
         Violation,
+        chains::{InClocks, each_meeting},
         facts::{Facts, Need, Spot},
         same_bytes::SameBytes,
         sweep::{OVERLAP_LIMIT, Rectangle, each_overlap},
@@ -203,31 +204,19 @@ impl Clashes<'_> {
         let written = facts.placed().filter(|(chunk, spot)| spot.pool == pool && destroys(chunk));
         chunks.extend(written.map(|(chunk, spot)| Timed::written(facts, chunk, spot)));
         chunks.sort_by_key(|timed| (timed.spot.low, timed.chunk, timed.is_written));
-        let mut open: Vec<&Timed<'_>> = Vec::new();
-        for new in &chunks {
-            open.retain(|old| old.spot.high > new.spot.low.into());
-            for old in &open {
-                let (low, high) = common(old.spot, new.spot);
-                let (x, y) = ((old.chunk, old.spot.low), (new.chunk, new.spot.low));
-                if !old.meets(new)
-                    || facts.is_harmless(same, old, new)
-                    || same.may_share(x, y, (low, high))
-                {
-                    continue;
-                }
-                let go_on = self.report(x.0, y.0, || Violation::ClockOverlap {
-                    first: facts.name(x.0),
-                    second: facts.name(y.0),
-                    low: to_bytes(low),
-                    high: to_bytes(high),
-                });
-                if !go_on {
-                    return false;
-                }
+        each_meeting(&chunks, |old, new| {
+            let (low, high) = common(old.spot, new.spot);
+            let (x, y) = ((old.chunk, old.spot.low), (new.chunk, new.spot.low));
+            if facts.is_harmless(same, old, new) || same.may_share(x, y, (low, high)) {
+                return true;
             }
-            open.push(new);
-        }
-        true
+            self.report(x.0, y.0, || Violation::ClockOverlap {
+                first: facts.name(x.0),
+                second: facts.name(y.0),
+                low: to_bytes(low),
+                high: to_bytes(high),
+            })
+        })
     }
 }
 
@@ -267,19 +256,19 @@ impl<'a> Timed<'a> {
         let step = move |at: usize| Step::from(late == Some(at));
         clock.iter().enumerate().map(move |(at, &time)| time.saturating_add(step(at)))
     }
+}
+
+impl InClocks for Timed<'_> {
+    fn bytes(&self) -> Range<u128> {
+        self.spot.low.into()..self.spot.high
+    }
 
     /// The clock from which it has its bytes to itself, or is written.
-    pub(super) fn begins(&self) -> impl Iterator<Item = Step> + use<'a> {
+    fn begins(&self) -> impl Iterator<Item = Step> {
         self.later(self.begin, !self.is_written)
     }
 
-    /// Returns whether it is over at a clock.
-    pub(super) fn is_over_at(&self, clock: impl Iterator<Item = Step>) -> bool {
-        self.later(self.end, self.is_written).zip(clock).all(|(end, at)| end <= at)
-    }
-
-    /// Returns whether neither is over before the other begins.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        !self.is_over_at(other.begins()) && !other.is_over_at(self.begins())
+    fn ends(&self) -> impl Iterator<Item = Step> {
+        self.later(self.end, self.is_written)
     }
 }

@@ -39,11 +39,12 @@
 //! [`execute`](fn@execute) checks the same in another way: it runs the operators on a shadow of the
 //! memory, in which every byte is stamped with its writer.
 //!
-//! Verification takes O((n + k) log n) for n chunks and k violations; with several streams, k also
-//! counts the pairs of chunks that share addresses.
+//! Verification takes O((n + k) log n) for n chunks and k violations; with several streams, k also counts the
+//! pairs of parts and wholes that share bytes while both are needed.
 
 mod addresses;
 mod bodies;
+mod chains;
 mod clashes;
 mod contents;
 mod execute;

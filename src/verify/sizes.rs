@@ -11,6 +11,7 @@ use crate::{
     problem::{ChunkId, demands::Pool},
     verify::{
         Figure, Violation,
+        chains::InClocks,
         clashes::Timed,
         facts::{Facts, Over, Spot},
     },

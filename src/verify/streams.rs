@@ -14,6 +14,7 @@ use crate::{
     Bytes, OpSequence, Plan, Step,
     verify::{
         Violation,
+        chains::{InClocks, each_meeting},
         contents::{Content, Contents},
         places::{Interval, Memory, Places, Workspace},
         sweep::OVERLAP_LIMIT,
@@ -103,10 +104,17 @@ struct Timed<'a> {
     end: Clock,
 }
 
-impl Timed<'_> {
-    /// Returns whether neither is over before the other begins.
-    fn meets(&self, other: &Self) -> bool {
-        !is_over(&self.end, &other.begin) && !is_over(&other.end, &self.begin)
+impl InClocks for Timed<'_> {
+    fn bytes(&self) -> Range<u128> {
+        self.low.into()..self.high.into()
+    }
+
+    fn begins(&self) -> impl Iterator<Item = Step> {
+        self.begin.iter().copied()
+    }
+
+    fn ends(&self) -> impl Iterator<Item = Step> {
+        self.end.iter().copied()
     }
 }
 
@@ -202,23 +210,23 @@ pub(super) fn check(
         }) || is_harmless(x, y)
             || is_harmless(y, x)
     };
-    let mut open: Vec<&Timed<'_>> = Vec::new();
-    for new in &timed {
-        open.retain(|old| old.memory == new.memory && old.high > new.low);
-        for old in open.iter().filter(|old| old.meets(new) && !may_share(old, new)) {
-            if found.len() >= OVERLAP_LIMIT {
-                found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
-                return found;
-            }
-            found.push(Violation::ClockOverlap {
-                first: old.name.to_owned(),
-                second: new.name.to_owned(),
-                low: old.low.max(new.low),
-                high: old.high.min(new.high),
-            });
+    let mut visit = |old: &Timed<'_>, new: &Timed<'_>| {
+        if may_share(old, new) {
+            return true;
         }
-        open.push(new);
-    }
+        if found.len() >= OVERLAP_LIMIT {
+            found.push(Violation::MoreOverlaps { limit: OVERLAP_LIMIT });
+            return false;
+        }
+        found.push(Violation::ClockOverlap {
+            first: old.name.to_owned(),
+            second: new.name.to_owned(),
+            low: old.low.max(new.low),
+            high: old.high.min(new.high),
+        });
+        true
+    };
+    timed.chunk_by(|a, b| a.memory == b.memory).all(|memory| each_meeting(memory, &mut visit));
     found
 }
 
