@@ -20,6 +20,9 @@ use crate::{
 /// remaining parts are refused.
 const MOST_PAIRS: usize = 50_000_000;
 
+/// The bound of a problem on several streams counts as this many times all pairs of its chunks.
+const PAIRS_OF_A_BOUND: usize = 16;
+
 /// The most steps of a problem whose live bytes are counted step by step. In longer ones, all parts
 /// are refused.
 const MOST_STEPS: Step = 1 << 26;
@@ -56,12 +59,8 @@ impl Problem {
     #[must_use]
     pub fn gather(self, wholes: &[Vec<Part>]) -> Gathered {
         let mut refused = Vec::new();
-        // With several streams, live bytes cannot be counted by step.
-        let is_stepwise = self.demands().is_none_or(|demands| demands.streams == 1);
-        if !is_stepwise || self.steps > MOST_STEPS {
-            let reason =
-                if is_stepwise { Refusal::TooManyJoined } else { Refusal::GatherInStreams };
-            let all = wholes.iter().flatten().map(|&part| (part, reason));
+        if self.streams() == 1 && self.steps > MOST_STEPS {
+            let all = wholes.iter().flatten().map(|&part| (part, Refusal::TooManyJoined));
             return Gathered { refused: all.collect(), problem: self, lost: Vec::new() };
         }
         let known = |part: &Part| part.part.index().max(part.whole.index()) < self.len();
@@ -84,18 +83,27 @@ impl Problem {
         debug!(target: "memplan::lower", parts = parts.len(), "gathered");
         let before: BTreeSet<usize> =
             self.refused().into_iter().map(|dropped| dropped.request).collect();
-        let mut builder = self.clone().into_builder();
-        for Part { part, whole, offset } in parts {
-            builder.part(part, whole, offset);
-        }
         // Each part was tried with all chunks that it is joined to, so all parts are possible
         // together.
-        let Ok(problem) = builder.finish() else {
+        let Ok(problem) = self.with_parts(&parts) else {
             return Gathered { problem: self, refused, lost: Vec::new() };
         };
         let now = problem.refused().into_iter().filter(|one| !before.contains(&one.request));
         let lost = now.map(|one| (problem.requests()[one.request], one.reason)).collect();
         Gathered { problem, refused, lost }
+    }
+
+    /// The number of streams.
+    fn streams(&self) -> usize {
+        self.demands().map_or(1, |demands| demands.streams)
+    }
+
+    fn with_parts(&self, parts: &[Part]) -> Result<Self, ProblemError> {
+        let mut builder = self.clone().into_builder();
+        for &Part { part, whole, offset } in parts {
+            builder.part(part, whole, offset);
+        }
+        builder.finish()
     }
 }
 
@@ -119,7 +127,8 @@ struct Trials<'p> {
     /// By chunk: its group.
     of: Vec<u32>,
     parts: Vec<Part>,
-    live: Live,
+    /// `None` if there are several streams, for which bytes cannot be counted by step.
+    live: Option<Live>,
     pairs: usize,
 }
 
@@ -132,7 +141,7 @@ impl<'p> Trials<'p> {
             groups: problem.ids().map(group).collect(),
             of: (0..).take(problem.len()).collect(),
             parts: Vec::new(),
-            live: Live::of(problem),
+            live: (problem.streams() == 1).then(|| Live::of(problem)),
             pairs: 0,
         };
         for (at, request) in problem.requests().iter().enumerate() {
@@ -171,27 +180,52 @@ impl<'p> Trials<'p> {
             return Err(Refusal::TooManyJoined);
         }
         let mut before = Vec::new();
-        for &group in &groups {
-            before.extend(self.weights(group)?);
+        if self.live.is_some() {
+            for &group in &groups {
+                before.extend(self.weights(group)?);
+            }
         }
         let of = |group: &u32| &self.groups[*group as usize];
         let mut chunks: Vec<ChunkId> =
             groups.iter().flat_map(|group| of(group).chunks.iter().copied()).collect();
         chunks.sort_unstable();
-        let old = groups.iter().flat_map(|group| of(group).parts.iter().copied());
-        let parts: Vec<Part> = old.chain(new.iter().copied()).collect();
-        let after = self.joined(&chunks, &parts)?.live_weights();
-        self.live.replace(&before, &after)?;
+        let old: Vec<Part> =
+            groups.iter().flat_map(|group| of(group).parts.iter().copied()).collect();
+        let joined = self.joined(&chunks, &[&old, new].concat())?;
+        let mut weights = None;
+        if let Some(live) = &mut self.live {
+            let after = joined.live_weights();
+            live.replace(&before, &after)?;
+            weights = Some(after);
+        } else if !keeps_overwrites(&self.joined(&chunks, &old)?, &joined) {
+            self.check_bound(new)?;
+        }
         for part in new {
             self.merge(part.part, part.whole);
         }
         if let Some(part) = new.first() {
             let group = &mut self.groups[self.of[part.whole.index()] as usize];
             group.parts.extend(new);
-            group.weights = Some(after);
+            group.weights = weights;
         }
         self.parts.extend(new);
         Ok(())
+    }
+
+    /// Checks that the bound of the whole problem does not rise, on several streams.
+    fn check_bound(&mut self, new: &[Part]) -> Result<(), Refusal> {
+        let count = self.problem.len();
+        let pairs = count.saturating_mul(count).saturating_mul(PAIRS_OF_A_BOUND);
+        if self.pairs.saturating_add(pairs) > MOST_PAIRS {
+            return Err(Refusal::TooManyJoined);
+        }
+        self.pairs += pairs;
+        let bound = |parts: &[Part]| {
+            let problem = self.problem.with_parts(parts).map_err(|error| refusal(&error))?;
+            Ok(problem.lower_bound().bytes)
+        };
+        let is_larger = bound(&[&self.parts, new].concat())? > bound(&self.parts)?;
+        if is_larger { Err(Refusal::LargerBound) } else { Ok(()) }
     }
 
     /// The bytes that the chunks of a group need with the parts that are honoured.
@@ -216,6 +250,13 @@ impl<'p> Trials<'p> {
         let parts = parts.iter().copied();
         self.problem.subset(chunks, requests, parts).map_err(|error| refusal(&error))
     }
+}
+
+/// Returns whether all overwrites of a problem are still honoured with more parts. Then every chunk has the
+/// same boxes as before, some with shared bytes, so the bound does not rise.
+fn keeps_overwrites(before: &Problem, after: &Problem) -> bool {
+    let is_kept = |chunk| before.link(chunk).is_none() || before.link(chunk) == after.link(chunk);
+    before.ids().all(is_kept)
 }
 
 /// The bytes alive in every step.

@@ -120,13 +120,11 @@ pub enum Refusal {
     LargerBound,
     /// Too many chunks are joined to each other to try one more.
     TooManyJoined,
-    /// The output would gather the chunk in place, and the operators run on several streams.
-    GatherInStreams,
 }
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
@@ -151,7 +149,6 @@ impl Refusal {
         Self::PartTwice,
         Self::LargerBound,
         Self::TooManyJoined,
-        Self::GatherInStreams,
     ];
 }
 
@@ -182,7 +179,6 @@ impl fmt::Display for Refusal {
             Self::PartTwice => "the same chunk is gathered twice",
             Self::LargerBound => "an overwrite would be lost and more bytes be alive at once",
             Self::TooManyJoined => "too many chunks are joined to try one more",
-            Self::GatherInStreams => "gathering in place needs all operators on one stream",
         })
     }
 }

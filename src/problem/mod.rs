@@ -365,9 +365,14 @@ impl Problem {
         }
         if let Some(demands) = self.demands() {
             builder.pools(demands.pools.clone());
+            builder.streams(demands.streams);
             for (at, chunk) in chunks.iter().enumerate() {
+                let id = ChunkId::from_index(at);
                 let own = demands.chunks[chunk.index()].clone();
-                builder.demand(ChunkId::from_index(at), own);
+                if let Some(demands::Life { begin, end }) = demands.lives.get(chunk.index()) {
+                    builder.life(id, begin.clone(), end.clone(), own.stream);
+                }
+                builder.demand(id, own);
             }
         }
         for request in requests {

@@ -194,6 +194,56 @@ fn an_unread_overwriter_must_wait_for_readers_on_other_streams() {
     assert_eq!(races(&found), [("step 1 ('read')", "step 2 ('write')")]);
 }
 
+/// `a` and `b`, made on two streams, lie inside `c`. `read` keeps `a` alive beyond `c`, and `write`, with some
+/// workspace, would overwrite `c`, which shares its bytes with `a`.
+fn concat_on_two_streams(read: bool, write: Option<u64>) -> OpSequence {
+    let gathered = Output::new("c", 96).gathers("a", 0).gathers("b", 64);
+    let mut sequence = OpSequence::builder();
+    sequence
+        .operator(operator("left", 0, &[]).output(Output::new("a", 64)))
+        .operator(operator("right", 1, &[]).output(Output::new("b", 32)))
+        .operator(operator("concat", 0, &["a", "b"]).output(gathered));
+    if let Some(workspace) = write {
+        let output = Output::new("w", 96).overwrites("c");
+        sequence.operator(operator("write", 0, &["c"]).output(output).workspace(workspace));
+    } else {
+        sequence.operator(operator("use", 1, &["c"]).output(Output::new("w", 8)));
+    }
+    if read {
+        sequence.operator(operator("read", 0, &["a"]).output(Output::new("r", 8)));
+    }
+    sequence.output("w").build().unwrap()
+}
+
+#[rstest]
+#[case::plain(false, None, 2, &[], 104)]
+#[case::read_later(true, None, 2, &[], 112)]
+#[case::overwritten(false, Some(0), 2, &[], 96)]
+#[case::overwrite_is_lost(true, Some(0), 2, &[Refusal::Clash], 192)]
+#[case::bound_would_rise(true, Some(40), 1, &[Refusal::LargerBound], 200)]
+fn inputs_made_on_two_streams_are_gathered_in_place(
+    #[case] read: bool,
+    #[case] write: Option<u64>,
+    #[case] parts: usize,
+    #[case] refusals: &[Refusal],
+    #[case] pool: u64,
+) {
+    let sequence = concat_on_two_streams(read, write);
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    let refused: Vec<Obstacle> = lowered.refused.iter().map(|one| one.obstacle).collect();
+    let expected: Vec<Obstacle> = refusals.iter().copied().map(Obstacle::Refusal).collect();
+    assert_eq!(refused, expected);
+    assert_eq!(lowered.problem.parts().len(), parts);
+    assert_eq!(lowered.problem.lower_bound().bytes, pool);
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool));
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    // What reads the whole must wait for those that make its parts, although nothing is copied.
+    let found = execute_with_waits(&sequence, &plan, &[]);
+    assert!(races(&found).contains(&("step 1 ('right')", "step 2 ('concat')")), "{found:?}");
+}
+
 /// Two operators on each of two streams, without a wait: no order of the four lives is that of steps.
 #[test]
 fn planners_of_plain_problems_refuse_streams_that_are_no_line() {
@@ -256,7 +306,7 @@ fn streams_are_written_and_read_again() {
     assert!(error.contains("'stream' is a key of \"memplan-sequence/2\""), "{error}");
 }
 
-/// Creates operators on up to three streams, with views, overwriters, workspaces and signals.
+/// Creates operators on up to three streams, with views, overwriters, concatenations, workspaces and signals.
 fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
     let mut sequence = OpSequence::builder();
     let streams = random.int_in_range(2..=3)?;
@@ -269,9 +319,14 @@ fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
         inputs.dedup();
         let name = format!("t{step}");
         let first = inputs.first().map(|&at| tensors[at].clone());
-        let (output, size) = match (first, random.int_in_range(0..=3)?) {
-            (Some((input, size)), 0) => (Output::new(&*name, size).reads(input), size),
-            (Some((input, size)), 1 | 2) => (Output::new(&*name, size).overwrites(input), size),
+        let other = inputs.get(1).map(|&at| tensors[at].clone());
+        let (output, size) = match (first, other, random.int_in_range(0..=3)?) {
+            (Some((input, size)), Some((second, more)), 0 | 1) => {
+                let output = Output::new(&*name, size + more).gathers(input, 0);
+                (output.gathers(second, size), size + more)
+            }
+            (Some((input, size)), _, 0) => (Output::new(&*name, size).reads(input), size),
+            (Some((input, size)), _, 1 | 2) => (Output::new(&*name, size).overwrites(input), size),
             _ => {
                 let size = random.int_in_range(1..=6)?;
                 (Output::new(&*name, size), size)
@@ -324,9 +379,22 @@ fn run(sequence: &OpSequence, plan: &Plan, order: &[usize]) -> Vec<u64> {
             let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else {
                 continue;
             };
-            if !matches!(dependency, Dependency::Reads { .. }) {
-                for (at, byte) in pool[place(output)].iter_mut().enumerate() {
-                    *byte = turn(value, at as u64);
+            match dependency {
+                Dependency::Reads { .. } => {}
+                Dependency::Gathers(gathers) => {
+                    // All inputs are read before the first is written, as if they were copied.
+                    let whole = place(output);
+                    let copied: Vec<Vec<u64>> =
+                        gathers.iter().map(|one| pool[place(one.input)].to_vec()).collect();
+                    for (one, bytes) in gathers.iter().zip(copied) {
+                        let low = whole.start + usize::try_from(one.offset).unwrap();
+                        pool[low..low + bytes.len()].copy_from_slice(&bytes);
+                    }
+                }
+                _ => {
+                    for (at, byte) in pool[place(output)].iter_mut().enumerate() {
+                        *byte = turn(value, at as u64);
+                    }
                 }
             }
         }
@@ -373,21 +441,25 @@ fn check_orders(
 
 #[test]
 fn plans_for_streams_are_right_in_every_order() {
-    let mut shared = 0;
+    let (mut shared, mut gathered) = (0, 0);
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;
         let waits = sequence.waits();
+        let bound = |options| lower(&sequence, options).unwrap().problem.lower_bound().bytes;
+        let apart = LoweringOptions::default().gathers(false);
+        assert!(bound(LoweringOptions::default()) <= bound(apart), "{sequence:?}");
         for strategy in [Strategy::FirstFit, Strategy::Best] {
             let plan = Planner::new().strategy(strategy).plan(&sequence).unwrap();
             assert_eq!(verify(&sequence, &plan), [], "{sequence:?}");
             assert_eq!(execute(&sequence, &plan), [], "{sequence:?}");
             shared += u32::from(plan.pool_size < plan.naive_size);
+            gathered += plan.parts.len();
             check_orders(random, &sequence, &plan, &waits)?;
         }
         Ok(())
     };
     arbtest::arbtest(one).budget_ms(800);
-    assert!(shared > 20, "only {shared} plans share bytes");
+    assert!(shared > 20 && gathered > 10, "{shared} plans share bytes, {gathered} parts");
 }
 
 /// Chunks are moved and waits are dropped: plans that the race detector accepts give equal bytes in every

@@ -7,14 +7,14 @@
 //! [`MOST_ORDERED`] boxes, the heaviest of many cuts through the program is taken, which may give a smaller
 //! bound.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, Step,
     problem::{
         ChunkId, LiveWeight, Problem, align_up,
         demands::{
-            Body, TimedBox,
+            Body, Clock, TimedBox,
             boxes::{concurrent, is_over},
             free_bytes::FreeBytes,
         },
@@ -86,27 +86,30 @@ impl Problem {
                 (bytes.end - bytes.start) / alignment * alignment
             }
         };
-        let mut counted: Vec<TimedBox> = Vec::new();
+        let of_chunk = |(chunk, boxes): (ChunkId, Vec<TimedBox>)| {
+            boxes.into_iter().map(move |one| (chunk, one))
+        };
+        let mut boxes: Vec<(ChunkId, TimedBox)> =
+            self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
+        // A whole comes before the parts in it, so that few boxes are cut.
+        boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
+        let mut open: Vec<&TimedBox> = Vec::new();
         let mut slabs = Vec::new();
-        for (chunk, boxes) in self.boxes_by_chunk(body) {
-            for new in boxes {
-                let mut pieces = vec![new.clone()];
-                for old in &counted {
-                    pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
-                }
-                counted.push(new);
-                slabs.extend(pieces.into_iter().map(|time| {
-                    Slab {
-                        chunk,
-                        plain: time.bytes.end - time.bytes.start,
-                        celled: celled(&time.bytes),
-                        fixed: body
-                            .fixed
-                            .map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
-                        time,
-                    }
-                }));
+        for (chunk, new) in &boxes {
+            open.retain(|old| old.bytes.end > new.bytes.start);
+            let mut pieces = vec![new.clone()];
+            for old in &open {
+                pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
             }
+            open.push(new);
+            slabs.extend(pieces.into_iter().map(|time| Slab {
+                chunk: *chunk,
+                plain: time.bytes.end - time.bytes.start,
+                celled: celled(&time.bytes),
+                fixed:
+                    body.fixed.map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
+                time,
+            }));
         }
         slabs
     }
@@ -199,29 +202,37 @@ impl Problem {
     }
 }
 
-/// Returns what remains of a box without the bytes of another while both are alive. With several streams, no
-/// box describes the time in which only one of them is alive; the bytes then count for the other box alone.
+/// Returns what remains of a box without the bytes of another while both are alive. With several streams, the
+/// times in which the other is certainly not alive begin at the later of two clocks, or end at the
+/// earlier, stream by stream.
 fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     let (low, high) =
         (other.bytes.start.max(piece.bytes.start), other.bytes.end.min(piece.bytes.end));
     if low >= high || !concurrent(&piece, other) {
         return vec![piece];
     }
+    let merged = |a: &Clock, b: &Clock, choose: fn(Step, Step) -> Step| -> Clock {
+        a.iter().zip(b).map(|(&a, &b)| choose(a, b)).collect()
+    };
     let mut left = vec![
         TimedBox { bytes: piece.bytes.start..low, ..piece.clone() },
         TimedBox { bytes: high..piece.bytes.end, ..piece.clone() },
     ];
-    if let ([begin], [end]) = (&*other.begin, &*other.end) {
-        let bytes = low..high;
-        if piece.begin[0] < *begin {
-            left.push(TimedBox { end: other.begin.clone(), bytes: bytes.clone(), ..piece.clone() });
-        }
-        if *end < piece.end[0] {
-            left.push(TimedBox { begin: other.end.clone(), bytes, ..piece });
-        }
+    if is_over(&other.begin, &other.end) {
+        let (bytes, again) = (low..high, low..high);
+        let end = merged(&piece.end, &other.begin, Step::min);
+        let begin = merged(&piece.begin, &other.end, Step::max);
+        left.push(TimedBox { begin: piece.begin, end, bytes });
+        left.push(TimedBox { begin, end: piece.end, bytes: again });
     }
-    left.retain(|piece| piece.bytes.start < piece.bytes.end);
+    let is_some = |one: &TimedBox| !one.bytes.is_empty() && is_life(one);
+    left.retain(is_some);
     left
+}
+
+/// Returns whether a box ends after it begins.
+fn is_life(one: &TimedBox) -> bool {
+    is_over(&one.begin, &one.end) && one.begin != one.end
 }
 
 /// The heaviest of the sets of slabs that are alive when one of them begins.
