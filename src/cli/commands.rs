@@ -465,7 +465,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
         }
         (_, Format::Csv) => {
             let problem = placed(&input, &args.input, &args.reading, &args.placing)?;
-            if let Some(feature) = problem.feature() {
+            if let Some(feature) = report::not_in_csv(&problem) {
                 let words =
                     format!("CSV cannot express {feature}, which the problem has; use .json");
                 return Err(wrong(Some(&args.output), words));

@@ -1,12 +1,12 @@
-//! MiniMalloc's CSV, in all its dialects.
+//! CSV files of MiniMalloc and OmniMalloc, in all their dialects.
 //!
-//! Each line is a chunk. The columns come in any order: `id` (`buffer`, `buffer_id`), `lower`
-//! (`begin`, `start`), `upper`, or `end` for the last step itself, and `size`. Of the optional
-//! columns, `alignment` is honoured (all chunks get the largest), `hint` is ignored, and `offset`
-//! is the answer in a plan; `gaps`, and `offset` in a problem, would change the answer and are
-//! rejected.
+//! Each line is a chunk; lines that begin with `#` are comments. The columns come in any order: `id`
+//! (`buffer`, `buffer_id`), `lower` (`begin`, `start`), `upper`, or `end` for the last step itself, and
+//! `size`. The optional columns are `alignment`, `gaps` (steps in which a chunk needs none or only some
+//! of its bytes) and `offset`: the place of a chunk, which is the answer in a plan and a pin in a
+//! problem. With several streams, times are clocks such as `1:0:3`. `hint` and `kind` are ignored.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Read, ops::Range};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use tracing::warn;
@@ -14,11 +14,11 @@ use tracing::warn;
 use crate::{
     Bytes, Plan, PlannedChunk, PlannedLink, Problem, Step,
     import::ImportError,
-    problem::{ChunkId, Ids, ProblemError},
+    problem::{ChunkId, Ids, Moment, ProblemBuilder, ProblemError, demands::PoolId},
 };
 
 /// The meanings of columns, with their headings.
-const COLUMNS: [(&str, &[&str]); 8] = [
+const COLUMNS: [(&str, &[&str]); 9] = [
     ("id", &["id", "buffer", "buffer_id"]),
     ("first step", &["lower", "begin", "start"]),
     ("last step", &["upper", "end"]),
@@ -27,6 +27,7 @@ const COLUMNS: [(&str, &[&str]); 8] = [
     ("hint", &["hint"]),
     ("gaps", &["gaps"]),
     ("offset", &["offset"]),
+    ("kind", &["kind"]),
 ];
 const ID: usize = 0;
 const LOWER: usize = 1;
@@ -37,30 +38,34 @@ const HINT: usize = 5;
 const GAPS: usize = 6;
 const OFFSET: usize = 7;
 
+const CLOCK_IN_END: &str =
+    "a step; clocks such as 1:0:3 need the column 'upper', because 'end' is the last step itself";
+const BAD_GAPS: &str = "a list of gaps such as '7-8 9-10@1:17', the steps 7-8 without any bytes and the steps 9-10 with only the bytes [1, 17)";
+
 /// The columns of a file.
 struct Header {
     /// The index of each meaning in the fields of a line.
-    columns: [Option<usize>; 8],
+    columns: [Option<usize>; COLUMNS.len()],
     /// True if the file gives the last step itself (`end`), false for the step after it (`upper`).
     inclusive: bool,
 }
 
 impl Header {
-    fn read(headings: &StringRecord) -> Result<Self, ImportError> {
-        let mut header = Self { columns: [None; 8], inclusive: false };
+    fn read(headings: &StringRecord, line: u64) -> Result<Self, ImportError> {
+        let mut header = Self { columns: [None; COLUMNS.len()], inclusive: false };
         for (at, heading) in headings.iter().enumerate() {
             let Some(meaning) = COLUMNS.iter().position(|(_, names)| names.contains(&heading))
             else {
-                return Err(ImportError::UnknownColumn { column: heading.to_owned() });
+                return Err(ImportError::UnknownColumn { line, column: heading.to_owned() });
             };
             if header.columns[meaning].replace(at).is_some() {
-                return Err(ImportError::RepeatedColumn { column: COLUMNS[meaning].0 });
+                return Err(ImportError::RepeatedColumn { line, column: COLUMNS[meaning].0 });
             }
             header.inclusive |= heading == "end";
         }
         for meaning in [ID, LOWER, UPPER, SIZE] {
             if header.columns[meaning].is_none() {
-                return Err(ImportError::MissingColumn { column: COLUMNS[meaning].0 });
+                return Err(ImportError::MissingColumn { line, column: COLUMNS[meaning].0 });
             }
         }
         Ok(header)
@@ -77,12 +82,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn number(&self) -> u64 {
-        let Some(position) = self.fields.position() else { return 0 };
-        // The reader counts from the empty lines before this one, which it skips.
-        let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
-        position.line() + skipped.filter(|&&byte| byte == b'\n').count() as u64
+        line_number(self.bytes, self.fields)
     }
 
     /// Returns a field; `None` if the column is missing.
@@ -109,11 +109,29 @@ impl Line<'_> {
             .ok_or_else(|| self.bad(meaning, "a whole number from 0 to 2^64 - 1"))
     }
 
-    /// Returns the first step and the step after the last.
-    fn lifetime(&self) -> Result<(Step, Step), ImportError> {
-        let (begin, end) = (self.whole(LOWER)?, self.whole(UPPER)?);
-        let end = end.checked_add(u64::from(self.header.inclusive));
-        Ok((begin, end.ok_or_else(|| self.bad(UPPER, "a step below 2^64 - 1"))?))
+    /// Returns a step, or a clock such as `1:0:3`.
+    fn moment(&self, meaning: usize) -> Result<Moment, ImportError> {
+        let text = self.field(meaning).unwrap_or_default();
+        if !text.contains(':') {
+            return self.whole(meaning).map(Moment::Step);
+        }
+        if self.header.inclusive {
+            return Err(self.bad(meaning, CLOCK_IN_END));
+        }
+        let clock = text.split(':').map(|step| step.parse().ok()).collect::<Option<Vec<Step>>>();
+        clock.map(Moment::Clock).ok_or_else(|| self.bad(meaning, "a clock such as 1:0:3"))
+    }
+
+    /// Returns the first moment and the one after the last.
+    fn lifetime(&self) -> Result<(Moment, Moment), ImportError> {
+        match (self.moment(LOWER)?, self.moment(UPPER)?) {
+            (begin, Moment::Step(end)) => {
+                let end = end.checked_add(u64::from(self.header.inclusive));
+                let end = end.ok_or_else(|| self.bad(UPPER, "a step below 2^64 - 1"))?;
+                Ok((begin, Moment::Step(end)))
+            }
+            clocks => Ok(clocks),
+        }
     }
 
     fn empty_lifetime(&self, begin: Step, end: Step) -> ImportError {
@@ -139,9 +157,62 @@ impl Line<'_> {
         }
     }
 
-    fn unsupported(&self, what: &'static str, remedy: &'static str) -> ImportError {
-        ImportError::Unsupported { line: self.number(), id: self.id().to_owned(), what, remedy }
+    /// Returns the offset that the chunk must have; `None` if the field is empty or -1.
+    fn pin(&self) -> Result<Option<Bytes>, ImportError> {
+        let expected = "an offset in bytes; leave it empty, or write -1, for a chunk to be placed";
+        match self.field(OFFSET) {
+            None | Some("" | "-1") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| self.bad(OFFSET, expected)),
+        }
     }
+
+    fn gaps(&self) -> Result<Vec<Gap>, ImportError> {
+        let gaps = self.field(GAPS).unwrap_or_default().split_whitespace();
+        gaps.map(|text| Gap::read(text, self.header.inclusive))
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.bad(GAPS, BAD_GAPS))
+    }
+}
+
+/// Steps in which a chunk needs none, or only some, of its bytes.
+struct Gap {
+    steps: Range<Step>,
+    /// The bytes that it needs.
+    bytes: Option<Range<Bytes>>,
+}
+
+impl Gap {
+    /// Reads `7-8` or `9-10@1:17`; `None` if the text is neither.
+    fn read(text: &str, inclusive: bool) -> Option<Self> {
+        let pair = |text: &str, between: char| {
+            let (low, high) = text.split_once(between)?;
+            Some(low.parse::<u64>().ok()?..high.parse::<u64>().ok()?)
+        };
+        let (steps, bytes) = match text.split_once('@') {
+            Some((steps, bytes)) => (steps, Some(pair(bytes, ':')?)),
+            None => (text, None),
+        };
+        let steps = pair(steps, '-')?;
+        Some(Self { steps: steps.start..steps.end.checked_add(u64::from(inclusive))?, bytes })
+    }
+
+    fn add_to(self, problem: &mut ProblemBuilder, chunk: ChunkId) {
+        match self.bytes {
+            Some(bytes) => problem.window(chunk, self.steps, bytes),
+            None => problem.hole(chunk, self.steps),
+        };
+    }
+}
+
+/// The number of a record's line, from 1. The reader counts from the comments and empty lines before the
+/// record, which it skips.
+fn line_number(bytes: &[u8], record: &StringRecord) -> u64 {
+    let Some(position) = record.position() else { return 1 };
+    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let rest = bytes.get(start..).unwrap_or_default();
+    let lines = rest.split_inclusive(|&byte| byte == b'\n');
+    let is_skipped = |line: &&[u8]| matches!(line, [b'\n'] | [b'\r', b'\n'] | [b'#', .., b'\n']);
+    position.line() + lines.take_while(is_skipped).count() as u64
 }
 
 /// Calls `visit` with every line.
@@ -150,8 +221,11 @@ fn each_line(
     mut visit: impl FnMut(&Line<'_>) -> Result<(), ImportError>,
 ) -> Result<Header, ImportError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
-    let header = Header::read(reader.headers()?)?;
+    // Without a newline, the reader takes a comment in the last line for a record.
+    let lines = bytes.chain(&b"\n"[..]);
+    let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(lines);
+    let headings = reader.headers()?;
+    let header = Header::read(headings, line_number(bytes, headings))?;
     let mut fields = StringRecord::new();
     while reader.read_record(&mut fields)? {
         visit(&Line { bytes, header: &header, fields: &fields })?;
@@ -162,49 +236,58 @@ fn each_line(
 pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     let mut problem = Problem::builder();
     let mut ids = Vec::new();
-    let (mut alignment, mut alignments_differ, mut hints) = (None, false, false);
+    let mut alignments: Vec<Bytes> = Vec::new();
+    let (mut hints, mut streams) = (false, None);
     each_line(bytes, |line| {
-        if line.field(GAPS).is_some_and(|gaps| !gaps.is_empty()) {
-            return Err(line.unsupported(
-                "gaps in its lifetime",
-                "empty that column to plan it for its whole lifetime",
-            ));
-        }
-        if line.field(OFFSET).is_some() {
-            return Err(line.unsupported(
-                "a fixed offset",
-                "remove that column to plan it anew, or give the file as PLAN to verify it",
-            ));
-        }
         hints |= line.field(HINT).is_some_and(|hint| !matches!(hint, "" | "-1"));
-        let own = line.alignment()?;
-        alignments_differ |= alignment.is_some_and(|alignment| alignment != own);
-        alignment = alignment.max(Some(own));
+        alignments.push(line.alignment()?);
         let (begin, end) = line.lifetime()?;
-        if begin >= end {
-            return Err(line.empty_lifetime(begin, end));
+        for (time, meaning) in [(&begin, LOWER), (&end, UPPER)] {
+            if *streams.get_or_insert(time.streams()) != time.streams() {
+                let expected = "a time on as many streams as those before, such as 1:0:3 on three";
+                return Err(line.bad(meaning, expected));
+            }
         }
-        problem.chunk(begin..end, line.whole(SIZE)?);
+        let chunk = match (begin, end) {
+            (Moment::Step(begin), Moment::Step(end)) if begin >= end => {
+                return Err(line.empty_lifetime(begin, end));
+            }
+            (Moment::Step(begin), Moment::Step(end)) => {
+                problem.chunk(begin..end, line.whole(SIZE)?)
+            }
+            (begin, end) => {
+                let chunk = problem.chunk(0..0, line.whole(SIZE)?);
+                problem.clocks(chunk, begin.into_clock(), end.into_clock(), 0);
+                chunk
+            }
+        };
+        for gap in line.gaps()? {
+            gap.add_to(&mut problem, chunk);
+        }
+        if let Some(offset) = line.pin()? {
+            problem.pin(chunk, PoolId::default(), offset);
+        }
         ids.push(Box::from(line.id()));
         Ok(())
     })?;
-    let alignment = alignment.unwrap_or(1);
-    if alignments_differ {
-        warn!(target: "memplan::import", alignment, "chunks have different alignments; all get the largest");
-    }
     if hints {
         warn!(target: "memplan::import", "the hints in this file are ignored");
     }
+    if let Some(streams) = streams.filter(|&streams| streams > 1) {
+        problem.streams(streams);
+    }
+    // What all chunks need is the alignment of the problem, and so of its pool.
+    let common = alignments.iter().copied().min().unwrap_or(1);
+    for (at, &alignment) in alignments.iter().enumerate().filter(|(_, own)| **own > common) {
+        problem.align(ChunkId::from_index(at), alignment);
+    }
     problem.with_ids(numbered(ids));
-    problem.alignment(alignment).finish().map_err(|error| at_line(bytes, error))
+    problem.alignment(common).finish().map_err(|error| at_line(bytes, error))
 }
 
 /// Adds the line of the invalid chunk to an error: the last line with its id.
 fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
-    let (ProblemError::DuplicateId { id } | ProblemError::SizeOverflow { chunk: id, .. }) = &error
-    else {
-        return error.into();
-    };
+    let Some(id) = error.chunk() else { return error.into() };
     let mut found = None;
     let read = each_line(bytes, |line| {
         if line.id() == id {
@@ -255,8 +338,8 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
             id: known.map_or(number, |chunk| labels.number(chunk)),
             name: known.map_or(own, |chunk| labels.name(chunk)).into(),
             size,
-            begin,
-            end,
+            begin: begin.step(),
+            end: end.step(),
             pool: 0,
             offset,
             overwrites: None,

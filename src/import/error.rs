@@ -30,21 +30,29 @@ pub enum ImportError {
     Csv(#[from] csv::Error),
     /// A column is unknown.
     #[error(
-        "line 1: unknown column '{column}'; known are id (buffer, buffer_id), lower (begin, start), upper, end (inclusive), size, alignment, hint, gaps, offset"
+        "line {line}: unknown column '{column}'; known are id (buffer, buffer_id), lower (begin, start), upper, end (inclusive), size, alignment, hint, gaps, offset, kind"
     )]
     UnknownColumn {
+        /// The line of the headings, from 1.
+        line: u64,
         /// Its heading.
         column: String,
     },
     /// Two columns have the same meaning.
-    #[error("line 1: two columns give the {column}")]
+    #[error("line {line}: two columns give the {column}; remove one")]
     RepeatedColumn {
+        /// The line of the headings, from 1.
+        line: u64,
         /// Their meaning.
         column: &'static str,
     },
     /// A required column is missing.
-    #[error("line 1: no column gives the {column}; needed are id, lower, upper (or end) and size")]
+    #[error(
+        "line {line}: no column gives the {column}; needed are id, lower, upper (or end) and size"
+    )]
     MissingColumn {
+        /// The line of the headings, from 1.
+        line: u64,
         /// Its meaning.
         column: &'static str,
     },
@@ -88,18 +96,6 @@ pub enum ImportError {
         line: u64,
         /// The error.
         error: ProblemError,
-    },
-    /// A field requires something that memplan does not support.
-    #[error("line {line}: chunk '{id}' has {what}, which memplan does not support; {remedy}")]
-    Unsupported {
-        /// Its line, from 1.
-        line: u64,
-        /// The chunk's id.
-        id: String,
-        /// The unsupported property.
-        what: &'static str,
-        /// The remedy.
-        remedy: &'static str,
     },
     /// The chunks are not a valid problem.
     #[error(transparent)]

@@ -233,10 +233,8 @@ impl ProblemBuilder {
 
     /// Sets the lifetime of a chunk in clocks, and the stream of its producer.
     pub fn clocks(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) -> &mut Self {
-        let sum = |clock: &Clock| clock.iter().fold(0, |sum: Step, &at| sum.saturating_add(at));
-        let (scalar_begin, scalar_end) = (sum(&begin), sum(&end));
         let entry = &mut self.chunks[chunk.index()];
-        (entry.begin, entry.end) = (scalar_begin, scalar_end);
+        (entry.begin, entry.end) = (demands::sum(&begin), demands::sum(&end));
         self.life(chunk, begin, end, stream);
         self
     }
@@ -352,7 +350,7 @@ impl ProblemBuilder {
                     "chunk '{}' cannot lie where it is pinned: with all that is joined to it, {obstacle}",
                     name(chunk)
                 );
-                ProblemError::Pins { reason }
+                ProblemError::Pins { chunk: name(chunk), reason }
             }
             Fault::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
         };
@@ -361,7 +359,7 @@ impl ProblemBuilder {
         if let Some((first, second)) = clash {
             let (first, second) = (name(first), name(second));
             let reason = format!("the pins of '{first}' and '{second}' put them on the same bytes");
-            return Err(ProblemError::Pins { reason });
+            return Err(ProblemError::Pins { chunk: second, reason });
         }
         let dropped = refused.into_iter().map(|(request, reason)| Dropped { request, reason });
         Ok((Links::of(bodies.links.clone()), dropped.collect(), bodies))

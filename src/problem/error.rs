@@ -148,6 +148,8 @@ pub enum ProblemError {
     /// Pins put bodies where they may not lie, or on each other.
     #[error("{reason}")]
     Pins {
+        /// A pinned chunk.
+        chunk: String,
         /// The reason, with the names of the chunks.
         reason: String,
     },
@@ -343,6 +345,25 @@ pub enum ProblemError {
         /// The format expected.
         expected: &'static str,
     },
+}
+
+impl ProblemError {
+    /// The chunk of a CSV file whose line is wrong, if it is one.
+    #[cfg(feature = "files")]
+    pub(crate) fn chunk(&self) -> Option<&str> {
+        match self {
+            Self::DuplicateId { id: chunk }
+            | Self::SizeOverflow { chunk, .. }
+            | Self::EmptyLifetime { chunk, .. }
+            | Self::HoleOutside { chunk, .. }
+            | Self::HolesOverlap { chunk }
+            | Self::HoleInStreams { chunk }
+            | Self::Window { chunk, .. }
+            | Self::PinnedEmpty { chunk }
+            | Self::Pins { chunk, .. } => Some(chunk),
+            _ => None,
+        }
+    }
 }
 
 fn no_pools(chunk: Option<&str>) -> String {

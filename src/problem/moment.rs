@@ -7,7 +7,10 @@ use serde::{
     de::{self, SeqAccess, Visitor},
 };
 
-use crate::Step;
+use crate::{
+    Step,
+    problem::demands::{self, Clock},
+};
 
 /// A time in a problem file: a step, or, on several streams, a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,32 @@ pub enum Moment {
     Step(Step),
     /// The steps that are over, by stream.
     Clock(Vec<Step>),
+}
+
+impl Moment {
+    /// The number of streams on which it counts steps.
+    pub(crate) fn streams(&self) -> usize {
+        match self {
+            Self::Step(_) => 1,
+            Self::Clock(clock) => clock.len(),
+        }
+    }
+
+    /// The step that stands for it where one number is needed.
+    pub(crate) fn step(&self) -> Step {
+        match self {
+            Self::Step(step) => *step,
+            Self::Clock(clock) => demands::sum(clock),
+        }
+    }
+
+    pub(crate) fn into_clock(self) -> Clock {
+        match self {
+            Self::Step(step) => vec![step],
+            Self::Clock(clock) => clock,
+        }
+        .into()
+    }
 }
 
 impl Serialize for Moment {

@@ -3,8 +3,11 @@
 use std::io;
 
 use crate::{
-    Plan, Problem,
-    problem::{ChunkId, Labels},
+    Plan, Problem, Step,
+    problem::{
+        ChunkId, Labels,
+        demands::{ChunkDemands, Feature},
+    },
 };
 
 /// Writes `id,lower,upper,size,offset`. The ids are written as in `labels`, the labels of the input
@@ -14,7 +17,7 @@ use crate::{
 ///
 /// If the writer fails.
 pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
+    let mut writer = writer(out);
     writer.write_record(["id", "lower", "upper", "size", "offset"]).map_err(as_io)?;
     for (at, chunk) in plan.chunks.iter().enumerate() {
         let id = labels.map_or_else(|| chunk.id.to_string(), |l| l.id(ChunkId::from_index(at)));
@@ -24,25 +27,85 @@ pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>)
     writer.flush()
 }
 
-/// Writes `id,lower,upper,size`, and `alignment` unless it is 1. This format has no place for
-/// overwrite links and padding.
+/// Writes `id,lower,upper,size`, and those of `alignment`, `gaps` and `offset` that the problem needs. On
+/// several streams, times are clocks such as `1:0:3`. This format has no place for overwrite links,
+/// padding, and what [`not_in_csv`] returns.
 ///
 /// # Errors
 ///
 /// If the writer fails.
 pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    let alignment = (problem.alignment() > 1).then(|| problem.alignment().to_string());
-    let heading = alignment.as_ref().map(|_| "alignment");
-    let headings = ["id", "lower", "upper", "size"].into_iter().chain(heading);
+    let mut writer = writer(out);
+    let demands: &[ChunkDemands] = problem.demands().map_or(&[], |demands| &demands.chunks);
+    let lives = problem.demands().map_or(&[][..], |demands| &demands.lives);
+    let pool = problem.pools().iter().map(|pool| pool.alignment).max();
+    let common = problem.alignment().max(pool.unwrap_or(1));
+    let optional = [
+        ("alignment", common > 1 || demands.iter().any(|of| of.alignment > 1)),
+        ("gaps", demands.iter().any(|of| !of.holes.is_empty() || !of.windows.is_empty())),
+        ("offset", demands.iter().any(|of| of.pin.is_some())),
+    ];
+    let headings = optional.iter().filter(|(_, is_needed)| *is_needed).map(|(heading, _)| *heading);
+    let headings = ["id", "lower", "upper", "size"].into_iter().chain(headings);
     writer.write_record(headings).map_err(as_io)?;
     for id in problem.ids() {
         let chunk = problem.chunk(id);
-        let numbers = [chunk.begin, chunk.end, chunk.size].map(|n| n.to_string());
-        let fields = std::iter::once(problem.labels().id(id)).chain(numbers);
-        writer.write_record(fields.chain(alignment.clone())).map_err(as_io)?;
+        let times = match lives.get(id.index()) {
+            Some(life) => [clock(&life.begin), clock(&life.end)],
+            None => [chunk.begin.to_string(), chunk.end.to_string()],
+        };
+        let own = demands.get(id.index());
+        let alignment = own.map_or(common, |own| own.alignment.max(common));
+        let pin = own.and_then(|own| own.pin).map(|pin| pin.offset.to_string());
+        let values =
+            [alignment.to_string(), own.map(gaps).unwrap_or_default(), pin.unwrap_or_default()];
+        let values = values.into_iter().zip(&optional).filter(|(_, (_, is_needed))| *is_needed);
+        let fields = std::iter::once(problem.labels().id(id)).chain(times);
+        let fields = fields.chain([chunk.size.to_string()]).chain(values.map(|(value, _)| value));
+        writer.write_record(fields).map_err(as_io)?;
     }
     writer.flush()
+}
+
+/// The first feature of a problem that CSV cannot express. Overwrite links, which a plan may do without,
+/// do not count.
+#[must_use]
+pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
+    let demands = problem.demands()?;
+    let mut pools = demands.pools.iter();
+    [
+        (demands.pools.len() > 1, Feature::Pools),
+        (pools.clone().any(|pool| pool.capacity.is_some()), Feature::Capacity),
+        (pools.clone().any(|pool| !pool.reserved.is_empty()), Feature::Reserved),
+        (pools.any(|pool| pool.largest.is_some()), Feature::Largest),
+        (!demands.parts.is_empty(), Feature::Parts),
+        (!demands.apart.is_empty(), Feature::Apart),
+    ]
+    .into_iter()
+    .find_map(|(is_used, feature)| is_used.then_some(feature))
+}
+
+fn clock(clock: &[Step]) -> String {
+    let steps: Vec<String> = clock.iter().map(Step::to_string).collect();
+    steps.join(":")
+}
+
+/// The holes and windows of a chunk in the order of their steps, such as `7-8 9-10@1:17`.
+fn gaps(of: &ChunkDemands) -> String {
+    let holes = of.holes.iter().map(|hole| (hole, None));
+    let windows = of.windows.iter().map(|window| (&window.steps, Some(&window.bytes)));
+    let mut gaps: Vec<_> = holes.chain(windows).collect();
+    gaps.sort_by_key(|(steps, _)| steps.start);
+    let text = gaps.iter().map(|(steps, bytes)| match bytes {
+        Some(bytes) => format!("{}-{}@{}:{}", steps.start, steps.end, bytes.start, bytes.end),
+        None => format!("{}-{}", steps.start, steps.end),
+    });
+    text.collect::<Vec<_>>().join(" ")
+}
+
+/// Ids that begin like a comment are quoted.
+fn writer<W: io::Write>(out: W) -> csv::Writer<W> {
+    csv::WriterBuilder::new().comment(Some(b'#')).from_writer(out)
 }
 
 /// Returns the writer's own error, which shows whether a pipe is closed or a disk is full.

@@ -44,7 +44,7 @@ pub use compare::{comparison, comparisons, seconds};
 pub use conflict::conflict;
 pub use count::count;
 #[cfg(feature = "files")]
-pub use csv::{write_plan_csv, write_problem_csv};
+pub use csv::{not_in_csv, write_plan_csv, write_problem_csv};
 pub use explain::explain;
 #[cfg(feature = "files")]
 pub use explain::explain_json;

@@ -305,8 +305,13 @@ fn are_read_or_refused(bytes: &[u8], format: Format, options: &ImportOptions) {
             if with_number_ids(&problem) {
                 assert_eq!(again, Input::Problem(problem.clone()));
             }
-            if problem.len() <= LARGE {
+            if problem.len() <= LARGE && problem.feature().is_none() {
                 draw(&plan_of(&problem, Strategy::Pushdown));
+            } else if problem.len() <= LARGE
+                && let Ok(plan) = planner(Strategy::FirstFit).plan(&problem)
+            {
+                assert_eq!(verify(&problem, &plan), [], "{problem:#?}");
+                draw(&plan);
             }
             empty = problem;
         }

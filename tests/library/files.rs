@@ -1,13 +1,20 @@
 //! Reading and writing files: everything written is read back unchanged; unsupported content is
 //! rejected with its line.
 
-use crate::common::random::{Wild, random_problem};
+use crate::common::{
+    demands::{Dice, random_problem as random_demands, recorded},
+    random::{Wild, random_problem},
+};
 use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input, read_plan},
-    problem::ChunkId,
+    problem::{
+        ChunkId,
+        demands::{Place, PoolId},
+    },
     report::{
-        write_plan_csv, write_plan_json, write_problem_csv, write_problem_json, write_sequence_json,
+        not_in_csv, write_plan_csv, write_plan_json, write_problem_csv, write_problem_json,
+        write_sequence_json,
     },
     sequence::TensorType,
     verify::verify,
@@ -87,8 +94,9 @@ fn a_sequence_survives_json() {
 #[case::spaces_and_crlf("id, lower, upper, size\r\nb1, 0, 3, 4\r\n\r\nb2, 3, 9, 4\r\n")]
 #[case::byte_order_mark("\u{feff}id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\n")]
 #[case::optional_columns_without_effect(
-    "id,lower,upper,size,alignment,hint,gaps\nb1,0,3,4,1,-1,\nb2,3,9,4,1,8,\n"
+    "id,lower,upper,size,alignment,hint,gaps,offset,kind\nb1,0,3,4,1,-1,,-1,INPUT\nb2,3,9,4,1,8,,,\n"
 )]
+#[case::comments("# pool_offset=64\r\nid,lower,upper,size\n# first\nb1,0,3,4\n\n#\nb2,3,9,4\n#")]
 fn every_dialect_says_the_same(#[case] text: &str) {
     let problem = read_csv(text);
     let chunks: Vec<_> = problem.chunks().iter().map(|c| (c.begin, c.end, c.size)).collect();
@@ -97,13 +105,161 @@ fn every_dialect_says_the_same(#[case] text: &str) {
     assert_eq!(problem.alignment(), 1);
 }
 
+/// The text of a problem in format 2, even if it is plain.
+fn as_full(problem: &Problem) -> String {
+    let text = written(|out| write_problem_json(out, problem));
+    text.replace("memplan-problem/1", "memplan-problem/2")
+}
+
+/// Reads a problem in memplan's format 2, from its chunks.
+fn full(rest: &str) -> Problem {
+    let text = format!("{{\"format\": \"memplan-problem/2\", {rest}}}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[rstest]
+#[case::equal_alignments(
+    "id,lower,upper,size,alignment\n0,0,3,4,8\n1,3,9,4,8\n",
+    r#""alignment": 8, "chunks": [{"id": 0, "begin": 0, "end": 3, "size": 4},
+       {"id": 1, "begin": 3, "end": 9, "size": 4}]"#
+)]
+#[case::other_alignments(
+    "id,lower,upper,size,alignment\n0,0,3,4,2\n1,3,9,4,8\n2,0,9,4,4\n",
+    r#""alignment": 2, "chunks": [{"id": 0, "begin": 0, "end": 3, "size": 4},
+       {"id": 1, "begin": 3, "end": 9, "size": 4, "alignment": 8},
+       {"id": 2, "begin": 0, "end": 9, "size": 4, "alignment": 4}]"#
+)]
+#[case::gaps(
+    "id,lower,upper,size,gaps\n0,0,11,20,7-8 9-10@1:17\n1,0,3,4,\n",
+    r#""chunks": [{"id": 0, "begin": 0, "end": 11, "size": 20, "holes": [[7, 8]],
+       "windows": [{"begin": 9, "end": 10, "low": 1, "high": 17}]},
+       {"id": 1, "begin": 0, "end": 3, "size": 4}]"#
+)]
+#[case::pins(
+    "id,lower,upper,size,offset\n0,0,3,4,12\n1,0,9,4,\n",
+    r#""chunks": [{"id": 0, "begin": 0, "end": 3, "size": 4, "pin": {"offset": 12}},
+       {"id": 1, "begin": 0, "end": 9, "size": 4}]"#
+)]
+#[case::clocks(
+    "id,lower,upper,size\n0,0:0,1:0,4\n1,0:0,0:2,4\n",
+    r#""streams": 2, "chunks": [{"id": 0, "begin": [0, 0], "end": [1, 0], "size": 4},
+       {"id": 1, "begin": [0, 0], "end": [0, 2], "size": 4}]"#
+)]
+#[case::quoted_id(
+    "id,lower,upper,size\n\"#1\",0,1,4\n",
+    r##""chunks": [{"id": 0, "name": "#1", "begin": 0, "end": 1, "size": 4}]"##
+)]
+fn every_column_is_read_and_written(#[case] csv: &str, #[case] problem: &str) {
+    let (read, stated) = (read_csv(csv), full(problem));
+    assert_eq!(written(|out| write_problem_csv(out, &read)), csv);
+    assert_eq!(as_full(&read), as_full(&stated));
+}
+
 #[test]
-fn the_largest_alignment_is_honoured() {
-    let problem = read_csv("id,lower,upper,size,alignment\n0,0,3,4,1\n1,3,9,4,8\n2,0,9,4,2\n");
-    assert_eq!(problem.alignment(), 8);
-    let csv = written(|out| write_problem_csv(out, &problem));
-    assert_eq!(csv.lines().next(), Some("id,lower,upper,size,alignment"));
-    assert_eq!(read_csv(&csv), problem);
+fn the_ends_of_gaps_are_inclusive_as_those_of_lives() {
+    let inclusive = read_csv("id,start,end,size,gaps\n0,0,10,20,7-7 9-10@1:17\n");
+    assert_eq!(inclusive, read_csv("id,lower,upper,size,gaps\n0,0,11,20,7-8 9-11@1:17\n"));
+}
+
+/// A problem and what CSV says of it ask for the same plans.
+#[test]
+fn a_problem_that_is_not_plain_survives_csv() {
+    let mut dice = Dice(7);
+    let mut counts = [0; 4];
+    for _ in 0..6000 {
+        let Ok(problem) = serde_json::from_value::<Problem>(random_demands(&mut dice)) else {
+            continue;
+        };
+        if not_in_csv(&problem).is_some() || problem.has_links() || problem.padding() > 0 {
+            continue;
+        }
+        let csv = written(|out| write_problem_csv(out, &problem));
+        let again = read_csv(&csv);
+        assert_eq!(written(|out| write_problem_csv(out, &again)), csv);
+        for (planned, other) in [(&problem, &again), (&again, &problem)] {
+            let Ok(plan) = Planner::new().strategy(Strategy::FirstFit).plan(planned) else {
+                continue;
+            };
+            let places: Vec<Place> =
+                plan.chunks.iter().map(|chunk| Place::new(PoolId(0), chunk.offset)).collect();
+            assert_eq!(verify(other, &Plan::from_places(other, &places).unwrap()), [], "{csv}");
+        }
+        let headings = csv.lines().next().unwrap();
+        let used = [
+            headings.contains("alignment"),
+            headings.contains("gaps"),
+            headings.contains("offset"),
+            csv.contains(":0") && !csv.contains('@'),
+        ];
+        for (count, used) in counts.iter_mut().zip(used) {
+            *count += usize::from(used);
+        }
+    }
+    assert!(counts.iter().all(|&count| count > 10), "{counts:?}");
+}
+
+#[test]
+fn files_of_minimalloc_are_read_as_recorded() {
+    for case in recorded("minimalloc_gaps") {
+        let (name, csv) = (&case["name"], case["csv"].as_str().unwrap());
+        let read = read_csv(csv);
+        let recorded: Problem = serde_json::from_value(case["problem"].clone()).unwrap();
+        if read.alignment() == 1 {
+            assert_eq!(as_full(&read), as_full(&recorded), "{name}");
+        }
+        assert_eq!(
+            written(|out| write_problem_csv(out, &read)),
+            with_needed_columns(csv),
+            "{name}"
+        );
+        let plan = Planner::new().strategy(Strategy::Optimal).plan(&read).unwrap();
+        let optimum = case["optimum"].as_u64().unwrap();
+        assert_eq!(plan.pool_size, read.align_up(optimum), "{name}");
+    }
+}
+
+/// The text without the columns that no line fills.
+fn with_needed_columns(csv: &str) -> String {
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let is_needed = |at: &usize| rows[1..].iter().any(|row| !matches!(row[*at], "" | "1"));
+    let needed: Vec<usize> = (0..rows[0].len()).filter(|at| *at < 4 || is_needed(at)).collect();
+    let row = |row: &Vec<&str>| {
+        let fields: Vec<&str> = needed.iter().map(|&at| row[at]).collect();
+        fields.join(",") + "\n"
+    };
+    rows.iter().map(row).collect()
+}
+
+/// OmniMalloc writes clocks with colons, and leaves the offset of a chunk without a place empty.
+#[test]
+fn files_of_omnimalloc_are_read_as_recorded() {
+    for mut case in recorded("omnimalloc") {
+        let mut rows = vec!["id,lower,upper,size,offset".to_owned()];
+        for chunk in case["problem"]["chunks"].as_array_mut().unwrap() {
+            // Without overwrites, the stream of a producer has no meaning.
+            chunk.as_object_mut().unwrap().remove("stream");
+            let time = |key: &str| match &chunk[key] {
+                serde_json::Value::Array(clock) => {
+                    clock.iter().map(ToString::to_string).collect::<Vec<_>>().join(":")
+                }
+                step => step.to_string(),
+            };
+            let pin = chunk["pin"]["offset"].as_u64().map(|offset| offset.to_string());
+            let times = format!("{},{}", time("begin"), time("end"));
+            let pin = pin.unwrap_or_default();
+            rows.push(format!("{},{times},{},{pin}", chunk["id"], chunk["size"]));
+        }
+        let stated = serde_json::from_value::<Problem>(case["problem"].clone());
+        match (read(&(rows.join("\n") + "\n"), Format::Csv), stated) {
+            (Ok(Input::Problem(read)), Ok(stated)) => {
+                assert_eq!(as_full(&read), as_full(&stated), "{}", case["name"]);
+            }
+            (Err(error), Err(stated)) => {
+                assert!(error.contains(&stated.to_string()), "{error}, {stated}");
+            }
+            (read, stated) => panic!("{read:?}, {stated:?}"),
+        }
+    }
 }
 
 #[rstest]
@@ -126,13 +282,70 @@ fn the_largest_alignment_is_honoured() {
     "line 2, column 'alignment': '3' is not a power of two"
 )]
 #[case::gaps(
-    "id,lower,upper,size,gaps\na,0,9,4,\nb,0,9,4,2-4\n",
-    "line 3: chunk 'b' has gaps in its lifetime, which memplan does not support"
+    "id,lower,upper,size,gaps\na,0,9,4,\nb,0,9,4,2-4 5\n",
+    "line 3, column 'gaps': '2-4 5' is not a list of gaps such as '7-8 9-10@1:17', the steps"
 )]
-#[case::fixed(
-    "id,lower,upper,size,offset\na,0,9,4,0\n",
-    "line 2: chunk 'a' has a fixed offset, which memplan does not support"
+#[case::window(
+    "id,lower,upper,size,gaps\na,0,9,4,2-4@1\n",
+    "line 2, column 'gaps': '2-4@1' is not"
 )]
+#[case::endless_gap(
+    "id,lower,end,size,gaps\na,0,9,4,2-18446744073709551615\n",
+    "line 2, column 'gaps': '2-18446744073709551615' is not"
+)]
+#[case::gap_outside(
+    "id,lower,upper,size,gaps\na,0,9,4,\nb,2,9,4,1-4\n",
+    "line 3: chunk 'b' has a hole or window [1, 4) that is empty or outside its lifetime"
+)]
+#[case::overlapping_gaps(
+    "id,lower,upper,size,gaps\nb,0,9,4,1-4 3-5@0:1\n",
+    "line 2: two holes or windows of chunk 'b' overlap"
+)]
+#[case::window_outside(
+    "id,lower,upper,size,gaps\nb,0,9,4,1-4@0:5\n",
+    "line 2: chunk 'b' has a window of the bytes [0, 5), which is empty or outside its 4 B"
+)]
+#[case::nothing_but_gaps(
+    "id,lower,upper,size,gaps\nb,0,9,4,0-4 4-9\n",
+    "line 2: chunk 'b' has an empty lifetime: its holes leave nothing of [0, 9)"
+)]
+#[case::gaps_on_streams(
+    "id,lower,upper,size,gaps\nb,0:0,9:9,4,0-4\n",
+    "line 2: chunk 'b' has holes or windows, which exist only with one stream"
+)]
+#[case::offset(
+    "id,lower,upper,size,offset\na,0,9,4,-2\n",
+    "line 2, column 'offset': '-2' is not an offset in bytes; leave it empty, or write -1, for a chunk to be placed"
+)]
+#[case::pins(
+    "id,lower,upper,size,offset\na,0,9,4,0\nb,8,9,4,2\n",
+    "line 3: the pins of 'a' and 'b' put them on the same bytes"
+)]
+#[case::misaligned_pin(
+    "id,lower,upper,size,alignment,offset\na,0,9,4,1,0\nb,9,10,4,8,12\n",
+    "line 3: chunk 'b' cannot lie where it is pinned"
+)]
+#[case::empty_pin(
+    "id,lower,upper,size,offset\n# none\na,0,9,0,4\n",
+    "line 3: chunk 'a' has no bytes, so it cannot be pinned"
+)]
+#[case::clock(
+    "id,lower,upper,size\na,0:x,9:1,4\n",
+    "line 2, column 'first step': '0:x' is not a clock"
+)]
+#[case::inclusive_clock(
+    "id,lower,end,size\na,0:0,9:1,4\n",
+    "line 2, column 'first step': '0:0' is not a step; clocks such as 1:0:3 need the column 'upper'"
+)]
+#[case::fewer_streams(
+    "id,lower,upper,size\na,0:0,9:1,4\nb,0:0,9,4\n",
+    "line 3, column 'last step': '9' is not a time on as many streams as those before"
+)]
+#[case::backward_clock(
+    "id,lower,upper,size\na,0:0,9:1,4\nb,1:0,0:5,4\n",
+    "line 3: chunk 'b' has an empty lifetime: it begins at [1, 0] and ends at [0, 5]"
+)]
+#[case::late_headings("# made by hand\n\nid,lower,upper\n", "line 3: no column gives the size")]
 #[case::fields(
     "id,lower,upper,size\na,0,9\n",
     "CSV error: record 1 (line: 2, byte: 20): found record with 3 fields, but the previous record has 4 fields"

@@ -38,6 +38,11 @@ use crate::{Bytes, Step, problem::ChunkId};
 /// steps that are over. With one stream, the step.
 pub type Clock = Box<[Step]>;
 
+/// The step that stands for a clock where one number is needed: the steps that are over on all streams.
+pub(crate) fn sum(clock: &[Step]) -> Step {
+    clock.iter().fold(0, |sum: Step, &at| sum.saturating_add(at))
+}
+
 /// The bytes of a chunk that are needed in some steps, if not all are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -34,6 +34,7 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::unknown_name(&["plan", POOLS, "--pin", "x=sram+64"], 2, "no tensor or chunk 'x'")]
 #[case::csv(&["plan", POOLS, "--csv"], 2, "cannot state the pool")]
 #[case::no_cost(&["plan", EXAMPLE, "--pool", "x:1:y"], 2, "expected NAME[:CAPACITY[:COST]]")]
+#[case::csv_of_pools(&["convert", POOLS, "-o", "x.csv"], 2, "x.csv: CSV cannot express several pools, which the problem has; use .json")]
 #[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
 #[case::order(&["plan", EXAMPLE, "--reorder", "--pool", "x"], 2, "give no pools")]
@@ -47,6 +48,36 @@ fn impossible_plans_and_wrong_pools_are_reported(
     let Run { code: found, out, err } = memplan(args);
     assert_eq!(found, code, "{out}{err}");
     assert!(err.contains(words), "{err}");
+}
+
+/// A problem with alignments, gaps and pins goes to CSV and back, and its plan is right for both.
+#[test]
+fn a_problem_with_gaps_and_pins_is_converted_to_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (json, csv, plan) = (path("p.json"), path("p.csv"), path("plan.csv"));
+    let text = r#"{"format": "memplan-problem/2", "chunks": [
+        {"id": 0, "begin": 0, "end": 9, "size": 64, "holes": [[2, 4]],
+         "windows": [{"begin": 6, "end": 8, "low": 0, "high": 8}]},
+        {"id": 1, "begin": 2, "end": 4, "size": 64, "alignment": 16},
+        {"id": 2, "begin": 1, "end": 3, "size": 4, "pin": {"offset": 3}}]}"#;
+    std::fs::write(&json, text).unwrap();
+    let converted = memplan(&["convert", &json, "-o", &csv]);
+    assert_eq!(converted.code, 0, "{}", converted.err);
+    let written = "id,lower,upper,size,alignment,gaps,offset\n0,0,9,64,1,2-4 6-8@0:8,\n1,2,4,64,16,,\n2,1,3,4,1,,3\n";
+    assert_eq!(std::fs::read_to_string(&csv).unwrap(), written);
+    let planned = memplan(&["plan", &csv, "-o", &plan]);
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    for input in [&json, &csv] {
+        let verified = memplan(&["verify", input, &plan]);
+        assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    }
+    let wrong = std::fs::read_to_string(&csv).unwrap().replace("2-4 6", "2-40 6");
+    std::fs::write(&csv, wrong).unwrap();
+    let refused = memplan(&["plan", &csv]);
+    assert_eq!(refused.code, 2);
+    let words = "p.csv: line 2: chunk '0' has a hole or window [2, 40) that is empty or outside";
+    assert!(refused.err.contains(words), "{}", refused.err);
 }
 
 /// Two chunks of one step do not fit into one pool of their size.
