@@ -118,6 +118,9 @@ pub struct PoolEntry {
     /// Half-open ranges of bytes that no chunk may touch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reserved: Vec<[Bytes; 2]>,
+    /// The size of the pool's buffers, if no chunk may cross their boundaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    largest: Option<Bytes>,
 }
 
 /// A chunk that lies inside another.
@@ -258,7 +261,7 @@ impl From<Plan> for PlanFile {
                 .pools
                 .into_iter()
                 .enumerate()
-                .map(|(at, PlannedPool { name, size, capacity, cost })| PoolEntry {
+                .map(|(at, PlannedPool { name, size, capacity, cost, largest })| PoolEntry {
                     name,
                     size,
                     capacity,
@@ -269,6 +272,7 @@ impl From<Plan> for PlanFile {
                         .filter(|reserve| reserve.pool == at)
                         .map(|reserve| [reserve.low, reserve.high])
                         .collect(),
+                    largest,
                 })
                 .collect(),
             traffic: has_pools.then_some(plan.traffic),
@@ -406,6 +410,7 @@ impl TryFrom<PlanFile> for Plan {
             size: pool.size,
             capacity: pool.capacity,
             cost: pool.cost,
+            largest: pool.largest,
         });
         let windows = file.windows.into_iter().map(|window| window.planned(find));
         let mut windows: Vec<PlannedWindow> = windows.collect();

@@ -20,6 +20,9 @@ pub struct PlannedPool {
     pub capacity: Option<Bytes>,
     /// The cost of a byte of traffic.
     pub cost: u64,
+    /// The size of the buffers that the pool consists of, if no chunk may cross their boundaries: the
+    /// buffer at index `i` begins at address `i * largest`.
+    pub largest: Option<Bytes>,
 }
 
 /// A chunk that lies inside another one.
@@ -88,6 +91,7 @@ pub(super) fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<P
         size,
         capacity: pool.capacity,
         cost: pool.cost,
+        largest: pool.largest,
     };
     problem.pools().iter().zip(sizes).map(pool).collect()
 }

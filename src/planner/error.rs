@@ -31,12 +31,10 @@ pub enum PlanError {
         chunk: Option<String>,
     },
     /// Pools are given for a problem that lists its own.
-    #[error("the problem lists its pools; give no others")]
+    #[error("the problem lists its pools with their limits; give no others")]
     PoolsTwice,
-    /// A pool given for an operator sequence has an alignment of its own or a largest buffer.
-    #[error(
-        "pool '{pool}' has an alignment of its own or a largest buffer, which only problems support"
-    )]
+    /// A pool given for an operator sequence has an alignment of its own.
+    #[error("pool '{pool}' has an alignment of its own, which only problems support")]
     PoolOfProblem {
         /// Its name.
         pool: String,

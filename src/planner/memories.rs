@@ -42,7 +42,7 @@ impl Memories {
         if has_pools && !pools.is_empty() {
             return Err(PlanError::PoolsTwice);
         }
-        if let Some(pool) = pools.iter().find(|pool| pool.alignment > 1 || pool.largest.is_some())
+        if let Some(pool) = pools.iter().find(|pool| pool.alignment > 1)
             && input.sequence().is_some()
         {
             return Err(PlanError::PoolOfProblem { pool: pool.name.to_string() });

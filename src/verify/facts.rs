@@ -141,7 +141,7 @@ impl<'a> Facts<'a> {
             } else if pool != at {
                 violations.push(Violation::PoolOutOfOrder { pool: text() });
             }
-            let Pool { capacity, cost, .. } = *self.pool(pool);
+            let Pool { capacity, cost, largest, .. } = *self.pool(pool);
             if capacity != planned.capacity {
                 violations.push(Violation::WrongCapacity {
                     pool: text(),
@@ -149,13 +149,14 @@ impl<'a> Facts<'a> {
                     found: planned.capacity,
                 });
             }
-            if cost != planned.cost {
-                violations.push(Violation::Changed {
-                    name: format!("pool {}", planned.name),
-                    field: Field::Cost,
-                    expected: cost,
-                    found: planned.cost,
-                });
+            let buffers = [largest, planned.largest].map(Option::unwrap_or_default);
+            for (field, expected, found) in
+                [(Field::Cost, cost, planned.cost), (Field::Largest, buffers[0], buffers[1])]
+            {
+                if expected != found {
+                    let name = format!("pool {}", planned.name);
+                    violations.push(Violation::Changed { name, field, expected, found });
+                }
             }
         }
         for (pool, _) in self.demands.pools.iter().zip(is_listed).filter(|(_, listed)| !listed) {

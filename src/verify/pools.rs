@@ -1,7 +1,10 @@
 //! Plans of a sequence in several pools. The pools are laid out one after another, so that all
 //! other checks see one; properties of the single pools are checked here.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use crate::{
     Bytes, OpSequence, Plan, TensorPlace,
@@ -16,9 +19,12 @@ pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
     }
     let mut bases = Vec::with_capacity(plan.pools.len());
     let mut end: Bytes = 0;
-    for pool in &plan.pools {
+    for (at, pool) in plan.pools.iter().enumerate() {
         bases.push(end);
-        let size = pool.size.checked_next_multiple_of(plan.alignment);
+        let inside = plan.chunks.iter().filter(|chunk| chunk.pool == at && chunk.size > 0);
+        // The addresses in a pool of buffers reach beyond the sum of their sizes.
+        let top = inside.map(|chunk| plan.end_of(chunk)).fold(pool.size, Bytes::max);
+        let size = top.checked_next_multiple_of(plan.alignment);
         end = end.saturating_add(size.unwrap_or(Bytes::MAX));
     }
     let mut one = plan.clone();
@@ -50,7 +56,8 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     if plan.pools.is_empty() || !plan.alignment.is_power_of_two() {
         return violations;
     }
-    let mut needed: Vec<Bytes> = vec![0; plan.pools.len()];
+    // The bytes that are used of each buffer; a pool that is no row of buffers is one.
+    let mut needed: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); plan.pools.len()];
     for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
         let name = || chunk.name.to_string();
         let Some(pool) = plan.pools.get(chunk.pool) else {
@@ -58,8 +65,21 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
             continue;
         };
         let end = plan.end_of(chunk);
-        needed[chunk.pool] = needed[chunk.pool].max(end);
-        if pool.capacity.is_some_and(|capacity| end > capacity) {
+        let buffer =
+            pool.largest.map_or(0, |largest| chunk.offset.checked_div(largest).unwrap_or(0));
+        let base = pool.largest.map_or(0, |largest| largest.saturating_mul(buffer));
+        let top = needed[chunk.pool].entry(buffer).or_default();
+        *top = (*top).max(end - base);
+        if let Some(largest) = pool.largest.filter(|&largest| end - base > largest) {
+            violations.push(Violation::AcrossBuffers {
+                chunk: name(),
+                pool: pool.name.to_string(),
+                low: chunk.offset,
+                high: end,
+                largest,
+            });
+        }
+        if pool.largest.is_none() && pool.capacity.is_some_and(|capacity| end > capacity) {
             violations.push(Violation::OutsideCapacity {
                 chunk: name(),
                 pool: pool.name.to_string(),
@@ -69,12 +89,22 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
             });
         }
     }
-    for (pool, &needed) in plan.pools.iter().zip(&needed) {
-        let size = needed.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
-        let expected = pool.capacity.map_or(size, |capacity| size.min(capacity.max(needed)));
+    for (pool, needed) in plan.pools.iter().zip(&needed) {
+        let limit = pool.largest.or(pool.capacity);
+        let sizes = needed.values().map(|&top| {
+            let size = top.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
+            limit.map_or(size, |limit| size.min(limit.max(top)))
+        });
+        let expected = sizes.fold(0, Bytes::saturating_add);
         if pool.size != expected {
             let (pool, found) = (pool.name.to_string(), pool.size);
             violations.push(Violation::WrongPoolSize { pool, expected, found });
+        }
+        if let Some(capacity) = pool.capacity.filter(|&capacity| expected > capacity)
+            && pool.largest.is_some()
+        {
+            let (pool, size) = (pool.name.to_string(), expected);
+            violations.push(Violation::PoolTooLarge { pool, size, capacity });
         }
     }
     let expected = plan.pools.iter().map(|pool| pool.size).fold(0, Bytes::saturating_add);

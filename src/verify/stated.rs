@@ -14,6 +14,8 @@ pub enum Field {
     End,
     /// The cost of a byte of traffic in a pool.
     Cost,
+    /// The size of the buffers that a pool consists of; 0 if it is no row of buffers.
+    Largest,
 }
 
 impl fmt::Display for Field {
@@ -23,6 +25,7 @@ impl fmt::Display for Field {
             Self::Begin => "begin",
             Self::End => "end",
             Self::Cost => "cost",
+            Self::Largest => "largest buffer",
         })
     }
 }

@@ -294,10 +294,15 @@ pub(crate) struct PlacingArgs {
     /// Bytes to add to every chunk [default: 0 for a model, the problem's own for a problem].
     #[arg(long, value_name = "BYTES")]
     padding: Option<u64>,
-    /// A memory for tensors, such as sram:256KiB:1: its name, its capacity, if it has one, and the cost
-    /// of a byte of traffic. May be repeated, the most preferred first.
-    #[arg(long = "pool", value_name = "NAME[:CAPACITY[:COST]]", value_parser = pool)]
+    /// A memory for tensors, such as sram:256KiB:1: its name, its capacity, if it has one, the cost of a
+    /// byte of traffic, and its largest buffer, as in --largest. May be repeated, the most preferred
+    /// first.
+    #[arg(long = "pool", value_name = "NAME[:CAPACITY[:COST[:LARGEST]]]", value_parser = pool)]
     pools: Vec<Pool>,
+    /// The largest buffer that the device allocates, such as 4MiB: every pool becomes a row of buffers of
+    /// at most this size, and no tensor lies across two of them.
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    largest: Option<u64>,
     /// Fix the place of a tensor or chunk: bytes from the start of a pool, whose name may be omitted if
     /// there is only one pool. May be repeated.
     #[arg(long = "pin", value_name = "NAME=[POOL+]OFFSET", value_parser = pin)]
@@ -326,15 +331,29 @@ impl PlacingArgs {
 
     /// Returns whether memories are given.
     pub(crate) fn has_pools(&self) -> bool {
-        !self.pools.is_empty()
+        !self.pools.is_empty() || self.largest.is_some()
+    }
+
+    /// The given memories; one without limits consists of buffers if only their size is given.
+    fn pools(&self) -> Vec<Pool> {
+        let Some(largest) = self.largest else { return self.pools.clone() };
+        if self.pools.is_empty() {
+            return vec![Pool::new("pool").largest(largest)];
+        }
+        let mut pools = self.pools.clone();
+        for pool in &mut pools {
+            pool.largest.get_or_insert(largest);
+        }
+        pools
     }
 
     /// The first of its options that is given.
     pub(crate) fn switch(&self) -> Option<&'static str> {
         let padding = self.padding.map(|_| "--padding");
         let pool = self.pools.first().map(|_| "--pool");
+        let largest = self.largest.map(|_| "--largest");
         let pin = self.pins.first().map(|_| "--pin");
-        self.alignment.map(|_| "--alignment").or(padding).or(pool).or(pin)
+        self.alignment.map(|_| "--alignment").or(padding).or(pool).or(largest).or(pin)
     }
 
     /// Creates a planner with these constraints for an input read from a file. A problem states its
@@ -347,8 +366,8 @@ impl PlacingArgs {
     ) -> Planner<'static> {
         let default = Self::default_alignment(reading, input, path);
         let mut planner = Planner::new();
-        if !self.pools.is_empty() {
-            planner = planner.pools(self.pools.clone());
+        if self.has_pools() {
+            planner = planner.pools(self.pools());
         }
         for PinnedName { name, pool, offset } in &self.pins {
             planner = planner.pin(&**name, &**pool, *offset);

@@ -59,17 +59,21 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     size(text).filter(|&bytes| bytes > 0).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses a pool such as `sram`, `sram:256KiB` or `psram::20`.
+/// Parses a pool such as `sram`, `sram:256KiB`, `psram::20` or `gpu:::4MiB`.
 pub(super) fn pool(text: &str) -> Result<Pool, String> {
-    let expected = "expected NAME[:CAPACITY[:COST]], such as sram:256KiB:1 or psram::20";
+    let expected =
+        "expected NAME[:CAPACITY[:COST[:LARGEST]]], such as sram:256KiB:1 or psram::20:4MiB";
     let mut fields = text.split(':');
     let name = fields.next().filter(|name| !name.is_empty()).ok_or(expected)?;
     let mut pool = Pool::new(name);
     if let Some(bytes) = fields.next().filter(|bytes| !bytes.is_empty()) {
         pool = pool.capacity(size(bytes).filter(|&bytes| bytes > 0).ok_or(expected)?);
     }
-    if let Some(cost) = fields.next() {
+    if let Some(cost) = fields.next().filter(|cost| !cost.is_empty()) {
         pool = pool.cost(cost.parse().map_err(|_| expected)?);
+    }
+    if let Some(bytes) = fields.next() {
+        pool = pool.largest(size(bytes).filter(|&bytes| bytes > 0).ok_or(expected)?);
     }
     if fields.next().is_some() { Err(expected.to_owned()) } else { Ok(pool) }
 }

@@ -33,7 +33,14 @@ fn operators_are_planned_and_verified_in_two_pools() {
 #[case::unknown_pool(&["plan", POOLS, "--pin", "dma=x+64"], 2, "the pools are sram, psram")]
 #[case::unknown_name(&["plan", POOLS, "--pin", "x=sram+64"], 2, "no tensor or chunk 'x'")]
 #[case::csv(&["plan", POOLS, "--csv"], 2, "cannot state the pool")]
-#[case::no_cost(&["plan", EXAMPLE, "--pool", "x:1:y"], 2, "expected NAME[:CAPACITY[:COST]]")]
+#[case::no_cost(&["plan", EXAMPLE, "--pool", "x:1:y"], 2, "expected NAME[:CAPACITY[:COST[:LARGEST]]]")]
+#[case::no_largest(&["plan", EXAMPLE, "--pool", "x:1:2:0"], 2, "expected NAME[:CAPACITY[:COST[:LARGEST]]]")]
+#[case::five_fields(&["plan", EXAMPLE, "--pool", "x:1:2:3:4"], 2, "expected NAME[:CAPACITY[:COST[:LARGEST]]]")]
+#[case::largest_of_nothing(&["plan", EXAMPLE, "--largest", "0"], 2, "expected a size")]
+#[case::largest_off_the_alignment(&["plan", EXAMPLE, "--largest", "8200"], 2, "a positive multiple of the alignment, 64 B")]
+#[case::largest_below_a_tensor(&["plan", EXAMPLE, "--largest", "128"], 2, "no pool where they may lie has room")]
+#[case::largest_of_a_file(&["plan", POOLS, "--largest", "4KiB"], 2, "the problem lists its pools")]
+#[case::micro_buffers(&["plan", MICRO, "--largest", "1MiB"], 2, "one arena")]
 #[case::csv_of_pools(&["convert", POOLS, "-o", "x.csv"], 2, "x.csv: CSV cannot express several pools, which the problem has; use .json")]
 #[case::no_offset(&["plan", EXAMPLE, "--pin", "x=sram"], 2, "expected NAME=[POOL+]OFFSET")]
 #[case::too_small(&["plan", EXAMPLE, "--pool", "x:64"], 2, "")]
@@ -48,6 +55,39 @@ fn impossible_plans_and_wrong_pools_are_reported(
     let Run { code: found, out, err } = memplan(args);
     assert_eq!(found, code, "{out}{err}");
     assert!(err.contains(words), "{err}");
+}
+
+/// The example needs 15 KiB, and its largest body 8 KiB: a row of such buffers takes more, and nothing lies
+/// across two of them.
+#[rstest]
+#[case::one_pool(&["--largest", "8KiB"])]
+#[case::each_pool(&["--pool", "fast:4KiB:1", "--pool", "slow::9", "--largest", "8KiB"])]
+#[case::last_pool(&["--pool", "fast:4KiB:1", "--pool", "slow::9:8KiB"])]
+fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    let planned = memplan(&[&["plan", EXAMPLE, "-o", &plan], pools].concat());
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    let verified = memplan(&["verify", EXAMPLE, &plan, "--execute"]);
+    assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let mut stated: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let buffer = stated["pools"].as_array().unwrap().last().unwrap()["largest"].as_u64();
+    assert_eq!(buffer, Some(8192), "{}", stated["pools"]);
+    for chunk in stated["chunks"].as_array().unwrap() {
+        let (low, size) = (chunk["offset"].as_u64().unwrap(), chunk["size"].as_u64().unwrap());
+        assert!(size == 0 || low / 8192 == (low + size - 1) / 8192, "{chunk}");
+    }
+    for command in ["show", "explain"] {
+        let shown = memplan(&[command, EXAMPLE, &plan]);
+        assert_eq!(shown.code, 0, "{shown:?}");
+    }
+    // Smaller buffers would not hold all chunks.
+    stated["pools"].as_array_mut().unwrap().last_mut().unwrap()["largest"] = 64.into();
+    std::fs::write(&plan, stated.to_string()).unwrap();
+    let verified = memplan(&["verify", EXAMPLE, &plan]);
+    assert_eq!(verified.code, 1, "{}{}", verified.out, verified.err);
+    assert!(verified.out.contains("across two of its buffers of 64 B"), "{}", verified.out);
 }
 
 /// A problem with alignments, gaps and pins goes to CSV and back, and its plan is right for both.
