@@ -119,6 +119,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) execute: bool,
     #[command(flatten)]
     pub(crate) reading: InputArgs,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
     /// Alignment in bytes that the plan must have, or a multiple of it [default: any for a model, the
     /// problem's own for a problem].
     #[arg(long, value_name = "BYTES")]
@@ -164,6 +166,8 @@ pub(crate) struct ShowArgs {
     pub(crate) searching: SearchArgs,
     #[command(flatten)]
     pub(crate) placing: PlacingArgs,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
     /// Width of the text map in columns [default: the terminal's, or 80], or of an .svg in pixels.
     #[arg(long, value_name = "N")]
     pub(crate) width: Option<usize>,
@@ -171,7 +175,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "LINES", default_value_t = 24)]
     pub(crate) height: usize,
     /// Look for a better order of the operators, and draw both maps on one scale, as .svg or text.
-    #[arg(long, conflicts_with_all = ["plan", "simulation"])]
+    #[arg(long, conflicts_with_all = ["plan", "simulation", "after"])]
     pub(crate) reorder: bool,
     /// Draw both queues after each event of the simulation of pushdown, as .svg.
     #[arg(long, conflicts_with_all = ["plan", "strategy"])]
@@ -213,8 +217,10 @@ pub(crate) struct ExplainArgs {
     pub(crate) reading: InputArgs,
     #[command(flatten)]
     pub(crate) planning: StrategyArgs,
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
     /// Look for a better order of the operators first, and explain what it saves and its plan.
-    #[arg(long, conflicts_with_all = ["plan", "capacity"])]
+    #[arg(long, conflicts_with_all = ["plan", "capacity", "after"])]
     pub(crate) reorder: bool,
     /// Show which chunks do not fit together into a pool of this size, such as 1048576 or 1MiB.
     #[arg(long, value_name = "SIZE", value_parser = capacity, conflicts_with = "plan")]

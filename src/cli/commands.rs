@@ -22,7 +22,7 @@ use crate::{
     files::{self, TfliteModel, wrong},
     is_quiet, later, micro, note,
     planning::{
-        BUILT_IN, asked, built_in, fit, in_order, input, make_plan, placed, read_plan, step_names,
+        BUILT_IN, asked, built_in, fit, in_order, make_plan, placed, read_plan, step_names,
     },
     progress::{is_interrupted, searching},
     reorder,
@@ -61,7 +61,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let output = match args.output.as_deref() {
         Some(path) => {
             let read = args.input.as_deref();
-            Some((path, files::plan_to_write(path, read, &args.reading)?))
+            let format = files::plan_to_write(path, read, &args.reading)?;
+            files::output("-o", path, args.later.files(), "")?;
+            Some((path, format))
         }
         None => None,
     };
@@ -159,15 +161,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
 
 /// Reads what is to be planned, and a TensorFlow Lite model with what its runtime places.
 fn input_of_plan(args: &PlanArgs) -> Result<(Input, Option<TfliteModel>), Failure> {
+    let is_alone = args.later.after.is_empty();
     match args.input.as_deref() {
-        path if !args.later.after.is_empty() => {
-            Ok((later::input(path, &args.reading, &args.later)?, None))
-        }
-        Some(path) if files::is_tflite(path, &args.reading) => {
+        Some(path) if is_alone && files::is_tflite(path, &args.reading) => {
             let model = files::read_tflite(path, &args.reading)?;
             Ok((Input::Sequence(model.survey.sequence.clone()), Some(model)))
         }
-        path => Ok((input(path, &args.reading)?, None)),
+        path => Ok((later::input(path, &args.reading, &args.later)?, None)),
     }
 }
 
@@ -228,10 +228,14 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
-    if files::is_tflite(&args.input, &args.reading) && files::is_named_tflite(&args.plan) {
+    let is_alone = args.later.after.is_empty();
+    if is_alone
+        && files::is_tflite(&args.input, &args.reading)
+        && files::is_named_tflite(&args.plan)
+    {
         return micro::verify(args);
     }
-    let mut input = files::read_input(&args.input, &args.reading)?;
+    let mut input = later::input(Some(&args.input), &args.reading, &args.later)?;
     let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
     if !plan.order.is_empty() {
         match in_order(input, &plan) {
@@ -320,7 +324,7 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
-    let given = input(args.input.as_deref(), &args.reading)?;
+    let given = later::input(args.input.as_deref(), &args.reading, &args.later)?;
     if let Some(capacity) = args.capacity {
         return explain_capacity(args, &given, capacity);
     }
@@ -441,14 +445,10 @@ fn explain_capacity(
 }
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Verdict, Failure> {
-    let input = if args.later.after.is_empty() {
-        files::read_input(&args.input, &args.reading)?
-    } else {
-        later::input(Some(&args.input), &args.reading, &args.later)?
-    };
+    let input = later::input(Some(&args.input), &args.reading, &args.later)?;
     let format = files::converted_format(&args.output, &args.input)?;
-    let is_later = !args.later.after.is_empty();
-    let lowers = args.lower || is_later || format == Format::Csv;
+    files::output("-o", &args.output, args.later.files(), "")?;
+    let lowers = args.lower || !args.later.after.is_empty() || format == Format::Csv;
     // The requests of a model are made when it is read.
     let read_already =
         args.reading.inplace_switch().filter(|_| files::is_model(&args.input, &args.reading));

@@ -14,14 +14,17 @@ use crate::{
     planning::{self, BUILT_IN},
 };
 
-/// Reads an input and those that run after it, and makes one problem of all.
+/// Reads an input. If others run after it, it becomes one problem with them.
 pub(crate) fn input(
     path: Option<&Path>,
     reading: &InputArgs,
     later: &LaterArgs,
 ) -> Result<Input, Failure> {
-    let mut prefixes = BTreeSet::new();
     let first = planning::input(path, reading)?;
+    if later.after.is_empty() {
+        return Ok(first);
+    }
+    let mut prefixes = BTreeSet::new();
     let mut all = phase(&first, path, reading, &mut prefixes)?;
     let mut is_used = vec![false; later.share.len()];
     for path in &later.after {

@@ -13,8 +13,8 @@ use memplan::{
 use crate::{
     Failure, Verdict,
     args::ShowArgs,
-    files,
-    planning::{BUILT_IN, input, lowered_for, make_plan, placed, read_plan, step_names},
+    files, later,
+    planning::{BUILT_IN, lowered_for, make_plan, placed, read_plan, step_names},
     reorder,
     terminal::map_options,
 };
@@ -54,6 +54,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         Some(path) => {
             let read =
                 args.input.as_deref().into_iter().chain(args.plan.iter().map(PathBuf::as_path));
+            let read = read.chain(args.later.files());
             files::output("-o", path, read, "omit -o to print the map")?;
             Form::of(path)?
         }
@@ -64,7 +65,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Verdict, Failure> {
         let words = format!("several {several} need an .html file");
         return Err(Failure::Input(words));
     }
-    let given = input(args.input.as_deref(), &args.reading)?;
+    let given = later::input(args.input.as_deref(), &args.reading, &args.later)?;
     let text = match form {
         _ if args.simulation && form != Form::Svg => {
             return Err(Failure::Input("the simulation needs an .svg file".to_owned()));

@@ -144,6 +144,13 @@ pub(crate) struct LaterArgs {
     pub(crate) share: Vec<SharedNames>,
 }
 
+impl LaterArgs {
+    /// The files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.after.iter().map(PathBuf::as_path)
+    }
+}
+
 /// The sizes that an ONNX model leaves open.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {

@@ -171,6 +171,25 @@ fn inputs_that_run_later_share_the_pool() {
     assert!(planned.out.contains("864 B") && planned.out.contains("decode/y"), "{}", planned.out);
     let verified = memplan(&["verify", &both, &plan]);
     assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    let both = |command: &[&str]| memplan(&[command, &inputs[..]].concat());
+    let verified = both(&["verify", &prefill, &plan]);
+    assert_eq!((verified.code, &*verified.err), (0, ""), "{}", verified.out);
+    // The plan of both is wrong for another second input.
+    let other = ["verify", &prefill, &plan, "--after", &prefill];
+    assert_eq!(memplan(&other).code, 1);
+    for command in ["explain", "show"] {
+        for words in [&[command, &*prefill][..], &[command, &*prefill, &*plan]] {
+            let run = both(words);
+            assert_eq!(run.code, 0, "{words:?}: {}", run.err);
+            assert!(run.out.contains("decode/y") || run.out.contains("864"), "{}", run.out);
+        }
+    }
+    // An input is never written over.
+    for command in [&["plan", &*prefill][..], &["convert", &prefill]] {
+        let run = both(&[command, &["-o", &decode]].concat());
+        assert_eq!(run.code, 2, "{}", run.err);
+        assert!(run.err.contains("-o names a file that is read"), "{}", run.err);
+    }
     // The file comes twice, and each time has names of its own.
     let twice = memplan(&["plan", &prefill, "--after", &prefill, "--table"]);
     assert!(twice.out.contains("prefill.2/x"), "{}{}", twice.out, twice.err);
