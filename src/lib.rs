@@ -58,6 +58,7 @@ pub mod planner;
 pub mod problem;
 pub mod report;
 pub mod sequence;
+mod steps;
 pub mod verify;
 
 pub use input::{Input, InputRef};

@@ -68,8 +68,10 @@ pub fn layout(
     let remaining =
         || limits.time.zip(start).map(|(time, start)| time.saturating_sub(start.elapsed()));
     let bound = problem.lower_bound().bytes;
-    let (pairs, chains) = (conflicts(problem), problem.roots().count() as u64);
-    let dense = pairs + PAIRS_PER_CHAIN * chains > MOST_CONFLICTS;
+    let chains = problem.roots().count() as u64;
+    // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
+    let dense = PAIRS_PER_CHAIN * chains > MOST_CONFLICTS
+        || PAIRS_PER_CHAIN * chains + conflicts(problem) > MOST_CONFLICTS;
     let is_canceled = || observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;

@@ -92,6 +92,11 @@ impl<'a> ChunkOrder<'a> {
         self.ids.len()
     }
 
+    /// The number of steps; every chunk ends by then.
+    pub(super) fn steps(&self) -> Step {
+        self.problem.steps()
+    }
+
     pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..u32::try_from(self.ids.len()).unwrap_or(u32::MAX)).map(Rank)
     }

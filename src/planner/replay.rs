@@ -4,6 +4,7 @@
 use crate::{
     Step,
     planner::chunk_order::{ChunkOrder, Rank, RankLink},
+    steps::sort_by_step,
 };
 
 /// An allocator that the replay drives.
@@ -26,7 +27,7 @@ pub(super) trait Allocator {
 pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
     let mut ends: Vec<(Step, Rank)> =
         order.ranks().map(|rank| (order.get(rank).end, rank)).collect();
-    ends.sort_unstable();
+    sort_by_step(&mut ends, order.steps(), |&(end, _)| end);
     let mut ends = ends.into_iter().peekable();
     let mut arrived = Rank(0);
     while let Some(&(end, _)) = ends.peek() {

@@ -8,9 +8,12 @@
 //! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
 //! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
 
+use std::ops::AddAssign;
+
 use crate::{
     Bytes, Step,
     problem::{ChunkId, Problem, Segment, align_up, demands::Crowd},
+    steps::sum_by_step,
 };
 
 /// The lower bound of a problem and where it is reached.
@@ -43,11 +46,19 @@ pub(crate) struct LiveWeight {
     pub(crate) celled: Bytes,
 }
 
-/// The bytes of a segment, and of the cells that it alone touches.
-#[derive(Clone, Copy)]
+/// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number,
+/// so sums wrap.
+#[derive(Clone, Copy, Default)]
 struct Weight {
     plain: Bytes,
     celled: Bytes,
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, change: Self) {
+        self.plain = self.plain.wrapping_add(change.plain);
+        self.celled = self.celled.wrapping_add(change.celled);
+    }
 }
 
 impl Problem {
@@ -59,7 +70,7 @@ impl Problem {
             let Crowd { bytes, step, .. } = self.crowd();
             return Bound { bytes, peak_step: step };
         }
-        self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)))
+        self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)), self.len())
     }
 
     /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless
@@ -79,12 +90,15 @@ impl Problem {
 
     /// The lower bound of these chains alone.
     pub(crate) fn lower_bound_of(&self, roots: &[ChunkId]) -> Bound {
-        self.bound_of(roots.iter().flat_map(|&root| self.segments(root)))
+        let segments: Vec<Segment> = roots.iter().flat_map(|&root| self.segments(root)).collect();
+        let count = segments.len();
+        self.bound_of(segments.into_iter(), count)
     }
 
-    fn bound_of(&self, segments: impl Iterator<Item = Segment>) -> Bound {
+    /// The bound of about this many segments.
+    fn bound_of(&self, segments: impl Iterator<Item = Segment>, count: usize) -> Bound {
         let mut bound = Bound::default();
-        self.sweep(segments, |LiveBytes { step, bytes }| {
+        self.sweep(segments, count, |LiveBytes { step, bytes }| {
             if bytes > bound.bytes {
                 bound = Bound { bytes, peak_step: step };
             }
@@ -94,37 +108,27 @@ impl Problem {
 
     /// Calls `visit` for every step at which the number of live bytes may change, in order.
     pub fn sweep_live_bytes(&self, visit: impl FnMut(LiveBytes)) {
-        self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), visit);
+        self.sweep(self.ids().filter_map(|chunk| self.segment(chunk)), self.len(), visit);
     }
 
-    fn sweep(&self, segments: impl Iterator<Item = Segment>, mut visit: impl FnMut(LiveBytes)) {
-        let mut starts: Vec<(Step, Weight)> = Vec::new();
-        let mut ends = Vec::new();
-        for segment in segments {
-            let weight = Weight {
-                plain: segment.high - segment.low,
-                celled: self.align_up(segment.high) - self.align_up(segment.low),
-            };
-            starts.push((segment.begin, weight));
-            ends.push((segment.end, weight));
-        }
-        starts.sort_unstable_by_key(|&(step, _)| step);
-        ends.sort_unstable_by_key(|&(step, _)| step);
-        let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
-        let mut live = Weight { plain: 0, celled: 0 };
-        while let Some(&(end, _)) = ends.peek() {
-            // Every segment starts before it ends, so an end remains until all have started.
-            let step = starts.peek().map_or(end, |&(start, _)| start.min(end));
-            while let Some((_, weight)) = ends.next_if(|&(at, _)| at == step) {
-                live.plain -= weight.plain;
-                live.celled -= weight.celled;
-            }
-            while let Some((_, weight)) = starts.next_if(|&(at, _)| at == step) {
-                live.plain += weight.plain;
-                live.celled += weight.celled;
-            }
+    fn sweep(
+        &self,
+        segments: impl Iterator<Item = Segment>,
+        count: usize,
+        mut visit: impl FnMut(LiveBytes),
+    ) {
+        let changes = segments.flat_map(|segment| {
+            let plain = segment.high - segment.low;
+            let celled = self.align_up(segment.high) - self.align_up(segment.low);
+            let begun = Weight { plain, celled };
+            let ended = Weight { plain: plain.wrapping_neg(), celled: celled.wrapping_neg() };
+            [(segment.begin, begun), (segment.end, ended)]
+        });
+        let mut live = Weight::default();
+        sum_by_step(changes, 2 * count, self.steps(), |step, change| {
+            live += change;
             let bytes = live.celled.max(align_up(live.plain, self.alignment()));
             visit(LiveBytes { step, bytes });
-        }
+        });
     }
 }

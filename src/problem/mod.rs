@@ -49,7 +49,7 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use crate::{Bytes, Step};
+use crate::{Bytes, Step, steps::sort_by_step};
 pub(crate) use links::Links;
 
 /// The index of a chunk in its [`Problem`], from 0.
@@ -419,7 +419,10 @@ impl Problem {
             .filter(|(_, chunk)| chunk.size > 0)
             .map(|(id, chunk)| (chunk.begin, chunk.end, id))
             .collect();
-        order.sort_unstable();
+        sort_by_step(&mut order, self.steps, |&(begin, ..)| begin);
+        for begun_together in order.chunk_by_mut(|(begin, ..), (next, ..)| begin == next) {
+            begun_together.sort_unstable();
+        }
         order.into_iter().map(|(_, _, id)| id).collect()
     }
 }

@@ -1,7 +1,10 @@
 //! The facts about a plan that pictures show besides rectangles: the bytes alive at each step, the
 //! views in each chunk, and the chain of each chunk.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::AddAssign,
+};
 
 use crate::{
     Bytes, Plan, PlannedChunk, Step,
@@ -9,6 +12,7 @@ use crate::{
     plan::TensorPlace,
     report::{StepNames, boxes::PlacedBox},
     sequence::Origin,
+    steps::sum_by_step,
 };
 
 /// The most bytes alive at one step: the lower bound, unless a search has proven a larger one. In a
@@ -41,28 +45,39 @@ pub(super) fn live_bytes(plan: &Plan) -> Vec<(Step, Bytes)> {
     if !plan.parts.is_empty() {
         return live_places(plan, alignment);
     }
-    let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * plan.chunks.len());
-    for (_, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
+    // A division of 128 bits would take longer than all else.
+    let cell = |at: u128| if alignment == 1 { at } else { at.next_multiple_of(alignment) };
+    let changes = plan.all_boxes().flat_map(|(_, PlacedBox { begin, end, low, high })| {
         let (low, high) = (u128::from(low), u128::from(high));
-        let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+        let cells = cell(high) - cell(low);
         let signed = |bytes: u128| i128::try_from(bytes).unwrap_or(0);
-        let (bytes, cells) = (signed(high - low), signed(cells));
-        changes.extend([(begin, bytes, cells), (end, -bytes, -cells)]);
+        let (plain, celled) = (signed(high - low), signed(cells));
+        [(begin, Change { plain, celled }), (end, Change { plain: -plain, celled: -celled })]
+    });
+    let last = plan.chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
+    let mut alive = Change::default();
+    let mut live = Vec::new();
+    sum_by_step(changes, 2 * plan.chunks.len(), last, |step, change| {
+        alive += change;
+        let plain = cell(u128::try_from(alive.plain).unwrap_or(0));
+        let bytes = plain.max(u128::try_from(alive.celled).unwrap_or(0));
+        live.push((step, Bytes::try_from(bytes).unwrap_or(Bytes::MAX)));
+    });
+    live
+}
+
+/// A change of the live bytes, and of the cells of the alignment that they alone touch, in bytes.
+#[derive(Clone, Copy, Default)]
+struct Change {
+    plain: i128,
+    celled: i128,
+}
+
+impl AddAssign for Change {
+    fn add_assign(&mut self, other: Self) {
+        self.plain += other.plain;
+        self.celled += other.celled;
     }
-    changes.sort_unstable_by_key(|&(step, ..)| step);
-    let (mut plain, mut celled) = (0_i128, 0_i128);
-    changes
-        .chunk_by(|(step, ..), (next, ..)| step == next)
-        .map(|at_once| {
-            let mut step = 0;
-            for &(at, bytes, cells) in at_once {
-                (step, plain, celled) = (at, plain + bytes, celled + cells);
-            }
-            let plain = u128::try_from(plain).unwrap_or(0).next_multiple_of(alignment);
-            let alive = plain.max(u128::try_from(celled).unwrap_or(0));
-            (step, Bytes::try_from(alive).unwrap_or(Bytes::MAX))
-        })
-        .collect()
 }
 
 /// As [`live_bytes`], but counted by address, so that the bytes of a part and its whole count once.

@@ -1,0 +1,115 @@
+//! Sorting and adding up by step. Where there are not many more steps than items, a table with an entry per
+//! step takes the place of a comparison sort, which is the largest cost of a simple pass over 10^6 chunks.
+
+use std::ops::AddAssign;
+
+use crate::Step;
+
+/// The most steps per item for which a table of all steps pays.
+const STEPS_PER_ITEM: usize = 4;
+
+/// Adds up the changes of each step; calls `visit` with every step that has a change, in order. There are
+/// about `count` changes, none after the step `last`.
+pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
+    changes: impl Iterator<Item = (Step, W)>,
+    count: usize,
+    last: Step,
+    mut visit: impl FnMut(Step, W),
+) {
+    if let Some(last) = in_table(last, count) {
+        let mut sums: Vec<Sum<W>> = vec![Sum::default(); last + 1];
+        for (step, change) in changes {
+            // Without a branch on what the table holds, the next changes need not wait for it.
+            let at = &mut sums[index(step)];
+            at.sum += change;
+            at.any = true;
+        }
+        for (step, at) in (0..).zip(sums).filter(|(_, at)| at.any) {
+            visit(step, at.sum);
+        }
+        return;
+    }
+    let mut changes: Vec<(Step, W)> = changes.collect();
+    changes.sort_unstable_by_key(|&(step, _)| step);
+    for at_once in changes.chunk_by(|(step, _), (next, _)| step == next) {
+        let (step, mut sum) = at_once[0];
+        for &(_, change) in &at_once[1..] {
+            sum += change;
+        }
+        visit(step, sum);
+    }
+}
+
+/// The sum of the changes of a step.
+#[derive(Clone, Copy, Default)]
+struct Sum<W> {
+    sum: W,
+    /// False if the step has no changes.
+    any: bool,
+}
+
+/// Sorts items by step; those of one step keep their order. No item is after the step `last`.
+pub(crate) fn sort_by_step<T: Copy>(items: &mut Vec<T>, last: Step, step: impl Fn(&T) -> Step) {
+    let Some(last) = in_table(last, items.len()) else {
+        items.sort_by_key(step);
+        return;
+    };
+    // The place of the next item of each step.
+    let mut next = vec![0; last + 2];
+    for item in &*items {
+        next[index(step(item)) + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut sorted = items.clone();
+    for item in &*items {
+        let place: &mut usize = &mut next[index(step(item))];
+        sorted[*place] = *item;
+        *place += 1;
+    }
+    *items = sorted;
+}
+
+/// The last step as an index, if a table of all steps pays for this many items.
+fn in_table(last: Step, items: usize) -> Option<usize> {
+    usize::try_from(last).ok().filter(|last| last / STEPS_PER_ITEM < items)
+}
+
+fn index(step: Step) -> usize {
+    usize::try_from(step).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Both ways are tried: with few and with many steps per item.
+    #[test]
+    fn items_are_sorted_and_added_up_by_step_however_many_steps_there_are() {
+        arbtest::arbtest(|random| {
+            let last: Step = *random.choose(&[0, 3, 40, Step::MAX - 1])?;
+            let mut items: Vec<(Step, u64)> = Vec::new();
+            for item in 0..random.int_in_range(0..=20)? {
+                items.push((random.int_in_range(0..=last)?, item));
+            }
+            let mut expected: BTreeMap<Step, u64> = BTreeMap::new();
+            for &(step, item) in &items {
+                *expected.entry(step).or_default() += item;
+            }
+            let mut sums = Vec::new();
+            let changes = items.iter().copied();
+            sum_by_step(changes, items.len(), last, |step, sum| sums.push((step, sum)));
+            assert_eq!(sums, expected.into_iter().collect::<Vec<_>>());
+            // Items count up, so they are unequal and begin in order.
+            let mut sorted = items.clone();
+            sorted.sort_unstable();
+            sort_by_step(&mut items, last, |&(step, _)| step);
+            assert_eq!(items, sorted);
+            Ok(())
+        })
+        .budget_ms(200);
+    }
+}
