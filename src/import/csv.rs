@@ -87,7 +87,7 @@ impl Line<'_> {
 
     /// Returns a field; `None` if the column is missing.
     fn field(&self, meaning: usize) -> Option<&str> {
-        self.fields.get(self.header.columns[meaning]?)
+        self.fields.get(self.header.columns[meaning]?).map(str::trim)
     }
 
     fn id(&self) -> &str {
@@ -223,7 +223,9 @@ fn each_line(
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     // Without a newline, the reader takes a comment in the last line for a record.
     let lines = bytes.chain(&b"\n"[..]);
-    let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(lines);
+    // Trimming every record here would copy it; `Line::field` trims the fields that are used.
+    let mut reader =
+        ReaderBuilder::new().trim(Trim::Headers).comment(Some(b'#')).from_reader(lines);
     let headings = reader.headers()?;
     let header = Header::read(headings, line_number(bytes, headings))?;
     let mut fields = StringRecord::new();
@@ -235,7 +237,7 @@ fn each_line(
 
 pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     let mut problem = Problem::builder();
-    let mut ids = Vec::new();
+    let mut ids = Ids::Numbers(Vec::new());
     let mut alignments: Vec<Bytes> = Vec::new();
     let (mut hints, mut streams) = (false, None);
     each_line(bytes, |line| {
@@ -267,7 +269,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
         if let Some(offset) = line.pin()? {
             problem.pin(chunk, PoolId::default(), offset);
         }
-        ids.push(Box::from(line.id()));
+        add_id(&mut ids, line.id());
         Ok(())
     })?;
     if hints {
@@ -281,7 +283,10 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     for (at, &alignment) in alignments.iter().enumerate().filter(|(_, own)| **own > common) {
         problem.align(ChunkId::from_index(at), alignment);
     }
-    problem.with_ids(numbered(ids));
+    problem.with_ids(match ids {
+        Ids::Numbers(numbers) => Ids::numbers(numbers),
+        ids => ids,
+    });
     problem.alignment(common).finish().map_err(|error| at_line(bytes, error))
 }
 
@@ -301,12 +306,17 @@ fn at_line(bytes: &[u8], error: ProblemError) -> ImportError {
     }
 }
 
-/// Ids are numbers if all of them are written as numbers, otherwise texts.
-fn numbered(ids: Vec<Box<str>>) -> Ids {
-    let number = |id: &str| id.parse::<u64>().ok().filter(|number| number.to_string() == id);
-    match ids.iter().map(|id| number(id)).collect::<Option<Vec<u64>>>() {
-        Some(numbers) => Ids::numbers(numbers),
-        None => Ids::Texts(ids),
+/// Adds an id. Ids are numbers as long as all of them are written as numbers, otherwise texts.
+fn add_id(ids: &mut Ids, id: &str) {
+    let is_plain = id == "0" || id.starts_with(|first| matches!(first, '1'..='9'));
+    match (&mut *ids, id.parse().ok().filter(|_| is_plain)) {
+        (Ids::Numbers(numbers), Some(number)) => numbers.push(number),
+        (Ids::Numbers(numbers), None) => {
+            let texts = numbers.iter().map(|number| number.to_string().into());
+            *ids = Ids::Texts(texts.chain([id.into()]).collect());
+        }
+        (Ids::Texts(texts), _) => texts.push(id.into()),
+        (Ids::Positions, _) => {}
     }
 }
 

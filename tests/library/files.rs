@@ -9,7 +9,7 @@ use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input, read_plan},
     problem::{
-        ChunkId,
+        ChunkId, Ids,
         demands::{Place, PoolId},
     },
     report::{
@@ -153,6 +153,20 @@ fn every_column_is_read_and_written(#[case] csv: &str, #[case] problem: &str) {
     let (read, stated) = (read_csv(csv), full(problem));
     assert_eq!(written(|out| write_problem_csv(out, &read)), csv);
     assert_eq!(as_full(&read), as_full(&stated));
+}
+
+/// The ids of a file keep their spelling, so an id that no number is written as makes all of them texts.
+#[rstest]
+#[case::numbers(["7", "0", "12"], true)]
+#[case::a_leading_zero(["7", "07", "12"], false)]
+#[case::a_sign(["7", "0", "+12"], false)]
+#[case::a_name_between_numbers(["7", "b", "12"], false)]
+#[case::too_large_for_a_number(["7", "0", "18446744073709551616"], false)]
+fn ids_are_numbers_if_all_are_written_as_numbers(#[case] ids: [&str; 3], #[case] numbers: bool) {
+    let lines = ids.map(|id| format!("{id},0,1,1\n")).concat();
+    let problem = read_csv(&format!("id,lower,upper,size\n{lines}"));
+    assert_eq!(matches!(problem.labels().ids, Ids::Numbers(_)), numbers);
+    assert_eq!(problem.ids().map(|id| problem.labels().id(id)).collect::<Vec<_>>(), ids);
 }
 
 #[test]
