@@ -192,6 +192,7 @@ fn search_cores(
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = solution.lower_bound;
     let mut left = limits.effort().min(FIRST_SHARE);
+    let mut most_chains = usize::MAX;
     for crowd in CROWDS {
         let core = greedy.crowded(thousandths(live, crowd));
         let limits = limits.nodes(left / 3 * 2);
@@ -199,6 +200,10 @@ fn search_cores(
         left = left.saturating_sub(climb.nodes);
         if solution.pool_size == solution.lower_bound || monitor.stopped() {
             return;
+        }
+        if climb.is_too_large {
+            most_chains = core.len() - 1;
+            break;
         }
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
@@ -214,23 +219,23 @@ fn search_cores(
     let bound = solution.lower_bound;
     let orders = greedy.more_orders();
     pack(problem, greedy, orders, solution, bound, monitor);
-    search_more_cores(problem, live, greedy, solution, &limits, monitor);
+    let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
+    let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
+    // Of equal cores, one is enough.
+    open.dedup_by_key(|core| core.len());
+    search_more_cores(problem, open, greedy, solution, &limits, monitor);
 }
 
-/// Searches more and larger cores, repeatedly with more nodes. Completing their packings counts as
-/// nodes too.
+/// Searches more cores, given from the smallest to the largest, repeatedly with more nodes. Completing their
+/// packings counts as nodes too.
 fn search_more_cores(
     problem: &Problem,
-    live: Bytes,
+    mut open: Vec<&Vec<ChunkId>>,
     greedy: &mut Greedy<'_>,
     solution: &mut Solution,
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) {
-    let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
-    // Of equal cores, one is enough. A core that is packed at the bound is done.
-    let mut open: Vec<_> = cores.iter().collect();
-    open.dedup_by_key(|core| core.len());
     let (mut left, mut share) = (limits.effort(), SHARE);
     while left > 0 && !open.is_empty() {
         let mut at = 0;
@@ -247,7 +252,10 @@ fn search_more_cores(
             let completed = (greedy.work() - before) / WORK_PER_NODE;
             let cost = climb.nodes.saturating_mul(weight) + completed + chains;
             left = left.saturating_sub(cost);
-            if climb.is_over {
+            if climb.is_too_large {
+                open.truncate(at);
+            } else if climb.is_over {
+                // A core that is packed at the bound is done.
                 open.remove(at);
             } else {
                 at += 1;
@@ -328,7 +336,7 @@ fn climb_and_complete(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Outcome {
-    let Climb { bases, bound, best, nodes, is_over } =
+    let Climb { bases, bound, best, nodes, is_over, is_too_large } =
         climb(problem, roots, solution, limits, monitor);
     // A bound of some of the chains is a bound of all.
     solution.lower_bound = solution.lower_bound.max(bound).min(solution.pool_size);
@@ -338,7 +346,7 @@ fn climb_and_complete(
             solution.improve(problem, packing);
         }
     }
-    Outcome { nodes, is_over }
+    Outcome { nodes, is_over, is_too_large }
 }
 
 /// The result of packing some of the roots and completing the packing.
@@ -347,6 +355,8 @@ struct Outcome {
     nodes: u64,
     /// True if more nodes cannot improve it.
     is_over: bool,
+    /// True if there are too many roots to be searched, and so are more.
+    is_too_large: bool,
 }
 
 /// The result of packing some of the roots.
@@ -359,8 +369,10 @@ struct Climb {
     best: Bytes,
     /// The nodes of the first thread.
     nodes: u64,
-    /// True if their smallest pool is known, or they are too many to be searched.
+    /// True if their smallest pool is known.
     is_over: bool,
+    /// True if they are too many to be searched.
+    is_too_large: bool,
 }
 
 /// Searches for a packing of some of the roots below the best pool.
@@ -378,7 +390,8 @@ fn climb(
             bound: solution.lower_bound,
             best: solution.pool_size,
             nodes: 0,
-            is_over: true,
+            is_over: false,
+            is_too_large: true,
         };
     }
     let step = inst.unit * inst.align;
@@ -404,5 +417,5 @@ fn climb(
         let bases = offsets.iter().map(|offset| offset * inst.unit);
         inst.roots.iter().copied().zip(bases).collect()
     });
-    Climb { bases, bound, best, nodes, is_over }
+    Climb { bases, bound, best, nodes, is_over, is_too_large: false }
 }
