@@ -158,11 +158,34 @@ struct Room<'a> {
     taken: Option<Occupancy>,
     /// With several streams: the boxes that lie here, and the offsets of their bodies.
     list: Vec<(&'a TimedBox, Bytes)>,
-    /// By group of chunks kept apart: the ranges of bytes of its chunks.
-    apart: Vec<Vec<(Bytes, Bytes)>>,
+    /// By group of chunks kept apart: the bytes of its chunks.
+    apart: Vec<Runs>,
     /// The sizes of the buffers in use, if the pool consists of buffers, and their sum.
     buffers: BTreeMap<u64, Bytes>,
     sum: Bytes,
+}
+
+/// Bytes as runs: by first byte, the byte after the last. No two runs touch.
+#[derive(Clone, Default)]
+struct Runs(BTreeMap<Bytes, Bytes>);
+
+impl Runs {
+    fn add(&mut self, low: Bytes, high: Bytes) {
+        let (mut low, mut high) = (low, high);
+        while let Some((&start, &end)) = self.0.range(..=high).next_back()
+            && end >= low
+        {
+            self.0.remove(&start);
+            (low, high) = (low.min(start), high.max(end));
+        }
+        self.0.insert(low, high);
+    }
+
+    /// The end of a run that shares bytes with these.
+    fn end_of(&self, low: Bytes, high: Bytes) -> Option<Bytes> {
+        let (_, &end) = self.0.range(..high).next_back()?;
+        (end > low).then_some(end)
+    }
 }
 
 /// The members of a body that are kept apart from other chunks, each with its group.
@@ -178,7 +201,7 @@ impl<'a> Room<'a> {
             pool,
             taken: (statement.streams() == 1).then(|| Occupancy::new(begins().chain([0]))),
             list: Vec::new(),
-            apart: vec![Vec::new(); statement.apart().len()],
+            apart: vec![Runs::default(); statement.apart().len()],
             buffers: BTreeMap::new(),
             sum: 0,
         };
@@ -266,10 +289,8 @@ impl<'a> Room<'a> {
             }
             for &(group, &(chunk, at)) in &apart {
                 let size = self.problem.padded_size(chunk);
-                for &(low, high) in &self.apart[group] {
-                    if found + at < high && low < found + at + size {
-                        found = lift(high - at)?;
-                    }
+                while let Some(high) = self.apart[group].end_of(found + at, found + at + size) {
+                    found = lift(high - at)?;
                 }
             }
             if found == offset {
@@ -323,7 +344,7 @@ impl<'a> Room<'a> {
         }
         for (group, &(chunk, at)) in self.groups(body) {
             let low = offset + at;
-            self.apart[group].push((low, low + self.problem.padded_size(chunk)));
+            self.apart[group].add(low, low + self.problem.padded_size(chunk));
         }
         if let Some(largest) = self.pool.largest {
             let grown = self.size_of_buffer(offset, body.extent, largest);
@@ -343,4 +364,29 @@ fn segments(boxes: &[TimedBox]) -> Vec<Segment> {
         high: b.bytes.end,
     };
     boxes.iter().map(segment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_the_bytes_that_were_added() {
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let (mut runs, mut bytes) = (Runs::default(), BTreeSet::new());
+            for _ in 0..random.int_in_range(1..=8)? {
+                let low = random.int_in_range(0..=20)?;
+                let high = low + random.int_in_range(1..=5)?;
+                let shared = (low..high).rev().find(|byte| bytes.contains(byte));
+                let end = shared.map(|byte| (byte..99).find(|byte| !bytes.contains(byte)).unwrap());
+                assert_eq!(runs.end_of(low, high), end, "{:?}", runs.0);
+                runs.add(low, high);
+                bytes.extend(low..high);
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(100);
+    }
 }

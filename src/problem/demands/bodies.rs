@@ -68,7 +68,7 @@ impl<'a> Joiner<'a> {
         }
         let mut joiner = Self {
             view,
-            family: Family::new(count, &view.demands.parts),
+            family: Family::new(view.chunks, &view.demands.parts),
             links: vec![None; count],
             groups: (0..count)
                 .map(|chunk| Group { members: vec![(ChunkId::from_index(chunk), 0)] })
@@ -82,11 +82,7 @@ impl<'a> Joiner<'a> {
         for chunk in 0..count {
             if view.chunks[chunk].size > 0 && joiner.of[chunk].0 as usize == chunk {
                 let members = joiner.groups[chunk].members.clone();
-                for (at, &x) in members.iter().enumerate() {
-                    for &y in &members[..at] {
-                        joiner.check_pair(y, x)?;
-                    }
-                }
+                joiner.check_pairs(&members)?;
                 joiner.check(&members)?;
             }
         }
@@ -266,6 +262,22 @@ impl<'a> Joiner<'a> {
 
     fn boxes(&self, chunk: ChunkId) -> Vec<TimedBox> {
         self.view.boxes(chunk, self.links[chunk.index()])
+    }
+
+    /// Checks all pairs of a body's chunks that share bytes.
+    fn check_pairs(&self, members: &[(ChunkId, i128)]) -> Result<(), Fault> {
+        let end = |(chunk, at): (ChunkId, i128)| at + i128::from(self.view.padded(chunk));
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        order.sort_by_key(|&index| members[index].1);
+        let mut open: Vec<usize> = Vec::new();
+        for new in order {
+            open.retain(|&old| end(members[old]) > members[new].1);
+            for &old in &open {
+                self.check_pair(members[old.min(new)], members[old.max(new)])?;
+            }
+            open.push(new);
+        }
+        Ok(())
     }
 
     /// Checks that two chunks of one body do not need the same bytes for different contents.

@@ -4,34 +4,63 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::{
     Bytes,
-    problem::{ChunkId, demands::Part},
+    problem::{Chunk, ChunkId, demands::Part},
 };
 
 /// The parts and wholes of every chunk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Family {
-    /// By chunk: its parts, and where they lie in it.
+    /// By chunk: its parts, and where they lie in it, the lowest first.
     parts: Vec<Vec<(ChunkId, Bytes)>>,
+    /// By chunk: the size of its largest part.
+    longest: Vec<Bytes>,
     /// By chunk: the chunks that it is a part of.
     wholes: Vec<Vec<ChunkId>>,
+    /// By chunk: a number that it shares with all chunks that it is related to by parts, directly or through
+    /// others.
+    families: Vec<u32>,
 }
 
 /// A byte of a chunk.
 type Byte = (ChunkId, Bytes);
 
 impl Family {
-    pub(crate) fn new(chunks: usize, parts: &[Part]) -> Self {
+    pub(crate) fn new(chunks: &[Chunk], parts: &[Part]) -> Self {
         if parts.is_empty() {
             return Self::default();
         }
-        let mut family = Self { parts: vec![Vec::new(); chunks], wholes: vec![Vec::new(); chunks] };
+        let mut family = Self {
+            parts: vec![Vec::new(); chunks.len()],
+            longest: vec![0; chunks.len()],
+            wholes: vec![Vec::new(); chunks.len()],
+            families: vec![u32::MAX; chunks.len()],
+        };
         for part in parts {
-            family.parts[part.whole.index()].push((part.part, part.offset));
+            let whole = part.whole.index();
+            family.parts[whole].push((part.part, part.offset));
+            family.longest[whole] = family.longest[whole].max(chunks[part.part.index()].size);
             family.wholes[part.part.index()].push(part.whole);
+        }
+        family.parts.iter_mut().for_each(|parts| parts.sort_unstable_by_key(|&(id, at)| (at, id)));
+        for (chunk, number) in (0..chunks.len()).zip(0..) {
+            family.number(chunk, number);
         }
         family
     }
 
+    /// Gives a chunk and all its relatives a number, unless they have one.
+    fn number(&mut self, chunk: usize, number: u32) {
+        let mut open = vec![chunk];
+        while let Some(chunk) = open.pop() {
+            if self.families[chunk] == u32::MAX {
+                self.families[chunk] = number;
+                open.extend(self.parts[chunk].iter().map(|(part, _)| part.index()));
+                open.extend(self.wholes[chunk].iter().map(|whole| whole.index()));
+            }
+        }
+    }
+
+    /// The parts of a chunk, and where they lie in it, the lowest first.
     pub(crate) fn parts(&self, chunk: ChunkId) -> &[(ChunkId, Bytes)] {
         self.parts.get(chunk.index()).map_or(&[], |parts| parts)
     }
@@ -48,7 +77,10 @@ impl Family {
     pub(crate) fn has_part(&self, (x, at_x): (ChunkId, i128), (y, at_y): (ChunkId, i128)) -> bool {
         let is_part = |part: ChunkId, whole: ChunkId, distance: i128| {
             let distance = Bytes::try_from(distance).ok();
-            distance.is_some_and(|distance| self.parts(whole).contains(&(part, distance)))
+            let place = distance.map(|distance| (distance, part));
+            place.is_some_and(|place| {
+                self.parts(whole).binary_search_by_key(&place, |&(part, at)| (at, part)).is_ok()
+            })
         };
         is_part(x, y, at_x - at_y) || is_part(y, x, at_y - at_x)
     }
@@ -89,6 +121,22 @@ impl Family {
         None
     }
 
+    /// The parts that cover a byte of a chunk, and the number of bytes from it on before the next part
+    /// begins.
+    fn covering(
+        &self,
+        chunk: ChunkId,
+        byte: Bytes,
+        size: &dyn Fn(ChunkId) -> Bytes,
+    ) -> (impl Iterator<Item = &(ChunkId, Bytes)>, Bytes) {
+        let parts = self.parts(chunk);
+        let longest = self.longest.get(chunk.index()).copied().unwrap_or(0);
+        let begun = parts.partition_point(|&(_, at)| at <= byte);
+        let run = parts.get(begun).map_or(Bytes::MAX, |&(_, at)| at - byte);
+        let near = parts[..begun].iter().rev().take_while(move |&&(_, at)| byte - at < longest);
+        (near.filter(move |&&(part, at)| byte - at < size(part)), run)
+    }
+
     /// The bytes that a byte of a chunk stands for: those of the parts that cover it, otherwise
     /// itself; and the number of bytes from it on for which the same parts do. There are several if
     /// parts that are never alive together cover it, such as the arms of a branch.
@@ -104,15 +152,13 @@ impl Family {
         let mut open = vec![(chunk, byte)];
         while let Some((chunk, byte)) = open.pop() {
             let mut is_covered = false;
-            for &(part, at) in self.parts(chunk) {
-                if at <= byte && byte < at + size(part) {
-                    is_covered = true;
-                    run = run.min(size(part) - (byte - at));
-                    if seen.insert((part, byte - at)) {
-                        open.push((part, byte - at));
-                    }
-                } else if byte < at {
-                    run = run.min(at - byte);
+            let (covering, next) = self.covering(chunk, byte, size);
+            run = run.min(next);
+            for &(part, at) in covering {
+                is_covered = true;
+                run = run.min(size(part) - (byte - at));
+                if seen.insert((part, byte - at)) {
+                    open.push((part, byte - at));
                 }
             }
             if !is_covered {
@@ -130,20 +176,10 @@ impl Family {
         byte: Bytes,
         size: &dyn Fn(ChunkId) -> Bytes,
     ) -> Option<(Byte, Bytes)> {
-        let mut found = None;
-        let mut run = Bytes::MAX;
-        for &(part, at) in self.parts(chunk) {
-            let end = at + size(part);
-            if at <= byte && byte < end {
-                if found.replace((part, byte - at)).is_some() {
-                    return None;
-                }
-                run = run.min(end - byte);
-            } else if byte < at {
-                run = run.min(at - byte);
-            }
-        }
-        Some((found?, run))
+        let (mut covering, run) = self.covering(chunk, byte, size);
+        let &(part, at) = covering.next()?;
+        let run = run.min(at + size(part) - byte);
+        covering.next().is_none().then_some(((part, byte - at), run))
     }
 
     /// Returns whether `count` bytes of two chunks hold the same values, because they stand for the
@@ -180,21 +216,8 @@ impl Family {
         true
     }
 
-    /// Returns whether one chunk is a part of the other, or both are related through others.
+    /// Returns whether one of two chunks is a part of the other, or both are related through others.
     pub(crate) fn related(&self, x: ChunkId, y: ChunkId) -> bool {
-        let mut seen = HashSet::from([x]);
-        let mut open = vec![x];
-        while let Some(chunk) = open.pop() {
-            let parts = self.parts(chunk).iter().map(|&(part, _)| part);
-            for other in parts.chain(self.wholes(chunk).iter().copied()) {
-                if other == y {
-                    return true;
-                }
-                if seen.insert(other) {
-                    open.push(other);
-                }
-            }
-        }
-        false
+        self.has_relatives(x) && self.families[x.index()] == self.families[y.index()]
     }
 }

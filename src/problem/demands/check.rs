@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
-    Step,
+    Bytes, Step,
     problem::{
         Chunk, ChunkId, Labels, ProblemError,
         demands::{
@@ -191,7 +191,7 @@ fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
             return Err(ProblemError::PartTwice { part: name, whole });
         }
     }
-    let family = Family::new(view.chunks.len(), parts);
+    let family = Family::new(view.chunks, parts);
     if let Some(chunk) = family.circle() {
         return Err(ProblemError::PartOfItself { chunk: labels.name(chunk) });
     }
@@ -201,22 +201,18 @@ fn check_parts(view: View<'_>, labels: &Labels) -> Result<(), ProblemError> {
         view.boxes(x, None).iter().any(|p| others.iter().any(|q| concurrent(p, q)))
     };
     for whole in (0..view.chunks.len()).map(ChunkId::from_index) {
-        let inside = family.parts(whole);
-        for (index, &(y, at_y)) in inside.iter().enumerate() {
-            for &(x, at_x) in &inside[..index] {
-                let low = at_x.max(at_y);
-                let high = (at_x + size(x)).min(at_y + size(y));
-                if low < high
-                    && together(x, y)
-                    && !family.same((x, low - at_x), (y, low - at_y), high - low, &size)
-                {
-                    return Err(ProblemError::PartsOverlap {
-                        first: labels.name(x),
-                        second: labels.name(y),
-                        whole: labels.name(whole),
-                    });
+        let mut open: Vec<(ChunkId, Bytes)> = Vec::new();
+        for &(y, low) in family.parts(whole) {
+            open.retain(|&(x, at_x)| at_x + size(x) > low);
+            for &(x, at_x) in &open {
+                let count = (at_x + size(x)).min(low + size(y)) - low;
+                if together(x, y) && !family.same((x, low - at_x), (y, 0), count, &size) {
+                    let (first, second) = (labels.name(x), labels.name(y));
+                    let whole = labels.name(whole);
+                    return Err(ProblemError::PartsOverlap { first, second, whole });
                 }
             }
+            open.push((y, low));
         }
     }
     Ok(())
