@@ -43,6 +43,15 @@ impl<'a> Effort<'a> {
         self.most.saturating_sub(self.looks)
     }
 
+    /// Runs something with no more than a part of the work that is left.
+    pub(super) fn share<T>(&mut self, parts: u64, run: impl FnOnce(&mut Self) -> T) -> T {
+        let most = self.looks + self.left() / parts;
+        let whole = std::mem::replace(&mut self.most, most);
+        let result = run(self);
+        self.most = whole;
+        result
+    }
+
     pub(super) fn looks(&self) -> u64 {
         self.looks
     }

@@ -86,6 +86,9 @@ const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 /// operator.
 const MOST_OPERATORS: usize = 8192;
 
+/// The first search without tiny chunks takes at most one of so many parts of the effort.
+const ROUGH_SHARE: u64 = 32;
+
 /// A chunk is tiny if it is smaller than the bound divided by this.
 const TINY: Bytes = 2000;
 
@@ -116,24 +119,30 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
     let mut coarse =
         searched.sizes.iter().any(is_tiny).then(|| searched.without_chunks_below(least));
     let coarse_twins = coarse.as_ref().map(|model| Twins::new(model, effort)).unwrap_or_default();
-    for width in WIDTHS {
-        if best.is_proven() || effort.is_spent() {
-            return;
-        }
-        climb_with(Question { width, ..question }, best, effort);
-        let Some(model) = coarse.as_ref().filter(|_| !best.is_proven()) else { continue };
+    // Returns whether the search without tiny chunks has ended.
+    let climb_roughly = |model: &Model, width: usize, best: &mut Best, effort: &mut Effort| {
         let order = best.order.clone();
         let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
         rough.raise(best.lower_bound.saturating_sub(total_below(searched, least)), effort);
-        let (model, twins) = (model, &coarse_twins);
+        let twins = &coarse_twins;
         climb_with(Question { model, twins, width, ..question }, &mut rough, effort);
         let is_proven = rough.is_proven();
         effort.best = best.peak;
         best.raise(rough.lower_bound, effort);
         best.better(rough.order, searched, effort);
-        if is_proven {
-            coarse = None;
+        is_proven
+    };
+    // Where branches differ in tiny chunks alone, this is far easier, and the bound helps.
+    coarse = coarse.filter(|model| {
+        !effort.share(ROUGH_SHARE, |effort| climb_roughly(model, WIDTHS[0], best, effort))
+    });
+    for width in WIDTHS {
+        if best.is_proven() || effort.is_spent() {
+            return;
         }
+        climb_with(Question { width, ..question }, best, effort);
+        coarse =
+            coarse.filter(|model| !best.is_proven() && !climb_roughly(model, width, best, effort));
     }
 }
 

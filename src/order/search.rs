@@ -165,6 +165,7 @@ impl Search<'_> {
         let mut children: Vec<Child> = Vec::new();
         let twins = self.question.twins.alike_in(goal);
         let mut key = Vec::new();
+        let key_looks = twins.operators() as u64;
         self.set_out::<F>(end, goal, effort);
         loop {
             let needed = self.distance::<F>(&end.place.set, goal);
@@ -207,6 +208,7 @@ impl Search<'_> {
                             break 'search layer.path(state);
                         }
                         let (paths, steps) = (&mut self.paths, &mut self.steps);
+                        effort.spend(key_looks);
                         let key = (!twins.is_empty()).then(|| {
                             twins.key(&child.place.set, &mut key);
                             &key[..]

@@ -126,6 +126,19 @@ fn effort() -> Effort<'static> {
     Effort::new(&Limits::default().nodes(1_000_000), Observer::default())
 }
 
+#[test]
+fn a_share_of_the_effort_ends_early_and_leaves_the_rest() {
+    let mut effort = effort();
+    let left = effort.left();
+    effort.share(4, |effort| {
+        assert_eq!(effort.left(), left / 4);
+        effort.spend(left / 4);
+        assert!(effort.is_spent());
+    });
+    assert!(!effort.is_spent());
+    assert_eq!(effort.left(), left - left / 4);
+}
+
 /// Creates random graphs, from fixed seeds so that each run tests the same ones.
 fn graphs(count: u64, most: usize) -> impl Iterator<Item = (u64, Model)> {
     (0..count).filter_map(move |seed| {

@@ -106,6 +106,11 @@ impl Twins {
         self.families.is_empty()
     }
 
+    /// The number of operators in branches, which a key visits.
+    pub(super) fn operators(&self) -> usize {
+        self.families.iter().map(|family| family.len() * family[0].len()).sum()
+    }
+
     /// Sorts the branches of each family by what of them has run. States are equal here if they are
     /// equal after exchanges of twins.
     pub(super) fn key(&self, set: &[u64], key: &mut Vec<u64>) {
