@@ -100,3 +100,19 @@ fn a_little_noise_makes_a_tiling_no_harder() {
         assert!(outcome.pool_size - bound <= bound / 500, "{} of {bound}", outcome.pool_size);
     }
 }
+
+/// In the first packing of rounded sizes, the odd bytes add up to six above the bound. The search with
+/// true sizes beside the rounded ones ends at the bound.
+#[test]
+fn odd_bytes_are_packed_at_the_bound() {
+    let mut problem = Problem::builder();
+    for (tile, at) in pinwheel(161, 2).iter().zip(1..) {
+        let size = (tile.high >> 10) - (tile.low >> 10);
+        problem.chunk(tile.begin..tile.end, size * 1_000_000 + at * 7919 % 2);
+    }
+    let problem = problem.build().unwrap();
+    let limits = Limits::default().nodes(50_000);
+    let outcome = optimize(&problem, None, &limits, Observer::default());
+    assert_eq!(outcome.pool_size, problem.lower_bound().bytes);
+    assert!(outcome.proven_optimal);
+}

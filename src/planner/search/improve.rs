@@ -62,7 +62,8 @@ const FINE: Bytes = 1 << 14;
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
 
-/// The most nodes for rounded sizes, so that a search without an end reaches the exact ones.
+/// The most nodes for each of the two searches with rounded sizes, so that a search without an end
+/// reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
 /// The nodes of the search before chains are separated.
@@ -128,8 +129,7 @@ pub fn search(
     }
     let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
-    let rounded =
-        climb_rounded(problem, &roots, greedy, solution, (nodes / 2).min(MOST_ROUNDED), monitor);
+    let rounded = climb_rounded(problem, &roots, greedy, solution, nodes, monitor);
     let separated = separate(problem, &roots, greedy, solution, limits, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
@@ -282,12 +282,12 @@ pub fn thousandths(bytes: Bytes, part: Bytes) -> Bytes {
     bytes / 1000 * part + bytes % 1000 * part / 1000
 }
 
-/// Packs all chains with rounded sizes if the sizes have no useful common divisor, and places them in
-/// that order with their true sizes; returns the nodes.
+/// Packs all chains with rounded sizes if the sizes have no useful common divisor; returns the nodes.
 ///
 /// Sizes that differ by a few bytes leave floors that differ by a few bytes, and the search tries
-/// one by one alternatives that make no difference. An offset in the true packing exceeds the
-/// rounded one by no more than the roundings below it add up to: a few thousandths.
+/// one by one alternatives that make no difference. So the first search ignores the true sizes: they
+/// exceed its packing by no more than the roundings add up to, a few thousandths. The second one
+/// keeps them beside the rounded sizes to close that gap.
 fn climb_rounded(
     problem: &Problem,
     roots: &[ChunkId],
@@ -296,26 +296,47 @@ fn climb_rounded(
     nodes: u64,
     monitor: &mut Monitor<'_>,
 ) -> u64 {
-    let exact = Instance::new(problem, roots);
-    let unit = exact.unit.max(problem.alignment());
+    let plain = Instance::new(problem, roots);
+    let unit = plain.unit.max(problem.alignment());
     // The parts of a staircase would not stay in line.
-    let is_plain = exact.staircases.is_empty();
+    let is_plain = plain.staircases.is_empty();
     if roots.len() < FEW || solution.lower_bound / unit < FINE || !is_plain {
         return 0;
     }
     let grain = problem.align_up(solution.lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain);
-    let board = Board::new(inst.bound(), solution.pool_size / inst.unit / inst.align * inst.align);
-    if board.is_over() {
+    let step = inst.unit * inst.align;
+    let board = Board::new(inst.bound(), solution.pool_size / step * inst.align);
+    let share = (nodes / 2).min(MOST_ROUNDED);
+    let first = climb_and_settle(problem, &inst, board, greedy, solution, share, monitor);
+    let inst = inst.with_exact_sizes(problem);
+    let board = Board::new(solution.lower_bound, solution.pool_size);
+    let share = (nodes.saturating_sub(first) / 3).min(MOST_ROUNDED);
+    first + climb_and_settle(problem, &inst, board, greedy, solution, share, monitor)
+}
+
+/// Packs all chains and places them in the order of their offsets with their true sizes; returns the
+/// nodes.
+fn climb_and_settle(
+    problem: &Problem,
+    inst: &Instance,
+    board: Board,
+    greedy: &mut Greedy<'_>,
+    solution: &mut Solution,
+    nodes: u64,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    if board.is_over() || monitor.stopped() {
         return 0;
     }
     let mut stop = |nodes, _| monitor.stop(nodes, solution.lower_bound, solution.pool_size);
-    let nodes = ladder::climb(&inst, 0, nodes, &board, &mut stop);
+    let nodes = ladder::climb(inst, 0, nodes, &board, &mut stop);
     solution.nodes = monitor.add(nodes);
     if let Some(offsets) = board.into_offsets() {
         let mut bases = vec![0; problem.len()];
         for (root, offset) in inst.roots.iter().zip(offsets) {
-            bases[root.index()] = offset * inst.unit;
+            // The unit makes no difference to the order.
+            bases[root.index()] = offset;
         }
         if let Some(packing) = greedy.settle(|root| bases[root.index()]) {
             solution.improve(problem, packing);

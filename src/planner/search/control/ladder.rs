@@ -34,7 +34,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     let mut rung = 0;
     while !stopped && bound < best && rounds.nodes() < last {
         let gap = u128::from(best - bound) * rungs[rung] / 64;
-        let step = u64::try_from(gap).unwrap_or(0) / inst.align * inst.align;
+        let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;
         let rounds_now = if rung == 0 { 2 * share } else { share };
         let verdict = rounds.decide(limit, rounds_now, last, &mut |nodes| {
@@ -48,7 +48,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
                 board.packed(best, rounds.offsets());
             }
             Verdict::Refuted => {
-                bound = limit + inst.align;
+                bound = limit + inst.step();
                 board.refuted(bound);
                 rung = (rung + 1).min(rungs.len() - 1);
             }
@@ -84,7 +84,7 @@ pub fn ask(
         });
         match verdict {
             Verdict::Packed => board.packed(limit, rounds.offsets()),
-            Verdict::Refuted => board.refuted(limit + inst.align),
+            Verdict::Refuted => board.refuted(limit + inst.step()),
             Verdict::Spent => {
                 share = share.saturating_mul(2);
                 continue;
@@ -98,9 +98,9 @@ pub fn ask(
 /// The height of a packing, a multiple of the alignment.
 fn height(inst: &Instance, offsets: &[u64]) -> u64 {
     let (items, staircases) = offsets.split_at(inst.items.len());
-    let items = inst.items.iter().zip(items).map(|(item, offset)| offset + item.size);
+    let items = (0..).zip(items).map(|(item, offset)| offset + inst.size(item));
     let staircases = inst.staircases.iter().zip(staircases).map(|(staircase, offset)| {
         offset + staircase.parts.iter().map(|part| part.high).max().unwrap_or(0)
     });
-    items.chain(staircases).max().unwrap_or(0).next_multiple_of(inst.align)
+    items.chain(staircases).max().unwrap_or(0).next_multiple_of(inst.step())
 }

@@ -114,7 +114,7 @@ impl<'a> Restarts<'a> {
                     break;
                 }
                 round += 1;
-                self.run_round(limit, luby(round.div_ceil(LAP)), &mut stop)
+                self.run_round(limit, luby(round.div_ceil(LAP)), last, &mut stop)
             };
             if verdict != Verdict::Spent {
                 return verdict;
@@ -147,8 +147,15 @@ impl<'a> Restarts<'a> {
         verdict
     }
 
-    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more.
-    fn run_round(&mut self, limit: u64, units: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
+    /// there are `last` nodes.
+    fn run_round(
+        &mut self,
+        limit: u64,
+        units: u64,
+        last: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
         let in_disjunctive = self.spent().in_disjunctive;
         let unit = UNIT + 2 * self.inst.bodies() as u64;
         let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
@@ -159,11 +166,23 @@ impl<'a> Restarts<'a> {
             self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
                 stop(in_disjunctive + weigh(nodes, work)) || nodes >= budget
             });
+        if verdict == Verdict::Refuted && self.inst.exact.is_some() {
+            // That is no proof for the true sizes. Count a whole round, so that the rounds end.
+            self.nogoods = Nogoods::new();
+            let rest = budget.saturating_sub(self.tree.nodes);
+            self.tree.nodes += rest.min(last.saturating_sub(self.nodes()));
+            self.round += 1;
+            return Verdict::Spent;
+        }
         self.round += u64::from(verdict == Verdict::Spent);
         verdict
     }
 
     fn branch_rule(&self) -> BranchRule {
+        if self.inst.exact.is_some() {
+            // True sizes fail in the same few sections again and again.
+            return BranchRule::Faults;
+        }
         let at = (self.round / 2 + self.round / LAP) % BRANCH_RULES.len() as u64;
         BRANCH_RULES[usize::try_from(at).unwrap_or(0)]
     }

@@ -63,6 +63,8 @@ impl Survey {
         self.thin = u64::MAX;
         self.dominated = false;
         let plain = sky.inst.staircases.is_empty();
+        // If the rounded size just fits, the true one may not.
+        let spare = u64::from(sky.inst.exact.is_some());
         let mut work = 0;
         if !plain {
             let up = v.floor.next_multiple_of(sky.inst.align);
@@ -95,7 +97,7 @@ impl Survey {
                     after.inside = after.inside.wrapping_sub(item.size);
                     continue;
                 }
-                self.dominated |= fits_in_waste(sky, x, end, item.size);
+                self.dominated |= fits_in_waste(sky, x, end, item.size + spare);
                 let rests = u32::from(plain || !is_valley || !blocked(sky, id, v.floor));
                 here.small_right = here.small_right.min(item.size);
                 here.count = here.count.wrapping_add(rests);

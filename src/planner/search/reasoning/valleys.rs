@@ -78,6 +78,9 @@ impl<'a> Valleys<'a> {
 
     /// Draws all conclusions from changes in some sections; returns false if there is no packing.
     pub fn settle(&mut self, changed: Range<usize>) -> bool {
+        if !self.fits_exactly(changed.clone()) {
+            return false;
+        }
         let sections = self.sky.inst.sections;
         let mut x = run_start(&self.sky, changed.start.saturating_sub(1));
         let mut end = (changed.end + 1).min(sections);
@@ -101,11 +104,26 @@ impl<'a> Valleys<'a> {
                 Conclusion::Contradiction => return false,
                 Conclusion::Nothing => {}
                 Conclusion::Changed(range) => {
+                    if !self.fits_exactly(range.clone()) {
+                        return false;
+                    }
                     x = run_start(&self.sky, range.start.saturating_sub(1));
                     end = end.max((range.end + 1).min(sections));
                 }
             }
         }
+    }
+
+    /// Returns whether the items over some sections fit with their true sizes.
+    fn fits_exactly(&mut self, mut sections: Range<usize>) -> bool {
+        if self.sky.inst.exact.is_none() {
+            return true;
+        }
+        let full = sections.find(|&x| !self.sky.fits_exactly(x));
+        if let Some(x) = full {
+            self.faults[x] += 1;
+        }
+        full.is_none()
     }
 
     /// The best of some sections to branch on; `None` if no bodies are left over them.

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use super::exact::ExactSizes;
 use crate::{
     Bytes, Step,
     problem::{ChunkId, Problem, Segment},
@@ -104,6 +105,8 @@ pub struct Instance {
     pub roots: Vec<ChunkId>,
     /// The bodies that cannot move, all of them staircases.
     pub fixed: Vec<Fixed>,
+    /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
+    pub exact: Option<ExactSizes>,
 }
 
 /// A body that cannot move.
@@ -152,6 +155,25 @@ impl Instance {
         Self::of_outlines(&bodies, alignment, ragged)
     }
 
+    /// Keeps true sizes beside the rounded ones of an instance without staircases, so that its
+    /// packings are packings of the problem. Not all packings of the problem are packings of it.
+    pub fn with_exact_sizes(mut self, problem: &Problem) -> Self {
+        let size = |&root| rectangles(problem, root).iter().map(|s| s.high).max().unwrap_or(0);
+        let sizes = self.roots.iter().map(|root| problem.align_up(size(root))).collect();
+        self.exact = Some(ExactSizes { sizes, alignment: problem.alignment() });
+        self
+    }
+
+    /// The size of an item, in the unit of limits and packings.
+    pub fn size(&self, item: usize) -> u64 {
+        self.exact.as_ref().map_or(self.items[item].size, |exact| exact.sizes[item])
+    }
+
+    /// Limits are multiples of this.
+    pub fn step(&self) -> u64 {
+        self.exact.as_ref().map_or(self.align, |exact| exact.alignment)
+    }
+
     /// Creates the instance of bodies whose offsets are multiples of an alignment. `ragged` is true
     /// if the offsets of some of their parts are not.
     pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
@@ -191,6 +213,7 @@ impl Instance {
             ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
         Self {
             fixed: fixed.collect(),
+            exact: None,
             items: items.into_iter().map(|i| i.0).collect(),
             staircases: staircases.into_iter().map(|o| o.0).collect(),
             sections: closes.len(),

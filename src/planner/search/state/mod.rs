@@ -1,5 +1,6 @@
 //! State: the problem in sections and units, and partial packings of it.
 
+pub(super) mod exact;
 pub(super) mod fingerprint;
 pub(super) mod instance;
 pub(super) mod occupancy;

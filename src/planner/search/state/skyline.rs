@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::{
+    exact::ExactPacking,
     fingerprint::{Fingerprint, scramble},
     instance::{Fixed, Instance, Item, Span},
 };
@@ -91,6 +92,8 @@ pub struct Skyline<'a> {
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
     trail: Vec<Undo>,
+    /// The packing with true sizes, if sizes are rounded.
+    exact: Option<ExactPacking<'a>>,
 }
 
 impl<'a> Skyline<'a> {
@@ -118,6 +121,8 @@ impl<'a> Skyline<'a> {
             hashes: vec![Hashed::default(); sections],
             bases: Vec::new(),
             trail: Vec::new(),
+            exact: (inst.exact.as_ref())
+                .map(|exact| ExactPacking::new(exact, &inst.items, sections)),
         };
         let ids = 0..u32::try_from(items).unwrap_or(NONE);
         for (id, item) in ids.zip(&inst.items).rev() {
@@ -138,9 +143,13 @@ impl<'a> Skyline<'a> {
     }
 
     /// Undoes everything and starts under another limit, with the bodies that cannot move in place.
+    /// If sizes are rounded, the limit is one of true sizes.
     pub fn reset(&mut self, limit: u64) {
         self.undo(0);
-        self.limit = limit;
+        self.limit = match &mut self.exact {
+            Some(exact) => self.inst.bound() + exact.set_limit(limit).div_ceil(self.inst.unit),
+            None => limit,
+        };
         for &Fixed { body, offset } in &self.inst.fixed {
             self.hang(body, offset);
         }
@@ -225,13 +234,18 @@ impl<'a> Skyline<'a> {
         self.floor[x] + self.items_left[x] + self.above[x] <= self.limit
     }
 
+    /// Returns whether the items over a section fit with their true sizes.
+    pub fn fits_exactly(&self, x: usize) -> bool {
+        self.exact.as_ref().is_none_or(|exact| exact.fits(x))
+    }
+
     pub fn is_placed(&self, body: u32) -> bool {
         self.offsets[body as usize] != UNPLACED
     }
 
-    /// The offset of each body; meaningless for bodies that are not placed.
+    /// The offset of each body, with its true size; meaningless for bodies that are not placed.
     pub fn offsets(&self) -> &[u64] {
-        &self.offsets
+        self.exact.as_ref().map_or(&self.offsets, ExactPacking::offsets)
     }
 
     /// The number of changes so far, undoing included.
@@ -262,6 +276,9 @@ impl<'a> Skyline<'a> {
         self.count_item(&item, id, false);
         self.unlink(id);
         self.trail.push(Undo::Place { item: id });
+        if let Some(exact) = &mut self.exact {
+            exact.place(id, &item);
+        }
         for x in sections {
             self.jump(x);
         }
@@ -343,6 +360,9 @@ impl<'a> Skyline<'a> {
         let item = self.inst.items[id as usize];
         let sections = item.sections();
         self.offsets[id as usize] = UNPLACED;
+        if let Some(exact) = &mut self.exact {
+            exact.take_back(id, &item);
+        }
         for x in sections.clone() {
             self.floor[x] -= item.size;
         }
@@ -441,6 +461,9 @@ impl<'a> Skyline<'a> {
 
     fn fingerprint_of_section(&self, x: usize) -> Fingerprint {
         let mut h = scramble((self.limit - self.floor[x]) ^ scramble(x as u64 + 1));
+        if let Some(exact) = &self.exact {
+            h = scramble(h ^ exact.room(x));
+        }
         if self.base[x] < self.floor[x] {
             h = scramble(h ^ (self.limit - self.base[x]));
         }
