@@ -9,6 +9,7 @@ import pathlib
 import resource
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 
 # Each peer runs in a process of its own: `python peers.py --solve NAME TIME FILE` prints its pool.
@@ -57,33 +58,79 @@ def cell(found, bound):
     return f"{'proven' if proven or pool == bound else f'{pool / bound:.4f}'}, {cpu:.2f}"
 
 
+def memplan(command, seconds, problem, *options):
+    """Plans a problem with memplan; returns its pool and proof, CPU seconds, and lower bound."""
+    found = run([command, "plan", problem, "--json", *options], seconds)
+    return found and ((found[0]["pool_size"], found[0]["proven_optimal"]), found[1], found[0]["lower_bound"])
+
+
+def limited(seconds):
+    """The options for a time limit of memplan."""
+    return "--time-limit", f"{round(seconds * 1000)}ms"
+
+
+def peer(name, seconds, problem):
+    return run([sys.executable, __file__, "--solve", name, str(seconds), problem], seconds)
+
+
+def reversed_in_time(path, folder):
+    """Writes a problem with time reversed; returns its path."""
+    buffers = read(path)
+    last = max(end for _, _, _, end in buffers)
+    path = pathlib.Path(folder) / f"{pathlib.Path(path).stem}, reversed.csv"
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "lower", "upper", "size"])
+        rows.writerows((id, last - end, last - start, size) for id, size, start, end in buffers)
+    return str(path)
+
+
+def curve(command, problems, times):
+    """Prints a table of the pools after each time, memplan beside SuperMalloc."""
+    print("| problem | planner |" + "".join(f" {seconds:g} s |" for seconds in times))
+    print("| --- | --- |" + " ---: |" * len(times))
+    for problem in problems:
+        ours = [memplan(command, seconds, problem, *limited(seconds)) for seconds in times]
+        bound = max((found[2] for found in ours if found), default=1)
+        theirs = [peer("SuperMalloc", seconds, problem) for seconds in times]
+        for name, row in [("memplan", [found and found[:2] for found in ours]), ("SuperMalloc", theirs)]:
+            print(f"| {pathlib.Path(problem).stem} | {name} | {' | '.join(cell(found, bound) for found in row)} |", flush=True)
+
+
+def compare(command, problems, seconds):
+    """Prints a table of the pools of memplan and all peers after one time."""
+    columns = ["problem", "memplan, default effort", f"memplan, {seconds:g} s"]
+    columns += [name if name == "portfolio" else f"{name}, {seconds:g} s" for name in PEERS]
+    print(f"| {' | '.join(columns)} |")
+    print("| --- |" + " ---: |" * (len(columns) - 1))
+    for problem in problems:
+        ours = [memplan(command, seconds, problem, *options) for options in [(), limited(seconds)]]
+        bound = max((found[2] for found in ours if found), default=1)
+        cells = [cell(found and found[:2], bound) for found in ours]
+        cells += [cell(peer(name, seconds, problem), bound) for name in PEERS]
+        print(f"| {pathlib.Path(problem).stem} | {' | '.join(cells)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="peers")
     parser.add_argument("memplan", help=argparse.SUPPRESS)
     parser.add_argument("problems", nargs="+", metavar="PROBLEM.csv")
     parser.add_argument("--time", type=float, default=3.0, help="seconds for each search [default: 3]")
+    parser.add_argument("--curve", metavar="SECONDS,...", help="only the pools of memplan and SuperMalloc after each of these times")
+    parser.add_argument("--reversed", action="store_true", help="plan each problem with time reversed as well")
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     version = subprocess.run([args.memplan, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{datetime.date.today()}: {version}, omnimalloc {metadata.version('omnimalloc')}; one core.")
     print("Each cell: pool by lower bound, or that it is proven the smallest; CPU seconds with the start of the process.\n")
-    columns = ["problem", "memplan, default effort", f"memplan, {args.time:g} s"]
-    columns += [name if name == "portfolio" else f"{name}, {args.time:g} s" for name in PEERS]
-    print(f"| {' | '.join(columns)} |")
-    print("| --- |" + " ---: |" * (len(columns) - 1))
-    for problem in args.problems:
-        def memplan(*options):
-            found = run([args.memplan, "plan", problem, "--json", *options], args.time)
-            return found and ((found[0]["pool_size"], found[0]["proven_optimal"]), found[1], found[0]["lower_bound"])
-
-        ours = [memplan(), memplan("--time-limit", f"{round(args.time * 1000)}ms")]
-        bound = max((found[2] for found in ours if found), default=1)
-        cells = [cell(found and found[:2], bound) for found in ours]
-        for peer in PEERS:
-            command = [sys.executable, __file__, "--solve", peer, str(args.time), problem]
-            cells.append(cell(run(command, args.time), bound))
-        print(f"| {pathlib.Path(problem).stem} | {' | '.join(cells)} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        mirrors = [reversed_in_time(problem, folder) for problem in args.problems if args.reversed]
+        problems = args.problems + mirrors
+        if args.curve:
+            curve(args.memplan, problems, [float(seconds) for seconds in args.curve.split(",")])
+        else:
+            compare(args.memplan, problems, args.time)
 
 
 if __name__ == "__main__":
