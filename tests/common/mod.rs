@@ -4,6 +4,7 @@
 
 pub mod demands;
 pub mod graphs;
+pub mod judge;
 pub mod mutants;
 pub mod oracle;
 pub mod problems;

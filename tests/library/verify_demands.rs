@@ -3,7 +3,8 @@
 
 use crate::common::{
     self,
-    demands::{Dice, FAMILIES, Spot, bodies, is_right, random_problem, recorded},
+    demands::{Dice, FAMILIES, random_problem, recorded},
+    judge::{Spot, bodies, is_right},
 };
 use memplan::{
     Plan, PlannedLink, Problem,
