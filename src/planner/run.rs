@@ -24,7 +24,10 @@ impl Strategy {
     ) -> Result<Layout, PlanError> {
         if let Some(Asked { feature, chunk }) = problem.asked() {
             if let Some(linear) = problem.linearized() {
-                return self.layout(&linear, limits, observer);
+                let layout = self.layout(&linear, limits, observer)?;
+                // In steps, the bound also counts the bytes of pins and reserved ranges.
+                let lower_bound = layout.lower_bound.max(linear.lower_bound().bytes);
+                return Ok(Layout { lower_bound, ..layout });
             }
             return match self {
                 Self::FirstFit => first_fit::layout(problem),

@@ -11,6 +11,7 @@ mod tilings;
 
 mod are_right;
 mod demands;
+mod every_place;
 mod every_plan_is_right;
 mod free_list;
 mod megengine;
