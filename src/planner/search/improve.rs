@@ -2,12 +2,14 @@
 
 use super::{
     control::{
+        descent::{Attempts, Packer, descend_from},
         ladder,
         monitor::Monitor,
         threads::{self, Board, Standing},
     },
+    ejection::{self, Ejection},
     greedy::{Greedy, Key, MOST_WORK},
-    separation::Separation,
+    separation::{self, Separation},
     solution::Solution,
     state::instance::Instance,
 };
@@ -36,6 +38,12 @@ const FIRST_SHARE: u64 = 50_000;
 
 /// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
+
+/// By default, two attempts at ejection come on top of the effort, if each takes no more nodes than this.
+const MOST_ON_TOP: u64 = 3_000_000;
+
+/// As [`MOST_SEPARATED`], for ejection.
+const MOST_EJECTED: u64 = 10_000_000;
 
 /// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
 const WHOLE_SHARE: u64 = 200_000;
@@ -124,7 +132,9 @@ pub fn search(
         if limits.is_default() {
             nodes += LARGER_EFFORT;
         }
-        search_cores(problem, &roots, greedy, solution, &limits.nodes(nodes), monitor);
+        let is_default = limits.is_default();
+        let limits = limits.nodes(nodes);
+        search_cores(problem, &roots, greedy, solution, &limits, is_default, monitor);
         return;
     }
     let weight = node_weight(roots.len());
@@ -163,20 +173,67 @@ fn separate(
         return before;
     }
     let nodes = (limits.effort().saturating_sub(before) / 2).min(MOST_SEPARATED);
-    let (bound, best) = (solution.lower_bound, solution.pool_size);
-    let mut stop = |nodes, best| monitor.stop(nodes, bound, best * inst.unit);
+    let attempts = Attempts { rungs: &separation::RUNGS, share: separation.share(), nodes };
+    let enough = solution.lower_bound;
+    descend(problem, &inst, &mut separation, attempts, enough, solution, monitor);
+    before + separation.nodes()
+}
+
+/// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
+/// eject others. Returns the nodes that count against the effort.
+fn eject(
+    problem: &Problem,
+    roots: &[ChunkId],
+    solution: &mut Solution,
+    limits: &Limits,
+    is_default: bool,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let near = solution.lower_bound + solution.lower_bound / 100;
+    if solution.pool_size <= near {
+        return 0;
+    }
+    let inst = Instance::new(problem, roots);
+    let Some(mut ejection) = Ejection::new(&inst) else { return 0 };
+    let share = ejection.share();
+    let (more, enough) = if is_default && share <= MOST_ON_TOP {
+        (2 * share, near)
+    } else {
+        (0, solution.lower_bound)
+    };
+    let nodes = (limits.effort() / 2).min(MOST_EJECTED) + more;
+    if share > nodes {
+        return 0;
+    }
+    let attempts = Attempts { rungs: &ejection::RUNGS, share, nodes };
+    descend(problem, &inst, &mut ejection, attempts, enough, solution, monitor);
+    ejection.nodes().saturating_sub(more)
+}
+
+/// Packs all chains below lower and lower limits, until the pool is small enough.
+fn descend(
+    problem: &Problem,
+    inst: &Instance,
+    packer: &mut impl Packer,
+    attempts: Attempts<'_>,
+    enough: Bytes,
+    solution: &mut Solution,
+    monitor: &mut Monitor<'_>,
+) {
+    let bound = solution.lower_bound;
     let step = inst.unit * inst.align;
-    let best = best.div_ceil(step) * inst.align;
-    let found = separation.descend(bound / inst.unit, best, nodes, &mut stop);
-    solution.nodes = monitor.add(separation.nodes());
-    if let Some((_, offsets)) = found {
+    let best = solution.pool_size.div_ceil(step) * inst.align;
+    let mut stop =
+        |nodes, best| monitor.stop(nodes, bound, best * inst.unit) || best * inst.unit <= enough;
+    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
+    solution.nodes = monitor.add(packer.nodes());
+    if let Some(offsets) = found {
         let mut bases = vec![0; problem.len()];
         for (root, offset) in inst.roots.iter().zip(offsets) {
             bases[root.index()] = offset * inst.unit;
         }
         solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
     }
-    before + separation.nodes()
 }
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
@@ -187,6 +244,7 @@ fn search_cores(
     greedy: &mut Greedy<'_>,
     solution: &mut Solution,
     limits: &Limits,
+    is_default: bool,
     monitor: &mut Monitor<'_>,
 ) {
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
@@ -215,6 +273,11 @@ fn search_cores(
         if solution.pool_size == solution.lower_bound || monitor.stopped() {
             return;
         }
+    }
+    let ejected = eject(problem, roots, solution, &limits, is_default, monitor);
+    limits = limits.nodes(limits.effort().saturating_sub(ejected));
+    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        return;
     }
     let bound = solution.lower_bound;
     let orders = greedy.more_orders();

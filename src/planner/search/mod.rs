@@ -19,6 +19,7 @@
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `separation` | packings of staircases that may overlap at first |
+//! | `ejection` | packings of long runs, in which bodies that do not fit eject others |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `places` | pools and offsets where a problem is not plain |
@@ -30,6 +31,7 @@ mod conflict;
 mod control;
 mod disjunctive;
 mod effort;
+mod ejection;
 mod greedy;
 mod improve;
 mod mend;

@@ -1,5 +1,6 @@
 //! Control: spends the effort on limits in turn, in rounds, by several threads.
 
+pub(super) mod descent;
 pub(super) mod ladder;
 pub(super) mod monitor;
 pub(super) mod restarts;

@@ -13,7 +13,7 @@
 mod meetings;
 
 use super::{
-    effort::UNIT,
+    control::descent::Packer,
     state::{
         fingerprint::scramble,
         instance::{Instance, Item, Part},
@@ -32,13 +32,10 @@ const HEAVY: i64 = 1 << 32;
 const TURNS: u64 = 16;
 
 /// The limits to try, in 64ths of the gap between the bound and the best packing.
-const RUNGS: [u128; 2] = [44, 58];
+pub const RUNGS: [u64; 2] = [44, 58];
 
 /// An attempt has this many times the nodes that inserting all bodies takes; later ones have more.
 const SHARE: u64 = 24;
-
-/// The number of nodes between two calls of `stop`.
-const PAUSE: u64 = 256;
 
 /// The number of events and meetings that count as a node.
 const WORK_PER_NODE: u64 = 16;
@@ -89,8 +86,6 @@ pub struct Separation {
     /// The meetings with more than their initial weight, seen from the first body.
     weighted: Vec<usize>,
     events: Vec<Event>,
-    /// The seed of the last attempt.
-    seed: u64,
     random: u64,
     /// The number of events and meetings examined.
     work: u64,
@@ -118,103 +113,14 @@ impl Separation {
             is_placed: vec![false; bodies.len()],
             weighted: Vec::new(),
             events: Vec::new(),
-            seed: 0,
             random: 0,
             work: 0,
         })
     }
 
-    /// The number of nodes so far; one takes about as long as a node of the search tree.
-    pub fn nodes(&self) -> u64 {
-        self.work / WORK_PER_NODE
-    }
-
-    /// The number of nodes that inserting all bodies takes if none overlap.
-    fn least_nodes(&self) -> u64 {
-        self.meetings.len() as u64 * 2 / WORK_PER_NODE
-    }
-
-    /// The offsets, in units by body, of the last packing.
-    fn offsets(&self) -> impl Iterator<Item = u64> + '_ {
-        self.offsets.iter().map(|offset| offset.unsigned_abs())
-    }
-
-    /// The height of the last packing, a multiple of the alignment.
-    fn height(&self) -> u64 {
-        let tops = self.offsets.iter().zip(&self.tops).map(|(offset, top)| offset + top);
-        let height = tops.max().unwrap_or(0);
-        (-(-height).div_euclid(self.align) * self.align).unsigned_abs()
-    }
-
-    /// Packs all bodies lower and lower, until there are `last` nodes, or until `stop` returns true;
-    /// returns the height of the last packing and its offsets. `stop` is called with the nodes so
-    /// far and the best height.
-    pub fn descend(
-        &mut self,
-        bound: u64,
-        mut best: u64,
-        last: u64,
-        stop: &mut impl FnMut(u64, u64) -> bool,
-    ) -> Option<(u64, Vec<u64>)> {
-        let mut found = None;
-        let mut share = self.least_nodes().saturating_mul(SHARE).max(UNIT);
-        let mut rung = 0;
-        let mut asked = self.nodes();
-        let mut stopped = stop(asked, best);
-        while !stopped && bound < best && self.nodes() < last {
-            let gap = u128::from(best - bound) * RUNGS[rung] / 64;
-            let limit = bound + u64::try_from(gap).unwrap_or(0);
-            self.seed += 1;
-            let nodes = share.min(last - self.nodes());
-            let is_packed = self.pack(limit, self.seed, nodes, &mut |nodes| {
-                if nodes >= asked + PAUSE {
-                    asked = nodes;
-                    stopped = stop(nodes, best);
-                }
-                stopped
-            });
-            if is_packed {
-                best = self.height().max(bound);
-                found = Some((best, self.offsets().collect()));
-                rung = 0;
-            } else if rung + 1 < RUNGS.len() {
-                rung += 1;
-            } else {
-                rung = 0;
-                share = share.saturating_mul(2);
-            }
-        }
-        found
-    }
-
-    /// Packs all bodies under a limit, from the beginning; each seed makes other choices. Returns
-    /// false if `nodes` more nodes are spent, or if `stop`, called with the nodes so far, returns
-    /// true.
-    fn pack(
-        &mut self,
-        limit: u64,
-        seed: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> bool {
-        if !self.begin(limit, seed) {
-            return false;
-        }
-        self.is_placed.fill(false);
-        let last = self.nodes().saturating_add(nodes);
-        let mut stop = |nodes| nodes >= last || stop(nodes);
-        for at in 0..self.order.len() {
-            let body = self.order[at];
-            self.is_placed[body] = true;
-            // A body that fits without an overlap is inserted as low as possible.
-            let place = self.best_place(body, true);
-            self.offsets[body] = place.offset;
-            if place.cost > 0 && !self.separate(body, &mut stop) || stop(self.nodes()) {
-                return false;
-            }
-        }
-        self.pack_in_order();
-        true
+    /// The nodes of a first attempt.
+    pub fn share(&self) -> u64 {
+        (self.meetings.len() as u64 * 2 / WORK_PER_NODE).saturating_mul(SHARE)
     }
 
     /// Starts again under a limit; returns false if some body alone exceeds it.
@@ -438,6 +344,49 @@ impl Separation {
         self.random = self.random.wrapping_add(1);
         let random = u128::from(scramble(self.random)) * end as u128;
         usize::try_from(random >> 64).unwrap_or(0)
+    }
+}
+
+impl Packer for Separation {
+    fn nodes(&self) -> u64 {
+        self.work / WORK_PER_NODE
+    }
+
+    fn pack(
+        &mut self,
+        limit: u64,
+        seed: u64,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> bool {
+        if !self.begin(limit, seed) {
+            return false;
+        }
+        self.is_placed.fill(false);
+        let last = self.nodes().saturating_add(nodes);
+        let mut stop = |nodes| nodes >= last || stop(nodes);
+        for at in 0..self.order.len() {
+            let body = self.order[at];
+            self.is_placed[body] = true;
+            // A body that fits without an overlap is inserted as low as possible.
+            let place = self.best_place(body, true);
+            self.offsets[body] = place.offset;
+            if place.cost > 0 && !self.separate(body, &mut stop) || stop(self.nodes()) {
+                return false;
+            }
+        }
+        self.pack_in_order();
+        true
+    }
+
+    fn height(&self) -> u64 {
+        let tops = self.offsets.iter().zip(&self.tops).map(|(offset, top)| offset + top);
+        let height = tops.max().unwrap_or(0);
+        (-(-height).div_euclid(self.align) * self.align).unsigned_abs()
+    }
+
+    fn offsets(&self) -> Vec<u64> {
+        self.offsets.iter().map(|offset| offset.unsigned_abs()).collect()
     }
 }
 

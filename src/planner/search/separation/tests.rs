@@ -1,5 +1,22 @@
 use super::*;
+use crate::planner::search::control::descent::{Attempts, descend_from};
 use crate::planner::search::samples::{instance, interlocking, random_problem};
+
+/// Packs lower and lower; returns the height of the last packing and its offsets.
+fn descend(
+    separation: &mut Separation,
+    bound: u64,
+    best: u64,
+    last: u64,
+    stop: &mut impl FnMut(u64, u64) -> bool,
+) -> Option<(u64, Vec<u64>)> {
+    let attempts = Attempts { rungs: &RUNGS, share: separation.share(), nodes: last };
+    let offsets = descend_from(bound, best, attempts, separation, stop)?;
+    let tops =
+        offsets.iter().zip(&separation.tops).map(|(offset, top)| offset + top.unsigned_abs());
+    let height = tops.max().unwrap_or(0).next_multiple_of(separation.align.unsigned_abs());
+    Some((height.max(bound), offsets))
+}
 
 /// Returns whether any two bodies share heights over a section.
 fn overlaps(inst: &Instance, offsets: &[u64]) -> bool {
@@ -25,7 +42,7 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
         let Some(mut separation) = Separation::new(&inst) else { return Ok(()) };
         let stack: u64 = separation.tops.iter().map(|&top| top.unsigned_abs()).sum();
         let stack = (stack + inst.align * inst.bodies() as u64).next_multiple_of(inst.align);
-        let found = separation.descend(inst.bound(), stack, 2000, &mut |_, _| false);
+        let found = descend(&mut separation, inst.bound(), stack, 2000, &mut |_, _| false);
         if let Some((height, offsets)) = found {
             packed += 1;
             assert!((inst.bound()..stack).contains(&height));
@@ -97,14 +114,14 @@ fn staircases_that_interlock_are_separated_within_the_nodes() {
         false
     };
     let stack = 100 * inst.bound();
-    let (height, _) = separation.descend(inst.bound(), stack, 60_000, &mut stop).unwrap();
+    let (height, _) = descend(&mut separation, inst.bound(), stack, 60_000, &mut stop).unwrap();
     assert!(height * 100 <= inst.bound() * 139, "{height} for a bound of {}", inst.bound());
     let nodes = separation.nodes();
     assert!(nodes < 60_000 + 1000, "{nodes}");
     assert!(asked.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1) && asked.len() > 10);
     // Stopped at once, it packs nothing.
     let mut stopped = Separation::new(&inst).unwrap();
-    assert_eq!(stopped.descend(inst.bound(), stack, 20_000, &mut |_, _| true), None);
+    assert_eq!(descend(&mut stopped, inst.bound(), stack, 20_000, &mut |_, _| true), None);
 }
 
 #[test]

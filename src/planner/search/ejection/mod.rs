@@ -1,0 +1,362 @@
+//! Ejection: bodies that do not fit below a limit eject others, which are placed again elsewhere.
+//!
+//! Under a limit, bodies are first placed from the most crowded section outwards, in both directions of time.
+//! Each is placed in the gap that it fills best, next to bodies that end at about the same time (before the
+//! crowd: begin), so that the space that they leave is in one piece. Bodies that fit into no gap wait. They are
+//! then placed one after the other, each where the bodies in its way weigh least; these are ejected, and fit into
+//! other gaps or wait in turn (ejection chains; Glover 1996). The weight of a body is its area, but a section
+//! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
+//! The weight grows each time a body has to wait.
+//!
+//! This suits long runs of bodies that are small compared with the limit. It proves nothing.
+
+mod strip;
+
+use super::{
+    control::descent::Packer,
+    state::{
+        fingerprint::scramble,
+        instance::{Instance, Item},
+    },
+};
+use strip::{Block, Strip, WORK_PER_BLOCK};
+
+/// The limits to try, in 64ths of the gap between the bound and the best packing.
+pub const RUNGS: [u64; 3] = [14, 32, 48];
+
+/// No limit is higher, so that heights fit into an event.
+const HIGH: i64 = 1 << 40;
+
+/// The bits of the number of a block; with more bodies, nothing is packed.
+const BLOCK_BITS: u32 = 22;
+
+/// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
+const MOST_PAIRS: u64 = 1 << 28;
+
+/// The work that counts as a node: bodies examined, and blocks sorted.
+const WORK_PER_NODE: u64 = 64;
+
+/// The weight of a section is its live bytes squared this many times.
+const SQUARINGS: usize = 7;
+
+/// The bits of the sum of all weights.
+const TOTAL_BITS: u32 = 44;
+
+/// A body that waits gains one in this many parts of its first weight.
+const GROWTH: u64 = 16;
+
+/// The ends of lives to compare, to place a body next to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Match {
+    Begins,
+    Ends,
+    Either,
+}
+
+/// A height at which a block begins or ends, and the number of the block, in one number, because sorting these
+/// is most of the work.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u64);
+
+impl Event {
+    /// At one height, blocks end before others begin.
+    fn new(at: i64, begins: bool, block: u64) -> Self {
+        // One more, because blocks may begin below the floor.
+        let at = (at + 1).clamp(0, HIGH).unsigned_abs();
+        Self(at << (BLOCK_BITS + 1) | u64::from(begins) << BLOCK_BITS | block)
+    }
+
+    fn at(self) -> i64 {
+        (self.0 >> (BLOCK_BITS + 1)).cast_signed() - 1
+    }
+
+    fn begins(self) -> bool {
+        self.0 >> BLOCK_BITS & 1 == 1
+    }
+
+    fn block(self) -> usize {
+        (self.0 & ((1 << BLOCK_BITS) - 1)) as usize
+    }
+}
+
+/// The bodies of an instance without staircases.
+pub struct Ejection {
+    strip: Strip,
+    align: i64,
+    limit: i64,
+    /// The section with the most live bytes.
+    peak: u32,
+    /// The bodies in the order of first placing.
+    order: Vec<usize>,
+    /// The first weight of each body.
+    weights: Vec<u64>,
+    /// The mean size of the bodies.
+    size: i64,
+    /// Their mean number of sections.
+    life: i64,
+    random: u64,
+    blocks: Vec<Block>,
+    events: Vec<Event>,
+}
+
+impl Ejection {
+    /// Returns `None` if some bodies are staircases, or if there are too many bodies, too high ones, or too many
+    /// pairs that share a section.
+    pub fn new(inst: &Instance) -> Option<Self> {
+        let items = &inst.items;
+        let stack = items.iter().fold(inst.align, |sum, item| sum.saturating_add(item.size));
+        let is_small = items.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
+        if items.is_empty() || !inst.staircases.is_empty() || !is_small {
+            return None;
+        }
+        let align = i64::try_from(inst.align).ok()?;
+        let live = live(inst);
+        let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
+        let mean = |sum: u64| i64::try_from(sum / items.len() as u64).unwrap_or(i64::MAX).max(1);
+        let lives = items.iter().map(|item| item.sections().len() as u64);
+        Some(Self {
+            strip: Strip::new(items, align, MOST_PAIRS)?,
+            align,
+            limit: 0,
+            peak,
+            order: outwards(items, peak),
+            weights: weights(items, &live),
+            size: mean(items.iter().map(|item| item.size).sum()),
+            life: mean(lives.sum()),
+            random: 0,
+            blocks: Vec::new(),
+            events: Vec::new(),
+        })
+    }
+
+    /// The nodes of a first attempt: somewhat more than placing all bodies once takes.
+    pub fn share(&self) -> u64 {
+        self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE
+    }
+
+    /// The highest offset of a body, and the blocks in its way, with an event for each begin. With `ends`, also
+    /// with one for each end.
+    fn collect(&mut self, body: usize, ends: bool) -> i64 {
+        let highest = self.limit - self.strip.aligned(self.strip.items[body].size);
+        self.strip.blocks(body, highest, &mut self.blocks);
+        self.events.clear();
+        for (at, block) in (0..).zip(&self.blocks) {
+            self.events.push(Event::new(block.low, true, at));
+            if ends {
+                self.events.push(Event::new(block.high, false, at));
+            }
+        }
+        self.events.sort_unstable();
+        highest
+    }
+
+    /// Places a body in the free gap that suits it best; returns false if there is none.
+    fn place(&mut self, body: usize, by: Match) -> bool {
+        let highest = self.collect(body, false);
+        let item = self.strip.items[body];
+        // Half of the mean size is worth as much as the mean life apart.
+        let distance = |other: Option<u32>| {
+            let Some(other) = other else { return 0 };
+            let other = self.strip.items[other as usize];
+            let (begins, ends) = (other.first.abs_diff(item.first), other.end.abs_diff(item.end));
+            let apart = match by {
+                Match::Begins => begins,
+                Match::Ends => ends,
+                Match::Either => begins.min(ends),
+            };
+            i128::from(apart) * i128::from(self.size) / 2
+        };
+        let mut best: Option<(i128, i64)> = None;
+        let mut consider = |cost: i128, offset: i64| {
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, offset));
+            }
+        };
+        let (mut at, mut below) = (0, None);
+        let blocks = self.events.iter().map(|event| self.blocks[event.block()]);
+        let blocks = blocks.map(|block| (block.low, block.high, Some(block.body)));
+        for (low, high, above) in blocks.chain([(highest, highest, None)]) {
+            if low >= at {
+                let room = i128::from(low - at) * i128::from(self.life);
+                if room == 0 {
+                    let exact = 2 * i128::from(self.life) * i128::from(self.size);
+                    consider(i128::midpoint(distance(below), distance(above)) - exact, at);
+                } else {
+                    consider(room + distance(below), at);
+                    consider(room + distance(above), low);
+                }
+            }
+            if high > at {
+                (at, below) = (high, above);
+            }
+        }
+        self.strip.offsets[body] = best.map(|(_, offset)| offset);
+        best.is_some()
+    }
+
+    /// Places a body where the bodies in its way weigh least; ejects and returns these.
+    fn force(&mut self, body: usize, weights: &[u64]) -> Vec<usize> {
+        let highest = self.collect(body, true);
+        let (mut cost, mut at, mut next) = (0, 0, 0);
+        let (mut least, mut found, mut best) = (u64::MAX, 0, 0);
+        // The cost is least where a block begins or ends, or at an end of the range.
+        while at <= highest {
+            while let Some(&event) = self.events.get(next)
+                && (event.at() < at || event.at() == at && !event.begins())
+            {
+                let weight = weights[self.blocks[event.block()].body as usize];
+                cost = if event.begins() { cost + weight } else { cost - weight };
+                next += 1;
+            }
+            if cost < least {
+                (least, found, best) = (cost, 0, at);
+            }
+            if cost == least {
+                found += 1;
+                if self.random_below(found) == 0 {
+                    best = at;
+                }
+            }
+            let later = self.events[next..].iter().map(|event| event.at());
+            let later = later.chain([highest, highest + 1]).find(|&later| later > at);
+            at = later.unwrap_or(highest + 1);
+        }
+        let in_way = self.blocks.iter().filter(|block| block.low < best && best < block.high);
+        let ejected: Vec<usize> = in_way.map(|block| block.body as usize).collect();
+        for &other in &ejected {
+            self.strip.offsets[other] = None;
+        }
+        self.strip.offsets[body] = Some(best);
+        ejected
+    }
+
+    /// A pseudo-random number below `end`.
+    fn random_below(&mut self, end: usize) -> usize {
+        self.random = self.random.wrapping_add(1);
+        let random = u128::from(scramble(self.random)) * end as u128;
+        usize::try_from(random >> 64).unwrap_or(0)
+    }
+}
+
+impl Packer for Ejection {
+    fn nodes(&self) -> u64 {
+        self.strip.work / WORK_PER_NODE
+    }
+
+    fn pack(
+        &mut self,
+        limit: u64,
+        seed: u64,
+        nodes: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> bool {
+        // Even an attempt without a chance counts as a node.
+        self.strip.work += WORK_PER_NODE;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.limit = limit.div_euclid(self.align) * self.align;
+        let largest = self.strip.items.iter().map(|item| item.size).max().unwrap_or(0);
+        if limit >= HIGH || self.strip.aligned(largest) > self.limit {
+            return false;
+        }
+        self.random = scramble(seed);
+        let last = self.nodes().saturating_add(nodes);
+        let mut stop = |nodes| nodes >= last || stop(nodes);
+        self.strip.offsets.fill(None);
+        let mut waiting = Vec::new();
+        for at in 0..self.order.len() {
+            let body = self.order[at];
+            let is_later = self.strip.items[body].end > self.peak;
+            if !self.place(body, if is_later { Match::Ends } else { Match::Begins }) {
+                waiting.push(body);
+            }
+            if stop(self.nodes()) {
+                return false;
+            }
+        }
+        let mut weights = self.weights.clone();
+        while !waiting.is_empty() {
+            let next = self.random_below(waiting.len());
+            let body = waiting.swap_remove(next);
+            if !self.place(body, Match::Either) {
+                weights[body] += 1 + self.weights[body] / GROWTH;
+                let mut ejected = self.force(body, &weights);
+                ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
+                for other in ejected {
+                    if !self.place(other, Match::Either) {
+                        waiting.push(other);
+                    }
+                }
+            }
+            if stop(self.nodes()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn height(&self) -> u64 {
+        let offsets = self.strip.offsets.iter().map(|offset| offset.unwrap_or(0));
+        let tops = offsets.zip(&self.strip.items);
+        let tops = tops.map(|(offset, item)| offset + self.strip.aligned(item.size));
+        tops.max().unwrap_or(0).unsigned_abs()
+    }
+
+    fn offsets(&self) -> Vec<u64> {
+        let offsets = self.strip.offsets.iter();
+        offsets.map(|offset| offset.unwrap_or(0).unsigned_abs()).collect()
+    }
+}
+
+/// The bytes alive in each section, in units.
+fn live(inst: &Instance) -> Vec<u64> {
+    let (mut begin, mut end) = (vec![0; inst.sections + 1], vec![0; inst.sections + 1]);
+    for item in &inst.items {
+        begin[item.first as usize] += item.size;
+        end[item.end as usize] += item.size;
+    }
+    let mut live = 0;
+    let sums = begin.into_iter().zip(end).take(inst.sections).map(|(begin, end)| {
+        live = live + begin - end;
+        live
+    });
+    sums.collect()
+}
+
+/// The weight of each body: its area, where a section counts by a power of its live bytes.
+fn weights(items: &[Item], live: &[u64]) -> Vec<u64> {
+    let most = u128::from(live.iter().copied().max().unwrap_or(0).max(1));
+    let mut sum = 0;
+    let mut before = vec![0];
+    for &live in live {
+        // A fraction of the most live bytes, in 2^-32.
+        let crowd = (u128::from(live) << 32) / most;
+        sum += (0..SQUARINGS).fold(crowd, |crowd, _| (crowd * crowd) >> 32);
+        before.push(sum);
+    }
+    let area = |item: &Item| {
+        u128::from(item.size) * (before[item.end as usize] - before[item.first as usize])
+    };
+    let areas: Vec<u128> = items.iter().map(area).collect();
+    let unit = (areas.iter().sum::<u128>() >> TOTAL_BITS).max(1);
+    areas.into_iter().map(|area| 1 + u64::try_from(area / unit).unwrap_or(0)).collect()
+}
+
+/// The bodies from the most crowded section outwards: those that live there, by begin, and then the nearest first:
+/// those after it by begin, and those before it by end.
+fn outwards(items: &[Item], peak: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&body| {
+        let Item { first, end, .. } = items[body];
+        if first > peak {
+            (first - peak, 0)
+        } else if end > peak {
+            (0, first)
+        } else {
+            (peak - end + 1, 0)
+        }
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests;
