@@ -97,10 +97,6 @@ pub fn ask(
 
 /// The height of a packing, a multiple of the alignment.
 fn height(inst: &Instance, offsets: &[u64]) -> u64 {
-    let (items, staircases) = offsets.split_at(inst.items.len());
-    let items = (0..).zip(items).map(|(item, offset)| offset + inst.size(item));
-    let staircases = inst.staircases.iter().zip(staircases).map(|(staircase, offset)| {
-        offset + staircase.parts.iter().map(|part| part.high).max().unwrap_or(0)
-    });
-    items.chain(staircases).max().unwrap_or(0).next_multiple_of(inst.step())
+    let tops = (0..).zip(offsets).map(|(body, offset)| offset + inst.height(body));
+    tops.max().unwrap_or(0).next_multiple_of(inst.step())
 }

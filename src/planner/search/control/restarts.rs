@@ -31,10 +31,22 @@ pub struct Restarts<'a> {
     nogoods: Nogoods,
     /// The other search, if there are staircases.
     pub disjunctive: Option<Disjunctive>,
-    /// True if the disjunctive search found the last packing.
-    in_disjunctive: bool,
+    /// The rounds upside down, if some bodies cannot move.
+    upside_down: Option<Box<Self>>,
+    /// The search that found the last packing.
+    found: Found,
+    /// The offsets of the last packing that was found upside down.
+    turned: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
+}
+
+/// The search that found a packing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    InValleys,
+    InDisjunctive,
+    UpsideDown,
 }
 
 /// The nodes of both searches.
@@ -53,13 +65,19 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
+        let upside_down = inst
+            .upside_down
+            .as_deref()
+            .map(|turned| Box::new(Self { disjunctive: None, ..Self::new(turned, thread) }));
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
             nogoods: Nogoods::new(),
             disjunctive: Disjunctive::new(inst),
-            in_disjunctive: false,
+            upside_down,
+            found: Found::InValleys,
+            turned: Vec::new(),
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
         }
@@ -73,8 +91,13 @@ impl<'a> Restarts<'a> {
     fn spent(&self) -> Spent {
         Spent {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
-            in_valleys: weigh(self.tree.nodes, self.valleys.work()),
+            in_valleys: self.in_own_valleys()
+                + self.upside_down.as_ref().map_or(0, |turned| turned.nodes()),
         }
+    }
+
+    fn in_own_valleys(&self) -> u64 {
+        weigh(self.tree.nodes, self.valleys.work())
     }
 
     /// Searches under a limit for this many rounds, until there are `last` nodes, or until `stop`
@@ -114,7 +137,7 @@ impl<'a> Restarts<'a> {
                     break;
                 }
                 round += 1;
-                self.run_round(limit, luby(round.div_ceil(LAP)), last, &mut stop)
+                self.run_rounds(limit, luby(round.div_ceil(LAP)), last, &mut stop)
             };
             if verdict != Verdict::Spent {
                 return verdict;
@@ -143,28 +166,57 @@ impl<'a> Restarts<'a> {
         let in_valleys = self.spent().in_valleys;
         let Some(disjunctive) = &mut self.disjunctive else { return Verdict::Spent };
         let verdict = disjunctive.decide(limit, nodes, &mut |nodes| stop(nodes + in_valleys));
-        self.in_disjunctive = verdict == Verdict::Packed;
+        if verdict == Verdict::Packed {
+            self.found = Found::InDisjunctive;
+        }
         verdict
     }
 
-    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
-    /// there are `last` nodes.
-    fn run_round(
+    /// Searches the valleys for one round, and then for one upside down if bodies cannot move.
+    fn run_rounds(
         &mut self,
         limit: u64,
         units: u64,
         last: u64,
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
-        let in_disjunctive = self.spent().in_disjunctive;
+        let elsewhere = self.nodes() - self.in_own_valleys();
+        let verdict = self.run_round(limit, units, last, elsewhere, stop);
+        self.found = Found::InValleys;
+        let nodes = self.nodes();
+        let Some(turned) = &mut self.upside_down else { return verdict };
+        if verdict != Verdict::Spent || stop(nodes) {
+            return verdict;
+        }
+        let elsewhere = nodes - turned.nodes();
+        let verdict = turned.run_round(limit, units, last, elsewhere, stop);
+        if verdict == Verdict::Packed {
+            self.found = Found::UpsideDown;
+            let offsets = (0..).zip(turned.valleys.sky.offsets());
+            let offset = |(body, offset)| limit - offset - self.inst.height(body);
+            self.turned = offsets.map(offset).collect();
+        }
+        verdict
+    }
+
+    /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
+    /// there are `last` nodes, some of them `elsewhere`.
+    fn run_round(
+        &mut self,
+        limit: u64,
+        units: u64,
+        last: u64,
+        elsewhere: u64,
+        stop: &mut impl FnMut(u64) -> bool,
+    ) -> Verdict {
         let unit = UNIT + 2 * self.inst.bodies() as u64;
         let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
         rank_bodies(self.inst, self.round, &mut self.rank);
         self.valleys.rule = self.branch_rule();
-        self.valleys.sky.reset(limit);
+        self.valleys.reset(limit);
         let verdict =
             self.tree.run(&mut self.valleys, &self.rank, &mut self.nogoods, |nodes, work| {
-                stop(in_disjunctive + weigh(nodes, work)) || nodes >= budget
+                stop(elsewhere + weigh(nodes, work)) || nodes >= budget
             });
         if verdict == Verdict::Refuted && self.inst.exact.is_some() {
             // That is no proof for the true sizes. Count a whole round, so that the rounds end.
@@ -189,8 +241,9 @@ impl<'a> Restarts<'a> {
 
     /// The offsets, in units by body, of the last packing.
     pub fn offsets(&self) -> &[u64] {
-        match &self.disjunctive {
-            Some(search) if self.in_disjunctive => search.offsets(),
+        match (self.found, &self.disjunctive) {
+            (Found::InDisjunctive, Some(search)) => search.offsets(),
+            (Found::UpsideDown, _) => &self.turned,
             _ => self.valleys.sky.offsets(),
         }
     }
@@ -204,8 +257,17 @@ fn first_round(thread: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use arbitrary::{Result, Unstructured};
+
     use super::*;
-    use crate::planner::search::samples::{instance, interlocking};
+    use crate::{
+        Step,
+        planner::search::{
+            samples::{instance, interlocking},
+            state::{fingerprint::scramble, instance::Outline},
+        },
+        problem::{ChunkId, Segment},
+    };
 
     /// Neither search waits long for its turn, and the disjunctive one begins.
     #[test]
@@ -235,5 +297,164 @@ mod tests {
             }
         }
         assert!(spent > 0 && reported.is_sorted(), "{reported:?}");
+    }
+
+    /// A rectangle in steps and units.
+    #[derive(Clone, Copy, Debug)]
+    struct Rect {
+        steps: [Step; 2],
+        units: [u64; 2],
+    }
+
+    impl Rect {
+        fn random(random: &mut Unstructured<'_>, low: u64) -> Result<Self> {
+            let begin = random.int_in_range(0..=6)?;
+            let end = (begin + random.int_in_range(1..=4)?).min(8);
+            Ok(Self { steps: [begin, end], units: [low, low + random.int_in_range(1..=5)?] })
+        }
+
+        fn lifted(self, by: u64) -> Self {
+            Self { units: self.units.map(|at| at + by), ..self }
+        }
+
+        fn meets(&self, other: &Self) -> bool {
+            let meet = |a: [u64; 2], b: [u64; 2]| a[0] < b[1] && b[0] < a[1];
+            meet(self.steps, other.steps) && meet(self.units, other.units)
+        }
+    }
+
+    /// A body that can move: a rectangle or, now and then, a staircase of two.
+    fn random_body(random: &mut Unstructured<'_>) -> Result<Vec<Rect>> {
+        let first = Rect::random(random, 0)?;
+        let low = random.int_in_range(0..=first.units[1] - 1)?;
+        let mut second = Rect::random(random, low)?;
+        second.steps = [first.steps[1], first.steps[1] + 1];
+        let is_staircase = random.ratio(1, 6)? && first.steps[1] < 8;
+        Ok(if is_staircase { vec![first, second] } else { vec![first] })
+    }
+
+    fn outline(body: &[Rect], fixed: Option<u64>) -> Outline {
+        let root = ChunkId::from_index(0);
+        let segment = |&Rect { steps: [begin, end], units: [low, high] }: &Rect| {
+            let (low, high) = (low - fixed.unwrap_or(0), high - fixed.unwrap_or(0));
+            Segment { chunk: root, begin, end, low, high }
+        };
+        Outline { root, segments: body.iter().map(segment).collect(), fixed }
+    }
+
+    /// Returns whether bodies fit below a limit beside what is placed, by trying all places.
+    fn fits(placed: &mut Vec<Rect>, bodies: &[Vec<Rect>], limit: u64) -> bool {
+        let Some((body, others)) = bodies.split_first() else { return true };
+        (0..limit).any(|offset| {
+            let parts: Vec<Rect> = body.iter().map(|part| part.lifted(offset)).collect();
+            let is_free = |part: &Rect| {
+                part.units[1] <= limit && !placed.iter().any(|other| part.meets(other))
+            };
+            let is_free = parts.iter().all(is_free);
+            let count = placed.len();
+            placed.extend(parts);
+            let is_packed = is_free && fits(placed, others, limit);
+            placed.truncate(count);
+            is_packed
+        })
+    }
+
+    /// Some bodies cannot move; they may cover all steps, as a reserved range does. The valleys
+    /// decide alone, in both directions and in turns.
+    #[test]
+    fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
+        let (mut packed, mut refuted) = (0, 0);
+        arbtest::arbtest(|random| {
+            let mut fixed: Vec<Rect> = Vec::new();
+            for _ in 0..random.int_in_range(1..=4)? {
+                let low = random.int_in_range(0..=7)?;
+                let mut rect = Rect::random(random, low)?;
+                if random.ratio(1, 6)? {
+                    rect.steps = [0, 8];
+                }
+                if !fixed.iter().any(|other| rect.meets(other)) {
+                    fixed.push(rect);
+                }
+            }
+            let mut bodies = Vec::new();
+            for _ in 0..random.int_in_range(1..=6)? {
+                bodies.push(random_body(random)?);
+            }
+            let pinned = fixed.iter().map(|rect| outline(&[*rect], Some(rect.units[0])));
+            let outlines: Vec<Outline> =
+                pinned.chain(bodies.iter().map(|body| outline(body, None))).collect();
+            let inst = Instance::of_outlines(&outlines, 1, false);
+            let is_packed = |limit: u64| fits(&mut fixed.clone(), &bodies, limit * inst.unit);
+            let tops = fixed.iter().map(|rect| rect.units[1] / inst.unit);
+            let least = tops.max().unwrap_or(0).max(inst.bound());
+            let limit = (least..=least + 50).find(|&limit| is_packed(limit)).unwrap();
+            let alone = |inst: &Instance| {
+                let mut inst = inst.clone();
+                inst.upside_down = None;
+                inst
+            };
+            let turned = alone(inst.upside_down.as_deref().unwrap());
+            for inst in [alone(&inst), turned, inst.clone()] {
+                let mut restarts = Restarts::new(&inst, 0);
+                restarts.disjunctive = None;
+                for limit in (least..=limit).rev() {
+                    let verdict = restarts.decide(limit, 1000, u64::MAX, &mut |_| false);
+                    let is_packed = is_packed(limit);
+                    let expected = if is_packed { Verdict::Packed } else { Verdict::Refuted };
+                    assert_eq!(verdict, expected, "{fixed:?} {bodies:?} under {limit}");
+                    packed += u32::from(is_packed);
+                    refuted += u32::from(!is_packed);
+                }
+            }
+            Ok(())
+        })
+        .budget_ms(if cfg!(debug_assertions) { 400 } else { 4000 });
+        assert!(packed > 0 && refuted > 0, "{packed} packed, {refuted} refuted");
+    }
+
+    /// Cuts a tile into pieces of at least 2 steps and 6 units.
+    fn cut(Rect { steps, units }: Rect, depth: u32, into: &mut Vec<Rect>, draws: &mut u64) {
+        let mut draw = |range: [u64; 2], least: u64| {
+            *draws += 1;
+            range[0] + least + scramble(*draws) % (range[1] - range[0] + 1 - 2 * least)
+        };
+        let (is_high, is_long) = (units[1] - units[0] > 12, steps[1] - steps[0] > 4);
+        let mut halves = [Rect { steps, units }; 2];
+        if depth == 0 || !(is_high || is_long) {
+            into.push(halves[0]);
+            return;
+        }
+        if is_high && (!is_long || draw([0, 1], 0) == 0) {
+            let at = draw(units, 6);
+            (halves[0].units[1], halves[1].units[0]) = (at, at);
+        } else {
+            let at = draw(steps, 2);
+            (halves[0].steps[1], halves[1].steps[0]) = (at, at);
+        }
+        for half in halves {
+            cut(half, depth - 1, into, draws);
+        }
+    }
+
+    /// Of a perfect packing, a tenth of the pieces cannot move. Without regard to the rooms between
+    /// these, each takes more than 200 000 nodes.
+    #[rstest::rstest]
+    fn a_perfect_packing_around_fixed_pieces_is_found(
+        #[values(1000, 6000, 18_000, 24_000)] seed: u64,
+    ) {
+        let (mut pieces, mut draws) = (Vec::new(), seed);
+        cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
+        let outline = |(at, &piece): (usize, &Rect)| {
+            let low = piece.units[0];
+            let fixed = scramble(seed ^ at as u64).is_multiple_of(10).then_some(low);
+            let piece = Rect { units: [0, piece.units[1] - low], ..piece };
+            let lifted = piece.lifted(fixed.unwrap_or(0));
+            Outline { root: ChunkId::from_index(at), ..outline(&[lifted], fixed) }
+        };
+        let outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
+        let inst = Instance::of_outlines(&outlines, 1, false);
+        let mut restarts = Restarts::new(&inst, 0);
+        let verdict = restarts.decide(300 / inst.unit, 1000, 20_000, &mut |_| false);
+        assert_eq!(verdict, Verdict::Packed, "{} nodes", restarts.nodes());
     }
 }

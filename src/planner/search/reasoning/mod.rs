@@ -3,6 +3,7 @@
 
 pub(super) mod nogoods;
 pub(super) mod pivot;
+mod rooms;
 mod staircases;
 mod survey;
 mod valley;

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use super::{
     pivot::{BranchRule, Candidate, Pivot},
+    rooms::Rooms,
     survey::{Survey, wasted_by},
     valley::{Valley, run_end, run_of, run_start},
 };
@@ -56,6 +57,10 @@ pub struct Valleys<'a> {
     /// By the first section of a run.
     seen: Vec<Seen>,
     survey: Survey,
+    /// If some bodies cannot move.
+    rooms: Option<Rooms>,
+    /// The work of rooms of earlier rounds.
+    work_in_rooms: u64,
 }
 
 impl<'a> Valleys<'a> {
@@ -68,12 +73,22 @@ impl<'a> Valleys<'a> {
             faults: vec![0; sections],
             seen: vec![seen; sections],
             survey: Survey::new(sections),
+            rooms: None,
+            work_in_rooms: 0,
         }
     }
 
     /// The number of bodies examined so far; four sections of a staircase count as one.
     pub fn work(&self) -> u64 {
-        self.survey.work()
+        let now = self.rooms.as_ref().map_or(0, Rooms::work);
+        self.survey.work() + self.work_in_rooms + now
+    }
+
+    /// Undoes everything and starts under another limit.
+    pub fn reset(&mut self, limit: u64) {
+        self.sky.reset(limit);
+        self.work_in_rooms += self.rooms.as_ref().map_or(0, Rooms::work);
+        self.rooms = Rooms::new(self.sky.inst, limit);
     }
 
     /// Draws all conclusions from changes in some sections; returns false if there is no packing.
@@ -85,6 +100,7 @@ impl<'a> Valleys<'a> {
         let mut x = run_start(&self.sky, changed.start.saturating_sub(1));
         let mut end = (changed.end + 1).min(sections);
         let mut climbed = false;
+        let mut touched = changed.clone();
         loop {
             let conclusion = if x < end {
                 if !self.sky.live(x) {
@@ -95,7 +111,7 @@ impl<'a> Valleys<'a> {
                 x = run.end;
                 self.examine(run)
             } else if climbed {
-                return true;
+                return self.rooms_fit(touched);
             } else {
                 climbed = true;
                 self.examine_bank(changed.start)
@@ -107,6 +123,7 @@ impl<'a> Valleys<'a> {
                     if !self.fits_exactly(range.clone()) {
                         return false;
                     }
+                    touched = touched.start.min(range.start)..touched.end.max(range.end);
                     x = run_start(&self.sky, range.start.saturating_sub(1));
                     end = end.max((range.end + 1).min(sections));
                 }
@@ -124,6 +141,19 @@ impl<'a> Valleys<'a> {
             self.faults[x] += 1;
         }
         full.is_none()
+    }
+
+    /// Returns whether the items left over some sections may fit into the rooms between fixed bodies.
+    fn rooms_fit(&mut self, sections: Range<usize>) -> bool {
+        let Self { sky, rooms, faults, .. } = self;
+        let Some(rooms) = rooms else { return true };
+        for x in sections {
+            if !rooms.fit(sky, x) {
+                faults[x] += 1;
+                return false;
+            }
+        }
+        true
     }
 
     /// The best of some sections to branch on; `None` if no bodies are left over them.

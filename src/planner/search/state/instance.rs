@@ -82,6 +82,11 @@ impl Staircase {
         first..end
     }
 
+    /// The end of its highest part.
+    pub fn top(&self) -> u64 {
+        self.parts.iter().map(|part| part.high).max().unwrap_or(0)
+    }
+
     /// The part that covers a section.
     pub fn part(&self, section: usize) -> Option<&Part> {
         let at = self.parts.partition_point(|part| part.end as usize <= section);
@@ -107,6 +112,11 @@ pub struct Instance {
     pub fixed: Vec<Fixed>,
     /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
     pub exact: Option<ExactSizes>,
+    /// The same problem upside down, if bodies cannot move: fewer bodies may fit just above the
+    /// fixed ones than just below them.
+    pub upside_down: Option<Box<Instance>>,
+    /// True if heights are counted from the limit down.
+    is_upside_down: bool,
 }
 
 /// A body that cannot move.
@@ -211,7 +221,7 @@ impl Instance {
         let ids = (0u32..).skip(items.len()).zip(&staircases);
         let fixed =
             ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
-        Self {
+        let mut inst = Self {
             fixed: fixed.collect(),
             exact: None,
             items: items.into_iter().map(|i| i.0).collect(),
@@ -220,7 +230,38 @@ impl Instance {
             unit,
             align: (alignment / unit).max(1),
             roots,
+            upside_down: None,
+            is_upside_down: false,
+        };
+        inst.upside_down = inst.turned().map(Box::new);
+        inst
+    }
+
+    /// The same problem upside down; `None` if all bodies can move.
+    fn turned(&self) -> Option<Self> {
+        // Offsets that are multiples of the alignment would not be so from the limit down.
+        if self.fixed.is_empty() || self.align > 1 {
+            return None;
         }
+        let mut turned = Self { is_upside_down: true, ..self.clone() };
+        for staircase in &mut turned.staircases {
+            let top = staircase.top();
+            for part in &mut staircase.parts {
+                (part.low, part.high) = (top - part.high, top - part.low);
+            }
+        }
+        Some(turned)
+    }
+
+    /// The offset of a body that cannot move, under a limit that is no lower than its top.
+    pub fn offset_of(&self, fixed: &Fixed, limit: u64) -> u64 {
+        let Fixed { body, offset } = *fixed;
+        if self.is_upside_down { limit.saturating_sub(offset + self.height(body)) } else { offset }
+    }
+
+    /// The distance from the offset of a body to its top.
+    pub fn height(&self, body: u32) -> u64 {
+        if self.is_staircase(body) { self.staircase(body).top() } else { self.size(body as usize) }
     }
 
     /// The number of bodies.

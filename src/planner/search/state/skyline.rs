@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::{
     exact::ExactPacking,
     fingerprint::{Fingerprint, scramble},
-    instance::{Fixed, Instance, Item, Span},
+    instance::{Instance, Item, Span},
 };
 
 /// No body.
@@ -150,8 +150,8 @@ impl<'a> Skyline<'a> {
             Some(exact) => self.inst.bound() + exact.set_limit(limit).div_ceil(self.inst.unit),
             None => limit,
         };
-        for &Fixed { body, offset } in &self.inst.fixed {
-            self.hang(body, offset);
+        for fixed in &self.inst.fixed {
+            self.hang(fixed.body, self.inst.offset_of(fixed, limit));
         }
         self.clock += 1;
         self.stamp.fill(self.clock);

@@ -1,0 +1,282 @@
+//! Rooms: the free heights of a section between its floor, the parts that hang above it and the
+//! limit.
+//!
+//! Bodies that cannot move divide the heights of a section into rooms, and every item left over the
+//! section lies in one of them. There is no packing if
+//!
+//! 1. an item fits into no room,
+//! 2. the items that fit into one room only are larger than this room, or
+//! 3. the rooms waste more than the slack of the section, even if the items that fit into a room
+//!    fill it as well as they can: the largest sum of their sizes that the room can hold is found
+//!    exactly unless heights are too many units.
+
+use crate::planner::search::state::{
+    instance::{Instance, Span},
+    skyline::Skyline,
+};
+
+/// The words of a set of sums.
+const WORDS: usize = 32;
+
+/// Sums of sizes in higher rooms are not examined.
+const MOST_UNITS: u64 = 2047;
+
+/// Sections with more rooms are not examined: the rooms of an item are bits of a word.
+const MOST_ROOMS: usize = 64;
+
+/// A room, and the sizes of the items that fit into it.
+#[derive(Clone, Copy)]
+struct Room {
+    span: Span,
+    /// The sum over all items that fit into it.
+    may: u64,
+    /// The sum over those that fit into no other.
+    must: u64,
+}
+
+impl Room {
+    fn size(&self) -> u64 {
+        self.span.high - self.span.low
+    }
+}
+
+/// An item left over a section.
+#[derive(Clone, Copy)]
+struct Guest {
+    size: u64,
+    /// The rooms that it fits into, as bits.
+    rooms: u64,
+}
+
+/// The rooms of a problem with bodies that cannot move.
+pub struct Rooms {
+    /// By section: the items over it.
+    items: Vec<Vec<u32>>,
+    /// By item: the ranges of heights that no fixed body takes in any of its sections, ascending.
+    free: Vec<Vec<Span>>,
+    /// Scratch: the rooms of a section, ascending.
+    divided: Vec<Room>,
+    /// Scratch: the items over a section.
+    guests: Vec<Guest>,
+    /// The number of items and sums examined.
+    work: u64,
+}
+
+impl Rooms {
+    /// Creates the rooms below a limit; `None` if all bodies can move.
+    pub fn new(inst: &Instance, limit: u64) -> Option<Self> {
+        if inst.fixed.is_empty() {
+            return None;
+        }
+        let mut items = vec![Vec::new(); inst.sections];
+        for (id, item) in (0..).zip(&inst.items) {
+            for over in &mut items[item.sections()] {
+                over.push(id);
+            }
+        }
+        let mut taken = vec![Vec::new(); inst.sections];
+        for fixed in &inst.fixed {
+            let offset = inst.offset_of(fixed, limit);
+            for part in &inst.staircase(fixed.body).parts {
+                for spans in &mut taken[part.sections()] {
+                    spans.push(part.at(offset));
+                }
+            }
+        }
+        let free = inst.items.iter().map(|item| {
+            let mut spans: Vec<Span> = taken[item.sections()].concat();
+            spans.sort_unstable();
+            let (mut free, mut low) = (Vec::new(), 0);
+            for span in spans.into_iter().chain([Span { low: limit, high: limit }]) {
+                if low + item.size <= span.low {
+                    free.push(Span { low, high: span.low });
+                }
+                low = low.max(span.high);
+            }
+            free
+        });
+        let free = free.collect();
+        Some(Self { items, free, divided: Vec::new(), guests: Vec::new(), work: 0 })
+    }
+
+    /// The number of items and sums examined so far.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Returns whether the items left over a section may fit into its rooms.
+    pub fn fit(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
+        let reserved = sky.reserved(x);
+        let is_examined = !reserved.is_empty()
+            && reserved.len() < MOST_ROOMS
+            && sky.items_left(x) > 0
+            && !sky.has_staircases(x);
+        if !is_examined {
+            return true;
+        }
+        self.divide(sky, x);
+        let slack = sky.slack(x);
+        self.invite(sky, x)
+            && self.divided.iter().all(|room| room.must <= room.size())
+            && self.divided.iter().map(|room| room.size().saturating_sub(room.may)).sum::<u64>()
+                <= slack
+            && self.waste() <= slack
+    }
+
+    /// Finds the rooms of a section.
+    fn divide(&mut self, sky: &Skyline<'_>, x: usize) {
+        self.divided.clear();
+        let mut low = sky.floor(x);
+        let top = Span { low: sky.limit(), high: sky.limit() };
+        for part in sky.reserved(x).iter().rev().copied().chain([top]) {
+            if low < part.low {
+                self.divided.push(Room { span: Span { low, high: part.low }, may: 0, must: 0 });
+            }
+            low = part.high;
+        }
+    }
+
+    /// Finds the rooms that each item left over a section fits into; returns false if one fits into
+    /// none.
+    fn invite(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
+        self.guests.clear();
+        for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id)) {
+            let item = sky.inst.items[id as usize];
+            self.work += 1;
+            let floor = item.sections().map(|x| sky.floor(x)).max().unwrap_or(0);
+            let mut rooms = 0_u64;
+            for free in &self.free[id as usize] {
+                for (at, Room { span, .. }) in self.divided.iter().enumerate() {
+                    let low = free.low.max(span.low).max(floor);
+                    let fits = low + item.size <= free.high.min(span.high);
+                    rooms |= u64::from(fits) << at;
+                }
+            }
+            if rooms == 0 {
+                return false;
+            }
+            self.guests.push(Guest { size: item.size, rooms });
+            for (at, room) in self.divided.iter_mut().enumerate() {
+                room.may += item.size * (rooms >> at & 1);
+                room.must += item.size * u64::from(rooms == 1 << at);
+            }
+        }
+        true
+    }
+
+    /// The least waste of the rooms, each by itself.
+    fn waste(&mut self) -> u64 {
+        let mut waste = 0;
+        for (at, room) in self.divided.iter().enumerate() {
+            let size = room.size();
+            if room.must == room.may || size > MOST_UNITS {
+                waste += size.saturating_sub(room.may);
+                continue;
+            }
+            let mut sums = Sums::from(room.must, size);
+            let choice = |guest: &&Guest| guest.rooms >> at & 1 > 0 && guest.rooms != 1 << at;
+            for guest in self.guests.iter().filter(choice) {
+                sums.add(guest.size);
+                self.work += 1;
+            }
+            waste += size - sums.most();
+        }
+        waste
+    }
+}
+
+/// The sums of some of a set of sizes, up to a largest one.
+struct Sums {
+    /// A bit for each sum.
+    bits: [u64; WORDS],
+    /// The number of words in use.
+    words: usize,
+    last: u64,
+}
+
+impl Sums {
+    fn from(sum: u64, last: u64) -> Self {
+        let words = usize::try_from(last / 64 + 1).unwrap_or(0);
+        let mut bits = [0; WORDS];
+        bits[usize::try_from(sum / 64).unwrap_or(0)] = 1 << (sum % 64);
+        Self { bits, words, last }
+    }
+
+    /// Adds a size to each sum, or not.
+    fn add(&mut self, size: u64) {
+        let (words, shift) = (usize::try_from(size / 64).unwrap_or(usize::MAX), size % 64);
+        for at in (words..self.words).rev() {
+            let from = at - words;
+            let carried =
+                if shift > 0 && from > 0 { self.bits[from - 1] >> (64 - shift) } else { 0 };
+            self.bits[at] |= self.bits[from] << shift | carried;
+        }
+    }
+
+    /// The largest sum.
+    fn most(&self) -> u64 {
+        let mut keep = u64::MAX >> (63 - self.last % 64);
+        for at in (0..self.words).rev() {
+            let word = self.bits[at] & keep;
+            if word > 0 {
+                return at as u64 * 64 + u64::from(word.ilog2());
+            }
+            keep = u64::MAX;
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::{
+        Step,
+        planner::search::state::instance::Outline,
+        problem::{ChunkId, Segment},
+    };
+
+    /// Creates a body from its steps, its bytes and its offset, if it cannot move.
+    fn body(steps: Range<Step>, high: u64, fixed: Option<u64>) -> Outline {
+        let root = ChunkId::from_index(0);
+        let segment = Segment { chunk: root, begin: steps.start, end: steps.end, low: 0, high };
+        Outline { root, segments: vec![segment], fixed }
+    }
+
+    /// Below the limit of 10, a body that lies at 3..5 leaves rooms of 3 and 5.
+    #[rstest::rstest]
+    #[case::both_full(&[3, 5], true)]
+    #[case::fits_into_neither(&[6], false)]
+    #[case::too_large_for_the_only_room(&[4, 4], false)]
+    #[case::too_few_for_the_lower_room(&[4, 2, 2], false)]
+    #[case::sums_to_both(&[2, 2, 2, 1, 1], true)]
+    #[case::wastes_the_slack(&[4, 2], true)]
+    #[case::no_even_sum_fills_either(&[2, 2, 2, 2], false)]
+    fn items_must_fill_the_rooms_beside_a_fixed_body(#[case] sizes: &[u64], #[case] fits: bool) {
+        let mut bodies: Vec<Outline> = sizes.iter().map(|&size| body(0..1, size, None)).collect();
+        bodies.push(body(0..1, 2, Some(3)));
+        let inst = Instance::of_outlines(&bodies, 1, false);
+        assert_eq!(inst.unit, 1);
+        let mut sky = Skyline::new(&inst, 0);
+        sky.reset(10);
+        assert_eq!(Rooms::new(&inst, 10).unwrap().fit(&sky, 0), fits);
+    }
+
+    /// The room of 3 in the first step is closed to an item that meets another body in the second.
+    #[rstest::rstest]
+    #[case(0..1, true)]
+    #[case(0..2, false)]
+    fn an_item_fits_into_a_room_if_all_its_steps_are_free(
+        #[case] steps: Range<Step>,
+        #[case] fits: bool,
+    ) {
+        let fixed = [body(0..1, 2, Some(3)), body(1..2, 3, Some(1))];
+        let items = [body(0..1, 5, None), body(steps, 3, None)];
+        let inst = Instance::of_outlines(&[&fixed[..], &items].concat(), 1, false);
+        let mut sky = Skyline::new(&inst, 0);
+        sky.reset(10);
+        assert_eq!(Rooms::new(&inst, 10).unwrap().fit(&sky, 0), fits);
+    }
+}
