@@ -221,6 +221,15 @@ fn each_line(
     mut visit: impl FnMut(&Line<'_>) -> Result<(), ImportError>,
 ) -> Result<Header, ImportError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    for (line, text) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        // The reader ends other lines at a carriage return, but not comments.
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let mut parts = text.split(|&byte| byte == b'\r');
+        let is_comment = |part: &[u8]| part.starts_with(b"#");
+        if parts.any(is_comment) && parts.next().is_some() {
+            return Err(ImportError::CommentGoesOn { line });
+        }
+    }
     // Without a newline, the reader takes a comment in the last line for a record.
     let lines = bytes.chain(&b"\n"[..]);
     // Trimming every record here would copy it; `Line::field` trims the fields that are used.
@@ -278,7 +287,7 @@ pub(super) fn read_problem(bytes: &[u8]) -> Result<Problem, ImportError> {
     if let Some(streams) = streams.filter(|&streams| streams > 1) {
         problem.streams(streams);
     }
-    // What all chunks need is the alignment of the problem, and so of its pool.
+    // The alignment that all chunks need is that of the problem, and so of its pool.
     let common = alignments.iter().copied().min().unwrap_or(1);
     for (at, &alignment) in alignments.iter().enumerate().filter(|(_, own)| **own > common) {
         problem.align(ChunkId::from_index(at), alignment);

@@ -28,6 +28,12 @@ pub enum ImportError {
     /// The text is not CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
+    /// A comment in a CSV file goes on behind a carriage return, and would hide the lines there.
+    #[error("line {line}: a comment has a carriage return in it; end the lines with a newline")]
+    CommentGoesOn {
+        /// The line, from 1.
+        line: u64,
+    },
     /// A column is unknown.
     #[error(
         "line {line}: unknown column '{column}'; known are id (buffer, buffer_id), lower (begin, start), upper, end (inclusive), size, alignment, hint, gaps, offset, kind"

@@ -101,7 +101,7 @@ impl Problem {
             for (later, own) in other.ids().zip(&demands.chunks) {
                 // The demands on shared chunks are those of both.
                 if ids[later.index()].index() >= earlier_chunks {
-                    builder.demand(ids[later.index()], own.clone());
+                    builder.demand(ids[later.index()], own.clone().later(shift));
                 }
             }
         }

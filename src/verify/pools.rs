@@ -56,6 +56,14 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     if plan.pools.is_empty() || !plan.alignment.is_power_of_two() {
         return violations;
     }
+    for pool in &plan.pools {
+        if let Some(largest) =
+            pool.largest.filter(|&largest| !largest.is_multiple_of(plan.alignment))
+        {
+            let (pool, alignment) = (pool.name.to_string(), plan.alignment);
+            violations.push(Violation::MisalignedBuffers { pool, largest, alignment });
+        }
+    }
     // The bytes that are used of each buffer; a pool that is no row of buffers is one.
     let mut needed: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); plan.pools.len()];
     for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {

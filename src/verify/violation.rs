@@ -437,6 +437,18 @@ pub enum Violation {
         /// The offset that it is pinned to, in bytes.
         expected: Bytes,
     },
+    /// The buffers of a pool begin at addresses that are no multiples of the alignment.
+    #[error(
+        "pool '{pool}' has buffers of {largest} B, which is no multiple of the alignment of {alignment} B"
+    )]
+    MisalignedBuffers {
+        /// The pool.
+        pool: String,
+        /// The size of its buffers.
+        largest: Bytes,
+        /// The alignment of the plan.
+        alignment: Bytes,
+    },
     /// Chunks that are joined by links and lie in more than one buffer of a pool.
     #[error(
         "'{chunk}' and all that is joined to it take the bytes [{low}, {high}) of pool '{pool}', across two of its buffers of {largest} B"

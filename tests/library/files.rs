@@ -277,6 +277,10 @@ fn files_of_omnimalloc_are_read_as_recorded() {
 }
 
 #[rstest]
+#[case::comment_goes_on(
+    "id,lower,upper,size\r# first\ra,0,3,4\r",
+    "line 1: a comment has a carriage return in it; end the lines with a newline"
+)]
 #[case::unknown_column("id,lower,upper,size,colour\n", "line 1: unknown column 'colour'")]
 #[case::missing_column("id,lower,size\n", "line 1: no column gives the last step")]
 #[case::repeated_column("id,lower,upper,end,size\n", "line 1: two columns give the last step")]

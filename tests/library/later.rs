@@ -63,6 +63,23 @@ fn shared_chunks_are_alive_all_the_time() {
     arbtest::arbtest(one).budget_ms(400);
 }
 
+/// A chunk of the later phase needs its bytes again after a hole, in the steps of that phase.
+#[test]
+fn holes_and_windows_move_with_their_phase() {
+    let mut first = Problem::builder();
+    first.chunk(0..3, 1);
+    let mut second = Problem::builder();
+    let (held, windowed) = (second.chunk(0..9, 64), second.chunk(0..9, 64));
+    second.hole(held, 2..4).window(windowed, 5..6, 0..8);
+    second.chunk(1..3, 64);
+    let second = second.build().unwrap();
+    let both = first.build().unwrap().followed_by(&second, &[]).unwrap();
+    assert_eq!(check(&both, Strategy::Optimal), check(&second, Strategy::Optimal));
+    let text = serde_json::to_value(&both).unwrap();
+    assert_eq!(text["chunks"][1]["holes"], serde_json::json!([[5, 7]]));
+    assert_eq!(text["chunks"][2]["windows"][0]["begin"], 8);
+}
+
 /// A state that each phase updates in its place: four chunks, one run of bytes.
 #[test]
 fn a_required_update_of_a_shared_state_stays_in_its_place() {

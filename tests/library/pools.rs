@@ -38,6 +38,21 @@ fn a_network_spills_little() {
     assert_eq!(plan.placement(&sequence).unwrap_err(), PlacementError::SeveralPools);
 }
 
+#[test]
+fn buffers_begin_at_multiples_of_the_alignment() {
+    let sequence = networks::mobilenet_v2(1).unwrap();
+    let row = Pool::new("row").largest(8 << 20);
+    let mut plan = planner().pools([row]).plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    plan.pools[0].largest = Some((8 << 20) + 1);
+    let expected = Violation::MisalignedBuffers {
+        pool: "row".to_owned(),
+        largest: (8 << 20) + 1,
+        alignment: 64,
+    };
+    assert!(verify(&sequence, &plan).contains(&expected));
+}
+
 /// A pin fixes the tensor, not only its chunk.
 #[test]
 fn a_pinned_tensor_lies_where_it_must() {

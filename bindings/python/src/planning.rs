@@ -91,6 +91,21 @@ pub(crate) fn verify(
         if let (Some(waits), InputRef::Sequence(sequence)) = (waits, input.input()) {
             let by_step = |waits: Vec<Whole>| waits.into_iter().map(Whole::index).collect();
             let waits: Vec<Vec<usize>> = waits.into_iter().map(by_step).collect();
+            let steps = sequence.operators().len();
+            let later = waits.iter().enumerate().find_map(|(step, waits)| {
+                Some((step, *waits.iter().find(|&&earlier| earlier >= step)?))
+            });
+            if waits.len() != steps {
+                let words =
+                    format!("waits has {} lists, but there are {steps} operators", waits.len());
+                return Err(value_error(words));
+            }
+            if let Some((step, other)) = later {
+                let words = format!(
+                    "operator {step} cannot wait for {other}, which is no earlier operator"
+                );
+                return Err(value_error(words));
+            }
             for violation in execute_with_waits(sequence, &plan, &waits) {
                 if !found.contains(&violation) {
                     found.push(violation);

@@ -153,6 +153,9 @@ def test_operators_run_on_several_streams():
     assert memplan.verify(waiting, plan, execute=True) == [] == memplan.verify(waiting, plan, waits=waiting.waits)
     races = memplan.verify(waiting, plan, waits=[[], [], []])
     assert len(races) == 2 and all("may run at the same time" in race for race in races), races
+    for wrong, words in [([[], []], "waits has 2 lists"), ([[2], [], []], "operator 0 cannot wait for 2")]:
+        with pytest.raises(ValueError, match=words):
+            memplan.verify(waiting, plan, waits=wrong)
     with pytest.raises(TypeError, match="waits are those of a sequence"):
         memplan.verify(Problem(CHUNKS), [0, 64, 0], waits=[])
     with pytest.raises(ValueError, match="from 0 to 63"):

@@ -92,6 +92,17 @@ pub(crate) struct ChunkDemands {
     pub(crate) stream: usize,
 }
 
+impl ChunkDemands {
+    /// The same demands this many steps later.
+    pub(crate) fn later(mut self, by: Step) -> Self {
+        let windows = self.windows.iter_mut().map(|window| &mut window.steps);
+        for steps in self.holes.iter_mut().chain(windows) {
+            *steps = steps.start.saturating_add(by)..steps.end.saturating_add(by);
+        }
+        self
+    }
+}
+
 impl Default for ChunkDemands {
     fn default() -> Self {
         Self {

@@ -156,7 +156,7 @@ impl Instance {
             }
         }
         if grain > 1 {
-            let round = |bytes: Bytes| (bytes + grain / 2) / grain * grain;
+            let round = |bytes: Bytes| bytes.saturating_add(grain / 2) / grain * grain;
             for segment in bodies.iter_mut().flat_map(|b| &mut b.segments) {
                 segment.low = round(segment.low);
                 segment.high = round(segment.high).max(segment.low + grain);
