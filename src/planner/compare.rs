@@ -192,7 +192,7 @@ impl Both<'_> {
         };
         let start = Instant::now();
         let inside = plan(gathered, strategy, &super::gathered_limits(strategy, *limits), observer);
-        let is_least = |one: &Measurement| one.pool_size == gathered.lower_bound().bytes;
+        let is_least = |one: &Measurement| one.pool_size == self.lower_bound();
         if inside.as_ref().is_ok_and(is_least) {
             return inside;
         }

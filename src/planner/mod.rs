@@ -115,7 +115,9 @@ impl Prepared<'_> {
         };
         let Some(gathered) = &self.gathered else { return plan_of(&self.planner, &self.lowered) };
         let start = Instant::now();
-        let bound = gathered.problem.lower_bound().bytes;
+        // Pins may make the bound of either the larger one.
+        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
+        let bound = bound(gathered).min(bound(&self.lowered));
         let inside = match plan_of(&self.of_gathered(), gathered) {
             Ok(plan) if plan.pools.len() == 1 && plan.pool_size == bound => return Ok(plan),
             inside => inside,

@@ -118,6 +118,12 @@ struct Group {
     weights: Option<Vec<LiveWeight>>,
 }
 
+/// The highest byte of a body that a pin fixes, which no pool is below.
+fn pinned_end(problem: &Problem) -> Bytes {
+    let ends = problem.bodies().iter().filter_map(|body| Some(body.fixed?.offset + body.extent));
+    ends.max().unwrap_or(0)
+}
+
 /// Tries parts and honours those that are possible and cost no memory.
 struct Trials<'p> {
     problem: &'p Problem,
@@ -129,6 +135,8 @@ struct Trials<'p> {
     parts: Vec<Part>,
     /// `None` if there are several streams, for which bytes cannot be counted by step.
     live: Option<Live>,
+    /// The lower bound with all copies, once it is needed.
+    bound: Option<Bytes>,
     pairs: usize,
 }
 
@@ -142,6 +150,7 @@ impl<'p> Trials<'p> {
             of: (0..).take(problem.len()).collect(),
             parts: Vec::new(),
             live: (problem.streams() == 1).then(|| Live::of(problem)),
+            bound: None,
             pairs: 0,
         };
         for (at, request) in problem.requests().iter().enumerate() {
@@ -192,6 +201,10 @@ impl<'p> Trials<'p> {
         let old: Vec<Part> =
             groups.iter().flat_map(|group| of(group).parts.iter().copied()).collect();
         let joined = self.joined(&chunks, &[&old, new].concat())?;
+        let end = pinned_end(&joined);
+        if end > 0 && end > self.bound() && end > pinned_end(&self.joined(&chunks, &old)?) {
+            return Err(Refusal::LargerBound);
+        }
         let mut weights = None;
         if let Some(live) = &mut self.live {
             let after = joined.live_weights();
@@ -210,6 +223,11 @@ impl<'p> Trials<'p> {
         }
         self.parts.extend(new);
         Ok(())
+    }
+
+    /// The lower bound with all copies.
+    fn bound(&mut self) -> Bytes {
+        *self.bound.get_or_insert_with(|| self.problem.lower_bound().bytes)
     }
 
     /// Checks that the bound of the whole problem does not rise, on several streams.

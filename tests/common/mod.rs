@@ -12,6 +12,7 @@ pub mod properties;
 pub mod random;
 pub mod shared;
 
+use arbitrary::{Result, Unstructured};
 use serde_json::Value;
 
 pub use shared::{project, shared, shared_path};
@@ -38,4 +39,14 @@ pub fn numbers(value: &Value) -> Vec<u64> {
 
 pub fn indices(value: &Value) -> Vec<usize> {
     value.as_array().unwrap().iter().map(index).collect()
+}
+
+/// Runs a property on as many random inputs, which are the same in every run.
+pub fn times(count: u32, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
+    let mut dice = demands::Dice(1);
+    for _ in 0..count {
+        let bytes: Vec<u8> = (0..8192).map(|_| dice.roll(256) as u8).collect();
+        // An error means that the input is too short.
+        let _ = property(&mut Unstructured::new(&bytes));
+    }
 }

@@ -192,6 +192,18 @@ fn a_gather_that_costs_memory_is_refused() {
     assert!(lowered.problem.is_plain());
 }
 
+/// Where the whole is pinned, its part would take the chunk that it is written over along.
+#[test]
+fn a_gather_that_lifts_a_pinned_body_is_refused() {
+    let mut sequence = OpSequence::builder();
+    operator(&mut sequence, &[], Output::new("x", 100));
+    operator(&mut sequence, &["x"], Output::new("a", 4).overwrites("x"));
+    operator(&mut sequence, &["a"], Output::new("w", 8).gathers("a", 4));
+    let sequence = sequence.output("w").build().unwrap();
+    let plan = Planner::new().pin("w", "", 96).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound, plan.parts.len()), (104, 104, 0));
+}
+
 #[test]
 fn only_parts_may_be_off_the_alignment() {
     let mut sequence = OpSequence::builder();

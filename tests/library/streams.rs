@@ -10,6 +10,8 @@ use memplan::{
 };
 use rstest::rstest;
 
+use crate::common::times;
+
 fn operator(name: &str, stream: usize, inputs: &[&str]) -> Operator {
     Operator::new(name).on_stream(stream).inputs(inputs.iter().copied())
 }
@@ -458,7 +460,7 @@ fn plans_for_streams_are_right_in_every_order() {
         }
         Ok(())
     };
-    arbtest::arbtest(one).budget_ms(800);
+    times(200, one);
     assert!(shared > 20 && gathered > 10, "{shared} plans share bytes, {gathered} parts");
 }
 
@@ -500,6 +502,6 @@ fn plans_that_the_race_detector_accepts_are_right_in_every_order() {
         right += 1;
         check_orders(random, &sequence, &plan, &waits)
     };
-    arbtest::arbtest(one).budget_ms(800);
+    times(200, one);
     assert!(right > 20 && racing > 20, "{right} right, {racing} racing");
 }

@@ -3,7 +3,7 @@
 use memplan::{
     Limits, Plan, PlanError, Planner, Problem, Strategy,
     problem::{
-        ChunkId, ProblemFile,
+        ProblemFile,
         demands::{Feature, Pool, PoolId},
     },
 };
