@@ -132,7 +132,7 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         best.better(rough.order, searched, effort);
         is_proven
     };
-    // Where branches differ in tiny chunks alone, this is far easier, and the bound helps.
+    // If branches differ in tiny chunks alone, this is far easier, and the bound helps.
     coarse = coarse.filter(|model| {
         !effort.share(ROUGH_SHARE, |effort| climb_roughly(model, WIDTHS[0], best, effort))
     });

@@ -64,9 +64,7 @@ impl Facts<'_> {
     fn end_of_value(&self, Owner { chunk, low, .. }: Owner) -> Bytes {
         low.saturating_add(self.problem.chunk(chunk).size)
     }
-}
 
-impl Facts<'_> {
     /// Returns whether one of two chunks on several streams is only written, and destroys nothing of the
     /// other. Padding is neither written nor destroyed, and only relatives of the overwritten chunk can lie
     /// there in that step.

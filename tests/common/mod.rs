@@ -45,7 +45,7 @@ pub fn indices(value: &Value) -> Vec<usize> {
 pub fn times(count: u32, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
     let mut dice = demands::Dice(1);
     for _ in 0..count {
-        let bytes: Vec<u8> = (0..8192).map(|_| dice.roll(256) as u8).collect();
+        let bytes: Vec<u8> = (0..8192).map(|_| u8::try_from(dice.roll(256)).unwrap()).collect();
         // An error means that the input is too short.
         let _ = property(&mut Unstructured::new(&bytes));
     }

@@ -4,7 +4,7 @@ use memplan::{
     Limits, Plan, PlanError, Planner, Problem, Strategy,
     problem::{
         ProblemFile,
-        demands::{Feature, Pool, PoolId},
+        demands::{Feature, Pool},
     },
 };
 use rstest::rstest;

@@ -1,13 +1,13 @@
 //! Improves the packing of a problem: simulation and greedy packings first, then searches.
 
 use super::{
+    anew::{descend, eject},
     control::{
-        descent::{Attempts, Packer, descend_from},
+        descent::Attempts,
         ladder,
         monitor::Monitor,
         threads::{self, Board, Standing},
     },
-    ejection::{self, Ejection},
     greedy::{Greedy, Key, MOST_WORK},
     separation::{self, Separation},
     solution::Solution,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Problem,
-    planner::{Layout, free_list, pushdown},
+    planner::{free_list, pushdown},
     problem::ChunkId,
 };
 
@@ -38,12 +38,6 @@ const FIRST_SHARE: u64 = 50_000;
 
 /// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
-
-/// By default, two attempts at ejection come on top of the effort, if each takes no more nodes than this.
-const MOST_ON_TOP: u64 = 3_000_000;
-
-/// As [`MOST_SEPARATED`], for ejection.
-const MOST_EJECTED: u64 = 10_000_000;
 
 /// The nodes for the whole of a problem that is not [`LARGE`], once cores were searched.
 const WHOLE_SHARE: u64 = 200_000;
@@ -175,65 +169,7 @@ fn separate(
     let nodes = (limits.effort().saturating_sub(before) / 2).min(MOST_SEPARATED);
     let attempts = Attempts { rungs: &separation::RUNGS, share: separation.share(), nodes };
     let enough = solution.lower_bound;
-    descend(problem, &inst, &mut separation, attempts, enough, solution, monitor);
-    before + separation.nodes()
-}
-
-/// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
-/// eject others. Returns the nodes that count against the effort.
-fn eject(
-    problem: &Problem,
-    roots: &[ChunkId],
-    solution: &mut Solution,
-    limits: &Limits,
-    is_default: bool,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let near = solution.lower_bound + solution.lower_bound / 100;
-    if solution.pool_size <= near {
-        return 0;
-    }
-    let inst = Instance::new(problem, roots);
-    let Some(mut ejection) = Ejection::new(&inst) else { return 0 };
-    let share = ejection.share();
-    let (more, enough) = if is_default && share <= MOST_ON_TOP {
-        (2 * share, near)
-    } else {
-        (0, solution.lower_bound)
-    };
-    let nodes = (limits.effort() / 2).min(MOST_EJECTED) + more;
-    if share > nodes {
-        return 0;
-    }
-    let attempts = Attempts { rungs: &ejection::RUNGS, share, nodes };
-    descend(problem, &inst, &mut ejection, attempts, enough, solution, monitor);
-    ejection.nodes().saturating_sub(more)
-}
-
-/// Packs all chains below lower and lower limits, until the pool is small enough.
-fn descend(
-    problem: &Problem,
-    inst: &Instance,
-    packer: &mut impl Packer,
-    attempts: Attempts<'_>,
-    enough: Bytes,
-    solution: &mut Solution,
-    monitor: &mut Monitor<'_>,
-) {
-    let bound = solution.lower_bound;
-    let step = inst.unit * inst.align;
-    let best = solution.pool_size.div_ceil(step) * inst.align;
-    let mut stop =
-        |nodes, best| monitor.stop(nodes, bound, best * inst.unit) || best * inst.unit <= enough;
-    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
-    solution.nodes = monitor.add(packer.nodes());
-    if let Some(offsets) = found {
-        let mut bases = vec![0; problem.len()];
-        for (root, offset) in inst.roots.iter().zip(offsets) {
-            bases[root.index()] = offset * inst.unit;
-        }
-        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
-    }
+    before + descend(problem, &inst, &mut separation, attempts, enough, solution, monitor)
 }
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often

@@ -25,6 +25,7 @@
 //! | `places` | pools and offsets where a problem is not plain |
 //! | `effort` | the count of nodes, the ends of a search |
 
+mod anew;
 mod branching;
 mod capacity;
 mod conflict;
