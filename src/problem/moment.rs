@@ -7,10 +7,9 @@ use serde::{
     de::{self, SeqAccess, Visitor},
 };
 
-use crate::{
-    Step,
-    problem::demands::{self, Clock},
-};
+use crate::Step;
+#[cfg(feature = "files")]
+use crate::problem::demands::{self, Clock};
 
 /// A time in a problem file: a step, or, on several streams, a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +21,7 @@ pub enum Moment {
     Clock(Vec<Step>),
 }
 
+#[cfg(feature = "files")]
 impl Moment {
     /// The number of streams on which it counts steps.
     pub(crate) fn streams(&self) -> usize {

@@ -55,6 +55,10 @@ fn perfect_packings_around_pins_and_reserved_ranges_are_found_and_proven() {
         let mut problem = Problem::builder().alignment(*random.choose(&[1, 4])?);
         let mut pool = Pool::new("pool");
         pool.reserved.push(80..96);
+        if random.arbitrary()? {
+            // Ranges may overlap.
+            pool.reserved.push(88..96);
+        }
         problem.pool(pool);
         for bytes in [[0, 80], [96, 200]] {
             cut(random, &mut problem, Tile { steps: [0, 60], bytes }, 5)?;
@@ -69,4 +73,21 @@ fn perfect_packings_around_pins_and_reserved_ranges_are_found_and_proven() {
     })
     .budget_ms(500);
     assert!(proven * 10 > tilings * 8, "{proven} of {tilings}");
+}
+
+/// A chunk lies in no reserved bytes, even where it needs none of its own. The other chunks keep the problem
+/// from being searched as one of few bodies.
+#[test]
+fn bytes_that_are_never_needed_are_not_reserved_either() {
+    let mut problem = Problem::builder();
+    problem.pool(Pool::new("pool").reserved(0..4));
+    let chunk = problem.chunk(0..2, 8);
+    problem.window(chunk, 0..2, 4..8);
+    for step in 2..22 {
+        problem.chunk(step..step + 1, 4);
+    }
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    assert_eq!((plan.pool_size, plan.lower_bound <= 12), (12, true));
 }

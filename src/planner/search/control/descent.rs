@@ -67,6 +67,8 @@ pub fn descend_from(
             }
             stopped
         });
+        // An attempt without a chance ends before it asks.
+        stopped = stopped || stop(packer.nodes(), best);
         if is_packed {
             best = packer.height().max(bound);
             found = Some(packer.offsets());

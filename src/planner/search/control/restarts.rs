@@ -4,8 +4,8 @@
 //! where another needs a billion. So the search restarts on Luby's schedule: most rounds have few
 //! nodes, and each has another branching order, another branching rule and a little random noise.
 //! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
-//! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If there are staircases, rounds alternate with the
-//! disjunctive search.
+//! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
+//! there are staircases, rounds alternate with the disjunctive search.
 
 use crate::planner::search::{
     branching::{

@@ -106,7 +106,9 @@ impl Ejection {
         let items = &inst.items;
         let stack = items.iter().fold(inst.align, |sum, item| sum.saturating_add(item.size));
         let is_small = items.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
-        if items.is_empty() || !inst.staircases.is_empty() || !is_small {
+        // Heights up to twice the bound fit into an event.
+        let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
+        if items.is_empty() || !inst.staircases.is_empty() || !is_small || !is_low {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;

@@ -1,6 +1,8 @@
 //! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
 //! the search of plain problems, around the bodies that cannot move.
 
+use std::ops::Range;
+
 use crate::{
     Bytes, Limits,
     planner::{
@@ -94,27 +96,43 @@ fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec
     let steps = || outlines.iter().flat_map(|outline| &outline.segments);
     let (begin, end) = (steps().map(|s| s.begin).min()?, steps().map(|s| s.end).max()?);
     // A range above the best pool does not matter; all others must lie below the bound.
+    let mut reserved = Vec::new();
     for range in pool.reserved.iter().filter(|range| range.start < best && !range.is_empty()) {
         if range.end > bound || !range.start.is_multiple_of(alignment) {
             return None;
         }
+        reserved.push(range.start..range.end.checked_next_multiple_of(alignment)?);
+    }
+    for range in merged(reserved) {
         let chunk = ChunkId(u32::MAX);
-        let high = (range.end - range.start).checked_next_multiple_of(alignment)?;
-        let segments = vec![Segment { chunk, begin, end, low: 0, high }];
+        let segments = vec![Segment { chunk, begin, end, low: 0, high: range.end - range.start }];
         outlines.push(Outline { root: chunk, segments, fixed: Some(range.start) });
     }
     Some((outlines, alignment))
 }
 
+/// Sorts ranges, and makes one of those that overlap or touch.
+fn merged(mut ranges: Vec<Range<Bytes>>) -> Vec<Range<Bytes>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let is_one = next.start <= last.end;
+        last.end = if is_one { last.end.max(next.end) } else { last.end };
+        is_one
+    });
+    ranges
+}
+
 /// A body, if all its offsets are multiples of the alignment, its boxes follow each other without a
-/// break, and one of them reaches its top.
+/// break, and they need each of its bytes at some time: a byte that none needs must not lie in reserved
+/// bytes either.
 fn outline(number: ChunkId, body: &Body, boxes: &[TimedBox], alignment: Bytes) -> Option<Outline> {
     let is_aligned = match body.fixed {
         Some(place) => place.offset.is_multiple_of(alignment),
         None => body.pools.iter().all(|at| at.modulus == alignment && at.rest == 0),
     };
-    let reaches = boxes.iter().any(|timed| timed.bytes.end == body.extent);
-    if !is_aligned || !reaches {
+    let needed = merged(boxes.iter().map(|timed| timed.bytes.clone()).collect());
+    let is_needed = matches!(&*needed, [all] if *all == (0..body.extent));
+    if !is_aligned || !is_needed {
         return None;
     }
     let segment = |TimedBox { begin, end, bytes }: &TimedBox| {

@@ -10,6 +10,8 @@
 //!    fill it as well as they can: the largest sum of their sizes that the room can hold is found
 //!    exactly unless heights are too many units.
 
+use std::ops::Range;
+
 use crate::planner::search::state::{
     instance::{Instance, Span},
     skyline::Skyline,
@@ -74,21 +76,20 @@ impl Rooms {
                 over.push(id);
             }
         }
-        let mut taken = vec![Vec::new(); inst.sections];
-        for fixed in &inst.fixed {
+        let parts = inst.fixed.iter().flat_map(|fixed| {
             let offset = inst.offset_of(fixed, limit);
-            for part in &inst.staircase(fixed.body).parts {
-                for spans in &mut taken[part.sections()] {
-                    spans.push(part.at(offset));
-                }
-            }
-        }
+            let parts = inst.staircase(fixed.body).parts.iter();
+            parts.map(move |part| (part.sections(), part.at(offset)))
+        });
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_unstable_by_key(|(_, span)| *span);
         let free = inst.items.iter().map(|item| {
-            let mut spans: Vec<Span> = taken[item.sections()].concat();
-            spans.sort_unstable();
-            let (mut free, mut low) = (Vec::new(), 0);
-            for span in spans.into_iter().chain([Span { low: limit, high: limit }]) {
-                if low + item.size <= span.low {
+            let own = item.sections();
+            let meets = |over: &Range<usize>| over.start < own.end && own.start < over.end;
+            let spans = parts.iter().filter(|(over, _)| meets(over)).map(|&(_, span)| span);
+            let (mut free, mut low) = (Vec::new(), 0_u64);
+            for span in spans.chain([Span { low: limit, high: limit }]) {
+                if low.saturating_add(item.size) <= span.low {
                     free.push(Span { low, high: span.low });
                 }
                 low = low.max(span.high);
@@ -148,7 +149,7 @@ impl Rooms {
             for free in &self.free[id as usize] {
                 for (at, Room { span, .. }) in self.divided.iter().enumerate() {
                     let low = free.low.max(span.low).max(floor);
-                    let fits = low + item.size <= free.high.min(span.high);
+                    let fits = low.saturating_add(item.size) <= free.high.min(span.high);
                     rooms |= u64::from(fits) << at;
                 }
             }

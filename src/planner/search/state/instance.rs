@@ -240,7 +240,8 @@ impl Instance {
     /// The same problem upside down; `None` if all bodies can move.
     fn turned(&self) -> Option<Self> {
         // Offsets that are multiples of the alignment would not be so from the limit down.
-        if self.fixed.is_empty() || self.align > 1 {
+        let begins_at_0 = |staircase: &Staircase| staircase.parts.iter().any(|part| part.low == 0);
+        if self.fixed.is_empty() || self.align > 1 || !self.staircases.iter().all(begins_at_0) {
             return None;
         }
         let mut turned = Self { is_upside_down: true, ..self.clone() };
