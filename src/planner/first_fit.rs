@@ -6,21 +6,19 @@
 //! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
 //! layout is kept: the least traffic, then the smallest pools, the last pool first.
 //!
-//! **Cost.** O(n log n) in common cases for one stream, O(n^2) for several.
+//! **Cost.** O(n log n) in common cases; with several streams, also O(log n) for each pair of boxes that are
+//! alive together.
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap},
-};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
     Bytes, PlanError, Problem, Step,
-    planner::{Layout, search::Occupancy, statement::Statement},
+    planner::{Layout, in_clocks::InClocks, search::Occupancy, statement::Statement},
     problem::{
         ChunkId, Segment,
-        demands::{AllowedPool, Body, Place, Pool, TimedBox, concurrent},
+        demands::{AllowedPool, Body, Place, Pool, TimedBox},
     },
 };
 
@@ -142,7 +140,7 @@ fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize>
         if !rooms[place.pool.index()].has_capacity(place.offset, body.extent) {
             return Err(at);
         }
-        rooms[place.pool.index()].take(body, boxes, place.offset);
+        rooms[place.pool.index()].take(at, place.offset);
         places[at] = place;
     }
     Ok(places)
@@ -150,19 +148,22 @@ fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize>
 
 /// A pool that is being filled.
 struct Room<'a> {
-    problem: &'a Problem,
-    /// By chunk: the groups of chunks kept apart that it is in.
-    groups: &'a HashMap<ChunkId, Vec<usize>>,
+    statement: &'a Statement<'a>,
     pool: &'a Pool,
-    /// With one stream: the bytes taken over each run of steps.
-    taken: Option<Occupancy>,
-    /// With several streams: the boxes that lie here, and the offsets of their bodies.
-    list: Vec<(&'a TimedBox, Bytes)>,
+    taken: Taken<'a>,
     /// By group of chunks kept apart: the bytes of its chunks.
     apart: Vec<Runs>,
     /// The sizes of the buffers in use, if the pool consists of buffers, and their sum.
     buffers: BTreeMap<u64, Bytes>,
     sum: Bytes,
+}
+
+/// The bytes that are taken.
+enum Taken<'a> {
+    /// With one stream: over each run of steps.
+    Steps(Occupancy),
+    /// With several streams: by the boxes that lie here.
+    Clocks(InClocks<'a>),
 }
 
 /// Bytes as runs: by first byte, the byte after the last. No two runs touch.
@@ -193,33 +194,13 @@ type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 
 impl<'a> Room<'a> {
     fn new(statement: &'a Statement<'_>, pool: &'a Pool) -> Self {
-        let problem = statement.problem;
-        let begins = || statement.boxes.iter().flatten().map(|b| b.begin[0]);
-        let mut room = Self {
-            problem,
-            groups: &statement.groups,
-            pool,
-            taken: (statement.streams() == 1).then(|| Occupancy::new(begins().chain([0]))),
-            list: Vec::new(),
-            apart: vec![Runs::default(); statement.apart().len()],
-            buffers: BTreeMap::new(),
-            sum: 0,
+        let taken = if statement.streams() == 1 {
+            Taken::Steps(in_steps(statement, pool))
+        } else {
+            Taken::Clocks(InClocks::new(statement))
         };
-        if let Some(taken) = &mut room.taken {
-            // Reserved bytes are taken in all steps.
-            let steps = problem.steps().max(1);
-            for range in &pool.reserved {
-                let segment = Segment {
-                    chunk: ChunkId(0),
-                    begin: 0,
-                    end: steps,
-                    low: range.start,
-                    high: range.end,
-                };
-                taken.take(&[segment], 0);
-            }
-        }
-        room
+        let apart = vec![Runs::default(); statement.apart().len()];
+        Self { statement, pool, taken, apart, buffers: BTreeMap::new(), sum: 0 }
     }
 
     /// The lowest offset at which a body may lie; `None` if it does not fit.
@@ -256,7 +237,7 @@ impl<'a> Room<'a> {
     /// The size of the buffer around some bytes, if they are its highest.
     fn size_of_buffer(&self, offset: Bytes, extent: Bytes, largest: Bytes) -> Bytes {
         let top = offset % largest + extent;
-        self.pool.aligned(self.problem, top).unwrap_or(Bytes::MAX).min(largest)
+        self.pool.aligned(self.statement.problem, top).unwrap_or(Bytes::MAX).min(largest)
     }
 
     /// The lowest allowed offset from `offset` on at which a body clashes with nothing.
@@ -273,13 +254,14 @@ impl<'a> Room<'a> {
         let apart = self.groups(body);
         loop {
             let mut found = match &mut self.taken {
-                Some(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
-                None => self.clear_of_list(boxes, allowed, offset)?,
+                Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
+                Taken::Clocks(taken) => taken.lowest_from(boxes, offset, lift)?,
             };
+            offset = found;
             // Neither reserved bytes nor a chunk that is kept apart may lie in the range of a chunk, not even
             // in its holes.
             for &(chunk, at) in &body.members {
-                let size = self.problem.padded_size(chunk);
+                let size = self.statement.problem.padded_size(chunk);
                 let ranges = self.pool.reserved.iter().map(|range| (range.start, range.end));
                 for (low, high) in ranges {
                     if found + at < high && low < found + at + size {
@@ -288,7 +270,7 @@ impl<'a> Room<'a> {
                 }
             }
             for &(group, &(chunk, at)) in &apart {
-                let size = self.problem.padded_size(chunk);
+                let size = self.statement.problem.padded_size(chunk);
                 while let Some(high) = self.apart[group].end_of(found + at, found + at + size) {
                     found = lift(high - at)?;
                 }
@@ -300,51 +282,23 @@ impl<'a> Room<'a> {
         }
     }
 
-    fn clear_of_list(
-        &self,
-        boxes: &[TimedBox],
-        allowed: AllowedPool,
-        offset: Bytes,
-    ) -> Option<Bytes> {
-        let mut ranges: Vec<(Bytes, Bytes)> = Vec::new();
-        for &(other, base) in &self.list {
-            for own in boxes.iter().filter(|own| concurrent(own, other)) {
-                // The first offset that clashes, and the first above it that does not.
-                let (low, high) = (base + other.bytes.start, base + other.bytes.end);
-                if high > own.bytes.start {
-                    ranges.push((
-                        low.saturating_add(1).saturating_sub(own.bytes.end),
-                        high - own.bytes.start,
-                    ));
-                }
-            }
-        }
-        ranges.sort_unstable();
-        let mut offset = offset;
-        for (low, high) in ranges {
-            if low <= offset && offset < high {
-                offset = allowed.lift(high)?;
-            }
-        }
-        Some(offset)
-    }
-
     fn groups<'b>(&self, body: &'b Body) -> Apart<'b> {
         let inside = |member: &'b (ChunkId, Bytes)| {
-            let groups = self.groups.get(&member.0).into_iter().flatten();
+            let groups = self.statement.groups.get(&member.0).into_iter().flatten();
             groups.map(move |&group| (group, member))
         };
         body.members.iter().flat_map(inside).collect()
     }
 
-    fn take(&mut self, body: &Body, boxes: &'a [TimedBox], offset: Bytes) {
+    fn take(&mut self, at: usize, offset: Bytes) {
+        let body = &self.statement.bodies[at];
         match &mut self.taken {
-            Some(taken) => taken.take(&segments(boxes), offset),
-            None => self.list.extend(boxes.iter().map(|b| (b, offset))),
+            Taken::Steps(taken) => taken.take(&segments(&self.statement.boxes[at]), offset),
+            Taken::Clocks(taken) => taken.take(at, offset),
         }
         for (group, &(chunk, at)) in self.groups(body) {
             let low = offset + at;
-            self.apart[group].add(low, low + self.problem.padded_size(chunk));
+            self.apart[group].add(low, low + self.statement.problem.padded_size(chunk));
         }
         if let Some(largest) = self.pool.largest {
             let grown = self.size_of_buffer(offset, body.extent, largest);
@@ -353,6 +307,18 @@ impl<'a> Room<'a> {
             *size = grown.max(*size);
         }
     }
+}
+
+/// With one stream: the reserved bytes of a pool, taken in all steps.
+fn in_steps(statement: &Statement<'_>, pool: &Pool) -> Occupancy {
+    let begins = statement.boxes.iter().flatten().map(|b| b.begin[0]);
+    let mut taken = Occupancy::new(begins.chain([0]));
+    let end = statement.problem.steps().max(1);
+    for range in &pool.reserved {
+        let (low, high) = (range.start, range.end);
+        taken.take(&[Segment { chunk: ChunkId(0), begin: 0, end, low, high }], 0);
+    }
+    taken
 }
 
 fn segments(boxes: &[TimedBox]) -> Vec<Segment> {

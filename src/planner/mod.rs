@@ -14,6 +14,7 @@ mod error;
 pub mod first_fit;
 mod fit;
 pub mod free_list;
+mod in_clocks;
 pub mod interval_move;
 pub(crate) mod layout;
 mod memories;

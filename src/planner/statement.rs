@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use crate::problem::{
     ChunkId, Problem,
-    demands::{AllowedPool, Body, Pool, PoolId, TimedBox},
+    demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
 };
 
 /// Bodies to place in pools.
@@ -15,6 +15,8 @@ pub(super) struct Statement<'p> {
     pub(super) bodies: Cow<'p, [Body]>,
     /// By body.
     pub(super) boxes: Vec<Vec<TimedBox>>,
+    /// By body, with several streams: the ranks of its boxes in order of time.
+    pub(super) ranks: Vec<Vec<usize>>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
 }
@@ -25,11 +27,13 @@ impl<'p> Statement<'p> {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
             let boxes = problem.roots().map(|root| chain_boxes(problem, root)).collect();
             let pools = vec![Pool::new("pool")];
-            let groups = HashMap::new();
-            return Self { problem, pools: pools.into(), bodies: bodies.into(), boxes, groups };
+            let (bodies, ranks, groups) = (bodies.into(), Vec::new(), HashMap::new());
+            return Self { problem, pools: pools.into(), bodies, boxes, ranks, groups };
         }
         let bodies = problem.bodies();
-        let boxes = bodies.iter().map(|body| problem.boxes(body)).collect();
+        let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes(body)).collect();
+        let is_line = problem.demands().is_none_or(|demands| demands.streams == 1);
+        let ranks = if is_line { Vec::new() } else { ranks(&boxes) };
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -40,7 +44,8 @@ impl<'p> Statement<'p> {
                 }
             }
         }
-        Self { problem, pools: problem.pools().into(), bodies: bodies.into(), boxes, groups }
+        let (pools, bodies) = (problem.pools().into(), bodies.into());
+        Self { problem, pools, bodies, boxes, ranks, groups }
     }
 
     /// The groups of chunks kept apart.

@@ -8,18 +8,18 @@
 //! its begin in steps is the last step of the overwritten chunk. Where the boxes of these chunks are not the
 //! boxes in steps, or not the same overwrites are possible, the problem stays on its streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Step,
     problem::{
         ChunkId, Problem, ProblemBuilder, Request,
-        demands::{ChunkDemands, Clock, Demands, TimedBox, View, is_over},
+        demands::{ChunkDemands, Clock, ClockTree, Demands, TimedBox, View, is_over, wide_sum},
     },
 };
 
-/// More pairs of a box and a moment are not compared.
-const MOST_PAIRS: usize = 20_000_000;
+/// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
+const MOST_WORK: u64 = 100_000_000;
 
 impl Problem {
     /// The same problem in steps, if it runs on several streams and its boxes live as in one line of time.
@@ -93,36 +93,71 @@ impl Demands {
 }
 
 /// The same boxes in steps, if they live as in one line of time.
+///
+/// The ends of the predecessors of a box, each stream at its latest, are a moment too, with the same
+/// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
+/// of time these moments are in order, and are the steps.
 fn in_steps(boxes: &[Vec<TimedBox>]) -> Option<Vec<Vec<TimedBox>>> {
     let all = || boxes.iter().flatten();
     let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
-    let count = begins.len();
     begins.sort_unstable();
     begins.dedup();
-    if begins.len().saturating_mul(count) > MOST_PAIRS {
-        return None;
+    let mut ends: Vec<&[Step]> = all().map(|one| &*one.end).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends.sort_by_key(|end| wide_sum(end));
+    let streams = ends.first().map_or(1, |end| end.len());
+    let mut tree = ClockTree::new(ends.len(), streams);
+    for (place, end) in ends.into_iter().enumerate() {
+        tree.add(place, end, end);
     }
-    let predecessors = |moment: &[Step]| all().filter(|one| is_over(&one.end, moment)).count();
-    let mut moments: Vec<(usize, &[Step])> =
-        begins.into_iter().map(|begin| (predecessors(begin), begin)).collect();
-    moments.sort_unstable();
-    // Moments with as many predecessors are one step, if the sets lie in each other.
-    let mut steps: Vec<Step> = Vec::with_capacity(moments.len());
-    for (at, &(count, _)) in moments.iter().enumerate() {
-        let is_new = at == 0 || moments[at - 1].0 < count;
-        steps.push(steps.last().map_or(0, |last| last + Step::from(is_new)));
+    // In order of time, two moments that are not in order are usually found soon.
+    begins.sort_by_key(|begin| wide_sum(begin));
+    let mut work = 0;
+    let mut moments: BTreeSet<(u128, Clock)> = BTreeSet::new();
+    let mut moment_of: BTreeMap<&[Step], Clock> = BTreeMap::new();
+    for begin in begins {
+        let moment = latest(&tree, begin, &mut work);
+        if work > MOST_WORK {
+            return None;
+        }
+        let key = (wide_sum(&moment), moment);
+        let below = moments.range(..&key).next_back();
+        let above = moments.range(&key..).next();
+        if below.is_some_and(|(_, below)| !is_over(below, &key.1))
+            || above.is_some_and(|(_, above)| !is_over(&key.1, above))
+        {
+            return None;
+        }
+        moment_of.insert(begin, key.1.clone());
+        moments.insert(key);
     }
-    let step_of: BTreeMap<&[Step], Step> =
-        moments.iter().zip(&steps).map(|(&(_, moment), &step)| (moment, step)).collect();
-    let last = steps.last().map_or(1, |last| last + 1);
+    let moments: Vec<Clock> = moments.into_iter().map(|(_, moment)| moment).collect();
+    let first = |clock: &[Step]| {
+        let step = moments.partition_point(|moment| !is_over(clock, moment));
+        step as Step
+    };
     let in_steps = |one: &TimedBox| {
-        let is_over = |&(_, moment): &(usize, &[Step])| is_over(&one.end, moment);
-        let end = moments.iter().position(is_over).unwrap_or(moments.len());
-        let is_nested = moments[end..].iter().all(is_over)
-            && (end == 0 || end == moments.len() || steps[end - 1] < steps[end]);
-        let begin: Clock = Box::new([*step_of.get(&*one.begin)?]);
-        let end: Clock = Box::new([steps.get(end).copied().unwrap_or(last)]);
-        (is_nested && begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
+        let begin: Clock = Box::new([first(moment_of.get(&*one.begin)?)]);
+        let end: Clock = Box::new([first(&one.end)]);
+        (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
     };
     boxes.iter().map(|own| own.iter().map(in_steps).collect()).collect()
+}
+
+/// The latest, stream by stream, of the ends in a tree that are over at a moment.
+fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
+    let mut latest: Clock = vec![0; moment.len()].into();
+    let enters = |low: &[Step], high: &[Step]| {
+        *work += 1;
+        let is_all = is_over(high, moment);
+        if is_all {
+            for (latest, &end) in latest.iter_mut().zip(high) {
+                *latest = end.max(*latest);
+            }
+        }
+        !is_all && is_over(low, moment)
+    };
+    tree.visit(enters, |_| {});
+    latest
 }

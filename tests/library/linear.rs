@@ -195,3 +195,27 @@ fn the_steps_of_random_problems_have_the_same_conflicts() {
         "{found} found, {linked} with links, {pooled} with pools, {joined} with parts; {missed} not"
     );
 }
+
+/// Two streams that wait for each other after each step, with some chunks that live on.
+#[test]
+fn ten_thousand_chunks_in_one_line_of_time_are_numbered() {
+    let mut problem = Problem::builder();
+    for at in 0..10_000_u64 {
+        let (round, stream) = (at / 2, at % 2);
+        let chunk = problem.chunk(0..1, 64);
+        let mut end = [round; 2];
+        end[usize::try_from(stream).unwrap()] += 1;
+        let end = if at.is_multiple_of(5) { [round + 1 + at % 7; 2] } else { end };
+        let stream = usize::try_from(stream).unwrap();
+        problem.clocks(chunk, [round; 2].into(), end.into(), stream);
+    }
+    let problem = problem.streams(2).build().unwrap();
+    let linear = problem.linearized().unwrap();
+    // What ends before a barrier ends in its round.
+    let expected = |at: u64| (at / 2, at / 2 + 1 + if at.is_multiple_of(5) { at % 7 } else { 0 });
+    let last = linear.chunks().iter().map(|chunk| chunk.end).max().unwrap();
+    for (at, chunk) in (0..).zip(linear.chunks()) {
+        let (begin, end) = expected(at);
+        assert_eq!((chunk.begin, chunk.end), (begin, end.min(last)), "{at}");
+    }
+}

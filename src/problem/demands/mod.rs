@@ -9,6 +9,7 @@ mod body;
 mod boxes;
 mod bytes;
 mod check;
+mod clock_tree;
 mod crowd;
 mod fault;
 mod features;
@@ -23,6 +24,7 @@ pub(crate) use boxes::{View, concurrent, is_over};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
+pub(crate) use clock_tree::{ClockTree, ranks, wide_sum};
 pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
 pub(crate) use features::Asked;

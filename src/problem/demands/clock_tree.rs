@@ -1,0 +1,192 @@
+//! A tree over pairs of clocks, to find those that a moment on several streams separates from the rest.
+//!
+//! Each place of the tree has a low and a high clock, and each node keeps the least low and the greatest high
+//! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](sum) of their
+//! begins, a search for those alive together with another box takes O(log n) for each that it finds: a box
+//! that is over before another begins has the smaller sum. So on one side of the box all others are over or
+//! alive, and on the other side alive or later, and a node that is not skipped has one that is alive.
+
+use crate::{Step, problem::demands::TimedBox};
+
+/// Pairs of clocks, by place.
+pub(crate) struct ClockTree {
+    streams: usize,
+    /// The number of places, a power of two.
+    leaves: usize,
+    /// By node, as in a range tree: the low clock, then the high one. A place without clocks has the latest
+    /// low and the earliest high one.
+    clocks: Vec<Step>,
+}
+
+impl ClockTree {
+    /// Creates a tree of places without clocks.
+    pub(crate) fn new(places: usize, streams: usize) -> Self {
+        let leaves = places.next_power_of_two();
+        let empty = [vec![Step::MAX; streams], vec![0; streams]].concat();
+        Self { streams, leaves, clocks: empty.repeat(2 * leaves) }
+    }
+
+    /// Adds clocks to a place.
+    pub(crate) fn add(&mut self, place: usize, low: &[Step], high: &[Step]) {
+        let mut node = self.leaves + place;
+        while node > 0 {
+            let at = node * 2 * self.streams;
+            let (lows, highs) = self.clocks[at..at + 2 * self.streams].split_at_mut(self.streams);
+            for (least, &low) in lows.iter_mut().zip(low) {
+                *least = low.min(*least);
+            }
+            for (most, &high) in highs.iter_mut().zip(high) {
+                *most = high.max(*most);
+            }
+            node /= 2;
+        }
+    }
+
+    /// Visits the nodes from the root on and in order of places. `enters` gets the clocks of a node and
+    /// returns whether to visit what is below it; `found` gets the places that are entered.
+    pub(crate) fn visit(
+        &self,
+        mut enters: impl FnMut(&[Step], &[Step]) -> bool,
+        mut found: impl FnMut(usize),
+    ) {
+        let mut node = 1;
+        loop {
+            let at = node * 2 * self.streams;
+            let (low, high) = self.clocks[at..at + 2 * self.streams].split_at(self.streams);
+            if enters(low, high) {
+                if node < self.leaves {
+                    node *= 2;
+                    continue;
+                }
+                found(node - self.leaves);
+            }
+            // The next node to the right that is not above this one.
+            node += 1;
+            node >>= node.trailing_zeros();
+            if node == 1 {
+                return;
+            }
+        }
+    }
+}
+
+/// The steps that are over on all streams, without a limit. Of two clocks, the one that is over at the other
+/// has the smaller sum, unless they are equal.
+pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
+    clock.iter().map(|&step| u128::from(step)).sum()
+}
+
+/// The places of boxes, by list: their ranks in order of the sums of their begins.
+pub(crate) fn ranks(boxes: &[Vec<TimedBox>]) -> Vec<Vec<usize>> {
+    let mut order: Vec<(u128, usize, usize)> = Vec::new();
+    for (list, own) in boxes.iter().enumerate() {
+        order.extend(own.iter().enumerate().map(|(at, one)| (wide_sum(&one.begin), list, at)));
+    }
+    order.sort_unstable();
+    let mut ranks: Vec<Vec<usize>> = boxes.iter().map(|own| vec![0; own.len()]).collect();
+    for (rank, (_, list, at)) in order.into_iter().enumerate() {
+        ranks[list][at] = rank;
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::demands::{concurrent, is_over};
+
+    fn boxed(begin: Vec<Step>, end: Vec<Step>) -> TimedBox {
+        TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }
+    }
+
+    fn tree_of(boxes: &[TimedBox], ranks: &[Vec<usize>]) -> ClockTree {
+        let mut tree = ClockTree::new(boxes.len(), boxes[0].begin.len());
+        for (one, rank) in boxes.iter().zip(ranks) {
+            tree.add(rank[0], &one.begin, &one.end);
+        }
+        tree
+    }
+
+    /// The ranks of the boxes that are alive together with one, and the number of nodes examined.
+    fn alive(tree: &ClockTree, own: &TimedBox) -> (Vec<usize>, usize) {
+        let (mut found, mut work) = (Vec::new(), 0);
+        let enters = |begin: &[Step], end: &[Step]| {
+            work += 1;
+            !is_over(end, &own.begin) && !is_over(&own.end, begin)
+        };
+        tree.visit(enters, |place| found.push(place));
+        (found, work)
+    }
+
+    #[test]
+    fn the_boxes_alive_together_are_those_of_comparing_all() {
+        let mut found = 0;
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(1..=3)?;
+            let mut boxes = Vec::new();
+            for _ in 0..random.int_in_range(1..=12)? {
+                let (mut begin, mut end) = (Vec::new(), Vec::new());
+                for _ in 0..streams {
+                    begin.push(random.int_in_range(0..=9)?);
+                    end.push(begin[begin.len() - 1] + random.int_in_range(0..=3)?);
+                }
+                boxes.push(boxed(begin, end));
+            }
+            let ranks = ranks(&boxes.iter().map(|one| vec![one.clone()]).collect::<Vec<_>>());
+            let added = random.int_in_range(1..=boxes.len())?;
+            let tree = tree_of(&boxes, &ranks);
+            let partial = {
+                let mut tree = ClockTree::new(boxes.len(), streams);
+                for (one, rank) in boxes.iter().zip(&ranks).take(added) {
+                    tree.add(rank[0], &one.begin, &one.end);
+                }
+                tree
+            };
+            for own in &boxes {
+                for (tree, count) in [(&tree, boxes.len()), (&partial, added)] {
+                    let together = boxes.iter().zip(&ranks).take(count);
+                    let together = together.filter(|(one, _)| concurrent(one, own));
+                    let mut expected: Vec<usize> = together.map(|(_, rank)| rank[0]).collect();
+                    expected.sort_unstable();
+                    assert_eq!(alive(tree, own).0, expected, "{boxes:?}");
+                    found += expected.len();
+                }
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(found > 1000, "{found}");
+    }
+
+    /// Four streams in turn, each of which waits for the one before it now and then.
+    #[test]
+    fn few_nodes_are_examined_for_each_box_that_is_alive() {
+        let mut last = vec![vec![0; 4]; 4];
+        let mut boxes: Vec<TimedBox> = Vec::new();
+        for at in 0..4096 {
+            let (own, other) = (at % 4, (at + 3) % 4);
+            let mut clock = last[own].clone();
+            if at % 3 == 0 {
+                for (step, &seen) in clock.iter_mut().zip(&last[other]) {
+                    *step = seen.max(*step);
+                }
+            }
+            let begin = clock.clone();
+            clock[own] += 1;
+            last[own].clone_from(&clock);
+            clock[own] += Step::from(at % 64 == 0) * 100;
+            boxes.push(boxed(begin, clock));
+        }
+        let ranks = ranks(&boxes.iter().map(|one| vec![one.clone()]).collect::<Vec<_>>());
+        let tree = tree_of(&boxes, &ranks);
+        let (mut all, mut examined) = (0, 0);
+        for own in &boxes {
+            let (found, work) = alive(&tree, own);
+            all += found.len();
+            examined += work;
+        }
+        // Twelve levels, and two nodes on each.
+        assert!(examined < 24 * (all + boxes.len()), "{examined} for {all}");
+        assert!(all < 100 * boxes.len(), "{all}");
+    }
+}
