@@ -276,7 +276,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) placing: PlacingArgs,
     #[command(flatten)]
     pub(crate) later: LaterArgs,
-    /// Lower an operator sequence and write the problem.
+    /// Lower an operator sequence and write the problem. Concatenations copy their inputs in it.
     #[arg(long)]
     pub(crate) lower: bool,
     /// The file to write, .json or .csv.

@@ -118,12 +118,6 @@ struct Group {
     weights: Option<Vec<LiveWeight>>,
 }
 
-/// The highest byte of a body that a pin fixes, which no pool is below.
-fn pinned_end(problem: &Problem) -> Bytes {
-    let ends = problem.bodies().iter().filter_map(|body| Some(body.fixed?.offset + body.extent));
-    ends.max().unwrap_or(0)
-}
-
 /// Tries parts and honours those that are possible and cost no memory.
 struct Trials<'p> {
     problem: &'p Problem,
@@ -201,8 +195,8 @@ impl<'p> Trials<'p> {
         let old: Vec<Part> =
             groups.iter().flat_map(|group| of(group).parts.iter().copied()).collect();
         let joined = self.joined(&chunks, &[&old, new].concat())?;
-        let end = pinned_end(&joined);
-        if end > 0 && end > self.bound() && end > pinned_end(&self.joined(&chunks, &old)?) {
+        let end = joined.pinned_end();
+        if end > 0 && end > self.bound() && end > self.joined(&chunks, &old)?.pinned_end() {
             return Err(Refusal::LargerBound);
         }
         let mut weights = None;

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlannedLink, Planner, SequenceError, Strategy, TensorPlace,
+    OpSequence, Operator, Output, Plan, PlannedLink, Planner, Problem, SequenceError, Strategy,
+    TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
     planner::PlanFit,
-    problem::Refusal,
+    problem::{
+        Refusal,
+        demands::{Part, Pool, PoolId},
+    },
     sequence::SequenceBuilder,
     verify::{Violation, execute, verify},
 };
@@ -202,6 +206,24 @@ fn a_gather_that_lifts_a_pinned_body_is_refused() {
     let sequence = sequence.output("w").build().unwrap();
     let plan = Planner::new().pin("w", "", 96).plan(&sequence).unwrap();
     assert_eq!((plan.pool_size, plan.lower_bound, plan.parts.len()), (104, 104, 0));
+    let mut problem = Problem::builder();
+    let (x, a, whole) = (problem.chunk(0..2, 100), problem.chunk(1..3, 4), problem.chunk(2..4, 8));
+    problem.overwrite(a, x, 0).pin(whole, PoolId(0), 96);
+    let part = Part::new(a, whole, 4);
+    let gathered = problem.build().unwrap().gather(&[vec![part]]);
+    assert_eq!(gathered.refused, [(part, Refusal::LargerBound)]);
+}
+
+/// The second of several buffers begins at 256; a body that ends at 272 needs 16 bytes of it.
+#[test]
+fn a_gather_to_a_pin_in_a_later_buffer_is_honoured() {
+    let mut problem = Problem::builder();
+    let (x, a, whole) = (problem.chunk(0..2, 12), problem.chunk(1..3, 4), problem.chunk(2..4, 8));
+    problem.chunk(0..1, 20);
+    let ram = problem.pool(Pool::new("ram").largest(256));
+    problem.overwrite(a, x, 0).pin(whole, ram, 256);
+    let gathered = problem.build().unwrap().gather(&[vec![Part::new(a, whole, 4)]]);
+    assert_eq!((gathered.refused, gathered.problem.lower_bound().bytes), (vec![], 32));
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
 //! | `improve` | better packings of the whole problem or of its crowded core |
 //! | `greedy` | first packings |
+//! | `anew` | all chains packed anew below lower and lower limits |
 //! | `mend` | crowded steps repacked while all else stays |
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
@@ -24,6 +25,7 @@
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `places` | pools and offsets where a problem is not plain |
 //! | `effort` | the count of nodes, the ends of a search |
+//! | `random` | pseudo-random numbers |
 
 mod anew;
 mod branching;
@@ -37,6 +39,7 @@ mod greedy;
 mod improve;
 mod mend;
 pub(super) mod places;
+mod random;
 mod reasoning;
 #[cfg(test)]
 mod samples;

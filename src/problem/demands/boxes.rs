@@ -23,6 +23,11 @@ pub struct TimedBox {
 }
 
 impl TimedBox {
+    /// Returns whether it ends after it begins.
+    pub(crate) fn is_life(&self) -> bool {
+        is_over(&self.begin, &self.end) && self.begin != self.end
+    }
+
     /// Returns whether the bytes are needed at a moment. All boxes alive at one moment are
     /// concurrent.
     pub(crate) fn is_alive_at(&self, moment: &[Step]) -> bool {

@@ -59,17 +59,25 @@ impl Problem {
             // The highest end of a pin is a bound as well. The size of a pool is a multiple of the alignment,
             // or its capacity.
             [pool] => {
-                let ends = self.bodies().iter().filter_map(|body| {
-                    let end = body.fixed?.offset + body.extent;
-                    Some(pool.largest.map_or(end, |largest| (end - 1) % largest + 1))
-                });
-                let bytes = ends.fold(crowd.bytes, Bytes::max);
+                let bytes = crowd.bytes.max(self.pinned_end());
                 let limit = pool.capacity.unwrap_or(Bytes::MAX);
                 let aligned = pool.aligned(self, bytes).unwrap_or(Bytes::MAX);
                 Crowd { bytes: if bytes <= limit { aligned.min(limit) } else { bytes }, ..crowd }
             }
             _ => crowd,
         }
+    }
+
+    /// The highest end of a body that a pin fixes, in its buffer if its pool has several; 0 without pins. No pool
+    /// is smaller.
+    pub(crate) fn pinned_end(&self) -> Bytes {
+        let ends = self.bodies().iter().filter_map(|body| {
+            let place = body.fixed?;
+            let end = place.offset + body.extent;
+            let largest = self.pools().get(place.pool.index()).and_then(|pool| pool.largest);
+            Some(largest.map_or(end, |largest| (end - 1) % largest + 1))
+        });
+        ends.max().unwrap_or(0)
     }
 
     /// The bytes of a body, each counted once at any moment.
@@ -225,14 +233,8 @@ fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
         left.push(TimedBox { begin: piece.begin, end, bytes });
         left.push(TimedBox { begin, end: piece.end, bytes: again });
     }
-    let is_some = |one: &TimedBox| !one.bytes.is_empty() && is_life(one);
-    left.retain(is_some);
+    left.retain(|one| !one.bytes.is_empty() && one.is_life());
     left
-}
-
-/// Returns whether a box ends after it begins.
-fn is_life(one: &TimedBox) -> bool {
-    is_over(&one.begin, &one.end) && one.begin != one.end
 }
 
 /// The heaviest of the sets of slabs that are alive when one of them begins.

@@ -10,22 +10,26 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies under a limit, from the beginning; each seed makes other choices. Returns
-    /// false if `nodes` more nodes are spent, or if `stop`, called with the nodes so far, returns
-    /// true.
-    fn pack(
-        &mut self,
-        limit: u64,
-        seed: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> bool;
+    /// Packs all bodies, from the beginning. Returns false if the nodes of the attempt are spent, or if
+    /// `stop`, called with the nodes so far, returns true.
+    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool;
 
     /// The height of the last packing, a multiple of the alignment.
     fn height(&self) -> u64;
 
     /// The offsets, in units by body, of the last packing.
     fn offsets(&self) -> Vec<u64>;
+}
+
+/// One attempt to pack all bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// Nothing may end higher.
+    pub limit: u64,
+    /// Each seed makes other choices.
+    pub seed: u64,
+    /// The most nodes it may take.
+    pub nodes: u64,
 }
 
 /// The attempts of a descent.
@@ -59,8 +63,8 @@ pub fn descend_from(
         let gap = u128::from(best - bound) * u128::from(part) / 64;
         let limit = bound + u64::try_from(gap).unwrap_or(0);
         seed += 1;
-        let most = share.min(nodes - packer.nodes());
-        let is_packed = packer.pack(limit, seed, most, &mut |nodes| {
+        let attempt = Attempt { limit, seed, nodes: share.min(nodes - packer.nodes()) };
+        let is_packed = packer.pack(attempt, &mut |nodes| {
             if nodes >= asked + PAUSE {
                 asked = nodes;
                 stopped = stop(nodes, best);

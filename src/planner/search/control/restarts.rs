@@ -68,7 +68,7 @@ impl<'a> Restarts<'a> {
         let upside_down = inst
             .upside_down
             .as_deref()
-            .map(|turned| Box::new(Self { disjunctive: None, ..Self::new(turned, thread) }));
+            .map(|turned| Box::new(Self::new(turned, thread).in_valleys()));
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
@@ -81,6 +81,11 @@ impl<'a> Restarts<'a> {
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
         }
+    }
+
+    /// Leaves out the disjunctive search.
+    fn in_valleys(self) -> Self {
+        Self { disjunctive: None, ..self }
     }
 
     /// The number of nodes so far. A node that examines many bodies counts for several.
@@ -257,6 +262,8 @@ fn first_round(thread: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use arbitrary::{Result, Unstructured};
 
     use super::*;
@@ -264,7 +271,10 @@ mod tests {
         Step,
         planner::search::{
             samples::{instance, interlocking},
-            state::{fingerprint::scramble, instance::Outline},
+            state::{
+                fingerprint::scramble,
+                instance::{Outline, Part, Span},
+            },
         },
         problem::{ChunkId, Segment},
     };
@@ -359,6 +369,31 @@ mod tests {
         })
     }
 
+    /// Bodies lie apart below the limit, and those that cannot move lie where they must.
+    fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
+        for fixed in &inst.fixed {
+            assert_eq!(offsets[fixed.body as usize], inst.offset_of(fixed, limit), "{fixed:?}");
+        }
+        let items = (inst.items.iter())
+            .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
+        let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+        let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
+        for (parts, &offset) in items.chain(staircases).zip(offsets) {
+            let own = taken.len();
+            for part in parts {
+                let (sections, span) = (part.sections(), part.at(offset));
+                assert!(span.high <= limit, "{span:?} exceeds {limit}");
+                let is_apart = |(other, at): &(Range<usize>, Span)| {
+                    at.is_clear_of(span)
+                        || other.end <= sections.start
+                        || sections.end <= other.start
+                };
+                assert!(taken[..own].iter().all(is_apart), "{span:?} in {sections:?}");
+                taken.push((sections, span));
+            }
+        }
+    }
+
     /// Some bodies cannot move; they may cover all steps, as a reserved range does. The valleys
     /// decide alone, in both directions and in turns.
     #[test]
@@ -395,13 +430,15 @@ mod tests {
             };
             let turned = alone(inst.upside_down.as_deref().unwrap());
             for inst in [alone(&inst), turned, inst.clone()] {
-                let mut restarts = Restarts::new(&inst, 0);
-                restarts.disjunctive = None;
+                let mut restarts = Restarts::new(&inst, 0).in_valleys();
                 for limit in (least..=limit).rev() {
                     let verdict = restarts.decide(limit, 1000, u64::MAX, &mut |_| false);
                     let is_packed = is_packed(limit);
                     let expected = if is_packed { Verdict::Packed } else { Verdict::Refuted };
                     assert_eq!(verdict, expected, "{fixed:?} {bodies:?} under {limit}");
+                    if is_packed {
+                        check_places(&inst, limit, restarts.offsets());
+                    }
                     packed += u32::from(is_packed);
                     refuted += u32::from(!is_packed);
                 }

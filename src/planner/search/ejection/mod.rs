@@ -13,11 +13,9 @@
 mod strip;
 
 use super::{
-    control::descent::Packer,
-    state::{
-        fingerprint::scramble,
-        instance::{Instance, Item},
-    },
+    control::descent::{Attempt, Packer},
+    random::Random,
+    state::instance::{Instance, Item},
 };
 use strip::{Block, Strip, WORK_PER_BLOCK};
 
@@ -94,7 +92,7 @@ pub struct Ejection {
     size: i64,
     /// Their mean number of sections.
     life: i64,
-    random: u64,
+    random: Random,
     blocks: Vec<Block>,
     events: Vec<Event>,
 }
@@ -125,7 +123,7 @@ impl Ejection {
             weights: weights(items, &live),
             size: mean(items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
-            random: 0,
+            random: Random::default(),
             blocks: Vec::new(),
             events: Vec::new(),
         })
@@ -215,7 +213,7 @@ impl Ejection {
             }
             if cost == least {
                 found += 1;
-                if self.random_below(found) == 0 {
+                if self.random.below(found) == 0 {
                     best = at;
                 }
             }
@@ -231,13 +229,6 @@ impl Ejection {
         self.strip.offsets[body] = Some(best);
         ejected
     }
-
-    /// A pseudo-random number below `end`.
-    fn random_below(&mut self, end: usize) -> usize {
-        self.random = self.random.wrapping_add(1);
-        let random = u128::from(scramble(self.random)) * end as u128;
-        usize::try_from(random >> 64).unwrap_or(0)
-    }
 }
 
 impl Packer for Ejection {
@@ -245,23 +236,17 @@ impl Packer for Ejection {
         self.strip.work / WORK_PER_NODE
     }
 
-    fn pack(
-        &mut self,
-        limit: u64,
-        seed: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> bool {
+    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
         // Even an attempt without a chance counts as a node.
         self.strip.work += WORK_PER_NODE;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
         self.limit = limit.div_euclid(self.align) * self.align;
         let largest = self.strip.items.iter().map(|item| item.size).max().unwrap_or(0);
         if limit >= HIGH || self.strip.aligned(largest) > self.limit {
             return false;
         }
-        self.random = scramble(seed);
-        let last = self.nodes().saturating_add(nodes);
+        self.random = Random::new(attempt.seed);
+        let last = self.nodes().saturating_add(attempt.nodes);
         let mut stop = |nodes| nodes >= last || stop(nodes);
         self.strip.offsets.fill(None);
         let mut waiting = Vec::new();
@@ -277,7 +262,7 @@ impl Packer for Ejection {
         }
         let mut weights = self.weights.clone();
         while !waiting.is_empty() {
-            let next = self.random_below(waiting.len());
+            let next = self.random.below(waiting.len());
             let body = waiting.swap_remove(next);
             if !self.place(body, Match::Either) {
                 weights[body] += 1 + self.weights[body] / GROWTH;

@@ -60,7 +60,7 @@ pub struct Rooms {
     divided: Vec<Room>,
     /// Scratch: the items over a section.
     guests: Vec<Guest>,
-    /// The number of items and sums examined.
+    /// The number of items, their free ranges and sums examined.
     work: u64,
 }
 
@@ -100,7 +100,7 @@ impl Rooms {
         Some(Self { items, free, divided: Vec::new(), guests: Vec::new(), work: 0 })
     }
 
-    /// The number of items and sums examined so far.
+    /// The number of items, their free ranges and sums examined so far.
     pub fn work(&self) -> u64 {
         self.work
     }
@@ -143,7 +143,7 @@ impl Rooms {
         self.guests.clear();
         for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id)) {
             let item = sky.inst.items[id as usize];
-            self.work += 1;
+            self.work += 1 + self.free[id as usize].len() as u64;
             let floor = item.sections().map(|x| sky.floor(x)).max().unwrap_or(0);
             let mut rooms = 0_u64;
             for free in &self.free[id as usize] {

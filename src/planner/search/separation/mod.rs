@@ -13,11 +13,9 @@
 mod meetings;
 
 use super::{
-    control::descent::Packer,
-    state::{
-        fingerprint::scramble,
-        instance::{Instance, Item, Part},
-    },
+    control::descent::{Attempt, Packer},
+    random::Random,
+    state::instance::{Instance, Item, Part},
 };
 use meetings::{LIGHT, Meeting, meetings, signed};
 
@@ -86,7 +84,7 @@ pub struct Separation {
     /// The meetings with more than their initial weight, seen from the first body.
     weighted: Vec<usize>,
     events: Vec<Event>,
-    random: u64,
+    random: Random,
     /// The number of events and meetings examined.
     work: u64,
 }
@@ -113,7 +111,7 @@ impl Separation {
             is_placed: vec![false; bodies.len()],
             weighted: Vec::new(),
             events: Vec::new(),
-            random: 0,
+            random: Random::default(),
             work: 0,
         })
     }
@@ -128,7 +126,7 @@ impl Separation {
         // Even an attempt without a chance counts as a node.
         self.work += WORK_PER_NODE;
         self.limit = signed(limit.min(FAR));
-        self.random = scramble(seed);
+        self.random = Random::new(seed);
         for at in std::mem::take(&mut self.weighted) {
             self.set_weight(at, LIGHT);
         }
@@ -151,7 +149,7 @@ impl Separation {
             bodies.sort_unstable();
             bodies.dedup();
             for at in (1..bodies.len()).rev() {
-                let other = self.random_below(at + 1);
+                let other = self.random.below(at + 1);
                 bodies.swap(at, other);
             }
             for &body in &bodies {
@@ -273,7 +271,7 @@ impl Separation {
                 (best, found, offset) = (cost, 1, at);
             } else if cost == best && !(lowest && is_free) {
                 found += 1;
-                if this.random_below(found) == 0 {
+                if this.random.below(found) == 0 {
                     offset = at;
                 }
             }
@@ -338,13 +336,6 @@ impl Separation {
         }
         true
     }
-
-    /// A pseudo-random number below `end`.
-    fn random_below(&mut self, end: usize) -> usize {
-        self.random = self.random.wrapping_add(1);
-        let random = u128::from(scramble(self.random)) * end as u128;
-        usize::try_from(random >> 64).unwrap_or(0)
-    }
 }
 
 impl Packer for Separation {
@@ -352,18 +343,12 @@ impl Packer for Separation {
         self.work / WORK_PER_NODE
     }
 
-    fn pack(
-        &mut self,
-        limit: u64,
-        seed: u64,
-        nodes: u64,
-        stop: &mut impl FnMut(u64) -> bool,
-    ) -> bool {
-        if !self.begin(limit, seed) {
+    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
+        if !self.begin(attempt.limit, attempt.seed) {
             return false;
         }
         self.is_placed.fill(false);
-        let last = self.nodes().saturating_add(nodes);
+        let last = self.nodes().saturating_add(attempt.nodes);
         let mut stop = |nodes| nodes >= last || stop(nodes);
         for at in 0..self.order.len() {
             let body = self.order[at];

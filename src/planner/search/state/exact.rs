@@ -4,16 +4,8 @@
 //! size, as low as those before it allow, and a branch ends as soon as the true sizes exceed the true
 //! limit. So a packing that is found is one of true sizes; but if none is found, there may still be one.
 
-use super::instance::Item;
+use super::instance::{ExactSizes, Item};
 use crate::Bytes;
-
-/// The true sizes of an instance whose sizes are rounded.
-#[derive(Clone, Debug)]
-pub struct ExactSizes {
-    /// By item; multiples of the alignment.
-    pub sizes: Vec<Bytes>,
-    pub alignment: Bytes,
-}
 
 /// A partial packing with true sizes. Bodies that are not placed are *left*.
 pub struct ExactPacking<'a> {

@@ -10,7 +10,6 @@
 
 use std::ops::Range;
 
-use super::exact::ExactSizes;
 use crate::{
     Bytes, Step,
     problem::{ChunkId, Problem, Segment},
@@ -125,6 +124,14 @@ pub struct Fixed {
     pub body: u32,
     /// Its offset, in units.
     pub offset: u64,
+}
+
+/// The true sizes of an instance whose sizes are rounded.
+#[derive(Clone, Debug)]
+pub struct ExactSizes {
+    /// By item; multiples of the alignment.
+    pub sizes: Vec<Bytes>,
+    pub alignment: Bytes,
 }
 
 /// A body in bytes and steps, from which an instance is made.

@@ -114,3 +114,16 @@ fn chains_whose_bytes_change_are_staircases() {
         assert!(inst.roots[..4].contains(&root));
     }
 }
+
+/// Heights count from the lowest part of a body, so a body whose parts all begin higher would lie elsewhere
+/// upside down.
+#[rstest::rstest]
+#[case(0, true)]
+#[case(2, false)]
+fn only_bodies_that_begin_at_their_offsets_are_turned(#[case] low: u64, #[case] is_turned: bool) {
+    let root = ChunkId::from_index(0);
+    let segment = Segment { chunk: root, begin: 0, end: 2, low, high: 5 };
+    let fixed = Outline { root, segments: vec![segment], fixed: Some(3) };
+    let inst = Instance::of_outlines(&[fixed], 1, false);
+    assert_eq!(inst.upside_down.is_some(), is_turned);
+}
