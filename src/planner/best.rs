@@ -11,7 +11,9 @@
 //! pairs, and the pairs are counted beforehand, so that the choice does not depend on a clock. The free list
 //! counts its work and gives up after one or two tenths of a second. Above 200 000 chains, the search runs
 //! only if an effort or a time is given. With a time limit, no candidate starts that would exceed it if it
-//! took as long as the slowest so far.
+//! took as long as the slowest so far. The first one may exceed it by a tenth of a second; if that is not
+//! enough, or the search is cancelled, every size is rounded up to a class, and the chunks of a class share
+//! blocks.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -25,8 +27,8 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, free_list, plain,
-        search::{self, Limits, Observer, Progress},
+        Layout, PlanError, Strategy, best_fit, free_list, plain,
+        search::{self, Limits, Monitor, Observer, Progress},
     },
 };
 
@@ -72,6 +74,7 @@ pub fn layout(
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
     let dense = PAIRS_PER_CHAIN * chains > MOST_CONFLICTS
         || PAIRS_PER_CHAIN * chains + conflicts(problem) > MOST_CONFLICTS;
+    let monitor = Monitor::new(limits, observer);
     let is_canceled = || observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
@@ -82,9 +85,12 @@ pub fn layout(
             break;
         }
         let mut stop = || is_canceled() || remaining().is_some_and(|time| time.is_zero());
+        let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
-            Strategy::FreeList => free_list::quick_layout(problem, &mut stop),
-            strategy => plain::layout(strategy, problem),
+            Strategy::Pushdown => Some(plain::first_layout(problem, &mut || monitor.is_overdue())),
+            Strategy::BestFit => best_fit::layout_until(problem, &mut stop).map(named),
+            Strategy::FreeList => free_list::quick_layout(problem, &mut stop).map(named),
+            strategy => plain::layout(strategy, problem).map(named),
         };
         let Some(layout) = layout else { continue };
         let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));
@@ -92,7 +98,7 @@ pub fn layout(
         let pool = layout.pool_size(problem);
         debug!(target: "memplan::best", %strategy, pool, bound, "tried");
         if best.as_ref().is_none_or(|&(smallest, _)| pool < smallest) {
-            best = Some((pool, Layout { winner: Some(strategy), ..layout }));
+            best = Some((pool, layout));
             if let Some(progress) = observer.progress {
                 progress(&Progress { lower_bound: bound, best: pool, nodes: 0 });
             }

@@ -27,6 +27,11 @@ use crate::{
 /// Plans a problem; the parts of overwrite chains are planned separately.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
+    layout_until(problem, &mut || false).unwrap_or_default()
+}
+
+/// Plans a problem as [`layout`] does. `None` if `stop`, called every thousand chunks, returns true.
+pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
     let order = ChunkOrder::new(problem);
     let mut memory = Memory {
         order: &order,
@@ -35,8 +40,8 @@ pub fn layout(problem: &Problem) -> Layout {
         free: BTreeMap::new(),
         usable: BTreeSet::new(),
     };
-    replay(&order, &mut memory);
-    order.layout(|root| memory.offsets[root.index()])
+    replay(&order, &mut memory, stop)?;
+    Some(order.layout(|root| memory.offsets[root.index()]))
 }
 
 /// A range of bytes, the end excluded.

@@ -17,8 +17,6 @@ pub(super) struct Flattened<'s> {
     pub(super) sequence: Cow<'s, OpSequence>,
     /// The plans, by step and place in the operator's list.
     pub(super) bodies: Vec<PlannedBody>,
-    /// The limits, less what the plans of the bodies have used.
-    pub(super) limits: Limits,
 }
 
 /// Plans all bodies of a sequence with `plan`, which may use what is left of the limits.
@@ -28,7 +26,7 @@ pub(super) fn flatten(
     plan: impl Fn(&OpSequence, Limits) -> Result<Plan, PlanError>,
 ) -> Result<Flattened<'_>, PlanError> {
     if !sequence.has_bodies() {
-        return Ok(Flattened { sequence: Cow::Borrowed(sequence), bodies: Vec::new(), limits });
+        return Ok(Flattened { sequence: Cow::Borrowed(sequence), bodies: Vec::new() });
     }
     let clock = limits.time.map(|time| (time, Instant::now()));
     let left = || {
@@ -55,7 +53,7 @@ pub(super) fn flatten(
             bodies.push(planned);
         }
     }
-    Ok(Flattened { sequence: sequence.with_rooms(&rooms)?, bodies, limits: left() })
+    Ok(Flattened { sequence: sequence.with_rooms(&rooms)?, bodies })
 }
 
 /// The bytes of a copy of the inputs of a body, each padded and rounded up to the alignment.

@@ -54,6 +54,7 @@ impl Planner<'_> {
         let input = input.into();
         let start = Instant::now();
         let prepared = self.prepare(input)?;
+        let lowered = Instant::now();
         let fit = |planner: &Planner<'_>, lowered: &Lowered| -> Result<PlanFit, PlanError> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
             Ok(answer(prepared.plan(input, lowered, &layout)))
@@ -64,7 +65,7 @@ impl Planner<'_> {
             return Ok(PlanFit::Yes(plan));
         }
         // A plan with all copies may fit where one without them does not.
-        let answer = fit(&prepared.planner.after(start), &prepared.lowered)?;
+        let answer = fit(&prepared.planner.after(lowered), &prepared.lowered)?;
         let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
         let overlapped = input.sequence().filter(|_| self.has_choice(plan));
         if prepared.gathered.is_none() && overlapped.is_none() {

@@ -28,6 +28,7 @@ mod reordered;
 mod replay;
 mod run;
 pub mod search;
+mod size_classes;
 mod statement;
 mod strategy;
 pub mod tflite;
@@ -97,7 +98,7 @@ struct Prepared<'a> {
     /// The same problem with inputs inside the outputs that gather them, if there are any.
     gathered: Option<Lowered>,
     bodies: Vec<PlannedBody>,
-    /// The planner, its limits less what planning the bodies has used.
+    /// The planner, with the time that planning the bodies and lowering have left of its limit.
     planner: Planner<'a>,
 }
 
@@ -372,13 +373,12 @@ impl Planner<'_> {
 
     /// Plans the bodies and lowers the input.
     fn prepare(&self, input: InputRef<'_>) -> Result<Prepared<'_>, PlanError> {
-        let mut planner = self.clone();
+        let start = Instant::now();
         let mut bodies = Vec::new();
         let mut gathering = None;
         let lowered = match input {
             InputRef::Sequence(sequence) => {
                 let flattened = self.flatten(sequence)?;
-                planner.limits = flattened.limits;
                 bodies = flattened.bodies;
                 let lowered = lower_apart(&flattened.sequence, self.lowering)?;
                 let gathers = self.lowering.gathers && self.strategy.knows_parts();
@@ -395,7 +395,7 @@ impl Planner<'_> {
         let lowered = Lowered { problem, homes, refused };
         let gathered = gathering.map(|sequence| gather(&sequence, lowered.clone()));
         let gathered = gathered.filter(|gathered| gathered.problem.has_parts());
-        Ok(Prepared { lowered, gathered, bodies, planner })
+        Ok(Prepared { lowered, gathered, bodies, planner: self.after(start) })
     }
 
     fn layout(&self, problem: &Problem) -> Result<Layout, PlanError> {

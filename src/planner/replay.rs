@@ -22,17 +22,31 @@ pub(super) trait Allocator {
     fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink);
 }
 
+/// The number of chunks between two calls of `stop`.
+pub(super) const PAUSE: u32 = 1024;
+
 /// Walks over the steps. In each step frees come first, then roots, then overwriters, all in chunk
-/// order.
-pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
+/// order. Returns `None` if `stop` returns true before the end.
+pub(super) fn replay(
+    order: &ChunkOrder<'_>,
+    allocator: &mut impl Allocator,
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<()> {
     let mut ends: Vec<(Step, Rank)> =
         order.ranks().map(|rank| (order.get(rank).end, rank)).collect();
     sort_by_step(&mut ends, order.steps(), |&(end, _)| end);
     let mut ends = ends.into_iter().peekable();
     let mut arrived = Rank(0);
+    let mut pause = PAUSE;
     while let Some(&(end, _)) = ends.peek() {
         // Every chunk begins before it ends, so an end remains until all have begun.
         let step = order.begin(arrived).map_or(end, |begin| begin.min(end));
+        if arrived.0 >= pause {
+            pause = arrived.0 + PAUSE;
+            if stop() {
+                return None;
+            }
+        }
         allocator.enter(step);
         while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
             if !order.is_overwritten(rank) {
@@ -57,4 +71,5 @@ pub(super) fn replay(order: &ChunkOrder<'_>, allocator: &mut impl Allocator) {
             }
         }
     }
+    Some(())
 }

@@ -78,6 +78,47 @@ fn a_cancelled_search_gives_the_best_so_far(#[values(0, 1)] nodes: u64) {
     assert_eq!(fits(&problem, outcome.lower_bound, &limits, observer), Fit::Unknown);
 }
 
+/// A run of short lives, most of whose crowded steps simple planners do not pack at the bound.
+fn long_run() -> Problem {
+    let lives = (0..1500).map(|step| {
+        let size = 1 + step * 7919 % 37;
+        (step, step + 1 + step * 31 % 9, if step % 100 < 9 { 40 * size } else { size })
+    });
+    problem(lives.collect())
+}
+
+/// Wherever a search is cancelled, while it mends, packs, completes or searches, it gives a right plan at once.
+#[rstest]
+#[case::flat(flat(), 3000)]
+#[case::few(problem(hard::uneven(40)), 3000)]
+#[case::many(long_run(), 60_000)]
+fn a_plan_comes_out_whenever_the_search_is_cancelled(#[case] problem: Problem, #[case] nodes: u64) {
+    for strategy in [Strategy::Optimal, Strategy::Best] {
+        let mut last = Bytes::MAX;
+        let mut calls = 0;
+        for most in 1.. {
+            let (cancel, made) = (AtomicBool::new(false), AtomicU64::new(0));
+            let progress = |_: &Progress| {
+                let call = made.fetch_add(1, Ordering::Relaxed) + 1;
+                cancel.fetch_or(call == most, Ordering::Relaxed);
+            };
+            let observer = Observer::default().cancel(&cancel).progress(&progress);
+            let limits = Limits::default().nodes(nodes);
+            let planner = Planner::new().strategy(strategy).limits(limits).observer(observer);
+            let plan = planner.plan(&problem).unwrap();
+            assert_eq!(verify(&problem, &plan), []);
+            assert!(plan.pool_size <= last);
+            last = plan.pool_size;
+            calls = made.into_inner();
+            if calls < most {
+                break;
+            }
+            assert!(calls <= most + 4, "{calls} calls when cancelled at {most}");
+        }
+        assert!(calls > 4, "{calls}");
+    }
+}
+
 /// A node may count for several, so the last one may exceed the limit a little.
 #[test]
 fn the_effort_is_spent_and_not_more() {

@@ -72,8 +72,7 @@ pub fn events(problem: &Problem) -> Vec<Event> {
     let order = ChunkOrder::new(problem);
     let simulator = Simulator::new(&order);
     let mut recorder = Recorder { order: &order, simulator, events: Vec::new() };
-    replay(&order, &mut recorder);
-    recorder.events
+    replay(&order, &mut recorder, &mut || false).map(|()| recorder.events).unwrap_or_default()
 }
 
 /// Both queues at one moment.

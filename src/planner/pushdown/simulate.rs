@@ -24,11 +24,14 @@ pub(super) struct Above {
     pub(super) lower: Rank,
 }
 
-/// Replays the run and returns the front space, at most two entries per chunk.
-pub(super) fn simulate(order: &ChunkOrder<'_>) -> Vec<Above> {
+/// Replays the run and returns the front space, at most two entries per chunk. `None` if `stop` returns true.
+pub(super) fn simulate(
+    order: &ChunkOrder<'_>,
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Above>> {
     let mut simulator = Simulator::new(order);
-    replay(order, &mut simulator);
-    simulator.front_space
+    replay(order, &mut simulator, stop)?;
+    Some(simulator.front_space)
 }
 
 /// The state of the simulation.

@@ -31,7 +31,8 @@ pub fn eject(
     if solution.pool_size <= near {
         return 0;
     }
-    let inst = Instance::new(problem, roots);
+    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let Some(inst) = inst else { return 0 };
     let Some(mut ejection) = Ejection::new(&inst) else { return 0 };
     let share = ejection.share();
     let (more, enough) = if is_default && share <= MOST_ON_TOP {

@@ -62,6 +62,18 @@ const PAUSE: u64 = 256;
 pub(super) type Stop<'a> = dyn FnMut() -> bool + 'a;
 
 impl Body {
+    fn new(problem: &Problem, root: ChunkId, crowds: &Crowds) -> Self {
+        let around = problem.bounding_box(root);
+        Self {
+            root,
+            size: around.high,
+            begin: around.begin,
+            end: around.end,
+            crowd: crowds.most(around.begin, around.end),
+            segments: problem.segments(root).collect(),
+        }
+    }
+
     fn life(&self) -> u128 {
         (self.end - self.begin).into()
     }
@@ -73,26 +85,33 @@ impl Body {
 
 impl<'a> Greedy<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
-        let roots: Vec<ChunkId> = problem.roots().collect();
-        Self::of(problem, &roots, &Crowds::new(problem))
+        let greedy = Self::new_until(problem, &mut || false);
+        greedy.unwrap_or_else(|| Self::of_bodies(problem, Vec::new()))
+    }
+
+    /// As [`new`](Self::new); `None` if `stop` returns true.
+    pub(super) fn new_until(problem: &'a Problem, stop: &mut Stop<'_>) -> Option<Self> {
+        if stop() {
+            return None;
+        }
+        let crowds = Crowds::new(problem);
+        let mut bodies = Vec::new();
+        for (root, at) in problem.roots().zip(1u64..) {
+            bodies.push(Body::new(problem, root, &crowds));
+            if at.is_multiple_of(PAUSE) && stop() {
+                return None;
+            }
+        }
+        Some(Self::of_bodies(problem, bodies))
     }
 
     /// Creates packings of some of the bodies of a problem.
     pub(super) fn of(problem: &'a Problem, roots: &[ChunkId], crowds: &Crowds) -> Self {
-        let bodies: Vec<Body> = roots
-            .iter()
-            .map(|&root| {
-                let around = problem.bounding_box(root);
-                Body {
-                    root,
-                    size: around.high,
-                    begin: around.begin,
-                    end: around.end,
-                    crowd: crowds.most(around.begin, around.end),
-                    segments: problem.segments(root).collect(),
-                }
-            })
-            .collect();
+        let bodies = roots.iter().map(|&root| Body::new(problem, root, crowds)).collect();
+        Self::of_bodies(problem, bodies)
+    }
+
+    fn of_bodies(problem: &'a Problem, bodies: Vec<Body>) -> Self {
         let begins = bodies.iter().flat_map(|body| &body.segments).map(|s| s.begin);
         let occupancy = Occupancy::new(begins);
         Self { problem, bodies, occupancy, work: 0 }
@@ -197,7 +216,7 @@ impl<'a> Greedy<'a> {
 
     fn order(&self, key: Key) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
-        order.sort_by_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
+        order.sort_by_cached_key(|&b| std::cmp::Reverse(key(&self.bodies[b])));
         order
     }
 

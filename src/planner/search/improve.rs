@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Problem,
-    planner::{free_list, pushdown},
+    planner::{Layout, free_list, plain},
     problem::ChunkId,
 };
 
@@ -81,7 +81,8 @@ const FEW: usize = 150;
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
 /// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let mut solution = Solution::of(problem, pushdown::layout(problem));
+    let layout = plain::first_layout(problem, &mut || monitor.is_overdue());
+    let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
     let Solution { lower_bound, pool_size, .. } = solution;
     if pool_size > lower_bound {
         let mut stop = || monitor.stop(0, lower_bound, pool_size);
@@ -218,6 +219,9 @@ fn search_cores(
     let bound = solution.lower_bound;
     let orders = greedy.more_orders();
     pack(problem, greedy, orders, solution, bound, monitor);
+    if monitor.stopped() {
+        return;
+    }
     let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
     // Of equal cores, one is enough.
@@ -403,8 +407,8 @@ fn climb(
     limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> Climb {
-    let inst = Instance::new(problem, roots);
-    if inst.covered() > MOST_COVERED {
+    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
+    let Some(inst) = inst.filter(|inst| inst.covered() <= MOST_COVERED) else {
         return Climb {
             bases: None,
             bound: solution.lower_bound,
@@ -413,7 +417,7 @@ fn climb(
             is_over: false,
             is_too_large: true,
         };
-    }
+    };
     let step = inst.unit * inst.align;
     // The pools of the search are multiples of the step, and so is some smallest pool. The bound is
     // one as well, because the chains alive at the peak are among the roots.

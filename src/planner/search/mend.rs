@@ -82,6 +82,9 @@ pub(super) fn mend(
     let mut outlines: Vec<Outline> = problem.roots().map(outline).collect();
     outlines.retain(|outline| outline.high > 0);
     outlines.sort_unstable_by_key(|outline| (outline.begin, outline.root));
+    if monitor.must_stop() {
+        return;
+    }
     let mut mending = Mending {
         problem,
         crowds: Crowds::new(problem),
@@ -93,6 +96,9 @@ pub(super) fn mend(
     };
     let mut nodes = limits.effort();
     for rings in 1..=MOST_RINGS {
+        if monitor.must_stop() {
+            break;
+        }
         let Some(parts) = mending.parts(rings) else { break };
         for part in &parts {
             if mending.work > MOST_WORK || monitor.stop(0, solution.lower_bound, solution.pool_size)
@@ -169,6 +175,9 @@ impl Mending<'_> {
         let body_of: BTreeMap<ChunkId, usize> = part.moved.iter().copied().zip(0..).collect();
         let mut last = 0;
         for &crowd in crowds {
+            if monitor.stopped() {
+                break;
+            }
             let least = thousandths(self.target, crowd);
             let core: Vec<ChunkId> = greedy
                 .crowded(least)

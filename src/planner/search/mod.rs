@@ -42,7 +42,7 @@ pub(super) mod places;
 mod random;
 mod reasoning;
 #[cfg(test)]
-mod samples;
+pub(super) mod samples;
 mod separation;
 mod solution;
 mod state;
@@ -51,7 +51,7 @@ use crate::{Bytes, Problem, planner::Layout};
 pub use crate::{Limits, Observer, Progress};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
-use control::monitor::Monitor;
+pub(super) use control::monitor::Monitor;
 use greedy::Greedy;
 pub use solution::Solution;
 pub(super) use state::occupancy::Occupancy;
@@ -145,8 +145,12 @@ fn mend_if_large(
 }
 
 fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
-    if solution.pool_size > solution.lower_bound && !monitor.stopped() {
-        let mut greedy = Greedy::new(problem);
+    let Solution { lower_bound, pool_size, .. } = *solution;
+    if pool_size > lower_bound
+        && !monitor.stopped()
+        && let Some(mut greedy) =
+            Greedy::new_until(problem, &mut || monitor.stop(0, lower_bound, pool_size))
+    {
         let (enough, before) = (solution.lower_bound, solution.pool_size);
         let orders = greedy.orders();
         improve::pack(problem, &mut greedy, orders, solution, enough, monitor);

@@ -1,8 +1,15 @@
 //! The monitor connects a search with its caller: time limit, cancel flag and progress.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use crate::{Bytes, Limits, Observer, Progress};
+
+/// The time after the limit in which the first layout may still be completed. All that is faster is much
+/// larger.
+const GRACE: Duration = Duration::from_millis(100);
 
 pub struct Monitor<'a> {
     until: Option<Instant>,
@@ -23,10 +30,26 @@ impl<'a> Monitor<'a> {
         if let Some(progress) = self.observer.progress {
             progress(&Progress { lower_bound, best, nodes: self.before + nodes });
         }
-        self.stopped = self.stopped
-            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-            || self.until.is_some_and(|until| Instant::now() >= until);
+        self.must_stop()
+    }
+
+    /// Returns whether the search must stop, without a report.
+    pub fn must_stop(&mut self) -> bool {
+        self.stopped = self.stopped || self.is_late(Duration::ZERO);
         self.stopped
+    }
+
+    /// Returns whether even the first layout must be given up.
+    pub fn is_overdue(&self) -> bool {
+        self.is_late(GRACE)
+    }
+
+    fn is_late(&self, grace: Duration) -> bool {
+        self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || self.until.is_some_and(|until| {
+                let late = Instant::now().checked_duration_since(until);
+                late.is_some_and(|late| late >= grace)
+            })
     }
 
     /// Returns whether the search was stopped.

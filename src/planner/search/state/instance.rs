@@ -15,6 +15,9 @@ use crate::{
     problem::{ChunkId, Problem, Segment},
 };
 
+/// The number of bodies between two calls of `stop`.
+const PAUSE: usize = 1024;
+
 /// A range of heights, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
@@ -94,7 +97,7 @@ impl Staircase {
 }
 
 /// A packing problem. Bodies are numbered: the items first, then the staircases.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Instance {
     /// By first section, then end, then size: twins are neighbours.
     pub items: Vec<Item>,
@@ -149,11 +152,35 @@ impl Instance {
         Self::rounded(problem, roots, 1)
     }
 
+    /// As [`new`](Self::new), for a million bodies as well; `None` if `stop` returns true.
+    pub fn new_until(
+        problem: &Problem,
+        roots: &[ChunkId],
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
+        Self::rounded_until(problem, roots, 1, stop)
+    }
+
     /// Creates the instance with all sizes and inner offsets rounded to the nearest multiple of a
     /// grain, sizes to one grain at least. Its packings need not be packings of the problem.
     pub fn rounded(problem: &Problem, roots: &[ChunkId], grain: Bytes) -> Self {
-        let outline = |&root| Outline { root, segments: rectangles(problem, root), fixed: None };
-        let mut bodies: Vec<Outline> = roots.iter().map(outline).collect();
+        let inst = Self::rounded_until(problem, roots, grain, &mut || false);
+        inst.unwrap_or_default()
+    }
+
+    fn rounded_until(
+        problem: &Problem,
+        roots: &[ChunkId],
+        grain: Bytes,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
+        let mut bodies: Vec<Outline> = Vec::new();
+        for (at, &root) in roots.iter().enumerate() {
+            if at % PAUSE == PAUSE - 1 && stop() {
+                return None;
+            }
+            bodies.push(Outline { root, segments: rectangles(problem, root), fixed: None });
+        }
         let alignment = problem.alignment();
         let ragged = bodies.iter().flat_map(|b| &b.segments).any(|s| s.low % alignment != 0);
         if !ragged {
@@ -169,7 +196,7 @@ impl Instance {
                 segment.high = round(segment.high).max(segment.low + grain);
             }
         }
-        Self::of_outlines(&bodies, alignment, ragged)
+        Self::of_outlines_until(&bodies, alignment, ragged, stop)
     }
 
     /// Keeps true sizes beside the rounded ones of an instance without staircases, so that its
@@ -194,6 +221,16 @@ impl Instance {
     /// Creates the instance of bodies whose offsets are multiples of an alignment. `ragged` is true
     /// if the offsets of some of their parts are not.
     pub fn of_outlines(bodies: &[Outline], alignment: Bytes, ragged: bool) -> Self {
+        let inst = Self::of_outlines_until(bodies, alignment, ragged, &mut || false);
+        inst.unwrap_or_default()
+    }
+
+    fn of_outlines_until(
+        bodies: &[Outline],
+        alignment: Bytes,
+        ragged: bool,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
         let closes = closes(bodies);
         let offsets = bodies.iter().filter_map(|body| body.fixed);
         let unit = bodies
@@ -213,7 +250,10 @@ impl Instance {
             high: s.high / unit,
         };
         let (mut items, mut staircases) = (Vec::new(), Vec::new());
-        for Outline { root, segments, fixed } in bodies {
+        for (at, Outline { root, segments, fixed }) in bodies.iter().enumerate() {
+            if at % PAUSE == PAUSE - 1 && stop() {
+                return None;
+            }
             let mut parts: Vec<Part> = segments.iter().map(part).collect();
             parts.retain(|p| p.first < p.end);
             match parts[..] {
@@ -241,7 +281,7 @@ impl Instance {
             is_upside_down: false,
         };
         inst.upside_down = inst.turned().map(Box::new);
-        inst
+        Some(inst)
     }
 
     /// The same problem upside down; `None` if all bodies can move.
