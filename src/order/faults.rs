@@ -10,6 +10,10 @@ pub(super) enum Fault {
     LooseBudget,
     /// A lazy operator may have an output that nobody reads, or a workspace.
     LazyWithHill,
+    /// A raise may have an output that nobody reads, or a workspace.
+    RaiseWithHill,
+    /// A block never has the other readers of a chunk.
+    BlockWithoutReaders,
     /// A valley may lie one byte higher than where the dive began.
     HighValley,
     /// A search that has dropped states proves something.

@@ -16,12 +16,14 @@
 //! | `twins` | branches that are equal |
 //! | `search` | finds an order within a budget |
 //! | `moves` | the moves from a state, those without a choice first |
+//! | `blocks` | the moves with a choice at the front |
 //! | `layer` | the open states of a search |
 //! | `ladder` | finds the least budget |
 //! | `windows` | improves long sequences, a window around each peak at a time |
 //! | `faults` | wrong rules, for the tests |
 //! | `nearest` | of orders with the same peak, one near the given order |
 
+mod blocks;
 mod bound;
 mod cut;
 mod effort;

@@ -10,6 +10,7 @@
 //!   undone if no more bytes are live before it and its step is within the budget; the argument is
 //!   the same from the end, by submodularity.
 //! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
+//! - **Blocks**, forwards: operators that can wait move with one that they serve; see `blocks`.
 //! - **Valleys.** Let `y` be a state reached from `r` within the budget, with no more bytes live
 //!   than at `r`, and no downset between the two with fewer than at `y`. Then `y` is the only
 //!   successor of `r` that is needed. Forwards, for any later state `q` of another completion of
@@ -25,6 +26,7 @@
 use crate::{
     Bytes,
     order::{
+        blocks::{Block, Blocks},
         cut::{Cutter, Range},
         effort::Effort,
         faults::{Fault, has_fault},
@@ -47,6 +49,7 @@ pub(super) struct Moves<'a> {
     lazies: &'a Lazies,
     budget: Bytes,
     cutter: Cutter,
+    blocks: Blocks,
     /// The least step that exceeded the budget.
     pub(super) refused: Bytes,
     /// The operators moved since the last [`Self::start`], in order.
@@ -66,6 +69,7 @@ impl<'a> Moves<'a> {
             lazies,
             budget,
             cutter: Cutter::new(model),
+            blocks: Blocks::new(model),
             refused: Bytes::MAX,
             moved: Vec::new(),
             open: Vec::new(),
@@ -105,8 +109,51 @@ impl<'a> Moves<'a> {
         }
     }
 
+    /// Returns the moves with a choice at a place.
+    pub(super) fn choices<const F: bool>(
+        &mut self,
+        place: &Place,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) -> Vec<Block> {
+        if F && self.model.exact {
+            let found = self.blocks.find(self.model, self.lazies, &place.set, &place.ready, goal);
+            effort.spend(std::mem::take(&mut self.blocks.work));
+            match found {
+                // Only raises are left.
+                Some(blocks) if blocks.is_empty() => {
+                    let mut raises = difference(goal, &place.set);
+                    raises.retain(|&operator| !self.lazies.lazy[operator as usize]);
+                    return raises.pop().map(|last| Block { raises, last }).into_iter().collect();
+                }
+                Some(blocks) => return blocks,
+                None => {}
+            }
+        }
+        place.ready.iter().map(|&last| Block { raises: Vec::new(), last }).collect()
+    }
+
+    /// Moves the operators of a block if its last step is within the budget.
+    pub(super) fn try_block<const F: bool>(
+        &mut self,
+        place: &mut Place,
+        block: &Block,
+        goal: &[u64],
+        effort: &mut Effort,
+    ) -> bool {
+        let position =
+            |place: &Place, operator: u32| place.ready.iter().position(|&o| o == operator);
+        for &raise in &block.raises {
+            let Some(at) = position(place, raise) else { return false };
+            effort.spend(4 + self.model.reads.get(raise as usize).len() as u64);
+            let (_, after) = self.weigh::<F>(raise, place);
+            self.make::<F>(place, at, after, goal);
+        }
+        position(place, block.last).is_some_and(|at| self.try_move::<F>(place, at, goal, effort))
+    }
+
     /// Moves a ready operator if its step is within the budget.
-    pub(super) fn try_move<const F: bool>(
+    fn try_move<const F: bool>(
         &mut self,
         place: &mut Place,
         at: usize,

@@ -236,7 +236,7 @@ impl Search<'_> {
     ) -> usize {
         let mut found = 0;
         let mut place = Place::default();
-        for at in 0..from.ready.len() {
+        for block in self.moves.choices::<F>(from, goal, effort) {
             if children.len() == found {
                 children.push(Child::default());
             }
@@ -244,7 +244,7 @@ impl Search<'_> {
             child.place.clone_from(from);
             self.moves.start();
             effort.spend(4 + (from.set.len() + from.ready.len()) as u64 / 4);
-            if !self.moves.try_move::<F>(&mut child.place, at, goal, effort) {
+            if !self.moves.try_block::<F>(&mut child.place, &block, goal, effort) {
                 continue;
             }
             self.moves.close::<F>(&mut child.place, from.live, goal, effort);
