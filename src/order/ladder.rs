@@ -160,6 +160,8 @@ fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
     let mut open = best.lower_bound;
     let mut budget = open;
     let mut tries = 0;
+    // How far above the bound to try next, while bounds are cheap.
+    let mut stride = 0;
     while !best.is_proven() && open < best.peak && !effort.is_spent() {
         match (Question { budget, ..question }).answer(effort) {
             Answer::Order(order) => {
@@ -169,12 +171,19 @@ fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
             }
             Answer::AtLeast(bound) => {
                 best.raise(bound, effort);
-                open = open.max(bound);
-                if tries == 0 {
-                    // The bound was cheap so far, so try it again.
-                    budget = best.lower_bound;
+                if tries == 0 && !best.is_proven() {
+                    // The bound was cheap so far, so try again, further above it each time.
+                    stride = (2 * stride).max(bound.saturating_sub(open));
+                    open = open.max(bound);
+                    budget = (open + stride - unit).min(best.peak - unit).max(open);
                     continue;
                 }
+                open = open.max(bound);
+            }
+            Answer::UnknownBelow(_) if tries == 0 && budget > open => {
+                budget = open;
+                tries = 1;
+                continue;
             }
             Answer::UnknownBelow(same) => open = same,
         }

@@ -52,17 +52,19 @@ pub(super) struct Question<'a> {
     pub(super) turns: &'a [Turn],
 }
 
-/// The states that each end may visit before the other end moves.
+/// The work that each end may do before the other end moves, in visits as counted by the effort.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub(super) backwards: u64,
     pub(super) forwards: u64,
 }
 
-/// The ends take turns, because a valley of one makes the other's range smaller.
-pub(super) const TURNS: [Turn; 3] = [
-    Turn { backwards: 3_000, forwards: 3_000 },
-    Turn { backwards: 30_000, forwards: 30_000 },
+/// The ends take turns, because a valley of one makes the other's range smaller, and often one of
+/// them has far less to do.
+pub(super) const TURNS: [Turn; 4] = [
+    Turn { backwards: 2_000_000, forwards: 2_000_000 },
+    Turn { backwards: 12_000_000, forwards: 12_000_000 },
+    Turn { backwards: 72_000_000, forwards: 72_000_000 },
     Turn { backwards: 0, forwards: u64::MAX },
 ];
 
@@ -177,7 +179,7 @@ impl Search<'_> {
             let mut dropped = false;
             let mut layers: BTreeMap<usize, Layer> = BTreeMap::new();
             layers.entry(0).or_default().insert(&end.place, None, || ROOT);
-            let mut looked = 0;
+            let end_of_turn = effort.looks().saturating_add(most);
             let taken = 'search: loop {
                 let Some((count, mut layer)) = layers.pop_first() else {
                     self.dropped |= dropped;
@@ -191,8 +193,7 @@ impl Search<'_> {
                 }
                 dropped |= layer.cut_to(self.question.width);
                 for state in layer.states() {
-                    looked += 1;
-                    if looked > most {
+                    if effort.looks() >= end_of_turn {
                         return Stop::Capped;
                     }
                     if effort.is_spent() {
