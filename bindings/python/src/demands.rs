@@ -14,7 +14,7 @@ use pyo3::{
 
 use crate::{
     errors::value_error,
-    numbers::{Whole, list, shown, whole},
+    numbers::{Argument, Whole, list, shown, whole},
 };
 
 /// A memory that chunks may lie in. The pools of a problem are listed in order of preference, the fastest
@@ -31,20 +31,21 @@ pub(crate) struct Pool(pub(crate) demands::Pool);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (name, *, capacity = None, alignment = Whole(1), cost = Whole(0), base = Whole(0), reserved = Vec::new(), largest = None))]
+    #[pyo3(signature = (name, *, capacity = None, alignment = Argument::of(1), cost = Argument::of(0), base = Argument::of(0), reserved = Vec::new(), largest = None))]
     fn new(
         name: &str,
-        capacity: Option<Whole>,
-        alignment: Whole,
-        cost: Whole,
-        base: Whole,
+        capacity: Option<Argument>,
+        alignment: Argument,
+        cost: Argument,
+        base: Argument,
         reserved: Vec<(Whole, Whole)>,
-        largest: Option<Whole>,
-    ) -> Self {
-        let mut pool = demands::Pool::new(name).alignment(alignment.0).cost(cost.0).base(base.0);
-        pool.capacity = capacity.map(|bytes| bytes.0);
-        pool.largest = largest.map(|bytes| bytes.0);
-        Self(reserved.iter().fold(pool, |pool, (begin, end)| pool.reserved(begin.0..end.0)))
+        largest: Option<Argument>,
+    ) -> PyResult<Self> {
+        let pool = demands::Pool::new(name).alignment(alignment.named("alignment")?);
+        let mut pool = pool.cost(cost.named("cost")?).base(base.named("base")?);
+        pool.capacity = capacity.map(|bytes| bytes.named("capacity")).transpose()?;
+        pool.largest = largest.map(|bytes| bytes.named("largest")).transpose()?;
+        Ok(Self(reserved.iter().fold(pool, |pool, (begin, end)| pool.reserved(begin.0..end.0))))
     }
 
     /// Its name.

@@ -88,10 +88,11 @@ pub(crate) fn list(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> 
 
 /// Reads a non-negative integer.
 pub(crate) fn whole(object: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<u64> {
-    object.extract().map_err(|_| {
-        let (what, found) = (what(), shown(object));
-        value_error(format!("{what} must be an integer from 0 to 2^64 - 1, not {found}"))
-    })
+    object.extract().map_err(|_| not_whole(&what(), &shown(object)))
+}
+
+fn not_whole(what: &str, found: &str) -> PyErr {
+    value_error(format!("{what} must be an integer from 0 to 2^64 - 1, not {found}"))
 }
 
 /// An object as Python would print it.
@@ -99,7 +100,29 @@ pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     object.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string())
 }
 
-/// A non-negative integer as an argument. Any other one is a `ValueError`, where Python's own conversion
+/// A non-negative integer as an argument with a name, or what was given instead. The error that it is none
+/// is raised where the name is known.
+pub(crate) struct Argument(Result<u64, String>);
+
+impl<'py> FromPyObject<'_, 'py> for Argument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(object.extract().map_err(|_| shown(&object))))
+    }
+}
+
+impl Argument {
+    pub(crate) const fn of(number: u64) -> Self {
+        Self(Ok(number))
+    }
+
+    pub(crate) fn named(self, name: &str) -> PyResult<u64> {
+        self.0.map_err(|found| not_whole(name, &found))
+    }
+}
+
+/// A non-negative integer in a list. Any other one is a `ValueError`, where Python's own conversion
 /// raises an `OverflowError`.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole(pub(crate) u64);

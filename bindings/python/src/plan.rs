@@ -13,7 +13,7 @@ use pyo3::{exceptions::PyKeyError, prelude::*, types::PyDict};
 use crate::{
     errors::{file_error, guarded, value_error},
     json,
-    numbers::{Whole, view},
+    numbers::{Argument, view},
     options::{Given, Options},
 };
 
@@ -271,10 +271,11 @@ impl Plan {
     }
 
     /// Draws the memory map as text, of at most 10 000 columns and rows.
-    #[pyo3(signature = (*, width = Whole(100), height = Whole(24)))]
-    fn map(&self, py: Python<'_>, width: Whole, height: Whole) -> PyResult<String> {
+    #[pyo3(signature = (*, width = Argument::of(100), height = Argument::of(24)))]
+    fn map(&self, py: Python<'_>, width: Argument, height: Argument) -> PyResult<String> {
         guarded(py, || {
-            let [width, height] = [width, height].map(|size| size.index().min(WIDEST));
+            let size = |size: u64| usize::try_from(size).map_or(WIDEST, |size| size.min(WIDEST));
+            let (width, height) = (size(width.named("width")?), size(height.named("height")?));
             let options = MapOptions::default().width(width).height(height);
             Ok(report::pool_maps(&self.inner, self.steps(), options))
         })

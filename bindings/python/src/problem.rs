@@ -12,7 +12,7 @@ use crate::{
     demands::{self, Clocks, Demands},
     errors::{guarded, value_error},
     json,
-    numbers::{Whole, array, list, shown, whole},
+    numbers::{Argument, array, list, shown, whole},
 };
 
 /// Memory chunks with known lifetimes: the input of every planner.
@@ -125,11 +125,12 @@ fn build(
     py: Python<'_>,
     chunks: Chunks,
     overwrites: Option<&Bound<'_, PyAny>>,
-    alignment: Whole,
-    padding: Whole,
+    alignment: Argument,
+    padding: Argument,
     names: Option<Vec<String>>,
     demands: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Problem> {
+    let (alignment, padding) = (alignment.named("alignment")?, padding.named("padding")?);
     let requests = requests(overwrites)?;
     let demands = Demands::read(demands)?;
     let Chunks { begin, end, size, clocks } = chunks;
@@ -148,7 +149,7 @@ fn build(
         return Err(value_error(memplan::ProblemError::TooManyChunks));
     }
     guarded(py, || {
-        let mut problem = memplan::Problem::builder().alignment(alignment.0).padding(padding.0);
+        let mut problem = memplan::Problem::builder().alignment(alignment).padding(padding);
         let mut names = names.into_iter().flatten();
         for ((&begin, &end), &size) in begin.iter().zip(&end).zip(&size) {
             match names.next() {
@@ -168,12 +169,12 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None, **demands))]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands))]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
-        alignment: Whole,
-        padding: Whole,
+        alignment: Argument,
+        padding: Argument,
         names: Option<Vec<String>>,
         demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -182,14 +183,14 @@ impl Problem {
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Whole(1), padding = Whole(0), names = None, **demands))]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands))]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
         size: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
-        alignment: Whole,
-        padding: Whole,
+        alignment: Argument,
+        padding: Argument,
         names: Option<Vec<String>>,
         demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {

@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use crate::{
     errors::{guarded, value_error},
     json,
-    numbers::{Whole, whole},
+    numbers::{Argument, Whole, whole},
 };
 
 /// An output of an operator: a name and a size in bytes.
@@ -66,13 +66,13 @@ impl Output {
     #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None))]
     fn new(
         name: &str,
-        size: Whole,
+        size: Argument,
         reads: Option<Place>,
         overwrites: Option<Places>,
         updates: Option<Place>,
         gathers: Option<Places>,
-    ) -> Self {
-        let mut output = memplan::Output::new(name, size.0);
+    ) -> PyResult<Self> {
+        let mut output = memplan::Output::new(name, size.named("size")?);
         if let Some(Place(input, offset)) = reads {
             output = output.reads_at(input, offset);
         }
@@ -85,7 +85,7 @@ impl Output {
         for Place(input, offset) in gathers.into_iter().flat_map(|places| places.0) {
             output = output.gathers(input, offset);
         }
-        Self(output)
+        Ok(Self(output))
     }
 
     fn __repr__(&self) -> String {
@@ -112,24 +112,26 @@ enum Earlier {
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Whole(0), after = Vec::new(), stream = Whole(0)))]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0)))]
     fn new(
         name: &str,
         inputs: Vec<String>,
         outputs: Vec<Output>,
         kind: &str,
-        workspace: Whole,
+        workspace: Argument,
         after: Vec<Earlier>,
-        stream: Whole,
-    ) -> Self {
+        stream: Argument,
+    ) -> PyResult<Self> {
         let operator = memplan::Operator::new(name).kind(kind).inputs(inputs);
-        let operator = operator.workspace(workspace.0).on_stream(stream.index());
+        // More streams than memory can number are as wrong as the most.
+        let stream = usize::try_from(stream.named("stream")?).unwrap_or(usize::MAX);
+        let operator = operator.workspace(workspace.named("workspace")?).on_stream(stream);
         let operator =
             outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
-        Self(after.into_iter().fold(operator, |operator, other| match other {
+        Ok(Self(after.into_iter().fold(operator, |operator, other| match other {
             Earlier::Name(name) => operator.after(name.as_str()),
             Earlier::Place(place) => operator.after(place.index()),
-        }))
+        })))
     }
 }
 
