@@ -16,10 +16,22 @@ from importlib import metadata
 PEERS = ["SuperMalloc", "portfolio", "MiniMalloc"]
 
 
+# What columns that the peers are not given may say.
+NOTHING = {"alignment": {"", "1"}, "gaps": {""}, "offset": {"", "-1"}}
+
+
 def read(path):
-    """The buffers of a problem, as identifier, size, first step and step after the last."""
+    """The buffers of a problem, as identifier, size, first step and step after the last. Exits if it asks for more."""
     with open(path, newline="") as file:
-        return [tuple(int(row[key]) for key in ("id", "size", "lower", "upper")) for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    for number, row in enumerate(rows, 1):
+        for column, nothing in NOTHING.items():
+            if (found := (row.get(column) or "").strip()) not in nothing:
+                sys.exit(f"{path}: buffer {number}: the peers are not given its {column}, {found!r}; leave the file out")
+    try:
+        return [tuple(int(row[key]) for key in ("id", "size", "lower", "upper")) for row in rows]
+    except (KeyError, ValueError) as error:
+        sys.exit(f"{path}: the peers need whole numbers in the columns id, lower, upper and size: {error!r}; leave the file out")
 
 
 def solve(name, seconds, path):
@@ -121,6 +133,8 @@ def main():
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for problem in args.problems:
+        read(problem)
     version = subprocess.run([args.memplan, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{datetime.date.today()}: {version}, omnimalloc {metadata.version('omnimalloc')}; one core.")
     print("Each cell: pool by lower bound, or that it is proven the smallest; CPU seconds with the start of the process.\n")
