@@ -221,3 +221,177 @@ impl Family {
         self.has_relatives(x) && self.families[x.index()] == self.families[y.index()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arbitrary::{Result, Unstructured};
+
+    use super::*;
+    use crate::{Problem, ProblemError};
+
+    /// Runs a test on this many random inputs, the same each time.
+    fn rounds(count: u64, mut one: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
+        for round in 0..count {
+            let word = |at: u64| {
+                let mixed = (64 * round + at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ (mixed >> 32)
+            };
+            let bytes: Vec<u8> = (0..64).flat_map(|at| word(at).to_le_bytes()).collect();
+            one(&mut Unstructured::new(&bytes)).unwrap();
+        }
+    }
+
+    /// Chunks, and parts that fit, each in a chunk after it.
+    fn random_parts(random: &mut Unstructured<'_>) -> Result<(Vec<Chunk>, Vec<Part>)> {
+        let mut chunks = Vec::new();
+        for at in 0..random.int_in_range(2..=6)? {
+            let begin = random.int_in_range(0..=4)?;
+            let end = begin + random.int_in_range(1..=4)?;
+            chunks.push(Chunk { begin, end, size: random.int_in_range(1..=4 + at)? });
+        }
+        let mut parts: Vec<Part> = Vec::new();
+        for _ in 0..random.int_in_range(1..=7)? {
+            let whole = random.int_in_range(1..=chunks.len() - 1)?;
+            let part = random.int_in_range(0..=whole - 1)?;
+            if let Some(room) = chunks[whole].size.checked_sub(chunks[part].size) {
+                let (part, whole) = (ChunkId::from_index(part), ChunkId::from_index(whole));
+                let offset = random.int_in_range(0..=room)?;
+                if !parts.iter().any(|old| (old.part, old.whole) == (part, whole)) {
+                    parts.push(Part::new(part, whole, offset));
+                }
+            }
+        }
+        Ok((chunks, parts))
+    }
+
+    /// The parts that have a byte of a chunk, by looking at all.
+    fn all_covering(chunks: &[Chunk], parts: &[Part], (chunk, byte): Byte) -> BTreeSet<Byte> {
+        let has = |part: &&Part| {
+            let size = chunks[part.part.index()].size;
+            part.whole == chunk && (part.offset..part.offset + size).contains(&byte)
+        };
+        parts.iter().filter(has).map(|part| (part.part, byte - part.offset)).collect()
+    }
+
+    fn all_names(chunks: &[Chunk], parts: &[Part], byte: Byte) -> BTreeSet<Byte> {
+        let inside = all_covering(chunks, parts, byte);
+        if inside.is_empty() {
+            return BTreeSet::from([byte]);
+        }
+        inside.into_iter().flat_map(|byte| all_names(chunks, parts, byte)).collect()
+    }
+
+    fn may_be_one(chunks: &[Chunk], parts: &[Part], x: Byte, y: Byte) -> bool {
+        let (of_x, of_y) = (all_names(chunks, parts, x), all_names(chunks, parts, y));
+        of_x.is_subset(&of_y) || of_y.is_subset(&of_x)
+    }
+
+    #[test]
+    fn bytes_are_the_same_as_byte_by_byte() {
+        let (mut equal, mut different, mut inside) = (0, 0, 0);
+        let one = |random: &mut Unstructured<'_>| {
+            let (chunks, parts) = random_parts(random)?;
+            let family = Family::new(&chunks, &parts);
+            let size = |chunk: ChunkId| chunks[chunk.index()].size;
+            let ids = || (0..chunks.len()).map(ChunkId::from_index);
+            for x in ids() {
+                for byte in 0..size(x) {
+                    let (covering, _) = family.covering(x, byte, &size);
+                    let covering = covering.map(|&(part, at)| (part, byte - at)).collect();
+                    assert_eq!(all_covering(&chunks, &parts, (x, byte)), covering, "{parts:?}");
+                    let (names, run) = family.names(x, byte, &size);
+                    assert!(run > 0 && byte + run <= size(x));
+                    for more in 0..run {
+                        let moved = names.iter().map(|&(chunk, at)| (chunk, at + more)).collect();
+                        assert_eq!(all_names(&chunks, &parts, (x, byte + more)), moved);
+                    }
+                }
+                for y in ids() {
+                    for distance in -8..=8_i128 {
+                        let is_part = |(part, whole, offset): (ChunkId, ChunkId, i128)| {
+                            parts.iter().any(|one| {
+                                (one.part, one.whole, i128::from(one.offset))
+                                    == (part, whole, offset)
+                            })
+                        };
+                        let expected = is_part((x, y, distance)) || is_part((y, x, -distance));
+                        assert_eq!(family.has_part((x, 20 + distance), (y, 20)), expected);
+                        inside += u32::from(expected);
+                    }
+                    let at_x = random.int_in_range(0..=size(x) - 1)?;
+                    let at_y = random.int_in_range(0..=size(y) - 1)?;
+                    let most = (size(x) - at_x).min(size(y) - at_y);
+                    let count = random.int_in_range(1..=most)?;
+                    let expected = (0..count).all(|more| {
+                        may_be_one(&chunks, &parts, (x, at_x + more), (y, at_y + more))
+                    });
+                    assert_eq!(family.same((x, at_x), (y, at_y), count, &size), expected);
+                    (equal, different) =
+                        (equal + u32::from(expected && x != y), different + u32::from(!expected));
+                }
+            }
+            Ok(())
+        };
+        rounds(300, one);
+        assert!(equal.min(different).min(inside) > 100, "{equal} {different} {inside}");
+    }
+
+    /// By chunk: its offset from the first chunk that parts join it to, and that chunk. `None` if a chunk has
+    /// two places.
+    fn offsets(chunks: &[Chunk], parts: &[Part]) -> Option<Vec<(usize, i128)>> {
+        let mut of: Vec<(usize, i128)> = (0..chunks.len()).map(|chunk| (chunk, 0)).collect();
+        for part in parts {
+            let ((a, at_a), (b, at_b)) = (of[part.whole.index()], of[part.part.index()]);
+            let shift = at_a + i128::from(part.offset) - at_b;
+            if a == b && shift != 0 {
+                return None;
+            }
+            of.iter_mut()
+                .filter(|own| own.0 == b && a != b)
+                .for_each(|own| *own = (a, own.1 + shift));
+        }
+        Some(of)
+    }
+
+    #[test]
+    fn a_body_clashes_as_it_does_byte_by_byte() {
+        let (mut right, mut clashing) = (0, 0);
+        let one = |random: &mut Unstructured<'_>| {
+            let (chunks, parts) = random_parts(random)?;
+            let mut problem = Problem::builder();
+            for chunk in &chunks {
+                problem.chunk(chunk.begin..chunk.end, chunk.size);
+            }
+            for part in &parts {
+                problem.part(part.part, part.whole, part.offset);
+            }
+            let is_right = match problem.build() {
+                Ok(_) => true,
+                Err(ProblemError::Clash { .. }) => false,
+                // Other faults are found first.
+                Err(_) => return Ok(()),
+            };
+            let Some(of) = offsets(&chunks, &parts) else { panic!("two places: {parts:?}") };
+            let meets = |x: usize, y: usize| {
+                let (a, b) = (chunks[x], chunks[y]);
+                of[x].0 == of[y].0 && a.begin < b.end && b.begin < a.end
+            };
+            let is_clash = |x: usize, y: usize| {
+                (0..chunks[x].size).any(|byte| {
+                    let in_y = of[x].1 + i128::from(byte) - of[y].1;
+                    let in_y = Bytes::try_from(in_y).ok().filter(|&at| at < chunks[y].size);
+                    in_y.is_some_and(|in_y| {
+                        let (x, y) = (ChunkId::from_index(x), ChunkId::from_index(y));
+                        !may_be_one(&chunks, &parts, (x, byte), (y, in_y))
+                    })
+                })
+            };
+            let clash = (0..chunks.len()).any(|x| (0..x).any(|y| meets(x, y) && is_clash(x, y)));
+            assert_eq!(is_right, !clash, "{chunks:?} {parts:?}");
+            (right, clashing) = (right + u32::from(is_right), clashing + u32::from(!is_right));
+            Ok(())
+        };
+        rounds(6000, one);
+        assert!(right.min(clashing) > 50, "{right} right, {clashing} clashing");
+    }
+}
