@@ -17,13 +17,17 @@ pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
     if plan.pools.is_empty() || !plan.alignment.is_power_of_two() {
         return Cow::Borrowed(plan);
     }
-    let mut bases = Vec::with_capacity(plan.pools.len());
+    // The addresses in a pool of buffers reach beyond the sum of their sizes.
+    let mut tops: Vec<Bytes> = plan.pools.iter().map(|pool| pool.size).collect();
+    for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
+        if let Some(top) = tops.get_mut(chunk.pool) {
+            *top = (*top).max(plan.end_of(chunk));
+        }
+    }
+    let mut bases = Vec::with_capacity(tops.len());
     let mut end: Bytes = 0;
-    for (at, pool) in plan.pools.iter().enumerate() {
+    for top in tops {
         bases.push(end);
-        let inside = plan.chunks.iter().filter(|chunk| chunk.pool == at && chunk.size > 0);
-        // The addresses in a pool of buffers reach beyond the sum of their sizes.
-        let top = inside.map(|chunk| plan.end_of(chunk)).fold(pool.size, Bytes::max);
         let size = top.checked_next_multiple_of(plan.alignment);
         end = end.saturating_add(size.unwrap_or(Bytes::MAX));
     }
