@@ -9,7 +9,7 @@ use crate::{
         boxes::PlacedBox,
         by_pool, count,
         fit::{line, name, text, wrapped},
-        pool_title, printable,
+        in_buffers, pool_title, printable,
         profile::{alive_at_peak, most_alive},
         short,
         times::Times,
@@ -26,6 +26,7 @@ steps that are over, on all streams together.";
 /// bytes that are free at the peak.
 #[must_use]
 pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
+    let plan = &*in_buffers(plan);
     let times = Times::of(plan, steps);
     let pools = by_pool(plan);
     let mut text = String::new();
@@ -362,6 +363,7 @@ fn explain_gaps(out: &mut String, plan: &Plan) {
 #[must_use]
 pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
     use serde_json::json;
+    let plan = &*in_buffers(plan);
     let times = Times::of(plan, steps);
     let pools = by_pool(plan);
     let explained = pools.iter().map(|pool| pool_json(pool, times));

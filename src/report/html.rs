@@ -15,6 +15,7 @@ use crate::{
     Plan, PlannedChunk,
     report::{
         html::data::{Page, Sheet},
+        in_buffers,
         markup::Escaped,
         printable,
     },
@@ -57,7 +58,12 @@ pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, P
         return Err(PageError::NoPlan);
     }
     let mut page = Page { title: printable(title), sheets: Vec::new() };
-    for sheet in sheets {
+    let in_buffers = |sheet: &MapSheet<'_>| -> Vec<Plan> {
+        sheet.plans.iter().map(|plan| in_buffers(plan).into_owned()).collect()
+    };
+    let plans: Vec<Vec<Plan>> = sheets.iter().map(in_buffers).collect();
+    for (sheet, plans) in sheets.iter().zip(&plans) {
+        let sheet = &MapSheet { plans, ..*sheet };
         let first = sheet.plans.first().ok_or(PageError::NoPlan)?;
         if let Some(other) = sheet.plans.iter().position(|plan| !same_chunks(plan, first)) {
             return Err(PageError::OtherChunks(other));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     Bytes, Plan,
     report::{
-        MapOptions, Size, StepNames, SvgOptions, by_pool,
+        MapOptions, Size, StepNames, SvgOptions, by_pool, in_buffers,
         map::{map_to_scale, memory_map},
         markup::Escaped,
         pool_title,
@@ -81,6 +81,7 @@ fn stacked(maps: &[MapOf<'_>], options: SvgOptions, scale: Bytes) -> String {
 /// Draws the pools of a plan as text, one below the other, each to a scale of its own.
 #[must_use]
 pub fn pool_maps(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> String {
+    let plan = &*in_buffers(plan);
     let drawn = by_pool(plan).into_iter().zip(titles(plan)).map(|(pool, title)| {
         let map = memory_map(&pool, steps, options);
         if title.is_empty() { map } else { format!("{title}:\n{map}") }
@@ -92,6 +93,7 @@ pub fn pool_maps(plan: &Plan, steps: StepNames<'_>, options: MapOptions) -> Stri
 /// given size and to a scale of its own.
 #[must_use]
 pub fn pool_maps_svg(plan: &Plan, steps: StepNames<'_>, options: SvgOptions) -> String {
+    let plan = &*in_buffers(plan);
     let (pools, titles) = (by_pool(plan), titles(plan));
     if let [pool] = &*pools {
         return draw(pool, steps, options, 0);

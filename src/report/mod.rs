@@ -58,7 +58,7 @@ pub use offsets::offsets;
 #[cfg(feature = "files")]
 pub use operators::operator_kinds_json;
 pub use operators::{OperatorKind, Outputs, operator_kinds, operator_table};
-pub use pools::{by_pool, pool_title};
+pub use pools::{by_pool, in_buffers, pool_title};
 pub use printable::printable;
 pub use reordering::reordering;
 #[cfg(feature = "files")]

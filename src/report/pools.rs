@@ -1,10 +1,10 @@
 //! A plan of several pools: a plan for each, and the table of them.
 
-use std::fmt::Write;
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write};
 
 use crate::{
-    Plan, PlannedChunk, PlannedLink, Step,
-    plan::{PlannedReserve, PlannedWindow, TensorPlace},
+    Bytes, Plan, PlannedChunk, PlannedLink, Step,
+    plan::{PlannedPool, PlannedReserve, PlannedWindow, TensorPlace},
     report::{
         Size, count,
         fit::wrapped,
@@ -22,6 +22,75 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
         0 => vec![plan.clone()],
         pools => (0..pools).map(|pool| of_pool(plan, pool)).collect(),
     }
+}
+
+/// The plan with each buffer of a pool as a pool of its own, with addresses from its first byte; buffers
+/// without chunks are left out. Addresses of a pool that is a row of buffers reach beyond its size, which
+/// is the sum of what its buffers need.
+#[must_use]
+pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
+    let buffer = |chunk: &PlannedChunk| {
+        let largest = plan.pools.get(chunk.pool)?.largest.filter(|_| chunk.size > 0)?;
+        chunk.offset.checked_div(largest)
+    };
+    // By pool: the highest byte of each buffer in use. A pool without buffers is one.
+    let mut tops: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); plan.pools.len()];
+    for chunk in &plan.chunks {
+        if let (Some(at), Some(largest)) =
+            (buffer(chunk), plan.pools.get(chunk.pool).and_then(|pool| pool.largest))
+        {
+            let top = tops[chunk.pool].entry(at).or_default();
+            *top = (*top).max(plan.end_of(chunk).saturating_sub(at * largest));
+        }
+    }
+    if tops.iter().all(|tops| tops.keys().all(|&at| at == 0)) {
+        return Cow::Borrowed(plan);
+    }
+    let mut split = plan.clone();
+    split.pools.clear();
+    // By pool: the place of its first buffer.
+    let mut firsts = Vec::with_capacity(tops.len());
+    for (pool, tops) in plan.pools.iter().zip(&tops) {
+        firsts.push(split.pools.len());
+        if tops.is_empty() {
+            split.pools.push(pool.clone());
+        }
+        let sizes = buffer_sizes(plan, pool, tops);
+        split.pools.extend(tops.keys().zip(sizes).map(|(at, size)| PlannedPool {
+            name: format!("{}, buffer {at}", pool.name).into(),
+            size,
+            capacity: pool.largest,
+            largest: None,
+            ..pool.clone()
+        }));
+    }
+    for (chunk, old) in split.chunks.iter_mut().zip(&plan.chunks) {
+        let Some(&first) = firsts.get(old.pool) else { continue };
+        let before = |at: u64| tops[old.pool].range(..at).count();
+        chunk.pool = first + buffer(old).map_or(0, before);
+        if let Some(largest) = plan.pools[old.pool].largest.filter(|&largest| largest > 0) {
+            chunk.offset %= largest;
+        }
+    }
+    for reserve in &mut split.reserved {
+        reserve.pool = firsts.get(reserve.pool).copied().unwrap_or(reserve.pool);
+    }
+    Cow::Owned(split)
+}
+
+/// The sizes of the buffers of a pool: their highest bytes, rounded up to the alignment of the pool, with
+/// which their sum is the size of the pool.
+fn buffer_sizes(plan: &Plan, pool: &PlannedPool, tops: &BTreeMap<u64, Bytes>) -> Vec<Bytes> {
+    let largest = pool.largest.unwrap_or(Bytes::MAX);
+    let sizes = |unit: Bytes| -> Vec<Bytes> {
+        let size = |&top: &Bytes| {
+            top.checked_next_multiple_of(unit).unwrap_or(Bytes::MAX).min(largest.max(top))
+        };
+        tops.values().map(size).collect()
+    };
+    let sum = |unit| sizes(unit).into_iter().fold(0, Bytes::saturating_add);
+    let units = (0..Bytes::BITS).map(|bit| 1 << bit).filter(|&unit| unit >= plan.alignment);
+    sizes(units.into_iter().find(|&unit| sum(unit) == pool.size).unwrap_or(1))
 }
 
 /// The title of a pool's map.

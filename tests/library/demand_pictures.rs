@@ -1,15 +1,19 @@
 //! Maps and explanations of problems with pools, pins, holes and streams.
 
+use std::borrow::Cow;
+
 use crate::common::demands::{Dice, random_problem};
 use memplan::{
     Plan, Planner, Problem,
+    plan::PlannedPool,
     planner::first_fit,
     problem::{
         ProblemFile,
         demands::{Place, Pool},
     },
     report::{
-        MapOptions, StepNames, SvgOptions, by_pool, explain, memory_map, pool_maps, pool_maps_svg,
+        MapOptions, StepNames, SvgOptions, by_pool, explain, in_buffers, memory_map, pool_maps,
+        pool_maps_svg,
     },
 };
 
@@ -148,4 +152,40 @@ fn no_two_chunks_are_drawn_over_each_other() {
         }
     }
     assert!(drawn > 100, "{drawn}");
+}
+
+/// The buffers of a pool are drawn one by one, so that no address is beyond the size that is given for it.
+#[test]
+fn every_chunk_lies_within_the_size_of_its_buffer() {
+    let mut dice = Dice(21);
+    let (mut split, mut aligned) = (0, 0);
+    for round in 0..1500 {
+        let json = random_problem(&mut dice);
+        let Ok(problem) = serde_json::from_value::<Problem>(json) else { continue };
+        let Ok(layout) = first_fit::layout(&problem) else { continue };
+        let places: Vec<Place> =
+            problem.ids().map(|c| Place::new(layout.pool(c), layout.offset(c))).collect();
+        let plan = Plan::from_places(&problem, &places).unwrap();
+        let buffers = in_buffers(&plan);
+        assert_eq!(buffers.chunks.len(), plan.chunks.len());
+        let is_row = |pool: &PlannedPool| pool.largest.is_some();
+        if let Cow::Borrowed(same) = buffers {
+            assert_eq!(*same, plan);
+            continue;
+        }
+        let sizes = |plan: &Plan| plan.pools.iter().map(|pool| pool.size).sum::<u64>();
+        assert_eq!(sizes(&buffers), sizes(&plan), "problem {round}");
+        for (pool, one) in by_pool(&buffers).iter().zip(&buffers.pools) {
+            let used = pool.chunks.iter().filter(|chunk| chunk.size > 0);
+            let top = used.map(|chunk| pool.end_of(chunk)).max().unwrap_or(0);
+            assert!(top <= pool.pool_size, "problem {round}, {}: {top}", one.name);
+            aligned += u32::from(top < pool.pool_size);
+        }
+        assert!(plan.pools.iter().any(is_row));
+        let text = explain(&buffers, StepNames(None));
+        assert!(text.contains(", buffer ") || buffers.pools.len() == 1, "{text}");
+        assert_eq!(text, explain(&plan, StepNames(None)));
+        split += 1;
+    }
+    assert!(split > 20 && aligned > 5, "{split} rows of buffers, {aligned} buffers rounded up");
 }
