@@ -7,7 +7,7 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, Plan, Planner,
+    Bytes, Input, OpSequence, Plan, Planner,
     import::Format,
     plan::PlanFile,
     planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference, search},
@@ -48,13 +48,20 @@ pub(crate) fn demo() -> Result<Verdict, Failure> {
     Ok(Verdict::Good)
 }
 
-/// Checks that a plan of several pools is not written in a form that has one.
-fn check_pools(plan: &Plan, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
-    if is_csv && plan.pools.len() > 1 {
-        let words = "a plan in CSV cannot state the pool of a chunk; use .json or --json";
-        return Err(wrong(path, words));
+/// Checks that a plan in CSV can state what is needed to verify it.
+fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> Result<(), Failure> {
+    let on_streams = |sequence: &OpSequence| sequence.streams() > 1;
+    let missing = [
+        (plan.pools.len() > 1, "the pool of a chunk"),
+        (plan.pools.iter().any(|pool| pool.largest.is_some()), "the buffers of the pool"),
+        (matches!(input, Input::Sequence(sequence) if on_streams(sequence)), "times on streams"),
+    ];
+    match missing.into_iter().find(|(is_needed, _)| is_csv && *is_needed) {
+        Some((_, what)) => {
+            Err(wrong(path, format!("a plan in CSV cannot state {what}; use .json or --json")))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
@@ -103,15 +110,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             }
         },
     };
-    check_pools(&plan, args.csv || matches!(output, Some((_, Format::Csv))), path)?;
+    check_csv(&plan, &input, args.csv || matches!(output, Some((_, Format::Csv))), path)?;
     let took = start.elapsed();
     let arena = match &model {
         Some(model) if !args.reorder => Some(micro::Prediction::of(model, &plan, args)?),
         _ => None,
     };
     let file = || plan_file(&plan, took, arena.as_ref());
-    let labels = match &input {
-        Input::Problem(problem) => Some(problem.labels()),
+    let problem = match &input {
+        Input::Problem(problem) => Some(problem),
         Input::Sequence(_) => None,
     };
     let mut verdict = Verdict::Good;
@@ -125,7 +132,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
             }
         }
         Some((path, Format::Csv)) => {
-            files::write(path, |out| report::write_plan_csv(out, &plan, labels))?;
+            files::write(path, |out| report::write_plan_csv(out, &plan, problem))?;
         }
         Some((path, _)) => files::write(path, |out| report::write_plan_file(out, &file()))?,
         None => {}
@@ -134,7 +141,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     if args.json {
         report::write_plan_file(&mut out, &file())?;
     } else if args.csv {
-        report::write_plan_csv(&mut out, &plan, labels)?;
+        report::write_plan_csv(&mut out, &plan, problem)?;
     } else if output.is_none() || args.table || !is_quiet() {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;

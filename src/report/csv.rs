@@ -1,28 +1,35 @@
 //! CSV output in MiniMalloc's canonical form: half-open lifetimes, ids as in the input.
 
-use std::io;
+use std::{io, ops::Range};
 
 use crate::{
     Plan, Problem, Step,
     problem::{
-        ChunkId, Labels,
+        ChunkId,
         demands::{ChunkDemands, Feature},
     },
 };
 
-/// Writes `id,lower,upper,size,offset`. The ids are written as in `labels`, the labels of the input
-/// if it was a problem; without labels they are numbers.
+/// Writes `id,lower,upper,size,offset`. If the input was a problem, ids are written as there, and times on
+/// several streams as clocks such as `1:0:3`; otherwise ids are numbers, and times are steps. This format has
+/// no place for pools, nor for the buffers of a pool.
 ///
 /// # Errors
 ///
 /// If the writer fails.
-pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>) -> io::Result<()> {
+pub fn write_plan_csv(
+    out: impl io::Write,
+    plan: &Plan,
+    problem: Option<&Problem>,
+) -> io::Result<()> {
     let mut writer = writer(out);
     writer.write_record(["id", "lower", "upper", "size", "offset"]).map_err(as_io)?;
     for (at, chunk) in plan.chunks.iter().enumerate() {
-        let id = labels.map_or_else(|| chunk.id.to_string(), |l| l.id(ChunkId::from_index(at)));
-        let numbers = [chunk.begin, chunk.end, chunk.size, chunk.offset].map(|n| n.to_string());
-        writer.write_record(std::iter::once(id).chain(numbers)).map_err(as_io)?;
+        let in_problem = |problem: &Problem| problem.labels().id(ChunkId::from_index(at));
+        let id = problem.map_or_else(|| chunk.id.to_string(), in_problem);
+        let [begin, end] = times(problem, at, chunk.begin..chunk.end);
+        let [size, offset] = [chunk.size, chunk.offset].map(|bytes| bytes.to_string());
+        writer.write_record([id, begin, end, size, offset]).map_err(as_io)?;
     }
     writer.flush()
 }
@@ -37,7 +44,6 @@ pub fn write_plan_csv(out: impl io::Write, plan: &Plan, labels: Option<&Labels>)
 pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
     let mut writer = writer(out);
     let demands: &[ChunkDemands] = problem.demands().map_or(&[], |demands| &demands.chunks);
-    let lives = problem.demands().map_or(&[][..], |demands| &demands.lives);
     let pool = problem.pools().iter().map(|pool| pool.alignment).max();
     let common = problem.alignment().max(pool.unwrap_or(1));
     let optional = [
@@ -50,10 +56,7 @@ pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<(
     writer.write_record(headings).map_err(as_io)?;
     for id in problem.ids() {
         let chunk = problem.chunk(id);
-        let times = match lives.get(id.index()) {
-            Some(life) => [clock(&life.begin), clock(&life.end)],
-            None => [chunk.begin.to_string(), chunk.end.to_string()],
-        };
+        let times = times(Some(problem), id.index(), chunk.begin..chunk.end);
         let own = demands.get(id.index());
         let alignment = own.map_or(common, |own| own.alignment.max(common));
         let pin = own.and_then(|own| own.pin).map(|pin| pin.offset.to_string());
@@ -83,6 +86,14 @@ pub fn not_in_csv(problem: &Problem) -> Option<Feature> {
     ]
     .into_iter()
     .find_map(|(is_used, feature)| is_used.then_some(feature))
+}
+
+/// The lifetime of a chunk in steps or, if the problem runs on several streams, in clocks.
+fn times(problem: Option<&Problem>, chunk: usize, steps: Range<Step>) -> [String; 2] {
+    match problem.and_then(Problem::demands).and_then(|demands| demands.lives.get(chunk)) {
+        Some(life) => [clock(&life.begin), clock(&life.end)],
+        None => [steps.start.to_string(), steps.end.to_string()],
+    }
 }
 
 fn clock(clock: &[Step]) -> String {

@@ -50,7 +50,7 @@ fn a_problem_survives_json_and_its_plan_survives_json_and_csv() {
         let plan = Planner::new().strategy(Strategy::Pushdown).plan(&problem).unwrap();
         let json = written(|out| write_plan_json(out, &plan, None));
         assert_eq!(read_plan(json.as_bytes(), Format::Json, &problem).unwrap(), plan);
-        let csv = written(|out| write_plan_csv(out, &plan, Some(problem.labels())));
+        let csv = written(|out| write_plan_csv(out, &plan, Some(&problem)));
         let read = read_plan(csv.as_bytes(), Format::Csv, &problem).unwrap();
         assert_eq!(verify(&problem, &read), []);
         assert_eq!(read.pool_size, plan.pool_size);

@@ -81,6 +81,9 @@ fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
     for command in ["show", "explain"] {
         let shown = memplan(&[command, EXAMPLE, &plan]);
         assert_eq!(shown.code, 0, "{shown:?}");
+        // Addresses begin anew in each buffer.
+        assert!(shown.out.contains(", buffer 1"), "{}", shown.out);
+        assert!(!shown.out.contains("16384"), "{}", shown.out);
     }
     // Smaller buffers would not hold all chunks.
     stated["pools"].as_array_mut().unwrap().last_mut().unwrap()["largest"] = 64.into();
@@ -88,6 +91,51 @@ fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
     let verified = memplan(&["verify", EXAMPLE, &plan]);
     assert_eq!(verified.code, 1, "{}{}", verified.out, verified.err);
     assert!(verified.out.contains("across two of its buffers of 64 B"), "{}", verified.out);
+}
+
+/// A plan in CSV is refused where it could not state what `verify` needs, and nothing is written.
+#[rstest]
+#[case::buffers(&[EXAMPLE, "--largest", "8KiB"], "cannot state the buffers of the pool; use .json")]
+#[case::pools(&[POOLS], "cannot state the pool of a chunk; use .json")]
+#[case::streams(&["STREAMS"], "cannot state times on streams; use .json")]
+fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&str], #[case] words: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (streams, plan) = (path("streams.json"), path("plan.csv"));
+    let text = r#"{"format": "memplan-sequence/2", "outputs": ["y", "z"], "operators": [
+        {"name": "a", "inputs": [], "outputs": [{"name": "y", "size": 64}]},
+        {"name": "b", "inputs": [], "outputs": [{"name": "z", "size": 64}], "stream": 1}]}"#;
+    std::fs::write(&streams, text).unwrap();
+    let args: Vec<&str> =
+        args.iter().map(|&arg| if arg == "STREAMS" { &streams } else { arg }).collect();
+    for output in [&["-o", &plan][..], &["--csv"]] {
+        let Run { code, out, err } = memplan(&[&["plan"], &*args, output].concat());
+        assert_eq!((code, &*out), (2, ""), "{err}");
+        assert!(err.contains(words), "{err}");
+        assert!(!folder.path().join("plan.csv").exists());
+    }
+}
+
+/// A plan of a problem on streams states its clocks, and can be verified.
+#[test]
+fn a_plan_on_streams_goes_to_csv_with_its_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (problem, plan) = (path("p.csv"), path("plan.csv"));
+    std::fs::write(&problem, "id,lower,upper,size\n7,0:0,1:1,64\n8,0:0,0:1,32\n9,1:0,2:0,32\n")
+        .unwrap();
+    let planned = memplan(&["plan", &problem, "-o", &plan]);
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    let written = std::fs::read_to_string(&plan).unwrap();
+    let times: Vec<&str> =
+        written.lines().map(|line| line.rsplitn(3, ',').last().unwrap()).collect();
+    assert_eq!(times, ["id,lower,upper", "7,0:0,1:1", "8,0:0,0:1", "9,1:0,2:0"]);
+    assert_eq!(memplan(&["verify", &problem, &plan]).code, 0);
+    // The last two may run at the same time.
+    let wrong = written.replace(",32,96", ",32,64");
+    assert_ne!(wrong, written);
+    std::fs::write(&plan, wrong).unwrap();
+    assert_eq!(memplan(&["verify", &problem, &plan]).code, 1);
 }
 
 /// A problem with alignments, gaps and pins goes to CSV and back, and its plan is right for both.
