@@ -13,17 +13,14 @@ use memplan::{
     planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference, search},
     problem::demands::Pool,
     report::{self, Size, StepNames},
-    verify::{Verifier, VerifyError},
 };
 
 use crate::{
     Failure, Verdict,
-    args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs, VerifyArgs},
+    args::{CompareArgs, ConvertArgs, ExplainArgs, InputArgs, PlanArgs, StrategyArgs},
     files::{self, TfliteModel, wrong},
     is_quiet, later, micro, note,
-    planning::{
-        BUILT_IN, asked, built_in, fit, in_order, make_plan, placed, read_plan, step_names,
-    },
+    planning::{BUILT_IN, built_in, fit, make_plan, placed, read_plan, step_names},
     progress::{is_interrupted, searching},
     reorder,
     rules::rules,
@@ -232,51 +229,6 @@ fn doubt(plan: &Plan, capacity: Bytes) -> String {
         Size(capacity),
         report::bound_ratio(plan)
     )
-}
-
-pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
-    let is_alone = args.later.after.is_empty();
-    if is_alone
-        && files::is_tflite(&args.input, &args.reading)
-        && files::is_named_tflite(&args.plan)
-    {
-        return micro::verify(args);
-    }
-    let mut input = later::input(Some(&args.input), &args.reading, &args.later)?;
-    let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
-    if !plan.order.is_empty() {
-        match in_order(input, &plan) {
-            Ok(ordered) => input = ordered,
-            Err(why) => {
-                let words = format!("the plan's order of the operators is wrong: {why}");
-                writeln!(io::stdout(), "{}\nwrong: 1 violation", report::printable(&words))?;
-                return Ok(Verdict::Bad);
-            }
-        }
-    }
-    let mut verifier = Verifier::new().lowering(args.reading.lowering()).execute(args.execute);
-    if let Some(alignment) = args.alignment {
-        verifier = verifier.alignment(alignment);
-    }
-    if let Some(padding) = args.padding {
-        verifier = verifier.padding(padding);
-    }
-    let verified = match &input {
-        // A CSV file has only chunks.
-        Input::Sequence(_) if files::plan_format(&args.plan)? == Format::Csv => {
-            verifier.verify(&asked(&input, args)?, &plan)
-        }
-        input => verifier.verify(input, &plan),
-    };
-    let verification = verified.map_err(|error| match error {
-        VerifyError::NothingToRun => {
-            let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
-            wrong(Some(&args.plan), needs)
-        }
-        error => wrong(Some(&args.input), error),
-    })?;
-    write!(io::stdout(), "{}", report::verification(&plan, &verification))?;
-    Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
 }
 
 /// Compares all inputs that can be read and planned, and reports the others.

@@ -1,6 +1,7 @@
 //! Reading inputs and writing results, with errors that name the file.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read, Write},
     path::{Path, PathBuf},
@@ -14,6 +15,7 @@ use memplan::{
         tflite::{self, KernelLibrary, ScratchSizes, TfliteOptions},
     },
     report::{Size, printable},
+    sequence::DimRange,
 };
 use same_file::Handle;
 
@@ -204,13 +206,27 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
 
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
+    read_copying(path, args, BTreeSet::new())
+}
+
+/// The sizes of symbolic dimensions that are given, by name.
+pub(crate) fn dims(path: &Path, args: &InputArgs) -> Result<BTreeMap<String, DimRange>, Failure> {
+    Ok(args.sizes.options().map_err(|error| about(path, error))?.dims)
+}
+
+/// Reads an operator sequence or a problem. The outputs of these names are copies even if they could be views.
+pub(crate) fn read_copying(
+    path: &Path,
+    args: &InputArgs,
+    copies: BTreeSet<String>,
+) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
     if let Some(option) = args.sizes.given().filter(|_| format != Format::Onnx) {
         let words = format!("{option} is for ONNX models, but this is not one; omit it");
         return Err(about(path, words));
     }
     check_switches(path, format, args)?;
-    let options = options(path, args)?;
+    let options = options(path, args)?.copies(copies);
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
         .map_err(unreadable(path))?;
     match (&input, args.lowering_switch(), args.kernel_switch()) {

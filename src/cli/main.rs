@@ -16,6 +16,7 @@ mod reorder;
 mod rules;
 mod show;
 mod terminal;
+mod verify;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
             commands::demo()
         }
         Some(Command::Plan(args)) => commands::plan(args),
-        Some(Command::Verify(args)) => commands::verify(args),
+        Some(Command::Verify(args)) => verify::verify(args),
         Some(Command::Compare(args)) => commands::compare(args),
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Explain(args)) => commands::explain(args),

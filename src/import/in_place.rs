@@ -75,6 +75,8 @@ pub enum NotInPlace {
     Shape,
     /// Another input reads the memory of that input in another order.
     Aliased,
+    /// It is right for some sizes only of the dimensions that have several.
+    Sizes,
 }
 
 impl fmt::Display for NotInPlace {
@@ -87,6 +89,7 @@ impl fmt::Display for NotInPlace {
             Self::Named => "the file of kernels says none",
             Self::Shape => "no computed input has its shape and width",
             Self::Aliased => "another input reads the same memory in another order",
+            Self::Sizes => "it is right for some of the sizes only",
         })
     }
 }

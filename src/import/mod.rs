@@ -19,8 +19,9 @@ pub use error::ImportError;
 pub use in_place::{InPlace, NotInPlace};
 pub use kernels::{Kernels, KernelsError};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::sequence::DimRange;
 #[cfg(feature = "files")]
 use crate::{Input, Problem};
 
@@ -57,9 +58,9 @@ impl Format {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// The sizes of symbolic dimensions, by name: exact for the model's inputs, upper limits for
-    /// sizes that are known only at run time.
-    pub dims: BTreeMap<String, u64>,
+    /// The sizes of symbolic dimensions, by name: exact for the model's inputs, or a range of sizes that runs
+    /// may have; upper limits for sizes that the model finds at run time.
+    pub dims: BTreeMap<String, DimRange>,
     /// Size of every dimension that is neither known nor given.
     pub default_dim: Option<u64>,
     /// The shapes of tensors, by name, with `None` for open sizes: exact for an input, the largest
@@ -68,6 +69,9 @@ pub struct ImportOptions {
     /// The shape to use where a declared shape differs from the one that follows from the inputs;
     /// `None` rejects such a model.
     pub trust: Option<Trust>,
+    /// The outputs of operators, by name, that are copies even if they could be views of an input, as in a plan
+    /// that holds for several shapes; see [`copied_views`](crate::verify::copied_views).
+    pub copies: BTreeSet<String>,
     /// The in-place abilities of the kernels that will run a model.
     pub kernels: Kernels,
     /// The options for TensorFlow Lite models.
@@ -86,10 +90,14 @@ pub enum Trust {
 }
 
 impl ImportOptions {
-    /// Sets the sizes of symbolic dimensions.
+    /// Sets the sizes of symbolic dimensions: one size, such as `8`, or all sizes of a range, such as `1..=128`.
+    /// The sequence is then planned for the largest shape, and the plan holds for every smaller one.
     #[must_use]
-    pub fn dims<N: Into<String>>(mut self, dims: impl IntoIterator<Item = (N, u64)>) -> Self {
-        self.dims.extend(dims.into_iter().map(|(name, size)| (name.into(), size)));
+    pub fn dims<N: Into<String>, S: Into<DimRange>>(
+        mut self,
+        dims: impl IntoIterator<Item = (N, S)>,
+    ) -> Self {
+        self.dims.extend(dims.into_iter().map(|(name, sizes)| (name.into(), sizes.into())));
         self
     }
 
@@ -119,6 +127,13 @@ impl ImportOptions {
     #[must_use]
     pub fn shape(mut self, tensor: impl Into<String>, shape: impl Into<Vec<Option<u64>>>) -> Self {
         self.shapes.insert(tensor.into(), shape.into());
+        self
+    }
+
+    /// Makes outputs copies that could be views of an input.
+    #[must_use]
+    pub fn copies<N: Into<String>>(mut self, outputs: impl IntoIterator<Item = N>) -> Self {
+        self.copies.extend(outputs.into_iter().map(Into::into));
         self
     }
 

@@ -1,5 +1,7 @@
 //! The file forms of a plan: `memplan-plan/1`, and `/2` if its problem is not plain.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,7 +12,7 @@ use crate::{
         PlannedWindow, TensorPlace,
     },
     planner::UnknownStrategy,
-    sequence::SizeBasis,
+    sequence::{DimRange, SizeBasis},
 };
 
 const PLAIN: &str = "memplan-plan/1";
@@ -88,6 +90,10 @@ pub struct PlanFile {
     /// given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<usize>,
+    /// The dimensions whose sizes may differ from run to run, by name: the smallest and the largest size that
+    /// the plan holds for; omitted if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dims: BTreeMap<Box<str>, DimRange>,
     /// The plans of the sequences that operators run; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
@@ -331,6 +337,7 @@ impl From<Plan> for PlanFile {
                 .collect(),
             objects: plan.objects,
             order: plan.order,
+            dims: plan.dims,
             bodies: plan
                 .bodies
                 .into_iter()
@@ -441,6 +448,7 @@ impl TryFrom<PlanFile> for Plan {
             pinned,
             reserved,
             traffic: file.traffic.unwrap_or(0),
+            dims: file.dims,
         };
         if !plan.pools.is_empty() && plan.objective() != file.objective {
             return Err(PlanFileError::Objective);

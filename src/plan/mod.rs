@@ -24,14 +24,14 @@ pub use runtime_memory::ArenaEntry;
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
     problem::{ChunkId, Link, ProblemError},
-    sequence::{Origin, SizeBasis, TensorId},
+    sequence::{DimRange, Origin, SizeBasis, TensorId},
 };
 
 /// The size of the pool, and a fixed offset in it for every chunk and every tensor.
@@ -95,6 +95,9 @@ pub struct Plan {
     /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
     /// the cost of its pool.
     pub traffic: u128,
+    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for all of these sizes,
+    /// and its own are the largest. Empty if there is one size each.
+    pub dims: BTreeMap<Box<str>, DimRange>,
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
@@ -222,7 +225,8 @@ impl Plan {
         let plan = Self::of_problem(&lowered.problem, strategy, layout);
         let sequence = input.sequence();
         let tensors = sequence.map(|sequence| planned_tensors(sequence, &lowered.homes, layout));
-        Self { tensors: tensors.unwrap_or_default(), ..plan }
+        let dims = sequence.map(|sequence| sequence.dims().clone()).unwrap_or_default();
+        Self { tensors: tensors.unwrap_or_default(), dims, ..plan }
     }
 
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
@@ -297,6 +301,7 @@ impl Plan {
             pinned: Vec::new(),
             reserved: Vec::new(),
             traffic: 0,
+            dims: BTreeMap::new(),
         };
         let proven_optimal = plan.is_at_bound(bound.bytes);
         Self { proven_optimal, ..plan }.with_demands(problem)

@@ -5,7 +5,7 @@ use crate::{
     report::{
         Size, StepNames, count,
         fit::{hanging, wrapped},
-        pools,
+        pools, printable,
         profile::{is_bound_by_steps, most_alive},
     },
     sequence::SizeBasis,
@@ -70,6 +70,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     );
     text.push_str(&wrapped(&figures, 2));
     text.push_str(&not_copied(plan));
+    text.push_str(&ranges(plan));
     text.push_str(&bases(plan));
     text
 }
@@ -96,6 +97,22 @@ fn not_copied(plan: &Plan) -> String {
         &format!("concatenation: {inputs} {verb} inside the output, so {bytes:#} need no copy"),
         2,
     )
+}
+
+/// Lists the sizes that the plan holds for, if there are several.
+fn ranges(plan: &Plan) -> String {
+    if plan.dims.is_empty() {
+        return String::new();
+    }
+    wrapped(&format!("planned for the largest sizes; holds for all of {}", dims(plan)), 2)
+}
+
+/// The sizes that a plan holds for: `batch=1..8, sequence=1..128`.
+#[must_use]
+pub fn dims(plan: &Plan) -> String {
+    let dims: Vec<String> =
+        plan.dims.iter().map(|(name, sizes)| format!("{}={sizes}", printable(name))).collect();
+    dims.join(", ")
 }
 
 /// Counts the sizes that are upper limits, or declared and not confirmed.

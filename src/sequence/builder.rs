@@ -1,15 +1,15 @@
 //! Building and checking a sequence.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     convert::Infallible,
 };
 
 use crate::{
     Bytes,
     sequence::{
-        Dependency, Gather, OpSequence, Operator, OperatorNode, Origin, Overwrite, SequenceError,
-        SizeBasis, Tensor, TensorId, TensorType, check, control, order,
+        Dependency, DimRange, Gather, OpSequence, Operator, OperatorNode, Origin, Overwrite,
+        SequenceError, SizeBasis, Tensor, TensorId, TensorType, check, control, order,
     },
 };
 
@@ -36,6 +36,7 @@ pub struct SequenceBuilder {
     undeclared_are_weights: bool,
     /// The ids handed out, from 0.
     ids: HashMap<Box<str>, TensorId>,
+    dims: BTreeMap<Box<str>, DimRange>,
 }
 
 impl SequenceBuilder {
@@ -107,6 +108,13 @@ impl SequenceBuilder {
         self
     }
 
+    /// States that the sequence is right for all of these sizes of a dimension. All tensors must have their
+    /// largest sizes; see [`OpSequence::dims`].
+    pub fn dim(&mut self, name: impl Into<Box<str>>, sizes: impl Into<DimRange>) -> &mut Self {
+        self.dims.insert(name.into(), sizes.into());
+        self
+    }
+
     /// Accepts inputs of operators that are neither declared nor produced, and makes them weights,
     /// as sequence files do.
     pub fn undeclared_are_weights(&mut self) -> &mut Self {
@@ -141,6 +149,7 @@ impl SequenceBuilder {
             types: self.types.clone(),
             undeclared_are_weights: self.undeclared_are_weights,
             ids: self.ids.clone(),
+            dims: self.dims.clone(),
         };
         sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))
     }
@@ -310,7 +319,8 @@ impl Names {
         }
         let inner = operators.iter().flat_map(|operator| &operator.bodies);
         let depth = inner.map(|body| body.depth + 1).max().unwrap_or(0);
-        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids, depth })
+        let dims = builder.dims.clone();
+        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids, depth, dims })
     }
 }
 

@@ -2,7 +2,7 @@
 //! below one, or operators run on several streams.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
 };
 
@@ -18,7 +18,7 @@ use crate::{
     Bytes,
     file::is_zero,
     sequence::{
-        Dependency, Gather, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite,
+        Dependency, DimRange, Gather, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite,
         SequenceBuilder, SequenceError, SizeBasis, TensorType,
     },
 };
@@ -45,6 +45,10 @@ pub struct SequenceFile {
     /// Names of the graph outputs.
     #[serde(default)]
     pub outputs: Vec<Box<str>>,
+    /// The dimensions whose sizes may differ from run to run, by name: the smallest and the largest size;
+    /// omitted if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dims: BTreeMap<Box<str>, DimRange>,
 }
 
 /// A supplied tensor.
@@ -263,7 +267,7 @@ impl From<OpSequence> for SequenceFile {
     fn from(sequence: OpSequence) -> Self {
         let BodyEntry { inputs, weights, operators, outputs } = (&sequence).into();
         let format = if new_key(&operators).is_some() { FULL } else { PLAIN }.to_owned();
-        Self { format, inputs, weights, operators, outputs }
+        Self { format, inputs, weights, operators, outputs, dims: sequence.dims }
     }
 }
 
@@ -388,8 +392,9 @@ impl TryFrom<SequenceFile> for OpSequence {
             (PLAIN, Some(key)) => return Err(SequenceError::UnknownKey { key, format: FULL }),
             _ => return Err(SequenceError::Format { found: file.format, expected: PLAIN }),
         }
-        let SequenceFile { inputs, weights, operators, outputs, .. } = file;
-        BodyEntry { inputs, weights, operators, outputs }.try_into()
+        let SequenceFile { inputs, weights, operators, outputs, dims, .. } = file;
+        let sequence: Self = BodyEntry { inputs, weights, operators, outputs }.try_into()?;
+        Ok(Self { dims, ..sequence })
     }
 }
 

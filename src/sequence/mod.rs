@@ -24,16 +24,20 @@ mod builder;
 mod check;
 mod control;
 mod declare;
+mod dims;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
 mod order;
 mod precedence;
 mod streams;
+#[cfg(feature = "onnx")]
+pub(crate) mod widen;
 
 pub use after::OperatorRef;
 pub use builder::SequenceBuilder;
 pub use declare::{Dependency, Gather, Operator, Output, Overwrite, SizeBasis, TensorType};
+pub use dims::DimRange;
 pub use error::SequenceError;
 #[cfg(feature = "serde")]
 pub use file::{
@@ -41,7 +45,7 @@ pub use file::{
     SequenceFile, TensorEntry,
 };
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::Bytes;
 
@@ -135,6 +139,8 @@ pub struct OpSequence {
     ids: HashMap<Box<str>, TensorId>,
     /// The levels of bodies within bodies: 0 if no operator has a body.
     depth: usize,
+    /// The sizes of dimensions for which the sequence is right, by name; none if there is one size each.
+    dims: BTreeMap<Box<str>, DimRange>,
 }
 
 impl OpSequence {
@@ -194,6 +200,13 @@ impl OpSequence {
     #[must_use]
     pub fn outputs(&self) -> &[TensorId] {
         &self.outputs
+    }
+
+    /// The dimensions whose sizes may differ from run to run, by name. Every tensor has its largest size, and
+    /// what is a view, may be overwritten or is gathered is so for all sizes in the ranges.
+    #[must_use]
+    pub const fn dims(&self) -> &BTreeMap<Box<str>, DimRange> {
+        &self.dims
     }
 
     /// Returns true if an output gathers inputs.

@@ -127,7 +127,8 @@ impl OpSequence {
             .collect();
         let outputs = self.outputs.iter().map(new_id).collect();
         let ids = self.ids.iter().map(|(name, id)| (name.clone(), new_id(id))).collect();
-        Ok(Self { operators, tensors, outputs, ids, depth: self.depth })
+        let dims = self.dims.clone();
+        Ok(Self { operators, tensors, outputs, ids, depth: self.depth, dims })
     }
 
     /// Returns whether another sequence has the same operators in the same order, with the same tensors. Tensors

@@ -99,7 +99,7 @@ fn check_body(
 }
 
 /// The bytes that copies of a body's inputs take: each padded and rounded up to the alignment.
-fn copies(body: &OpSequence, plan: &Plan) -> Bytes {
+pub(super) fn copies(body: &OpSequence, plan: &Plan) -> Bytes {
     let sizes = body.tensors().iter().filter(|tensor| tensor.origin == Origin::Input);
     let sizes = sizes.filter_map(|tensor| tensor.size).filter(|&size| size > 0);
     let alignment = u128::from(plan.alignment.max(1));

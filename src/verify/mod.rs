@@ -59,6 +59,7 @@ mod same_bytes;
 mod sequence;
 mod sharing;
 mod sizes;
+mod smaller;
 mod stated;
 mod streams;
 mod sweep;
@@ -66,6 +67,7 @@ mod table;
 mod verifier;
 mod violation;
 
+pub use smaller::{copied_views, verify_smaller};
 pub use stated::{Field, Figure};
 pub use verifier::{Verification, Verifier, VerifyError};
 pub use violation::Violation;

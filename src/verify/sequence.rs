@@ -17,17 +17,21 @@ use crate::{
 };
 
 pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let places = places::of_tensors(sequence, plan, &mut violations);
-    let contents = contents::count(sequence, plan, &places.of, &mut violations);
-    let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
-    let mut checker = Checker { sequence, plan, places, contents, workspaces, violations };
+    let mut checker = Checker::new(sequence, plan);
     checker.check_chunks();
     checker.check_links();
     checker.check_parts();
     checker.check_overlaps();
     checker.check_streams();
     checker.check_figures();
+    checker.violations
+}
+
+/// Checks the places of the tensors alone, without the chunks and figures of the plan.
+pub(super) fn check_bytes(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let mut checker = Checker::new(sequence, plan);
+    checker.check_overlaps();
+    checker.check_streams();
     checker.violations
 }
 
@@ -41,6 +45,14 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
+    fn new(sequence: &'a OpSequence, plan: &'a Plan) -> Self {
+        let mut violations = Vec::new();
+        let places = places::of_tensors(sequence, plan, &mut violations);
+        let contents = contents::count(sequence, plan, &places.of, &mut violations);
+        let workspaces = places::workspaces(sequence, plan, &places, &mut violations);
+        Self { sequence, plan, places, contents, workspaces, violations }
+    }
+
     fn name(&self, tensor: usize) -> &'a str {
         &self.sequence.tensors()[tensor].name
     }

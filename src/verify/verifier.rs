@@ -5,7 +5,7 @@ use crate::{
     lower::LoweringOptions,
     verify::{
         Figure, Violation, bytes_alive, bytes_needed, execute, placing, supplied, verify,
-        without_repeats,
+        verify_smaller, without_repeats,
     },
 };
 
@@ -28,6 +28,7 @@ pub struct Verifier {
     padding: Option<Bytes>,
     lowering: LoweringOptions,
     execute: bool,
+    smaller: bool,
 }
 
 /// The result of verifying a plan.
@@ -101,6 +102,14 @@ impl Verifier {
         self
     }
 
+    /// Verifies the plan of a sequence for a run with the same sizes as planned or smaller ones, as
+    /// [`verify_smaller`](super::verify_smaller) does, which also runs the operators.
+    #[must_use]
+    pub fn smaller(mut self, smaller: bool) -> Self {
+        self.smaller = smaller;
+        self
+    }
+
     /// Verifies a plan.
     ///
     /// # Errors
@@ -121,9 +130,13 @@ impl Verifier {
                 let mut violations = Vec::new();
                 violations.extend(placing(plan, Figure::Alignment, alignment));
                 violations.extend(placing(plan, Figure::Padding, padding));
-                violations.extend(verify(sequence, plan));
+                violations.extend(if self.smaller {
+                    verify_smaller(sequence, plan)
+                } else {
+                    verify(sequence, plan)
+                });
                 violations.extend(supplied(sequence, plan, self.lowering));
-                if self.execute {
+                if self.execute && !self.smaller {
                     violations.extend(execute(sequence, plan));
                     violations = without_repeats(violations);
                 }

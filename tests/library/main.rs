@@ -22,6 +22,7 @@ mod properties;
 mod report_words;
 mod sequence_checks;
 mod sequence_order;
+mod smaller;
 mod streams;
 mod verify;
 mod verify_demands;

@@ -11,5 +11,6 @@ mod bodies;
 mod models;
 mod operators;
 mod orders;
+mod ranges;
 mod rules;
 mod sizes;

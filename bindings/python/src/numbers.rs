@@ -3,9 +3,10 @@
 //! The buffer protocol is not in the stable interface of Python 3.10, so arrays come and go through
 //! `memoryview`: one call of `tobytes` for a whole array.
 
+use memplan::sequence::DimRange;
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyMemoryView},
+    types::{PyBytes, PyMemoryView, PyTuple},
 };
 
 use crate::errors::value_error;
@@ -132,6 +133,21 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         whole(&object, || "the number".to_owned()).map(Self)
+    }
+}
+
+/// The sizes of a dimension: an integer, or a pair of the smallest and the largest.
+pub(crate) struct Sizes(pub(crate) DimRange);
+
+impl<'py> FromPyObject<'_, 'py> for Sizes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyTuple>() {
+            let (Whole(least), Whole(most)) = object.extract()?;
+            return Ok(Self((least..=most).into()));
+        }
+        object.extract().map(|Whole(size)| Self(size.into()))
     }
 }
 

@@ -14,7 +14,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::{
     errors::{file_error, guarded, value_error},
-    numbers::Whole,
+    numbers::{Sizes, Whole},
     problem::Problem,
     sequence::{Graph, Model, Sequence},
 };
@@ -24,7 +24,8 @@ use crate::{
 /// or a `Problem`.
 ///
 /// `dims` are the sizes of symbolic dimensions by name, `default_dim` of all others, and `shapes` the shapes
-/// of tensors by name, with `None` for open sizes. `inplace` is how the kernels that will run the model work
+/// of tensors by name, with `None` for open sizes. With a pair of sizes in `dims`, such as (1, 128), a plan holds
+/// for all sizes from the first to the second. `inplace` is how the kernels that will run the model work
 /// in place: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide
 /// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `runtime` is the one that
 /// will run it: "tflite-micro", the default, or "tflite", the interpreter. `trust`, "inference" or "declared",
@@ -35,7 +36,7 @@ pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
     format: Option<&str>,
-    dims: Option<BTreeMap<String, Whole>>,
+    dims: Option<BTreeMap<String, Sizes>>,
     default_dim: Option<Whole>,
     shapes: Option<BTreeMap<String, Vec<Option<Whole>>>>,
     inplace: Option<&str>,

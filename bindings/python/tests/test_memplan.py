@@ -220,6 +220,15 @@ def test_files_are_read(tmp_path, sequence):
     assert json.loads(plan.to_json())["format"] == "memplan-plan/1"
 
 
+def test_a_plan_holds_for_a_range_of_sizes():
+    path = PACKAGE.parents[1] / "tests" / "models" / "heads.onnx"
+    plan = memplan.plan(memplan.read(path, dims={"batch": (1, 3)}))
+    assert plan.verify() == [] and json.loads(plan.to_json())["dims"] == {"batch": [1, 3]}
+    assert plan.pool_size == memplan.plan(memplan.read(path, dims={"batch": 3})).pool_size
+    with pytest.raises(ValueError, match="give the smaller one first, as in --dim batch=1..3"):
+        memplan.read(path, dims={"batch": (3, 1)})
+
+
 def test_a_plan_is_verified_as_it_was_asked_for():
     problem = memplan.Problem([(begin, end, size + 4) for begin, end, size in CHUNKS], alignment=64, padding=32)
     plan = memplan.plan(problem, alignment=8, padding=0)

@@ -7,10 +7,11 @@ use memplan::{
     Step, Strategy,
     import::{Format, InPlace, tflite::Runtime},
     problem::demands::Pool,
+    sequence::DimRange,
 };
 
 /// The sizes in one argument, by name.
-pub(super) type Dimensions = Vec<(String, u64)>;
+pub(super) type Dimensions = Vec<(String, DimRange)>;
 
 /// A format by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -135,7 +136,7 @@ fn size(text: &str) -> Option<u64> {
     u64::try_from(bytes).ok()
 }
 
-/// Parses sizes such as `batch=8,sequence=128`. A name may contain commas.
+/// Parses sizes such as `batch=1..8,sequence=128`. A name may contain commas.
 pub(super) fn dimensions(text: &str) -> Result<Dimensions, String> {
     let mut dimensions = Vec::new();
     let mut rest = text;
@@ -146,7 +147,9 @@ pub(super) fn dimensions(text: &str) -> Result<Dimensions, String> {
             Some((end, (name.to_owned(), size.parse().ok()?)))
         };
         let Some((end, dimension)) = ends.find_map(entry) else {
-            return Err(format!("'{rest}' is not NAME=N, such as batch=8"));
+            return Err(format!(
+                "'{rest}' is not NAME=N, such as batch=8, or NAME=N..M, such as batch=1..8"
+            ));
         };
         dimensions.push(dimension);
         rest = rest[end..].trim_start_matches(',');
@@ -191,6 +194,8 @@ pub(super) fn profiles() -> impl clap::builder::TypedValueParser<Value = InPlace
 mod tests {
     use rstest::rstest;
 
+    use memplan::sequence::DimRange;
+
     use super::{dimensions, shape, size};
 
     #[rstest]
@@ -200,12 +205,23 @@ mod tests {
     #[case("a=b=3", &[("a=b", 3)])]
     #[case("=3", &[("", 3)])]
     fn dimensions_are_read(#[case] text: &str, #[case] expected: &[(&str, u64)]) {
-        let expected: Vec<_> = expected.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let sizes = |(name, size): &(&str, u64)| ((*name).to_owned(), DimRange::from(*size));
+        let expected: Vec<_> = expected.iter().map(sizes).collect();
         assert_eq!(dimensions(text), Ok(expected));
+    }
+
+    #[test]
+    fn ranges_are_read() {
+        let expected = [("a", 1..=8), ("b", 2..=2), ("c,d", 1..=3)];
+        let expected = expected.map(|(name, sizes)| (name.to_owned(), DimRange::from(sizes)));
+        assert_eq!(dimensions("a=1..8,b=2,c,d=1..3"), Ok(expected.to_vec()));
     }
 
     #[rstest]
     #[case("batch")]
+    #[case("batch=1..")]
+    #[case("batch=..4")]
+    #[case("batch=1..2..3")]
     #[case("batch=")]
     #[case("batch=-1")]
     #[case("a=1,b")]

@@ -1,5 +1,7 @@
 //! Checks offsets against the operators: they run on a shadow of the head.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Plan, PlannedChunk, PlannedTensor, TensorPlace,
     export::tflite::Head,
@@ -60,6 +62,7 @@ impl Head {
             pinned: Vec::new(),
             reserved: Vec::new(),
             traffic: 0,
+            dims: BTreeMap::new(),
         }
     }
 

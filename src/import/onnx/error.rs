@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{SequenceError, report::printable};
+use crate::{SequenceError, report::printable, sequence::DimRange};
 
 /// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +33,52 @@ pub enum OnnxError {
         name: String,
         /// The names in the model.
         known: Vec<String>,
+    },
+    /// A range of sizes is empty or begins at 0.
+    #[error("{}", wrong_range(name, *range))]
+    WrongRange {
+        /// The name of the dimension.
+        name: String,
+        /// The range.
+        range: DimRange,
+    },
+    /// A range is given for a size that the model finds at run time.
+    #[error(
+        "the model itself finds the size '{name}' in each run, so it has only a largest size; give --dim {name}={most}"
+    )]
+    RangeFound {
+        /// The name of the dimension.
+        name: String,
+        /// The largest size in the range.
+        most: u64,
+    },
+    /// There are more shapes than can be checked.
+    #[error(
+        "the ranges of sizes allow more than {most} shapes, too many to check each for this model; narrow a range, or give a size exactly"
+    )]
+    TooManyShapes {
+        /// The largest number of shapes for this model.
+        most: usize,
+    },
+    /// The model cannot be read with some of the sizes.
+    #[error("with {sizes}: {error}; narrow the range to the sizes for which the model is valid")]
+    WithSizes {
+        /// The sizes, such as `batch=3`.
+        sizes: String,
+        /// The error.
+        error: Box<OnnxError>,
+    },
+    /// The model runs other operators with other sizes.
+    #[error(
+        "with {sizes}, {what}, unlike with {largest}, so no plan holds for both; plan each of them by itself, or narrow the range"
+    )]
+    OtherOperators {
+        /// The sizes, such as `batch=3`.
+        sizes: String,
+        /// The largest sizes.
+        largest: String,
+        /// The difference.
+        what: String,
     },
     /// A shape is given for a tensor that the model does not have.
     #[error("no input of the model, and no output of an operator, is called '{name}'")]
@@ -218,6 +264,18 @@ fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+fn wrong_range(name: &str, range: DimRange) -> String {
+    let DimRange { least, most, .. } = range;
+    if least > most {
+        return format!(
+            "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in --dim {name}={most}..{least}"
+        );
+    }
+    format!(
+        "the sizes of '{name}' begin at 0, but a run without elements needs no plan; begin at 1, as in --dim {name}=1..{most}"
+    )
 }
 
 fn other_tensors(others: usize) -> String {

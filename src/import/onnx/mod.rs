@@ -18,7 +18,7 @@
 //! use memplan::import::{ImportOptions, onnx::{OnnxError, read}};
 //!
 //! let mut options = ImportOptions::default();
-//! options.dims.insert("batch".to_owned(), 8);
+//! options.dims.insert("batch".to_owned(), 8.into());
 //! let error = read(b"not a model", &options).unwrap_err();
 //! assert!(matches!(error, OnnxError::NotOnnx { .. }));
 //! ```
@@ -29,6 +29,7 @@ mod infer;
 mod memory;
 mod nodes;
 pub(super) mod ops;
+mod range;
 mod read;
 
 pub use error::{OnnxError, OpenSize};
@@ -36,17 +37,17 @@ pub use nodes::Nodes;
 pub use ops::{KnownOperator, operators};
 use std::collections::{BTreeMap, BTreeSet};
 
-use rten_onnx::onnx::{DataLocation, ModelProto, TensorProto};
+use rten_onnx::onnx::{DataLocation, GraphProto, ModelProto, TensorProto};
 use tracing::debug;
 
 use crate::{
-    OpSequence,
+    Bytes, OpSequence,
     import::{ImportOptions, NotInPlace},
 };
 pub(crate) use read::wire::node_fields;
 use read::{
     context::{Context, Unknown},
-    functions::Inlined,
+    functions::{Inlined, Opsets},
 };
 
 /// Reads an ONNX model. External data is not opened.
@@ -104,10 +105,9 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     let Inlined { opsets, file_places } = read::functions::inline(bytes, &mut model)?;
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
-    let context = Context::new(&model, graph, &opsets, options, unknown)?;
-    let inputs = infer::graph_inputs(graph, &context)?;
-    let emit::Sequenced { sequence, not_in_place, unknown, places, with_state, .. } =
-        emit::sequence(graph, &context, inputs, None)?;
+    let reader = Reader { model: &model, graph, opsets: &opsets, unknown };
+    let Reading { sequence, not_in_place, unknown, places, with_state, .. } =
+        range::read(&reader, options)?;
     let file_place = |&place: &usize| file_places[place];
     let with_state: Vec<usize> = with_state.iter().map(file_place).collect();
     nodes.finish(places.iter().map(file_place).collect(), &with_state);
@@ -118,11 +118,47 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
         tensors = sequence.tensors().len(),
         "read an ONNX model",
     );
-    let not_in_place = not_in_place.into_iter().map(|(name, why)| (name.into(), why)).collect();
-    let unknown = unknown.into_iter().map(Into::into).collect();
     let is_external = |tensor: &TensorProto| tensor.data_location == Some(DataLocation::EXTERNAL);
     let has_external_data = graph.initializer.iter().any(is_external);
     Ok(Survey { sequence, not_in_place, unknown, nodes, has_external_data })
+}
+
+/// A model that is parsed and can be read with several options.
+struct Reader<'m> {
+    model: &'m ModelProto,
+    graph: &'m GraphProto,
+    opsets: &'m Opsets,
+    unknown: Unknown,
+}
+
+/// The model as its options make it.
+struct Reading {
+    sequence: OpSequence,
+    not_in_place: BTreeMap<Box<str>, NotInPlace>,
+    unknown: BTreeSet<Box<str>>,
+    /// By step: the place of its node in the graph.
+    places: Vec<usize>,
+    /// The places of nodes with a state.
+    with_state: Vec<usize>,
+    /// The sizes of the outputs of the nodes that do not run, because they are known before the run.
+    known: Vec<(Box<str>, Bytes)>,
+}
+
+impl Reader<'_> {
+    fn read(&self, options: &ImportOptions) -> Result<Reading, OnnxError> {
+        let context = Context::new(self, options)?;
+        let inputs = infer::graph_inputs(self.graph, &context)?;
+        let sequenced = emit::sequence(self.graph, &context, inputs, None)?;
+        let owned = |(name, why): (&str, NotInPlace)| (name.into(), why);
+        Ok(Reading {
+            sequence: sequenced.sequence,
+            not_in_place: sequenced.not_in_place.into_iter().map(owned).collect(),
+            unknown: sequenced.unknown.into_iter().map(Into::into).collect(),
+            places: sequenced.places,
+            with_state: sequenced.with_state,
+            known: sequenced.known.into_iter().map(|(name, size)| (name.into(), size)).collect(),
+        })
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<ModelProto, OnnxError> {

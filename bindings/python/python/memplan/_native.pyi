@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Sequence as _Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence as _Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -232,7 +232,7 @@ def read(
     path: str | PathLike[str],
     *,
     format: Literal["onnx", "tflite", "json", "csv"] | None = None,
-    dims: dict[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     default_dim: int | None = None,
     shapes: dict[str, list[int | None]] | None = None,
     inplace: Literal["none", "elementwise", "rows"] | None = None,

@@ -177,3 +177,42 @@ fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
     let run = memplan(&["explain", EXAMPLE, &forged]);
     assert!(!run.out.contains("claim") && !run.out.contains("proven bound"), "{}", run.out);
 }
+
+/// A plan for several sizes is verified for each of them, and for no other.
+#[test]
+fn a_plan_for_a_range_of_sizes_is_verified_for_each() {
+    const MODEL: &str = "tests/models/heads.onnx";
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let plan = path("plan.json");
+    let made = memplan(&["plan", MODEL, "--dim", "batch=2..4", "-o", &plan]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert!(
+        made.out.contains("planned for the largest sizes; holds for all of batch=2..4\n"),
+        "{made:?}"
+    );
+    for sizes in ["2..4", "2", "3", "4", "2..3"] {
+        let run =
+            memplan(&["verify", MODEL, &plan, "--dim", &format!("batch={sizes}"), "--execute"]);
+        assert_eq!((run.code, run.out.starts_with("correct:")), (0, true), "{sizes}: {run:?}");
+    }
+    for sizes in ["1", "5", "1..3", "3..5"] {
+        let run = memplan(&["verify", MODEL, &plan, "--dim", &format!("batch={sizes}")]);
+        let words = format!(
+            "the plan holds for batch=2..4, but not for batch={sizes}\nwrong: 1 violation\n"
+        );
+        assert_eq!((run.code, run.out), (1, words));
+    }
+    // A tensor at another offset is found for the smaller sizes, too.
+    let mut file: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
+    let same = file["chunks"][0]["offset"].clone();
+    for chunk in file["chunks"].as_array_mut().unwrap() {
+        chunk["offset"] = same.clone();
+    }
+    for tensor in file["tensors"].as_array_mut().unwrap() {
+        tensor["offset"] = same.clone();
+    }
+    let wrong = path("wrong.json");
+    fs::write(&wrong, file.to_string()).unwrap();
+    assert_eq!(memplan(&["verify", MODEL, &wrong, "--dim", "batch=3"]).code, 1);
+}

@@ -11,7 +11,7 @@ use std::{
 use rten_onnx::onnx::{DataType, GraphProto};
 
 use crate::{
-    OpSequence, Operator, Output,
+    Bytes, OpSequence, Operator, Output,
     import::NotInPlace,
     import::onnx::{
         OnnxError,
@@ -51,6 +51,8 @@ pub(crate) struct Sequenced<'a> {
     pub(crate) places: Vec<usize>,
     /// The places of nodes with a state, which keep their order.
     pub(crate) with_state: Vec<usize>,
+    /// The sizes of the outputs of nodes that do not run, because they are known before the run.
+    pub(crate) known: Vec<(&'a str, Bytes)>,
 }
 
 /// Turns a graph into a sequence. `inputs` are the facts about its inputs, `outer` the tensors of
@@ -145,6 +147,8 @@ struct Emitter<'a> {
     node_places: Vec<usize>,
     /// The places of nodes with a state.
     with_state: Vec<usize>,
+    /// The sizes of what is known before the run.
+    known: Vec<(&'a str, Bytes)>,
     /// True if the graph is a body of another.
     is_body: bool,
     /// The outputs of a body. They are passed on by copying, one state after another, so none may be a view
@@ -182,6 +186,7 @@ impl<'a> Emitter<'a> {
             precedence: Precedence::default(),
             node_places: Vec::new(),
             with_state: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -243,7 +248,8 @@ impl<'a> Emitter<'a> {
             let view = views[index].and_then(|(input, offset)| {
                 let (input, offset) = (node.input(input)?, offset);
                 Some((input, offset, place(input))).filter(|&(.., (memory, _))| {
-                    !self.results.contains(name) || self.is_produced(memory)
+                    !self.context.is_copy(name)
+                        && (!self.results.contains(name) || self.is_produced(memory))
                 })
             });
             if let Some((input, offset, (memory, start))) = view {
@@ -305,6 +311,10 @@ impl<'a> Emitter<'a> {
             self.defined.extend(node.outputs().map(|(_, name)| name));
         } else {
             self.precedence.fold(node);
+            let made = node
+                .outputs()
+                .filter_map(|(index, name)| Some((name, inferred.outputs.get(index)?.bytes()?)));
+            self.known.extend(made);
         }
         for (name, fact) in node.0.output.iter().zip(inferred.outputs) {
             if !name.is_empty() {
@@ -358,6 +368,7 @@ impl<'a> Emitter<'a> {
             outputs,
             places: self.node_places,
             with_state: self.with_state,
+            known: self.known,
         })
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use rten_onnx::onnx::{GraphProto, ModelProto, TypeProtoTensor, ValueInfoProto};
+use rten_onnx::onnx::{GraphProto, TypeProtoTensor, ValueInfoProto};
 
 use crate::import::{
     ImportOptions, Kernels, Trust,
     onnx::{
-        OnnxError,
+        OnnxError, Reader, range,
         read::{
             declared::{collect_value_dims, tensor_type},
             fact::{Dims, Fact, MAX_RANK},
@@ -41,13 +41,8 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Checks that the given sizes belong to the model.
-    pub(crate) fn new(
-        model: &ModelProto,
-        graph: &'a GraphProto,
-        opsets: &'a Opsets,
-        options: &'a ImportOptions,
-        unknown: Unknown,
-    ) -> Result<Self, OnnxError> {
+    pub(crate) fn new(reader: &Reader<'a>, options: &'a ImportOptions) -> Result<Self, OnnxError> {
+        let &Reader { model, graph, opsets, unknown } = reader;
         if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
         }
@@ -58,6 +53,12 @@ impl<'a> Context<'a> {
         if let Some(name) = options.dims.keys().find(|name| !names.contains(name.as_str())) {
             let known = names.iter().map(|&name| name.to_owned()).collect();
             return Err(OnnxError::UnknownDim { name: name.clone(), known });
+        }
+        for (name, &sizes) in &options.dims {
+            range::check(name, sizes)?;
+            if !sizes.is_exact() && !given_names.contains(name.as_str()) {
+                return Err(OnnxError::RangeFound { name: name.clone(), most: sizes.most });
+            }
         }
         let standard = |domain: &Option<String>| is_standard(domain.as_deref().unwrap_or(""));
         let opset = model.opset_import.iter().find(|opset| standard(&opset.domain));
@@ -74,6 +75,11 @@ impl<'a> Context<'a> {
     /// Returns whether tensors of unknown size are kept without asking the user.
     pub(crate) fn keeps_unknown(&self) -> bool {
         self.unknown == Unknown::Kept
+    }
+
+    /// Returns whether an output is a copy, even if it could be a view.
+    pub(crate) fn is_copy(&self, output: &str) -> bool {
+        self.options.copies.contains(output)
     }
 
     /// The version of the standard operators that applies to an operator.
@@ -99,7 +105,7 @@ impl<'a> Context<'a> {
 
     /// The size that the user gives for a name.
     pub(crate) fn given(&self, name: &str) -> Option<u64> {
-        self.options.dims.get(name).copied()
+        self.options.dims.get(name).map(|sizes| sizes.most)
     }
 
     /// The size for everything that is neither known nor given.

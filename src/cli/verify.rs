@@ -1,0 +1,104 @@
+//! `memplan verify`: a plan against its input.
+
+use std::io::{self, Write};
+
+use memplan::{
+    Input, Plan,
+    import::Format,
+    report,
+    verify::{Verifier, VerifyError, copied_views},
+};
+
+use crate::{
+    Failure, Verdict,
+    args::VerifyArgs,
+    files::{self, wrong},
+    later, micro,
+    planning::{asked, in_order},
+};
+
+pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
+    let is_alone = args.later.after.is_empty();
+    if is_alone
+        && files::is_tflite(&args.input, &args.reading)
+        && files::is_named_tflite(&args.plan)
+    {
+        return micro::verify(args);
+    }
+    let input = later::input(Some(&args.input), &args.reading, &args.later)?;
+    let plan = files::read_plan(&args.plan, &args.reading, || asked(&input, args))?;
+    let (mut input, is_smaller) = match run(args, input, &plan)? {
+        Run::AsPlanned(input) => (input, false),
+        Run::Smaller(input) => (input, true),
+        Run::Outside(words) => {
+            writeln!(io::stdout(), "{}\nwrong: 1 violation", report::printable(&words))?;
+            return Ok(Verdict::Bad);
+        }
+    };
+    if !plan.order.is_empty() {
+        match in_order(input, &plan) {
+            Ok(ordered) => input = ordered,
+            Err(why) => {
+                let words = format!("the plan's order of the operators is wrong: {why}");
+                writeln!(io::stdout(), "{}\nwrong: 1 violation", report::printable(&words))?;
+                return Ok(Verdict::Bad);
+            }
+        }
+    }
+    let mut verifier = Verifier::new().lowering(args.reading.lowering()).smaller(is_smaller);
+    verifier = verifier.execute(args.execute);
+    if let Some(alignment) = args.alignment {
+        verifier = verifier.alignment(alignment);
+    }
+    if let Some(padding) = args.padding {
+        verifier = verifier.padding(padding);
+    }
+    let verified = match &input {
+        // A CSV file has only chunks.
+        Input::Sequence(_) if files::plan_format(&args.plan)? == Format::Csv => {
+            verifier.verify(&asked(&input, args)?, &plan)
+        }
+        input => verifier.verify(input, &plan),
+    };
+    let verification = verified.map_err(|error| match error {
+        VerifyError::NothingToRun => {
+            let needs = "--execute needs operators, and a plan that lists the offsets of tensors";
+            wrong(Some(&args.plan), needs)
+        }
+        error => wrong(Some(&args.input), error),
+    })?;
+    write!(io::stdout(), "{}", report::verification(&plan, &verification))?;
+    Ok(if verification.is_right() { Verdict::Good } else { Verdict::Bad })
+}
+
+/// The run that a plan is verified for.
+enum Run {
+    /// With the sizes that were planned.
+    AsPlanned(Input),
+    /// With other sizes in the ranges that the plan holds for.
+    Smaller(Input),
+    /// With sizes outside these ranges; the words say which.
+    Outside(String),
+}
+
+/// Finds the run that is meant by the sizes of the command line.
+fn run(args: &VerifyArgs, input: Input, plan: &Plan) -> Result<Run, Failure> {
+    let Input::Sequence(sequence) = &input else { return Ok(Run::AsPlanned(input)) };
+    if plan.dims.is_empty() || *sequence.dims() == plan.dims {
+        return Ok(Run::AsPlanned(input));
+    }
+    let given = files::dims(&args.input, &args.reading)?;
+    let outside = plan.dims.iter().find_map(|(name, &planned)| {
+        let sizes = *given.get(&**name)?;
+        (!planned.contains(sizes)).then(|| format!("{name}={sizes}"))
+    });
+    if let Some(sizes) = outside {
+        let words = format!("the plan holds for {}, but not for {sizes}", report::dims(plan));
+        return Ok(Run::Outside(words));
+    }
+    let copies = copied_views(sequence, plan);
+    if copies.is_empty() {
+        return Ok(Run::Smaller(input));
+    }
+    Ok(Run::Smaller(files::read_copying(&args.input, &args.reading, copies)?))
+}

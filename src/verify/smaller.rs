@@ -1,0 +1,143 @@
+//! Checks a plan for a range of sizes against a sequence with smaller ones.
+//!
+//! A runtime places the tensors as in the plan, whatever sizes a run has. The plan is right for a run if the
+//! operators, with the sizes of that run, find every byte as it was written. So the places count, and the
+//! chunks are those that the operators need. An output that the plan gives bytes of its own is a copy, even
+//! where it would be a view for these sizes. Operators that do not run, because their outputs are known before
+//! the run, take no part.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::{
+    OpSequence, Plan, PlannedChunk, PlannedTensor, Step, TensorPlace,
+    sequence::{Dependency, Origin, Tensor},
+    verify::{
+        Violation, bodies, execute, loose_ends,
+        places::{self, Place},
+        pools, sequence, table, without_repeats,
+    },
+};
+
+/// Returns everything that is wrong with a plan for a run whose tensors are as large as in the plan, or
+/// smaller; empty if it is right. The plan is one for a [range of sizes](Plan::dims), and the sequence the same
+/// model, read with some of these sizes.
+///
+/// Places are compared with the operators, by counting and by running them on a shadow of the memory. The plan's
+/// figures, and the lifetimes of its chunks, belong to the largest sizes; [`verify`](fn@super::verify) checks
+/// them.
+///
+/// ```
+/// use memplan::{OpSequence, Operator, Output, Planner, verify::verify_smaller};
+///
+/// let sequence = |n: u64| {
+///     OpSequence::builder()
+///         .operator(Operator::new("conv").output(Output::new("x", 64 * n)))
+///         .operator(Operator::new("relu").inputs(["x"]).output(Output::new("y", 32 * n)))
+///         .output("y")
+///         .build()
+/// };
+/// let plan = Planner::new().plan(&sequence(8)?)?;
+/// assert_eq!(verify_smaller(&sequence(3)?, &plan), []);
+/// assert!(!verify_smaller(&sequence(9)?, &plan).is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let mut violations = loose_ends(plan);
+    let plan = pools::in_one(plan);
+    violations.extend(table::check(&plan));
+    violations.extend(of_run(sequence, &plan));
+    without_repeats(violations)
+}
+
+fn of_run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
+    let plan = &shrunk(sequence, plan);
+    let mut violations = Vec::new();
+    if let Some(flat) = bodies::flatten(sequence, plan, of_run, &mut violations) {
+        violations.extend(sequence::check_bytes(&flat, plan));
+        violations.extend(execute::run(&flat, plan, &sequence.waits()));
+    }
+    violations
+}
+
+/// Returns the outputs, by name, that the sequence makes views, and the plan places elsewhere: for the other
+/// sizes that the plan holds for, they are no views. The runtime copies them, so that they share no bytes with
+/// their inputs, and more may be written over them. Read the model with these
+/// [copies](crate::import::ImportOptions::copies) for [`verify_smaller`].
+#[must_use]
+pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
+    let plan = &shrunk(sequence, &pools::in_one(plan));
+    let places = places::of_tensors(sequence, plan, &mut Vec::new()).of;
+    let is_elsewhere = |(at, tensor): &(usize, &Tensor)| match &tensor.origin {
+        Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+            places[*at] != Place::Nowhere && !places[*at].is_at(places[input.index()], *offset)
+        }
+        _ => false,
+    };
+    let views = sequence.tensors().iter().enumerate().filter(is_elsewhere);
+    let mut copies: BTreeSet<String> = views.map(|(_, tensor)| tensor.name.to_string()).collect();
+    for planned in &plan.bodies {
+        let operator = usize::try_from(planned.step).ok();
+        let operator = operator.and_then(|step| sequence.operators().get(step));
+        if let Some(body) = operator.and_then(|operator| operator.bodies.get(planned.body)) {
+            copies.extend(copied_views(body, &planned.plan));
+        }
+    }
+    copies
+}
+
+/// The plan with the sizes and the steps of a sequence. What is larger than planned stays as it is.
+fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
+    let steps = steps(sequence, plan);
+    let of_step = |step: Step| steps.get(&step).copied().unwrap_or(step);
+    let mut small = plan.clone();
+    small.tensors.retain_mut(|planned| {
+        let Some(id) = sequence.tensor_id(&planned.name) else { return false };
+        let tensor = sequence.tensor(id);
+        if let Some(size) = tensor.size {
+            planned.size = size.min(planned.size);
+        }
+        let lives_on = |chunk: &PlannedChunk| chunk.begin == 0 && chunk.end == plan.steps;
+        match planned.place {
+            // An operator makes it for other sizes; here it is known before the run.
+            TensorPlace::Pool { chunk, .. } if tensor.origin == Origin::Weight => {
+                plan.chunks.get(chunk).is_some_and(lives_on)
+            }
+            _ => true,
+        }
+    });
+    let chunk = |tensor: &PlannedTensor| match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some(chunk),
+        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+    };
+    let in_use: HashSet<usize> = plan.tensors.iter().filter_map(chunk).collect();
+    for (at, chunk) in small.chunks.iter_mut().enumerate() {
+        if !in_use.contains(&at) {
+            chunk.begin = of_step(chunk.begin);
+        }
+    }
+    for body in &mut small.bodies {
+        body.step = of_step(body.step);
+        let operator =
+            usize::try_from(body.step).ok().and_then(|step| sequence.operators().get(step));
+        if let Some(inner) = operator.and_then(|operator| operator.bodies.get(body.body)) {
+            body.inputs = bodies::copies(inner, plan).min(body.inputs);
+        }
+    }
+    small
+}
+
+/// The steps of the sequence, by those of the plan, which may have more: an operator is known by its outputs.
+fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
+    let written: HashMap<&str, Step> =
+        plan.chunks.iter().map(|chunk| (&*chunk.name, chunk.begin)).collect();
+    let operators = (0..).zip(sequence.operators());
+    let outputs = operators.flat_map(|(step, operator): (Step, _)| {
+        operator.outputs.iter().map(move |&output| (step, output))
+    });
+    let made = outputs.filter_map(|(step, output)| {
+        let planned = written.get(&*sequence.tensor(output).name)?;
+        Some((*planned, step))
+    });
+    made.collect()
+}
