@@ -138,6 +138,22 @@ fn one_plan_holds_for_all_sizes(
     assert_eq!(sequence.dims().get("n"), Some(&DimRange::from(sizes)));
 }
 
+/// With the largest sizes, both operands have the shape of the sum; with others, one is broadcast.
+#[test]
+fn a_request_must_be_legal_for_all_sizes() {
+    let text = "in x:f32[n,4]\nin z:f32[m,4]\na = Relu(x)\nb = Relu(z)\ny = Add(a, b)\nout y";
+    let bytes = model(graph(text), OPSET);
+    let largest = read(&bytes, &ImportOptions::default().dims([("n", 2), ("m", 2)])).unwrap();
+    assert!(described(&largest).ends_with("y:32 = Add(a, b) over a over b"));
+    for (ranges, expected) in [
+        ([("n", 1..=2), ("m", 1..=2)], "y:32 = Add(a, b)"),
+        ([("n", 1..=2), ("m", 2..=2)], "y:32 = Add(a, b) over b"),
+    ] {
+        let sequence = holds_for_all(&bytes, &ImportOptions::default(), &ranges);
+        assert!(described(&sequence).ends_with(expected), "{}", described(&sequence));
+    }
+}
+
 /// Two dimensions, each with several sizes, and operators that run sequences.
 #[test]
 fn bodies_hold_for_all_sizes() {
