@@ -18,7 +18,7 @@ use crate::{
     planner::{Layout, in_clocks::InClocks, search::Occupancy, statement::Statement},
     problem::{
         ChunkId, Segment,
-        demands::{AllowedPool, Body, Place, Pool, TimedBox},
+        demands::{AllowedPool, Body, Place, Pool, PoolId, TimedBox},
     },
 };
 
@@ -125,7 +125,9 @@ fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figure
 /// Places all bodies in an order; the body that finds no place is the error.
 fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize> {
     let Statement { pools, bodies, boxes, .. } = statement;
-    let mut rooms: Vec<Room<'_>> = pools.iter().map(|pool| Room::new(statement, pool)).collect();
+    let ids = (0..).map(PoolId);
+    let mut rooms: Vec<Room<'_>> =
+        ids.zip(pools.iter()).map(|(id, pool)| Room::new(statement, id, pool)).collect();
     let mut places = vec![Place::default(); bodies.len()];
     for &at in order {
         let (body, boxes) = (&bodies[at], &boxes[at]);
@@ -151,8 +153,10 @@ struct Room<'a> {
     statement: &'a Statement<'a>,
     pool: &'a Pool,
     taken: Taken<'a>,
-    /// By group of chunks kept apart: the bytes of its chunks.
+    /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
     apart: Vec<Runs>,
+    /// By group of chunks kept apart: all of its chunks begin at multiples of this.
+    cells: Vec<Bytes>,
     /// The sizes of the buffers in use, if the pool consists of buffers, and their sum.
     buffers: BTreeMap<u64, Bytes>,
     sum: Bytes,
@@ -193,14 +197,15 @@ impl Runs {
 type Apart<'p> = Vec<(usize, &'p (ChunkId, Bytes))>;
 
 impl<'a> Room<'a> {
-    fn new(statement: &'a Statement<'_>, pool: &'a Pool) -> Self {
+    fn new(statement: &'a Statement<'_>, id: PoolId, pool: &'a Pool) -> Self {
         let taken = if statement.streams() == 1 {
             Taken::Steps(in_steps(statement, pool))
         } else {
             Taken::Clocks(InClocks::new(statement))
         };
         let apart = vec![Runs::default(); statement.apart().len()];
-        Self { statement, pool, taken, apart, buffers: BTreeMap::new(), sum: 0 }
+        let cells = cells(statement, id);
+        Self { statement, pool, taken, apart, cells, buffers: BTreeMap::new(), sum: 0 }
     }
 
     /// The lowest offset at which a body may lie; `None` if it does not fit.
@@ -298,7 +303,10 @@ impl<'a> Room<'a> {
         }
         for (group, &(chunk, at)) in self.groups(body) {
             let low = offset + at;
-            self.apart[group].add(low, low + self.statement.problem.padded_size(chunk));
+            let high = low + self.statement.problem.padded_size(chunk);
+            // No chunk of the group begins in what is left of a cell, and runs that touch become one.
+            let cell = self.cells[group];
+            self.apart[group].add(low, high.checked_next_multiple_of(cell).unwrap_or(high));
         }
         if let Some(largest) = self.pool.largest {
             let grown = self.size_of_buffer(offset, body.extent, largest);
@@ -307,6 +315,28 @@ impl<'a> Room<'a> {
             *size = grown.max(*size);
         }
     }
+}
+
+/// By group of chunks kept apart: the largest power of two of which all its chunks begin at a multiple, except
+/// those with a fixed place.
+fn cells(statement: &Statement<'_>, pool: PoolId) -> Vec<Bytes> {
+    let mut cells: Vec<Bytes> = vec![1 << 63; statement.apart().len()];
+    for body in statement.bodies.iter().filter(|body| body.fixed.is_none()) {
+        let Some(allowed) = body.pools.iter().find(|allowed| allowed.pool == pool) else {
+            continue;
+        };
+        for (chunk, at) in &body.members {
+            let begin = allowed.rest.wrapping_add(*at);
+            let cell = match begin {
+                0 => allowed.modulus,
+                begin => allowed.modulus.min(1 << begin.trailing_zeros()),
+            };
+            for &group in statement.groups.get(chunk).into_iter().flatten() {
+                cells[group] = cells[group].min(cell);
+            }
+        }
+    }
+    cells
 }
 
 /// With one stream: the reserved bytes of a pool, taken in all steps.

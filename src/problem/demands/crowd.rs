@@ -101,15 +101,16 @@ impl Problem {
             self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
         // A whole comes before the parts in it, so that few boxes are cut.
         boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
-        let mut open: Vec<&TimedBox> = Vec::new();
+        let mut open: Vec<&(ChunkId, TimedBox)> = Vec::new();
         let mut slabs = Vec::new();
-        for (chunk, new) in &boxes {
-            open.retain(|old| old.bytes.end > new.bytes.start);
+        for one @ (chunk, new) in &boxes {
+            open.retain(|(_, old)| old.bytes.end > new.bytes.start);
             let mut pieces = vec![new.clone()];
-            for old in &open {
+            // The boxes of one chunk share nothing.
+            for (_, old) in open.iter().filter(|(other, _)| other != chunk) {
                 pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
             }
-            open.push(new);
+            open.push(one);
             slabs.extend(pieces.into_iter().map(|time| Slab {
                 chunk: *chunk,
                 plain: time.bytes.end - time.bytes.start,
