@@ -16,6 +16,8 @@ pub(super) enum Fault {
     BlockWithoutReaders,
     /// A valley may lie one byte higher than where the dive began.
     HighValley,
+    /// A valley is taken as it was found, without a cut.
+    ValleyWithoutCut,
     /// A search that has dropped states proves something.
     ProofWithGaps,
     /// The bound of a failed search is above the least step that it rejected.
@@ -26,6 +28,8 @@ pub(super) enum Fault {
     TreeByHill,
     /// Branches of equal colours are twins.
     TwinsByColour,
+    /// Twins need not be alike in the goal.
+    TwinsInAnyGoal,
 }
 
 #[cfg(test)]

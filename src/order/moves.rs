@@ -322,6 +322,9 @@ impl<'a> Moves<'a> {
         goal: &[u64],
         effort: &mut Effort,
     ) {
+        if has_fault(Fault::ValleyWithoutCut) {
+            return;
+        }
         let (low, high) = if F { (from, &*place) } else { (&*place, from) };
         let free = difference(&high.set, &low.set);
         let range = Range { inside: &low.set, free: &free };

@@ -95,7 +95,8 @@ impl Twins {
         for family in &self.families {
             let mut alike: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
             for branch in family {
-                alike.entry(bits(branch, goal)).or_default().push(branch.clone());
+                let in_goal = if has_fault(Fault::TwinsInAnyGoal) { 0 } else { bits(branch, goal) };
+                alike.entry(in_goal).or_default().push(branch.clone());
             }
             families.extend(alike.into_values().filter(|family| family.len() > 1));
         }

@@ -1,0 +1,145 @@
+//! Graphs in which a rule matters that random graphs hardly touch.
+
+use crate::{
+    Bytes, OpSequence, Operator, Output,
+    lower::{LoweringOptions, chunk_graph},
+    order::model::{Model, Placing},
+};
+
+/// Returns pseudo-random numbers below given ones.
+fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+        (state >> 33) % below
+    }
+}
+
+/// Creates equal branches between two operators, each of which may differ a little in where it
+/// reads.
+pub(super) fn twin_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
+    (0..count).map(|seed| {
+        let mut draw = draws(seed);
+        let mut sequence = OpSequence::builder();
+        let mut room = 1 + draw(9);
+        let supply = Output::new("x", room);
+        sequence.operator(Operator::new("first").output(supply).output(Output::new("z", 2)));
+        let branches = 2 + draw(2);
+        let length = 2 + draw(2);
+        let mut ends = Vec::new();
+        for step in 0..length {
+            let (size, workspace) = (1 + draw(9), draw(3) * draw(4));
+            let (joins, second) = (draw(2) == 0, draw(3) == 0);
+            let overwrites = step > 0 && !joins && size <= room && draw(2) == 0;
+            room = size;
+            for branch in 0..branches {
+                let name = format!("{branch}.{step}");
+                let from = if step == 0 || joins && step > 1 {
+                    "x".to_owned()
+                } else {
+                    format!("{branch}.{}", step - 1)
+                };
+                let mut output = Output::new(name.as_str(), size);
+                if overwrites && draw(8) > 0 {
+                    output = output.overwrites(from.as_str());
+                }
+                let mut inputs = vec![from];
+                if second {
+                    inputs.push("z".to_owned());
+                }
+                sequence.operator(
+                    Operator::new("op").inputs(inputs).workspace(workspace).output(output),
+                );
+                ends.push(name);
+            }
+        }
+        let kept = ends.split_off(ends.len() - usize::try_from(branches).unwrap());
+        let read: Vec<String> = ends.into_iter().filter(|_| draw(3) == 0).chain(kept).collect();
+        let last = Operator::new("last").inputs(read).output(Output::new("y", 1));
+        let sequence = sequence.operator(last).output("y").build().unwrap();
+        let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+        let placing = Placing { alignment: 1, padding: 0 };
+        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+    })
+}
+
+/// Creates trees of operators that read each other's results, some in place, with workspaces.
+pub(super) fn tree_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
+    (0..count).map(|seed| {
+        let mut draw = draws(seed);
+        let mut sequence = OpSequence::builder();
+        let mut roots: Vec<(String, Bytes)> = Vec::new();
+        for step in 0..11 {
+            let mut operator = Operator::new("op").workspace(draw(3) * draw(4));
+            let mut output = Output::new(format!("t{step}"), 1 + draw(9));
+            let size = output.size;
+            for _ in 0..draw(3).min(roots.len() as u64) {
+                let child = usize::try_from(draw(roots.len() as u64)).unwrap();
+                let (name, room) = roots.swap_remove(child);
+                if room >= size && draw(2) == 0 {
+                    output = output.overwrites(name.as_str());
+                }
+                operator = operator.inputs([name]);
+            }
+            sequence.operator(operator.output(output));
+            roots.push((format!("t{step}"), size));
+        }
+        let last = roots.iter().map(|(name, _)| name.as_str());
+        sequence.operator(Operator::new("last").inputs(last).output(Output::new("y", 1)));
+        let sequence = sequence.output("y").build().unwrap();
+        let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+        let placing = Placing { alignment: 1, padding: 0 };
+        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+    })
+}
+
+/// Creates equal chains of operators between two others.
+pub(super) fn equal_chains(count: u64) -> impl Iterator<Item = (u64, Model)> {
+    (0..count).map(|seed| {
+        let mut draw = draws(seed);
+        let mut sequence = OpSequence::builder();
+        sequence.operator(Operator::new("first").output(Output::new("x", 1 + draw(9))));
+        let (branches, length) = (2 + draw(2), 3 + draw(4));
+        for step in 0..length {
+            let (size, workspace) = (1 + draw(9), draw(2) * draw(9));
+            for branch in 0..branches {
+                let from = match step {
+                    0 => "x".to_owned(),
+                    _ => format!("{branch}.{}", step - 1),
+                };
+                let output = Output::new(format!("{branch}.{step}"), size);
+                sequence.operator(
+                    Operator::new("op").inputs([from]).workspace(workspace).output(output),
+                );
+            }
+        }
+        let ends: Vec<String> =
+            (0..branches).map(|branch| format!("{branch}.{}", length - 1)).collect();
+        let last = Operator::new("last").inputs(ends).output(Output::new("y", 1));
+        let sequence = sequence.operator(last).output("y").build().unwrap();
+        let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+        let placing = Placing { alignment: 1, padding: 0 };
+        (seed, Model::new(&graph, &sequence.predecessors(), placing))
+    })
+}
+
+/// An operator that shares an input with others but frees nothing beside them: the way to the valley
+/// may lead over it, but it must wait.
+pub(super) fn idle_branch() -> Model {
+    let mut sequence = OpSequence::builder();
+    let operator = |name: &str, inputs: &[&str], bytes: Bytes| {
+        Operator::new(name).inputs(inputs.iter().copied()).output(Output::new(name, bytes))
+    };
+    let large = Output::new("large", 20);
+    sequence.operator(Operator::new("x").output(Output::new("x", 1)).output(large));
+    for (name, bytes) in [("idle", 1), ("one", 8), ("other", 4)] {
+        sequence.operator(operator(name, &["x"], bytes).workspace(1));
+    }
+    sequence.operator(operator("join", &["one", "other", "large"], 2));
+    sequence.operator(operator("wide", &["join"], 100));
+    sequence.operator(operator("narrow", &["wide"], 1));
+    sequence.operator(operator("last", &["x", "idle", "narrow"], 1));
+    let sequence = sequence.output("last").build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}
