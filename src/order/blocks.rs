@@ -33,7 +33,7 @@ use crate::order::{
 /// Operators to move one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The raises, in an executable order.
+    /// The raises, ascending. They are in no tree, so this order is executable.
     pub(super) raises: Vec<u32>,
     pub(super) last: u32,
 }

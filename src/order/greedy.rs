@@ -33,6 +33,13 @@ pub(super) fn orders(model: &Model, lazies: &Lazies, effort: &mut Effort) -> Vec
     orders
 }
 
+/// Returns the order that runs the operator whose step raises the peak least; operators may be
+/// numbered in any way.
+pub(super) fn by_step(model: &Model, effort: &mut Effort) -> Option<Vec<u32>> {
+    let looks = effort.left() / 32;
+    forwards(model, &Lazies::new(model), Rule::LeastStep, looks, effort)
+}
+
 #[derive(Clone, Copy)]
 enum Rule {
     /// The operator whose step raises the peak least.

@@ -58,14 +58,15 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     if best.is_proven() {
         return best;
     }
-    let lazies = Lazies::new(model);
-    for order in greedy::orders(model, &lazies, effort) {
+    let chained = trees::chained(model);
+    let searched = chained.as_ref().unwrap_or(model);
+    let mut orders = greedy::orders(model, &Lazies::new(model), effort);
+    // Where everything is a tree, this is the best order already.
+    orders.extend(chained.as_ref().and_then(|chained| greedy::by_step(chained, effort)));
+    for order in orders {
         best.better(order, model, effort);
     }
-    match trees::chained(model) {
-        Some(chained) => search(model, &chained, &mut best, effort),
-        None => search(model, model, &mut best, effort),
-    }
+    search(model, searched, &mut best, effort);
     if best.peak < given_peak {
         best.order = nearest::nearest(model, best.order, best.peak, effort);
     }
@@ -75,9 +76,13 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
 fn raise_by_cuts(model: &Model, best: &mut Best, effort: &mut Effort) {
     let steps: Vec<(u32, Bytes)> =
         best.order.iter().copied().zip(model.steps(&best.order)).collect();
-    let bound = bound::cuts(model, &steps, best.lower_bound, effort);
+    let bound =
+        effort.share(CUT_SHARE, |effort| bound::cuts(model, &steps, best.lower_bound, effort));
     best.raise(bound, effort);
 }
+
+/// Bounds by cuts take at most one of so many parts of the effort that is left.
+const CUT_SHARE: u64 = 8;
 
 /// The widths of a layer, in the order in which they are tried.
 const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];

@@ -195,6 +195,15 @@ fn a_long_sequence_is_never_worse_and_takes_bounded_effort() {
 }
 
 #[test]
+fn a_long_tree_is_proven() {
+    let sequence = tree(13);
+    let options = ReorderOptions::default().limits(Limits::default().nodes(200_000));
+    let found = reorder(&sequence, &options).unwrap();
+    check(&sequence, &found, 1, "tree");
+    assert!(found.is_proven(), "{} and {}", found.peak, found.lower_bound);
+}
+
+#[test]
 fn a_cancelled_search_keeps_what_it_has() {
     let cancel = std::sync::atomic::AtomicBool::new(true);
     let observer = memplan::planner::search::Observer::default().cancel(&cancel);
