@@ -159,6 +159,7 @@ impl SequenceBuilder {
         check::views(&sequence)?;
         check::overwriters(&sequence)?;
         check::gathers(&sequence)?;
+        check::results(&sequence)?;
         check::streams(&sequence)?;
         check::sizes(&sequence)?;
         check::depth(&sequence)?;

@@ -3,7 +3,8 @@
 use crate::{
     Bytes,
     sequence::{
-        Dependency, Gather, OpSequence, OperatorNode, Origin, Overwrite, SequenceError, TensorId,
+        Dependency, Gather, OpSequence, OperatorNode, Origin, Overwrite, SequenceError, Tensor,
+        TensorId,
     },
 };
 
@@ -119,6 +120,59 @@ pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
         }
     }
     Ok(())
+}
+
+/// Checks that the outputs in which bodies make their results have memory of their own and room for them:
+/// an output that shares bytes with an input would be written while the body may still read the input.
+pub(super) fn results(sequence: &OpSequence) -> Result<(), SequenceError> {
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        for (output, body) in operator
+            .outputs
+            .iter()
+            .flat_map(|&output| operator.bodies.iter().map(move |body| (output, body)))
+        {
+            let output = sequence.tensor(output);
+            let is_fresh =
+                matches!(&output.origin, Origin::Output { dependency: Dependency::Fresh, .. });
+            for (result, offset) in made_in(body, &output.name) {
+                if !is_fresh {
+                    return Err(SequenceError::ResultInShared {
+                        operator: sequence.operator_name(step),
+                        output: output.name.to_string(),
+                        result: result.name.to_string(),
+                    });
+                }
+                let (size, room) = (result.size.unwrap_or(0), output.size.unwrap_or(0));
+                if offset.checked_add(size).is_none_or(|end| end > room) {
+                    return Err(SequenceError::OverwriteDoesNotFit {
+                        operator: sequence.operator_name(step),
+                        output: result.name.to_string(),
+                        size,
+                        offset,
+                        input: output.name.to_string(),
+                        room,
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tensors of a body that must be written over a weight, with their offsets in it.
+fn made_in<'s>(body: &'s OpSequence, weight: &str) -> Vec<(&'s Tensor, Bytes)> {
+    let weight = body.tensor_id(weight).filter(|&id| body.tensor(id).origin == Origin::Weight);
+    let Some(weight) = weight else { return Vec::new() };
+    let overwrites = |tensor: &'s Tensor| match &tensor.origin {
+        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => &overwrites[..],
+        _ => &[],
+    };
+    let of_weight = |tensor: &'s Tensor| {
+        let found = overwrites(tensor).iter();
+        let mut found = found.filter(|one| one.required && one.input == weight);
+        found.next().map(|one| (tensor, one.offset))
+    };
+    body.tensors().iter().filter_map(of_weight).collect()
 }
 
 /// Every chunk has a clock with an entry for each stream.

@@ -332,6 +332,10 @@ impl Operator {
     /// may still be read. The weights of a body are tensors of the sequences around it; list them among the
     /// inputs of the operator. Its outputs live to its end.
     ///
+    /// A weight may also be an output of the operator itself, if that has memory of its own. A result that
+    /// [updates](Output::updates) it is made there: it takes no bytes of the workspace, and nothing is left to
+    /// copy. So the branches of a condition make one value, whichever runs.
+    ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};
     ///

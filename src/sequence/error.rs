@@ -118,6 +118,18 @@ pub enum SequenceError {
         /// Its size in bytes.
         room: Bytes,
     },
+    /// A result that a body makes in an output that shares its bytes with an input.
+    #[error(
+        "operator '{operator}': a body makes '{result}' in '{output}', which must have memory of its own; omit its 'reads', 'overwrites' or 'gathers'"
+    )]
+    ResultInShared {
+        /// The operator.
+        operator: String,
+        /// Its output.
+        output: String,
+        /// The result of the body.
+        result: String,
+    },
     /// Two inputs that an output gathers at the same bytes.
     #[error("operator '{operator}': '{output}' gathers '{first}' and '{second}' at the same bytes")]
     GathersOverlap {

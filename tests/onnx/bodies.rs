@@ -11,7 +11,7 @@ use crate::{
     onnx_text::with_body,
 };
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy,
+    OpSequence, Operator, Output, Plan, Planner, SequenceError, Strategy, TensorPlace,
     import::{Format, ImportOptions, onnx, read_input, read_json_plan},
     lower::{LoweringOptions, lower},
     order::default_limits,
@@ -254,4 +254,120 @@ fn the_states_that_a_body_returns_are_not_views_of_those_that_it_gets() {
     let body = &plan.bodies[0];
     // i, c, s, t; then d, u and v, while r is a view of s.
     assert_eq!((body.inputs, body.plan.pool_size), (256, 192));
+}
+
+/// A branch that makes its result in `y`, the output of its operator, at an offset.
+fn branch_into_y(result: u64, offset: u64) -> OpSequence {
+    let last = Operator::new("last").inputs(["t", "y"]);
+    OpSequence::builder()
+        .weight("y", Some(9))
+        .operator(Operator::new("first").output(Output::new("t", 8)))
+        .operator(last.output(Output::new("result", result).updates("y", offset)))
+        .output("result")
+        .build()
+        .unwrap()
+}
+
+fn condition(y: Output, result: u64, offset: u64) -> Result<OpSequence, SequenceError> {
+    let condition = Operator::new("if").inputs(["x"]).output(y);
+    let branches = condition.body(branch_into_y(result, offset)).body(branch_into_y(2, 0));
+    OpSequence::builder()
+        .operator(Operator::new("before").output(Output::new("x", 4)))
+        .operator(branches)
+        .operator(Operator::new("after").inputs(["x", "y"]))
+        .build()
+}
+
+fn place_of_result(plan: &Plan, body: usize) -> &TensorPlace {
+    let tensors = &plan.bodies[body].plan.tensors;
+    &tensors.iter().find(|tensor| &*tensor.name == "result").unwrap().place
+}
+
+/// 4 bytes of `x`, 2 of `y` and 8 of `t`: the least for two branches one after the other.
+#[test]
+fn branches_make_their_results_in_the_output_of_the_operator() {
+    let sequence = condition(Output::new("y", 2), 2, 0).unwrap();
+    for &strategy in Strategy::ALL {
+        for lowering in all_options() {
+            let plan = Planner::new().strategy(strategy).lowering(lowering).plan(&sequence);
+            let plan = plan.unwrap();
+            assert_eq!(verify(&sequence, &plan), [], "{strategy}");
+            assert_eq!(execute(&sequence, &plan), [], "{strategy}");
+            let in_y = TensorPlace::Supplied { tensor: "y".into(), offset: 0 };
+            assert_eq!([place_of_result(&plan, 0), place_of_result(&plan, 1)], [&in_y; 2]);
+            assert_eq!(plan.workspace(1).unwrap().size, 8, "{strategy}");
+        }
+    }
+    assert_eq!(Planner::new().plan(&sequence).unwrap().pool_size, 14);
+    let mut written = Vec::new();
+    write_sequence_json(&mut written, &sequence).unwrap();
+    let read = read_input(&written, Format::Json, &ImportOptions::default()).unwrap();
+    assert_eq!(read, sequence.clone().into());
+}
+
+#[rstest]
+#[case::in_the_pool(TensorPlace::Pool { chunk: 0, offset: 0 }, "'result' must overwrite 'y', but does not")]
+#[case::elsewhere(TensorPlace::Supplied { tensor: "y".into(), offset: 1 }, "'result' must overwrite 'y', but does not")]
+fn a_result_in_another_place_is_found(#[case] wrong: TensorPlace, #[case] message: &str) {
+    let sequence = condition(Output::new("y", 2), 2, 0).unwrap();
+    let mut plan = Planner::new().plan(&sequence).unwrap();
+    let tensors = plan.bodies[1].plan.tensors.iter_mut();
+    tensors
+        .filter(|tensor| &*tensor.name == "result")
+        .for_each(|tensor| tensor.place = wrong.clone());
+    for found in [verify(&sequence, &plan), execute(&sequence, &plan)] {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(found.iter().any(|found| found.contains(message)), "{found:#?}");
+        assert!(found.iter().all(|found| found.contains("in body 1 of if")), "{found:#?}");
+    }
+}
+
+#[rstest]
+#[case::over_an_input(Output::new("y", 4).overwrites("x"), 2, 0, "'y', which must have memory of its own")]
+#[case::a_view(Output::new("y", 4).reads("x"), 2, 0, "'y', which must have memory of its own")]
+#[case::gathered(Output::new("y", 4).gathers("x", 0), 2, 0, "'y', which must have memory of its own")]
+#[case::too_large(Output::new("y", 2), 3, 0, "'result'")]
+#[case::beyond_the_end(Output::new("y", 2), 2, 1, "'result'")]
+fn a_result_that_its_output_cannot_hold_is_refused(
+    #[case] y: Output,
+    #[case] result: u64,
+    #[case] offset: u64,
+    #[case] words: &str,
+) {
+    let error = condition(y, result, offset).unwrap_err().to_string();
+    assert!(error.contains("operator 'if'") && error.contains(words), "{error}");
+}
+
+/// `If` makes the results of its branches in its outputs. Tensors from outside, and outputs with a name that
+/// the branch uses, are copied.
+#[rstest]
+#[case::both("t = Exp(a)\nout t", "e = Cos(a)\nf = Exp(e)\nout f", ["t", "f"], 64)]
+#[case::a_view("t = Exp(a)\nr = Identity(t)\nout r", "e = Cos(a)\nout e", ["r", "e"], 64)]
+#[case::the_same_name("y = Exp(a)\nout y", "e = Cos(a)\nout e", ["", "e"], 64)]
+#[case::read_again("t = Exp(a)\nu = Cos(t)\nv = Add(t, u)\nout t", "e = Cos(a)\nout e", ["t", "e"], 64)]
+#[case::captured("out a", "e = Cos(a)\nout e", ["", "e"], 0)]
+fn an_if_makes_its_results_in_its_outputs(
+    #[case] then_branch: &str,
+    #[case] else_branch: &str,
+    #[case] in_y: [&str; 2],
+    #[case] workspace: u64,
+) {
+    let graph = with_body(
+        "in x:f32[16]\nin c:bool[]\na = Sin(x)\ny = If(c)\nz = Relu(y)\nout z\nout a",
+        "If",
+        &[("then_branch", then_branch), ("else_branch", else_branch)],
+    );
+    let model = onnx_text::model(graph, onnx_text::OPSET);
+    let sequence = onnx::read(&model, &ImportOptions::default()).unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    assert_eq!(plan.workspace(1).map_or(0, |chunk| chunk.size), workspace);
+    for (body, expected) in plan.bodies.iter().zip(in_y) {
+        let is_in_y = |place: &TensorPlace| matches!(place, TensorPlace::Supplied { tensor, offset: 0 } if &**tensor == "y");
+        let tensors = body.plan.tensors.iter();
+        let found = tensors.filter(|tensor| &*tensor.name != "y" && is_in_y(&tensor.place));
+        let found: Vec<&str> = found.map(|tensor| &*tensor.name).collect();
+        assert_eq!(found.join(""), expected);
+    }
 }

@@ -148,7 +148,7 @@ impl Reader<'_> {
     fn read(&self, options: &ImportOptions) -> Result<Reading, OnnxError> {
         let context = Context::new(self, options)?;
         let inputs = infer::graph_inputs(self.graph, &context)?;
-        let sequenced = emit::sequence(self.graph, &context, inputs, None)?;
+        let sequenced = emit::sequence(self.graph, &context, inputs, None, emit::Returns::new())?;
         let owned = |(name, why): (&str, NotInPlace)| (name.into(), why);
         Ok(Reading {
             sequence: sequenced.sequence,

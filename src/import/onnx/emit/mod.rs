@@ -25,7 +25,7 @@ use crate::{
         ops::{
             self,
             op::Op,
-            row::{Domain, Row},
+            row::{Body, Domain, Row, Size},
         },
         read::{
             context::Context,
@@ -56,7 +56,7 @@ pub(crate) struct Sequenced<'a> {
 }
 
 /// Turns a graph into a sequence. `inputs` are the facts about its inputs, `outer` the tensors of
-/// the graphs around it.
+/// the graphs around it, `returns` the places of its results.
 ///
 /// # Errors
 ///
@@ -66,10 +66,11 @@ pub(crate) fn sequence<'a>(
     context: &'a Context,
     inputs: Vec<Fact>,
     outer: Option<&'a Scope>,
+    returns: Returns<'a>,
 ) -> Result<Sequenced<'a>, OnnxError> {
     let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
     let order = scope::execution_order(graph, &captured)?;
-    let mut emitter = Emitter::new(graph, context, Scope::inside(outer));
+    let mut emitter = Emitter::new(graph, context, Scope::inside(outer), returns);
     emitter.supply(graph, inputs)?;
     for place in order {
         let node = Node(&graph.node[place]);
@@ -117,12 +118,34 @@ fn run_bodies(
     scope: &Scope,
     has_state: &Cell<bool>,
 ) -> Result<Option<Bodies>, OnnxError> {
+    let is_branch = row.is_some_and(|row| matches!(row.shapes, Size::Body(Body::If)));
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
-        let body = sequence(graph, context, inputs, Some(scope))?;
+        let returns = if is_branch { returns(op.node, graph) } else { Returns::new() };
+        let body = sequence(graph, context, inputs, Some(scope), returns)?;
         has_state.set(has_state.get() || !body.with_state.is_empty());
         Ok(Bodies::new(vec![body.sequence], body.outputs))
     };
     bodies::bodies(op, row, context, scope, &run)
+}
+
+/// The results of a branch that are made in outputs of its operator, and these outputs.
+pub(crate) type Returns<'a> = HashMap<&'a str, &'a str>;
+
+/// Names the output that each result of a branch is made in. A result that is returned twice is copied, and
+/// so is one for an output whose name the branch uses for something else.
+fn returns<'a>(node: Node<'a>, branch: &'a GraphProto) -> Returns<'a> {
+    let mut used = scope::read_names(branch);
+    used.extend(scope::output_names(branch));
+    used.extend(branch.node.iter().flat_map(|node| &node.output).map(String::as_str));
+    used.extend(branch.initializer.iter().filter_map(|tensor| tensor.name.as_deref()));
+    let mut returns = Returns::new();
+    let outputs = node.0.output.iter().map(String::as_str);
+    for (result, output) in scope::output_names(branch).zip(outputs) {
+        if !output.is_empty() && !used.contains(output) {
+            returns.entry(result).or_insert(output);
+        }
+    }
+    returns
 }
 
 struct Emitter<'a> {
@@ -154,6 +177,7 @@ struct Emitter<'a> {
     /// The outputs of a body. They are passed on by copying, one state after another, so none may be a view
     /// of a supplied tensor.
     results: HashSet<&'a str>,
+    returns: Returns<'a>,
 }
 
 /// An operator of the sequence, and the places of its views.
@@ -162,11 +186,19 @@ struct Emitted<'a> {
     places: Vec<(&'a str, Place<'a>)>,
     not_in_place: Vec<(&'a str, NotInPlace)>,
     unknown: Vec<&'a str>,
+    /// The outputs of the operator around a branch in which results are made, and their bytes.
+    returned: Vec<(&'a str, Bytes)>,
 }
 
 impl<'a> Emitter<'a> {
-    fn new(graph: &'a GraphProto, context: &'a Context<'a>, scope: Scope<'a>) -> Self {
+    fn new(
+        graph: &'a GraphProto,
+        context: &'a Context<'a>,
+        scope: Scope<'a>,
+        returns: Returns<'a>,
+    ) -> Self {
         Self {
+            returns,
             is_body: scope.outer.is_some(),
             results: match scope.outer {
                 Some(_) => scope::output_names(graph).collect(),
@@ -234,6 +266,7 @@ impl<'a> Emitter<'a> {
         let worlds = worlds(op, &inferred.outputs);
         let views = views_in(op, row, &inferred.outputs, &worlds);
         let (mut places, mut not_in_place, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut returned = Vec::new();
         for (index, name) in node.outputs() {
             if index > 0 && skips_unread && !self.read.contains(name) {
                 continue;
@@ -252,7 +285,14 @@ impl<'a> Emitter<'a> {
                         && (!self.results.contains(name) || self.is_produced(memory))
                 })
             });
-            if let Some((input, offset, (memory, start))) = view {
+            if let Some(&outer) = self.returns.get(name)
+                && inferred.bodies.is_empty()
+            {
+                // A view would be copied there anyway.
+                operator = operator.inputs([outer]);
+                output = output.updates(outer, 0);
+                returned.push((outer, size));
+            } else if let Some((input, offset, (memory, start))) = view {
                 places.push((name, (memory, start.saturating_add(offset))));
                 output = output.reads_at(input, offset);
             } else {
@@ -288,7 +328,7 @@ impl<'a> Emitter<'a> {
             }
             operator = operator.output(output);
         }
-        Ok(Some(Emitted { operator, places, not_in_place, unknown }))
+        Ok(Some(Emitted { operator, places, not_in_place, unknown, returned }))
     }
 
     /// Returns true if an operator of the sequence produces a tensor.
@@ -298,13 +338,16 @@ impl<'a> Emitter<'a> {
 
     fn add(&mut self, placed: Placed<'a>, inferred: Inferred, emitted: Option<Emitted<'a>>) {
         let Placed { node, place, has_state } = placed;
-        if let Some(Emitted { mut operator, places, not_in_place, unknown }) = emitted {
+        if let Some(Emitted { mut operator, places, not_in_place, unknown, returned }) = emitted {
             let after = self.precedence.operator(node, self.node_places.len(), has_state);
             operator = after.into_iter().fold(operator, Operator::after);
             self.node_places.push(place);
             self.with_state.extend(has_state.then_some(place));
             node.inputs().chain(scope::captured(node)).for_each(|name| self.supply_weight(name));
             self.builder.operator(operator);
+            for (outer, size) in returned {
+                self.builder.weight(outer, Some(size));
+            }
             self.places.extend(places);
             self.not_in_place.extend(not_in_place);
             self.unknown.extend(unknown);

@@ -424,8 +424,7 @@ pub(super) const TABLE: &[Row] = &[
         .never("kernels write one element of a pair, then read it for the other")
         .also_microsoft(),
     // Operators that hold graphs.
-    Row::sized("If", Size::Body(Body::If))
-        .never("its branches compute the output in their own memory"),
+    Row::sized("If", Size::Body(Body::If)).never("its branches make it in fresh memory"),
     Row::sized("Loop", Size::Body(Body::Loop)).never("its state is copied"),
     Row::sized("Scan", Size::Body(Body::Scan)).never("its state is copied"),
     // Text. Strings have no fixed size, so they stay outside the pool.
