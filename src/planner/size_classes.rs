@@ -113,5 +113,11 @@ mod tests {
             let problem = problem.build().unwrap();
             assert_eq!(layout(&problem).offsets, [0, if shares { 0 } else { 80 }], "{size}");
         }
+        // A block has room for the largest size of its class, whatever lies in it first.
+        let mut problem = Problem::builder();
+        problem.chunk(0..1, 65);
+        problem.chunk(0..2, 7);
+        problem.chunk(1..2, 80);
+        assert_eq!(layout(&problem.build().unwrap()).offsets, [0, 80, 0]);
     }
 }
