@@ -62,7 +62,7 @@ pub struct ReorderOptions<'a> {
 }
 
 impl Default for ReorderOptions<'_> {
-    /// The default [`LoweringOptions`], alignment 1, no padding, and an effort of 6 000 000 nodes,
+    /// The default [`LoweringOptions`], alignment 1, no padding, and an effort of 10 000 000 nodes,
     /// which take a few seconds.
     fn default() -> Self {
         Self {
@@ -112,10 +112,10 @@ impl ReorderOptions<'_> {
     }
 }
 
-/// The default limits: 6 000 000 nodes, which take a few seconds. Most proofs need far fewer.
+/// The default limits: 10 000 000 nodes, which take a few seconds. Most proofs need far fewer.
 #[must_use]
 pub fn default_limits() -> Limits {
-    Limits::default().nodes(6_000_000)
+    Limits::default().nodes(10_000_000)
 }
 
 /// The order found.
