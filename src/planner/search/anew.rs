@@ -12,7 +12,7 @@ use super::{
 use crate::{Bytes, Limits, Problem, planner::Layout, problem::ChunkId};
 
 /// By default, two attempts at ejection come on top of the effort, if each takes no more nodes than this.
-const MOST_ON_TOP: u64 = 3_000_000;
+pub const MOST_ON_TOP: u64 = 3_000_000;
 
 /// The most nodes of ejection that count against the effort, which it may take half of.
 const MOST_EJECTED: u64 = 10_000_000;

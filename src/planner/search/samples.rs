@@ -1,8 +1,13 @@
 //! Random problems and partial packings for the tests of the search.
 
+use std::ops::Range;
+
 use arbitrary::{Result, Unstructured};
 
-use super::state::{instance::Instance, skyline::Skyline};
+use super::state::{
+    instance::{Instance, Part, Span},
+    skyline::Skyline,
+};
 use crate::Problem;
 
 /// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
@@ -107,4 +112,27 @@ pub fn random_sky<'a>(random: &mut Unstructured<'_>, inst: &'a Instance) -> Resu
         }
     }
     Ok(sky)
+}
+
+/// Bodies lie apart below the limit, and those that cannot move lie where they must.
+pub fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
+    for fixed in &inst.fixed {
+        assert_eq!(offsets[fixed.body as usize], inst.offset_of(fixed, limit), "{fixed:?}");
+    }
+    let items = (inst.items.iter())
+        .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
+    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+    let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
+    for (parts, &offset) in items.chain(staircases).zip(offsets) {
+        let own = taken.len();
+        for part in parts {
+            let (sections, span) = (part.sections(), part.at(offset));
+            assert!(span.high <= limit, "{span:?} exceeds {limit}");
+            let is_apart = |(other, at): &(Range<usize>, Span)| {
+                at.is_clear_of(span) || other.end <= sections.start || sections.end <= other.start
+            };
+            assert!(taken[..own].iter().all(is_apart), "{span:?} in {sections:?}");
+            taken.push((sections, span));
+        }
+    }
 }

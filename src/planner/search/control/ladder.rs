@@ -96,7 +96,7 @@ pub fn ask(
 }
 
 /// The height of a packing, a multiple of the alignment.
-fn height(inst: &Instance, offsets: &[u64]) -> u64 {
+pub fn height(inst: &Instance, offsets: &[u64]) -> u64 {
     let tops = (0..).zip(offsets).map(|(body, offset)| offset + inst.height(body));
     tops.max().unwrap_or(0).next_multiple_of(inst.step())
 }

@@ -262,19 +262,16 @@ fn first_round(thread: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use arbitrary::{Result, Unstructured};
 
     use super::*;
     use crate::{
         Step,
         planner::search::{
-            samples::{instance, interlocking},
-            state::{
-                fingerprint::scramble,
-                instance::{Outline, Part, Span},
-            },
+            control::descent::{Attempt, Packer},
+            ejection::Ejection,
+            samples::{check_places, instance, interlocking},
+            state::{fingerprint::scramble, instance::Outline},
         },
         problem::{ChunkId, Segment},
     };
@@ -369,36 +366,11 @@ mod tests {
         })
     }
 
-    /// Bodies lie apart below the limit, and those that cannot move lie where they must.
-    fn check_places(inst: &Instance, limit: u64, offsets: &[u64]) {
-        for fixed in &inst.fixed {
-            assert_eq!(offsets[fixed.body as usize], inst.offset_of(fixed, limit), "{fixed:?}");
-        }
-        let items = (inst.items.iter())
-            .map(|item| vec![Part { first: item.first, end: item.end, low: 0, high: item.size }]);
-        let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
-        let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
-        for (parts, &offset) in items.chain(staircases).zip(offsets) {
-            let own = taken.len();
-            for part in parts {
-                let (sections, span) = (part.sections(), part.at(offset));
-                assert!(span.high <= limit, "{span:?} exceeds {limit}");
-                let is_apart = |(other, at): &(Range<usize>, Span)| {
-                    at.is_clear_of(span)
-                        || other.end <= sections.start
-                        || sections.end <= other.start
-                };
-                assert!(taken[..own].iter().all(is_apart), "{span:?} in {sections:?}");
-                taken.push((sections, span));
-            }
-        }
-    }
-
     /// Some bodies cannot move; they may cover all steps, as a reserved range does. The valleys
-    /// decide alone, in both directions and in turns.
+    /// decide alone, in both directions and in turns. Ejection proves nothing.
     #[test]
     fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
-        let (mut packed, mut refuted) = (0, 0);
+        let (mut packed, mut refuted, mut ejected) = (0, 0, 0);
         arbtest::arbtest(|random| {
             let mut fixed: Vec<Rect> = Vec::new();
             for _ in 0..random.int_in_range(1..=4)? {
@@ -443,10 +415,19 @@ mod tests {
                     refuted += u32::from(!is_packed);
                 }
             }
+            if let Some(mut ejection) = Ejection::new(&inst) {
+                for (seed, limit) in (0..).zip(least..=limit) {
+                    if ejection.pack(Attempt { limit, seed, nodes: 20 }, &mut |_| false) {
+                        assert!(is_packed(limit), "{fixed:?} {bodies:?} under {limit}");
+                        check_places(&inst, limit, &ejection.offsets());
+                        ejected += 1;
+                    }
+                }
+            }
             Ok(())
         })
         .budget_ms(if cfg!(debug_assertions) { 400 } else { 4000 });
-        assert!(packed > 0 && refuted > 0, "{packed} packed, {refuted} refuted");
+        assert!(packed > 0 && refuted > 0 && ejected > 0, "{packed} {refuted} {ejected}");
     }
 
     /// Cuts a tile into pieces of at least 2 steps and 6 units.

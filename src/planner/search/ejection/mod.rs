@@ -8,14 +8,15 @@
 //! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
 //! The weight grows each time a body has to wait.
 //!
-//! This suits long runs of bodies that are small compared with the limit. It proves nothing.
+//! Rectangles that cannot move are never ejected. This suits long runs of bodies that are small compared with
+//! the limit. It proves nothing.
 
 mod strip;
 
 use super::{
     control::descent::{Attempt, Packer},
     random::Random,
-    state::instance::{Instance, Item},
+    state::instance::{Fixed, Instance, Item, Part},
 };
 use strip::{Block, Strip, WORK_PER_BLOCK};
 
@@ -39,6 +40,9 @@ const SQUARINGS: usize = 7;
 
 /// The bits of the sum of all weights.
 const TOTAL_BITS: u32 = 44;
+
+/// No sum of weights reaches that of a body that cannot move.
+const HEAVIEST: u64 = 1 << 62;
 
 /// A body that waits gains one in this many parts of its first weight.
 const GROWTH: u64 = 16;
@@ -77,14 +81,16 @@ impl Event {
     }
 }
 
-/// The bodies of an instance without staircases.
+/// The bodies of an instance without staircases that can move.
 pub struct Ejection {
     strip: Strip,
+    /// The number that the instance gives to each body of the strip.
+    numbers: Vec<usize>,
     align: i64,
     limit: i64,
     /// The section with the most live bytes.
     peak: u32,
-    /// The bodies in the order of first placing.
+    /// The bodies that can move, in the order of first placing.
     order: Vec<usize>,
     /// The first weight of each body.
     weights: Vec<u64>,
@@ -101,31 +107,40 @@ impl Ejection {
     /// Returns `None` if some bodies are staircases, or if there are too many bodies, too high ones, or too many
     /// pairs that share a section.
     pub fn new(inst: &Instance) -> Option<Self> {
-        let items = &inst.items;
+        let bodies = rectangles(inst)?;
+        let items: Vec<Item> = bodies.iter().map(|body| body.item).collect();
         let stack = items.iter().fold(inst.align, |sum, item| sum.saturating_add(item.size));
         let is_small = items.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
         // Heights up to twice the bound fit into an event.
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
-        if items.is_empty() || !inst.staircases.is_empty() || !is_small || !is_low {
+        if inst.items.is_empty() || !is_small || !is_low {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;
-        let live = live(inst);
+        let live = live(&items, inst.sections);
         let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
         let mean = |sum: u64| i64::try_from(sum / items.len() as u64).unwrap_or(i64::MAX).max(1);
         let lives = items.iter().map(|item| item.sections().len() as u64);
+        let fixed: Vec<_> = bodies.iter().map(|body| body.fixed).collect();
+        let mut order = outwards(&items, peak);
+        order.retain(|&body| fixed[body].is_none());
+        let mut weights = weights(&items, &live);
+        for (weight, _) in weights.iter_mut().zip(&fixed).filter(|(_, fixed)| fixed.is_some()) {
+            *weight = HEAVIEST;
+        }
         Some(Self {
-            strip: Strip::new(items, align, MOST_PAIRS)?,
             align,
             limit: 0,
             peak,
-            order: outwards(items, peak),
-            weights: weights(items, &live),
+            order,
+            numbers: bodies.iter().map(|body| body.number).collect(),
+            weights,
             size: mean(items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
             random: Random::default(),
             blocks: Vec::new(),
             events: Vec::new(),
+            strip: Strip::new(items, fixed, align, MOST_PAIRS)?,
         })
     }
 
@@ -194,17 +209,18 @@ impl Ejection {
         best.is_some()
     }
 
-    /// Places a body where the bodies in its way weigh least; ejects and returns these.
-    fn force(&mut self, body: usize, weights: &[u64]) -> Vec<usize> {
+    /// Places a body where the bodies in its way weigh least; ejects and returns these. Returns `None` if a
+    /// body that cannot move is always in the way.
+    fn force(&mut self, body: usize, weights: &[u64]) -> Option<Vec<usize>> {
         let highest = self.collect(body, true);
         let (mut cost, mut at, mut next) = (0, 0, 0);
-        let (mut least, mut found, mut best) = (u64::MAX, 0, 0);
+        let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, 0);
         // The cost is least where a block begins or ends, or at an end of the range.
         while at <= highest {
             while let Some(&event) = self.events.get(next)
                 && (event.at() < at || event.at() == at && !event.begins())
             {
-                let weight = weights[self.blocks[event.block()].body as usize];
+                let weight = u128::from(weights[self.blocks[event.block()].body as usize]);
                 cost = if event.begins() { cost + weight } else { cost - weight };
                 next += 1;
             }
@@ -221,13 +237,16 @@ impl Ejection {
             let later = later.chain([highest, highest + 1]).find(|&later| later > at);
             at = later.unwrap_or(highest + 1);
         }
+        if found == 0 {
+            return None;
+        }
         let in_way = self.blocks.iter().filter(|block| block.low < best && best < block.high);
         let ejected: Vec<usize> = in_way.map(|block| block.body as usize).collect();
         for &other in &ejected {
             self.strip.offsets[other] = None;
         }
         self.strip.offsets[body] = Some(best);
-        ejected
+        Some(ejected)
     }
 }
 
@@ -241,14 +260,15 @@ impl Packer for Ejection {
         self.strip.work += WORK_PER_NODE;
         let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
         self.limit = limit.div_euclid(self.align) * self.align;
-        let largest = self.strip.items.iter().map(|item| item.size).max().unwrap_or(0);
-        if limit >= HIGH || self.strip.aligned(largest) > self.limit {
+        let tops = (self.strip.items.iter().zip(&self.strip.fixed))
+            .map(|(item, fixed)| fixed.unwrap_or(0) + self.strip.aligned(item.size));
+        if limit >= HIGH || tops.max().unwrap_or(0) > self.limit {
             return false;
         }
         self.random = Random::new(attempt.seed);
         let last = self.nodes().saturating_add(attempt.nodes);
         let mut stop = |nodes| nodes >= last || stop(nodes);
-        self.strip.offsets.fill(None);
+        self.strip.offsets.clone_from(&self.strip.fixed);
         let mut waiting = Vec::new();
         for at in 0..self.order.len() {
             let body = self.order[at];
@@ -266,7 +286,7 @@ impl Packer for Ejection {
             let body = waiting.swap_remove(next);
             if !self.place(body, Match::Either) {
                 weights[body] += 1 + self.weights[body] / GROWTH;
-                let mut ejected = self.force(body, &weights);
+                let Some(mut ejected) = self.force(body, &weights) else { return false };
                 ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
                 for other in ejected {
                     if !self.place(other, Match::Either) {
@@ -289,20 +309,55 @@ impl Packer for Ejection {
     }
 
     fn offsets(&self) -> Vec<u64> {
-        let offsets = self.strip.offsets.iter();
-        offsets.map(|offset| offset.unwrap_or(0).unsigned_abs()).collect()
+        let mut offsets = vec![0; self.numbers.len()];
+        for (&number, offset) in self.numbers.iter().zip(&self.strip.offsets) {
+            offsets[number] = offset.unwrap_or(0).unsigned_abs();
+        }
+        offsets
     }
 }
 
+/// A body that is one rectangle.
+struct Rectangle {
+    item: Item,
+    /// Its number in the instance.
+    number: usize,
+    /// Its offset, if it cannot move.
+    fixed: Option<i64>,
+}
+
+/// All bodies of an instance, by first section; `None` if some are staircases that can move, or if one that
+/// cannot move has several parts.
+fn rectangles(inst: &Instance) -> Option<Vec<Rectangle>> {
+    if inst.staircases.len() > inst.fixed.len() {
+        return None;
+    }
+    let items = inst.items.iter().enumerate();
+    let mut bodies: Vec<Rectangle> =
+        items.map(|(number, &item)| Rectangle { item, number, fixed: None }).collect();
+    for &Fixed { body, offset } in &inst.fixed {
+        match inst.staircase(body).parts[..] {
+            [Part { first, end, low: 0, high: size }] => bodies.push(Rectangle {
+                item: Item { first, end, size },
+                number: body as usize,
+                fixed: Some(i64::try_from(offset).ok()?),
+            }),
+            _ => return None,
+        }
+    }
+    bodies.sort_by_key(|body| body.item.first);
+    Some(bodies)
+}
+
 /// The bytes alive in each section, in units.
-fn live(inst: &Instance) -> Vec<u64> {
-    let (mut begin, mut end) = (vec![0; inst.sections + 1], vec![0; inst.sections + 1]);
-    for item in &inst.items {
+fn live(items: &[Item], sections: usize) -> Vec<u64> {
+    let (mut begin, mut end) = (vec![0; sections + 1], vec![0; sections + 1]);
+    for item in items {
         begin[item.first as usize] += item.size;
         end[item.end as usize] += item.size;
     }
     let mut live = 0;
-    let sums = begin.into_iter().zip(end).take(inst.sections).map(|(begin, end)| {
+    let sums = begin.into_iter().zip(end).take(sections).map(|(begin, end)| {
         live = live + begin - end;
         live
     });

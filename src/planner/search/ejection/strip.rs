@@ -23,6 +23,8 @@ pub struct Strip {
     align: i64,
     /// For every [`STRIDE`]th body, the earlier bodies that are alive at its first section.
     alive: Vec<Vec<u32>>,
+    /// By body: its offset, if it cannot move.
+    pub fixed: Vec<Option<i64>>,
     /// By body; `None` if it is not placed.
     pub offsets: Vec<Option<i64>>,
     /// The number of pairs of bodies that share a section.
@@ -32,13 +34,13 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// Creates a strip without placed bodies. The items are sorted by first section. Returns `None` if more
-    /// than `most` pairs of them share a section.
-    pub fn new(items: &[Item], align: i64, most: u64) -> Option<Self> {
+    /// Creates a strip of bodies, sorted by first section, and the offsets of those that cannot move. Returns
+    /// `None` if more than `most` pairs of them share a section.
+    pub fn new(items: Vec<Item>, fixed: Vec<Option<i64>>, align: i64, most: u64) -> Option<Self> {
         let mut alive = Vec::new();
         let mut live: Vec<(u32, Item)> = Vec::new();
         let mut pairs = 0;
-        for (at, &item) in (0u32..).zip(items) {
+        for (at, &item) in (0u32..).zip(&items) {
             live.retain(|(_, other)| other.end > item.first);
             pairs += live.len() as u64;
             if pairs > most {
@@ -49,8 +51,7 @@ impl Strip {
             }
             live.push((at, item));
         }
-        let offsets = vec![None; items.len()];
-        Some(Self { items: items.to_vec(), align, alive, offsets, pairs, work: 0 })
+        Some(Self { items, align, alive, offsets: fixed.clone(), fixed, pairs, work: 0 })
     }
 
     /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks are in no order.

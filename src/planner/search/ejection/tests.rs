@@ -89,7 +89,7 @@ fn a_body_ejects_those_that_weigh_least() {
                 let others = (0..inst.items.len()).filter(|&other| in_way(other));
                 others.map(|other| weights[other]).sum()
             };
-            let ejected = ejection.force(body, &weights);
+            let ejected = ejection.force(body, &weights).unwrap();
             let at = ejection.strip.offsets[body].unwrap();
             assert_eq!(Some(in_way(at)), steps.map(in_way).min());
             assert_eq!(ejected.iter().map(|&other| weights[other]).sum::<u64>(), in_way(at));

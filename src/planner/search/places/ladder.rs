@@ -1,5 +1,6 @@
 //! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
-//! the search of plain problems, around the bodies that cannot move.
+//! the search of plain problems, around the bodies that cannot move. Where that stays above the bound, or
+//! there are too many bodies for it, bodies eject others.
 
 use std::ops::Range;
 
@@ -8,11 +9,14 @@ use crate::{
     planner::{
         first_fit::Packed,
         search::{
+            anew::MOST_ON_TOP,
             control::{
+                descent::{Attempts, Packer, descend_from},
                 ladder,
                 monitor::Monitor,
                 threads::{self, Board, Standing},
             },
+            ejection::{Ejection, RUNGS},
             improve::LARGE,
             state::instance::{Instance, Outline},
         },
@@ -23,6 +27,9 @@ use crate::{
         demands::{Body, Place, TimedBox},
     },
 };
+
+/// More bodies are left to first fit.
+const MANY: usize = 100_000;
 
 /// The most nodes, so that a search without an end reaches the other searches.
 const MOST_NODES: u64 = 50_000_000;
@@ -56,17 +63,21 @@ pub fn climb(
     if !bound.is_multiple_of(step) {
         return None;
     }
-    let board = Board::new(bound / inst.unit, best.div_ceil(step) * inst.align);
-    let mut stop = |nodes, Standing { bound, best }: Standing| {
-        monitor.stop(nodes + board.helped(), bound * inst.unit, best * inst.unit)
-    };
-    let nodes = match limits.nodes {
+    let effort = match limits.nodes {
         None if limits.time.is_none() => limits.stretched(bound, best, 1).effort() * TIMES,
         _ => (limits.effort() / 2).min(MOST_NODES),
     };
-    let nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-        ladder::climb(&inst, thread, nodes, &board, stop)
-    });
+    let board = Board::new(bound / inst.unit, best.div_ceil(step) * inst.align);
+    let mut nodes = 0;
+    if statement.bodies.len() <= LARGE {
+        let mut stop = |nodes, Standing { bound, best }: Standing| {
+            monitor.stop(nodes + board.helped(), bound * inst.unit, best * inst.unit)
+        };
+        nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
+            ladder::climb(&inst, thread, effort, &board, stop)
+        });
+    }
+    nodes += eject(&inst, effort / 4, nodes, &board, monitor);
     let bound = (board.standing().bound * inst.unit).min(best);
     let mut places = packed.places.clone();
     for (root, offset) in inst.roots.iter().zip(board.into_offsets().iter().flatten()) {
@@ -78,12 +89,36 @@ pub fn climb(
     Some(Climb { places, bound, nodes })
 }
 
+/// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do not fit
+/// eject others: with this many nodes, or two attempts if these take few. Returns the nodes.
+fn eject(
+    inst: &Instance,
+    nodes: u64,
+    before: u64,
+    board: &Board,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let Standing { bound, best } = board.standing();
+    if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
+        return 0;
+    }
+    let Some(mut packer) = Ejection::new(inst) else { return 0 };
+    let share = packer.share();
+    let nodes = if share <= MOST_ON_TOP { nodes.max(2 * share) } else { nodes };
+    let attempts = Attempts { rungs: &RUNGS, share, nodes };
+    let mut stop = |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
+    if let Some(offsets) = descend_from(bound, best, attempts, &mut packer, &mut stop) {
+        board.packed(ladder::height(inst, &offsets), &offsets);
+    }
+    packer.nodes()
+}
+
 /// The bodies by number, then the reserved ranges, and the alignment of all offsets.
 fn outlines(statement: &Statement<'_>, bound: Bytes, best: Bytes) -> Option<(Vec<Outline>, Bytes)> {
     let Statement { problem, bodies, .. } = statement;
     let [pool] = &*statement.pools else { return None };
     let is_simple = pool.largest.is_none() && statement.streams() == 1;
-    if !is_simple || !statement.apart().is_empty() || bodies.len() > LARGE {
+    if !is_simple || !statement.apart().is_empty() || bodies.len() > MANY {
         return None;
     }
     let alignment = pool.root_alignment(problem);
