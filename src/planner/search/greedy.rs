@@ -47,6 +47,9 @@ pub(super) const COMPLETING: [Key; 2] = [KEYS[1], KEYS[3]];
 /// With more bodies than this, only the first two orders are tried at first.
 const MANY: usize = 5000;
 
+/// Packing this many bodies once takes some hundredths of a second.
+const QUICK: usize = 10_000;
+
 /// The most runs of taken bytes that first packings may examine together, some seconds of work.
 /// Packings beyond it are given up. Networks stay far below; 10^5 chunks with random lifetimes do
 /// not.
@@ -168,7 +171,8 @@ impl<'a> Greedy<'a> {
     }
 
     /// Keeps the offsets of some roots and places the others around them: by crowd and size, and if
-    /// the pool is still above `enough`, also by crowd and area. Returns the packings.
+    /// the pool is still above `enough`, also by crowd and area. Returns the packings. Of a few thousand
+    /// bodies, the first does not stop: a search that ends in time must not lose what it has found.
     pub(super) fn complete(
         &mut self,
         kept: &[(ChunkId, Bytes)],
@@ -182,7 +186,10 @@ impl<'a> Greedy<'a> {
         let around: Vec<Option<Bytes>> =
             self.bodies.iter().map(|body| by_root[body.root.index()]).collect();
         let mut packings = Vec::new();
+        let is_quick = self.bodies.len() <= QUICK;
         for key in COMPLETING {
+            let is_first = packings.is_empty();
+            let stop: &mut Stop<'_> = &mut || !(is_first && is_quick) && stop();
             let most = self.work.saturating_add(MOST_WORK);
             let Some(bases) = self.pack_around(key, &around, most, stop) else { break };
             let packing = self.layout(&bases);
@@ -417,5 +424,25 @@ mod tests {
         assert_eq!(asked, 5);
         let most = greedy.work() + WORK_PER_BODY;
         assert_eq!(greedy.pack(key, most, &mut || false), None);
+    }
+
+    /// A search that was stopped still completes what it has found.
+    #[test]
+    fn a_found_packing_is_completed_although_the_time_is_over() {
+        let mut problem = Problem::builder();
+        for at in 0..2 * PAUSE {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        let key = greedy.orders()[0];
+        let packing = greedy.pack(key, u64::MAX, &mut || false).unwrap();
+        for kept in [problem.len(), 10] {
+            let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));
+            let kept: Vec<(ChunkId, Bytes)> = kept.collect();
+            let completed = greedy.complete(&kept, 0, &mut || true);
+            assert_eq!(completed.len(), 1);
+            assert!(kept.iter().all(|&(id, offset)| completed[0].offsets[id.index()] == offset));
+        }
     }
 }
