@@ -65,18 +65,24 @@ pub(super) struct Packed {
 /// If in every order some body finds no place; a plain problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
     let statement = Statement::of(problem);
-    let packed = packed(&statement)?;
+    let packed = packed(&statement, &mut || false)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
 }
 
-/// The best packing of all orders.
-pub(super) fn packed(statement: &Statement<'_>) -> Result<Packed, PlanError> {
+/// The best packing of all orders. Once there is one, no further order is tried if `stop` returns true.
+pub(super) fn packed(
+    statement: &Statement<'_>,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Packed, PlanError> {
     let Statement { problem, bodies, boxes, .. } = statement;
     let figures: Vec<Figures> =
         bodies.iter().zip(boxes).map(|(body, boxes)| figures(statement, body, boxes)).collect();
     let mut best: Option<Packed> = None;
     let mut failure = None;
     for key in KEYS {
+        if best.is_some() && stop() {
+            break;
+        }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         order.sort_by_key(|&at| (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at]))));
         match pack(statement, &order) {
@@ -321,6 +327,9 @@ impl<'a> Room<'a> {
 /// those with a fixed place.
 fn cells(statement: &Statement<'_>, pool: PoolId) -> Vec<Bytes> {
     let mut cells: Vec<Bytes> = vec![1 << 63; statement.apart().len()];
+    if cells.is_empty() {
+        return cells;
+    }
     for body in statement.bodies.iter().filter(|body| body.fixed.is_none()) {
         let Some(allowed) = body.pools.iter().find(|allowed| allowed.pool == pool) else {
             continue;

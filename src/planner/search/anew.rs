@@ -12,7 +12,7 @@ use super::{
 use crate::{Bytes, Limits, Problem, planner::Layout, problem::ChunkId};
 
 /// By default, two attempts at ejection come on top of the effort, if each takes no more nodes than this.
-pub const MOST_ON_TOP: u64 = 3_000_000;
+const MOST_ON_TOP: u64 = 3_000_000;
 
 /// The most nodes of ejection that count against the effort, which it may take half of.
 const MOST_EJECTED: u64 = 10_000_000;
@@ -35,11 +35,8 @@ pub fn eject(
     let Some(inst) = inst else { return 0 };
     let Some(mut ejection) = Ejection::new(&inst) else { return 0 };
     let share = ejection.share();
-    let (more, enough) = if is_default && share <= MOST_ON_TOP {
-        (2 * share, near)
-    } else {
-        (0, solution.lower_bound)
-    };
+    let more = on_top(share, is_default);
+    let enough = if more > 0 { near } else { solution.lower_bound };
     let nodes = (limits.effort() / 2).min(MOST_EJECTED) + more;
     if share > nodes {
         return 0;
@@ -47,6 +44,11 @@ pub fn eject(
     let attempts = Attempts { rungs: &ejection::RUNGS, share, nodes };
     let ejected = descend(problem, &inst, &mut ejection, attempts, enough, solution, monitor);
     ejected.saturating_sub(more)
+}
+
+/// The nodes of ejection that come on top of the effort, with attempts of this many nodes.
+pub fn on_top(share: u64, is_default: bool) -> u64 {
+    if is_default && share <= MOST_ON_TOP { 2 * share } else { 0 }
 }
 
 /// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.

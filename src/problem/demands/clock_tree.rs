@@ -1,7 +1,7 @@
 //! A tree over pairs of clocks, to find those that a moment on several streams separates from the rest.
 //!
 //! Each place of the tree has a low and a high clock, and each node keeps the least low and the greatest high
-//! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](sum) of their
+//! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](wide_sum) of their
 //! begins, a search for those alive together with another box takes O(log n) for each that it finds: a box
 //! that is over before another begins has the smaller sum. So on one side of the box all others are over or
 //! alive, and on the other side alive or later, and a node that is not skipped has one that is alive.

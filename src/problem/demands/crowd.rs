@@ -106,11 +106,13 @@ impl Problem {
         for one @ (chunk, new) in &boxes {
             open.retain(|(_, old)| old.bytes.end > new.bytes.start);
             let mut pieces = vec![new.clone()];
-            // The boxes of one chunk share nothing.
+            // The boxes of one chunk share nothing, so those of a body with a single chunk need not be kept.
             for (_, old) in open.iter().filter(|(other, _)| other != chunk) {
                 pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
             }
-            open.push(one);
+            if body.members.len() > 1 {
+                open.push(one);
+            }
             slabs.extend(pieces.into_iter().map(|time| Slab {
                 chunk: *chunk,
                 plain: time.bytes.end - time.bytes.start,

@@ -9,7 +9,7 @@ use crate::{
     planner::{
         first_fit::Packed,
         search::{
-            anew::MOST_ON_TOP,
+            anew::on_top,
             control::{
                 descent::{Attempts, Packer, descend_from},
                 ladder,
@@ -63,54 +63,89 @@ pub fn climb(
     if !bound.is_multiple_of(step) {
         return None;
     }
+    let usual = Limits::default().stretched(bound, best, 1).effort() * TIMES;
     let effort = match limits.nodes {
-        None if limits.time.is_none() => limits.stretched(bound, best, 1).effort() * TIMES,
+        None if limits.time.is_none() => usual,
         _ => (limits.effort() / 2).min(MOST_NODES),
     };
-    let board = Board::new(bound / inst.unit, best.div_ceil(step) * inst.align);
-    let mut nodes = 0;
+    let mut search = Search {
+        inst: &inst,
+        standing: Standing { bound: bound / inst.unit, best: best.div_ceil(step) * inst.align },
+        offsets: None,
+        nodes: 0,
+    };
+    let first = effort.min(usual);
     if statement.bodies.len() <= LARGE {
-        let mut stop = |nodes, Standing { bound, best }: Standing| {
-            monitor.stop(nodes + board.helped(), bound * inst.unit, best * inst.unit)
-        };
-        nodes = threads::together(limits.threads, &board, &mut stop, |thread, stop| {
-            ladder::climb(&inst, thread, effort, &board, stop)
-        });
+        search.climb(first, limits.threads, monitor);
+        search.eject(first / 4, limits.is_default(), monitor);
+        // A search that only time ends goes on as long as it can.
+        search.climb(effort - first, limits.threads, monitor);
+    } else {
+        search.eject(effort, limits.is_default(), monitor);
     }
-    nodes += eject(&inst, effort / 4, nodes, &board, monitor);
-    let bound = (board.standing().bound * inst.unit).min(best);
     let mut places = packed.places.clone();
-    for (root, offset) in inst.roots.iter().zip(board.into_offsets().iter().flatten()) {
+    for (root, offset) in inst.roots.iter().zip(search.offsets.iter().flatten()) {
         // Reserved ranges have a number that no body has.
         if let Some(place) = places.get_mut(root.index()) {
             place.offset = offset * inst.unit;
         }
     }
-    Some(Climb { places, bound, nodes })
+    let bound = (search.standing.bound * inst.unit).min(best);
+    Some(Climb { places, bound, nodes: search.nodes })
 }
 
-/// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do not fit
-/// eject others: with this many nodes, or two attempts if these take few. Returns the nodes.
-fn eject(
-    inst: &Instance,
+/// The search of one pool so far.
+struct Search<'a> {
+    inst: &'a Instance,
+    /// In units.
+    standing: Standing,
+    /// The offsets, in units by body, of the best packing found here.
+    offsets: Option<Vec<u64>>,
     nodes: u64,
-    before: u64,
-    board: &Board,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let Standing { bound, best } = board.standing();
-    if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
-        return 0;
+}
+
+impl Search<'_> {
+    /// Climbs the ladder with this many nodes.
+    fn climb(&mut self, nodes: u64, threads: usize, monitor: &mut Monitor<'_>) {
+        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return;
+        }
+        let board = Board::new(bound, best);
+        let mut stop = |nodes, Standing { bound, best }: Standing| {
+            let nodes = before + nodes + board.helped();
+            monitor.stop(nodes, bound * inst.unit, best * inst.unit)
+        };
+        self.nodes += threads::together(threads, &board, &mut stop, |thread, stop| {
+            ladder::climb(inst, thread, nodes, &board, stop)
+        });
+        self.standing = board.standing();
+        self.offsets = board.into_offsets().or(self.offsets.take());
     }
-    let Some(mut packer) = Ejection::new(inst) else { return 0 };
-    let share = packer.share();
-    let nodes = if share <= MOST_ON_TOP { nodes.max(2 * share) } else { nodes };
-    let attempts = Attempts { rungs: &RUNGS, share, nodes };
-    let mut stop = |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
-    if let Some(offsets) = descend_from(bound, best, attempts, &mut packer, &mut stop) {
-        board.packed(ladder::height(inst, &offsets), &offsets);
+
+    /// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
+    /// not fit eject others, with this many nodes; by default, with two attempts on top.
+    fn eject(&mut self, nodes: u64, is_default: bool, monitor: &mut Monitor<'_>) {
+        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+        if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
+            return;
+        }
+        let Some(mut packer) = Ejection::new(inst) else { return };
+        let share = packer.share();
+        let nodes = nodes + on_top(share, is_default);
+        if share > nodes {
+            return;
+        }
+        let attempts = Attempts { rungs: &RUNGS, share, nodes };
+        let mut stop =
+            |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
+        let found = descend_from(bound, best, attempts, &mut packer, &mut stop);
+        self.nodes += packer.nodes();
+        if let Some(offsets) = found {
+            self.standing.best = ladder::height(inst, &offsets).max(bound);
+            self.offsets = Some(offsets);
+        }
     }
-    packer.nodes()
 }
 
 /// The bodies by number, then the reserved ranges, and the alignment of all offsets.

@@ -55,17 +55,17 @@ pub fn layout(
 ) -> Result<Layout, PlanError> {
     let statement = Statement::of(problem);
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
-    let mut first = first_fit::packed(&statement);
+    let mut monitor = Monitor::new(limits, observer);
+    let mut first = first_fit::packed(&statement, &mut || monitor.must_stop());
     let bound = problem.lower_bound().bytes;
     let is_at_bound = first.as_ref().is_ok_and(|packed| match &*packed.objective {
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
     let budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
-    if is_at_bound || budget == 0 {
+    if is_at_bound || budget == 0 || first.is_ok() && monitor.stopped() {
         return first.map(|packed| layout_of(&packed.places));
     }
-    let mut monitor = Monitor::new(limits, observer);
     // Searching few bodies takes less time than packing them in many orders.
     let is_small = statement.bodies.len() <= FEW_BODIES;
     let is_large = statement.bodies.len() > MANY_BODIES || Bin::count(&statement) > MANY_BINS;
