@@ -334,7 +334,8 @@ impl Operator {
     ///
     /// A weight may also be an output of the operator itself, if that has memory of its own. A result that
     /// [updates](Output::updates) it is made there: it takes no bytes of the workspace, and nothing is left to
-    /// copy. So the branches of a condition make one value, whichever runs.
+    /// copy. So the branches of a condition make one value, whichever runs. Such a weight must state a size of
+    /// at most that of the output, and only outputs of the body's own operators may update it, not through views.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, Planner};

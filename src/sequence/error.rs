@@ -130,6 +130,32 @@ pub enum SequenceError {
         /// The result of the body.
         result: String,
     },
+    /// A result that a body makes in an output of its operator through a view or a further body.
+    #[error(
+        "operator '{operator}': a body makes '{result}' in '{output}' through a view or a body of its own; update '{output}' directly, or name the weight otherwise"
+    )]
+    ResultNotDirect {
+        /// The operator.
+        operator: String,
+        /// Its output.
+        output: String,
+        /// The result of the body.
+        result: String,
+    },
+    /// A result that a body makes in a weight that is larger than the output of that name, or of unknown size.
+    #[error(
+        "operator '{operator}': a body makes '{result}' in '{output}', an output of {room} B; declare the weight '{output}' of the body with at most that size, or name it otherwise"
+    )]
+    ResultTooLarge {
+        /// The operator.
+        operator: String,
+        /// Its output.
+        output: String,
+        /// The result of the body.
+        result: String,
+        /// The size of the output in bytes.
+        room: Bytes,
+    },
     /// Two inputs that an output gathers at the same bytes.
     #[error("operator '{operator}': '{output}' gathers '{first}' and '{second}' at the same bytes")]
     GathersOverlap {

@@ -25,7 +25,7 @@ use crate::{
         ops::{
             self,
             op::Op,
-            row::{Body, Domain, Row, Size},
+            row::{Domain, Row},
         },
         read::{
             context::Context,
@@ -118,7 +118,7 @@ fn run_bodies(
     scope: &Scope,
     has_state: &Cell<bool>,
 ) -> Result<Option<Bodies>, OnnxError> {
-    let is_branch = row.is_some_and(|row| matches!(row.shapes, Size::Body(Body::If)));
+    let is_branch = row.is_some_and(Row::is_condition);
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
         let returns = if is_branch { returns(op.node, graph) } else { Returns::new() };
         let body = sequence(graph, context, inputs, Some(scope), returns)?;

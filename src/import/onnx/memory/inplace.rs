@@ -45,6 +45,10 @@ fn operands(op: &Op, row: Option<&Row>, kernels: &Kernels) -> Result<Operands, N
     };
     match (named.map(Kernel::of), over) {
         (Some(None), _) => Err(NotInPlace::Named),
+        // The branches of a condition make its outputs before they have read the tensors from outside.
+        (_, Some(InPlace::Never(why))) if row.is_some_and(Row::is_condition) => {
+            Err(NotInPlace::Kernel(why))
+        }
         (Some(Some(kernel)), Some(InPlace::Over(operands))) => Ok(Operands { kernel, ..operands }),
         (Some(Some(kernel)), _) => Ok(Operands::of_kernel(kernel)),
         (None, None) => Err(NotInPlace::Unknown),

@@ -189,6 +189,11 @@ impl Kernel {
 pub(crate) const READS_AHEAD: &str = "an output element depends on several input elements";
 
 impl Row {
+    /// Returns whether the operator runs one of its sub-graphs, which make its outputs.
+    pub(crate) const fn is_condition(&self) -> bool {
+        matches!(self.shapes, Size::Body(Body::If))
+    }
+
     /// Returns whether the outputs differ from run to run even for the same inputs.
     pub(crate) fn is_random(&self, op: &Op) -> bool {
         self.random.is_some_and(|random| random(op))
