@@ -52,6 +52,7 @@ fn check_csv(plan: &Plan, input: &Input, is_csv: bool, path: Option<&Path>) -> R
         (plan.pools.len() > 1, "the pool of a chunk"),
         (plan.pools.iter().any(|pool| pool.largest.is_some()), "the buffers of the pool"),
         (matches!(input, Input::Sequence(sequence) if on_streams(sequence)), "times on streams"),
+        (!plan.dims.is_empty(), "the sizes that it holds for"),
     ];
     match missing.into_iter().find(|(is_needed, _)| is_csv && *is_needed) {
         Some((_, what)) => {

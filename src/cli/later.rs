@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use memplan::{
-    Input, Problem,
+    Input, InputRef, OpSequence, Problem,
     problem::{ChunkId, Shared},
 };
 
@@ -80,6 +80,14 @@ fn phase(
     reading: &InputArgs,
     prefixes: &mut BTreeSet<String>,
 ) -> Result<Problem, Failure> {
+    let dims = InputRef::from(input).sequence().map(OpSequence::dims);
+    if let Some((name, range)) = dims.into_iter().flatten().find(|(_, range)| !range.is_exact()) {
+        let words = format!(
+            "the plan of inputs that run one after the other is for one size, not for {name}={range}; give one, as in --dim {name}={}",
+            range.most
+        );
+        return Err(wrong(path, words));
+    }
     let stem = path.map_or(Some("mobilenet_v2".as_ref()), Path::file_stem);
     let stem = stem.map_or_else(|| "input".to_owned(), |stem| stem.display().to_string());
     // A file may come twice.

@@ -7,7 +7,7 @@ use memplan::{
     lower::LoweringOptions,
     networks,
     planner::{PlanFit, search::Observer},
-    report::StepNames,
+    report::{self, StepNames},
 };
 
 use crate::{
@@ -63,6 +63,12 @@ pub(crate) fn in_order(input: Input, plan: &Plan) -> Result<Input, String> {
     }
 }
 
+/// Returns whether a plan claims to hold for no other sizes than its input.
+pub(crate) fn holds_for(plan: &Plan, input: &Input) -> bool {
+    let sequence = InputRef::from(input).sequence();
+    plan.dims.is_empty() || sequence.is_some_and(|sequence| *sequence.dims() == plan.dims)
+}
+
 /// Reads a plan of an input; returns it with the input in the order that it is for. Its bound is
 /// counted anew; a larger bound that the file states becomes a claim.
 pub(crate) fn read_plan(
@@ -73,6 +79,11 @@ pub(crate) fn read_plan(
 ) -> Result<(Plan, Input), Failure> {
     let apart = reading.lowering().gathers(false);
     let read = files::read_plan(plan, reading, || lowered(&input, path, apart))?;
+    if !holds_for(&read, &input) {
+        let dims = report::dims(&read);
+        let words = format!("it is a plan for {dims}; read the model with --dim and these sizes");
+        return Err(wrong(Some(plan), words));
+    }
     let input = in_order(input, &read).map_err(|why| {
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;

@@ -14,7 +14,7 @@ use crate::{
     args::VerifyArgs,
     files::{self, wrong},
     later, micro,
-    planning::{asked, in_order},
+    planning::{asked, holds_for, in_order},
 };
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
@@ -83,18 +83,36 @@ enum Run {
 
 /// Finds the run that is meant by the sizes of the command line.
 fn run(args: &VerifyArgs, input: Input, plan: &Plan) -> Result<Run, Failure> {
-    let Input::Sequence(sequence) = &input else { return Ok(Run::AsPlanned(input)) };
-    if plan.dims.is_empty() || *sequence.dims() == plan.dims {
+    if holds_for(plan, &input) {
         return Ok(Run::AsPlanned(input));
     }
+    let planned = report::dims(plan);
+    let sequence = match &input {
+        Input::Sequence(sequence) if files::is_onnx(&args.input, &args.reading) => sequence,
+        _ => {
+            let words = format!(
+                "the plan states that it holds for {planned}, but the input does not list these sizes"
+            );
+            return Ok(Run::Outside(words));
+        }
+    };
     let given = files::dims(&args.input, &args.reading)?;
-    let outside = plan.dims.iter().find_map(|(name, &planned)| {
-        let sizes = *given.get(&**name)?;
-        (!planned.contains(sizes)).then(|| format!("{name}={sizes}"))
-    });
-    if let Some(sizes) = outside {
-        let words = format!("the plan holds for {}, but not for {sizes}", report::dims(plan));
-        return Ok(Run::Outside(words));
+    let mut is_smaller = false;
+    for (name, &range) in &plan.dims {
+        let Some(&sizes) = given.get(&**name) else {
+            let words = format!(
+                "the plan holds for {planned}, but the size of this run is not given; add --dim {name}={range}, or one size"
+            );
+            return Err(wrong(Some(&args.input), words));
+        };
+        if !range.contains(sizes) {
+            let words = format!("the plan holds for {planned}, but not for {name}={sizes}");
+            return Ok(Run::Outside(words));
+        }
+        is_smaller |= sizes != range;
+    }
+    if !is_smaller {
+        return Ok(Run::AsPlanned(input));
     }
     let copies = copied_views(sequence, plan);
     if copies.is_empty() {

@@ -131,8 +131,8 @@ impl SequenceBuilder {
     /// If a tensor or an operator to run after is unknown, a tensor is defined twice, an output has
     /// dependencies of two kinds, a dependency names a tensor that is not an input of its operator,
     /// a view, an overwriter or a gathered input does not fit, operators form a cycle, bodies are
-    /// nested more than [`OpSequence::MAX_DEPTH`] levels deep, or the sum of the sizes exceeds 64
-    /// bits.
+    /// nested more than [`OpSequence::MAX_DEPTH`] levels deep, a range of sizes is empty or begins at 0,
+    /// or the sum of the sizes exceeds 64 bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
@@ -163,6 +163,7 @@ impl SequenceBuilder {
         check::streams(&sequence)?;
         check::sizes(&sequence)?;
         check::depth(&sequence)?;
+        check::dims(&sequence)?;
         Ok(sequence)
     }
 

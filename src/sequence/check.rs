@@ -221,6 +221,11 @@ pub(super) fn depth(sequence: &OpSequence) -> Result<(), SequenceError> {
     }
 }
 
+/// Checks the sizes that dimensions may have.
+pub(super) fn dims(sequence: &OpSequence) -> Result<(), SequenceError> {
+    sequence.dims().iter().try_for_each(|(name, range)| range.check(name))
+}
+
 /// Checks that the sum of all tensors and workspaces, those of bodies included, fits in 64 bits.
 pub(super) fn sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
     add_sizes(sequence, 0).map(|_| ())

@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
+use crate::SequenceError;
+
 /// The sizes that a dimension may have: one, or all from `least` to `most`.
 ///
 /// ```
@@ -36,6 +38,18 @@ impl DimRange {
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.least <= other.least && other.most <= self.most
+    }
+
+    /// Checks the sizes of the dimension with this name.
+    ///
+    /// # Errors
+    ///
+    /// If there are none, or a range begins at 0.
+    pub(crate) fn check(self, name: &str) -> Result<(), SequenceError> {
+        if self.is_exact() || (self.least > 0 && self.least < self.most) {
+            return Ok(());
+        }
+        Err(SequenceError::WrongRange { name: name.to_owned(), range: self })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The errors of operator sequences.
 
-use crate::{Bytes, problem::Refusal};
+use crate::{Bytes, problem::Refusal, sequence::DimRange};
 
 /// An invalid operator sequence, or one that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -272,6 +272,14 @@ pub enum SequenceError {
         /// The operator.
         operator: String,
     },
+    /// A range of sizes is empty or begins at 0.
+    #[error("{}", wrong_range(name, *range))]
+    WrongRange {
+        /// The name of the dimension.
+        name: String,
+        /// The range.
+        range: DimRange,
+    },
     /// More tensors than ids.
     #[error("a sequence holds at most {} tensors", u32::MAX)]
     TooManyTensors,
@@ -291,4 +299,16 @@ pub enum SequenceError {
         /// The format expected.
         expected: &'static str,
     },
+}
+
+fn wrong_range(name: &str, range: DimRange) -> String {
+    let DimRange { least, most, .. } = range;
+    if least > most {
+        return format!(
+            "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in {name}={most}..{least}"
+        );
+    }
+    format!(
+        "the sizes of '{name}' begin at 0, but a run without elements needs no plan; begin at 1, as in {name}=1..{most}"
+    )
 }

@@ -19,7 +19,7 @@ use crate::{
     file::is_zero,
     sequence::{
         Dependency, DimRange, Gather, OpSequence, Operator, OperatorRef, Origin, Output, Overwrite,
-        SequenceBuilder, SequenceError, SizeBasis, TensorType,
+        SequenceBuilder, SequenceError, SizeBasis, TensorType, check,
     },
 };
 
@@ -394,7 +394,9 @@ impl TryFrom<SequenceFile> for OpSequence {
         }
         let SequenceFile { inputs, weights, operators, outputs, dims, .. } = file;
         let sequence: Self = BodyEntry { inputs, weights, operators, outputs }.try_into()?;
-        Ok(Self { dims, ..sequence })
+        let sequence = Self { dims, ..sequence };
+        check::dims(&sequence)?;
+        Ok(sequence)
     }
 }
 

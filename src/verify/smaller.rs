@@ -44,20 +44,15 @@ use crate::{
 #[must_use]
 pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
+    violations.extend(pools::check_places(plan));
     let plan = pools::in_one(plan);
     violations.extend(table::check(&plan));
-    violations.extend(of_run(sequence, &plan));
-    without_repeats(violations)
-}
-
-fn of_run(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
-    let plan = &shrunk(sequence, plan);
-    let mut violations = Vec::new();
-    if let Some(flat) = bodies::flatten(sequence, plan, of_run, &mut violations) {
+    let plan = &shrunk(sequence, &plan);
+    if let Some(flat) = bodies::flatten(sequence, plan, verify_smaller, &mut violations) {
         violations.extend(sequence::check_bytes(&flat, plan));
         violations.extend(execute::run(&flat, plan, &sequence.waits()));
     }
-    violations
+    without_repeats(violations)
 }
 
 /// Returns the outputs, by name, that the sequence makes views, and the plan places elsewhere: for the other

@@ -1,9 +1,10 @@
 //! A plan for several sizes, checked for one of them.
 
 use memplan::{
-    OpSequence, Operator, Output, Plan, Planner,
+    OpSequence, Operator, Output, Plan, Planner, TensorPlace,
     lower::LoweringOptions,
     plan::PlanFile,
+    problem::demands::Pool,
     sequence::{DimRange, SequenceFile},
     verify::{Verifier, copied_views, verify, verify_smaller},
 };
@@ -56,7 +57,7 @@ fn every_place_counts() {
     let plan = plan(&large);
     for at in 0..plan.tensors.len() {
         let mut moved = plan.clone();
-        let memplan::TensorPlace::Pool { chunk, .. } = moved.tensors[at].place else { continue };
+        let TensorPlace::Pool { chunk, .. } = moved.tensors[at].place else { continue };
         // The bytes of another tensor that is alive at the same time.
         let other = plan.chunks.iter().enumerate().find(|&(other, one)| {
             let mine = &plan.chunks[chunk];
@@ -65,7 +66,7 @@ fn every_place_counts() {
         let Some((other, _)) = other else { continue };
         let offset = plan.chunks[other].offset;
         moved.chunks[chunk].offset = offset;
-        moved.tensors[at].place = memplan::TensorPlace::Pool { chunk, offset };
+        moved.tensors[at].place = TensorPlace::Pool { chunk, offset };
         assert!(!verify_smaller(&small, &moved).is_empty(), "{:?}", moved.tensors[at]);
     }
     let mut missing = plan.clone();
@@ -74,6 +75,51 @@ fn every_place_counts() {
     let verifier = Verifier::new().smaller(true);
     assert!(verifier.verify(&small, &plan).unwrap().is_right());
     assert!(!verifier.alignment(1 << 40).verify(&small, &plan).unwrap().is_right());
+}
+
+/// A place that no run may use is wrong for small sizes, too: beyond the pool, its capacity or its size.
+#[rstest]
+#[case::one_pool(&[])]
+#[case::size(&[Pool::new("fast")])]
+#[case::two_pools(&[Pool::new("fast").capacity(128).cost(1), Pool::new("slow").cost(9)])]
+#[case::last_pool(&[Pool::new("slow").cost(9), Pool::new("fast").capacity(128).cost(1)])]
+fn nothing_lies_beyond_its_pool(#[case] pools: &[Pool]) {
+    let (large, small) = (sequence(4, |z, _| z), sequence(3, |z, _| z));
+    let planned = Planner::new().pools(pools).plan(&large).unwrap();
+    assert_eq!(verify(&large, &planned), []);
+    assert_eq!(verify_smaller(&small, &planned), []);
+    for at in 0..planned.tensors.len() {
+        for offset in [1 << 16, planned.pool_size] {
+            let mut moved = planned.clone();
+            let TensorPlace::Pool { chunk, .. } = moved.tensors[at].place else { continue };
+            moved.chunks[chunk].offset = offset;
+            moved.tensors[at].place = TensorPlace::Pool { chunk, offset };
+            assert!(!verify_smaller(&small, &moved).is_empty(), "{offset}: {:?}", moved.tensors);
+        }
+    }
+    for at in 0..planned.pools.len() {
+        let mut larger = planned.clone();
+        larger.pools[at].size += 1;
+        assert!(!verify_smaller(&small, &larger).is_empty(), "{:?}", larger.pools);
+    }
+}
+
+/// The plans of bodies keep to their pools as well.
+#[test]
+fn nothing_in_a_body_lies_beyond_its_pool() {
+    let with_body = |n: u64| {
+        let body = sequence(n, |z, _| z);
+        let run = Operator::new("if").body(body).output(Output::new("v", 4 * n));
+        OpSequence::builder().operator(run).output("v").build().unwrap()
+    };
+    let mut plan = plan(&with_body(4));
+    assert_eq!(verify_smaller(&with_body(3), &plan), []);
+    let body = &mut plan.bodies[0].plan;
+    let TensorPlace::Pool { chunk, .. } = body.tensors[0].place else { panic!("not in the pool") };
+    let offset = 1 << 16;
+    body.chunks[chunk].offset = offset;
+    body.tensors[0].place = TensorPlace::Pool { chunk, offset };
+    assert!(!verify_smaller(&with_body(3), &plan).is_empty());
 }
 
 /// An operator that is known before the run for smaller sizes takes no part.
@@ -102,6 +148,29 @@ fn views_that_are_copied_are_named() {
     let copying = Planner::new().lowering(apart).plan(&viewing).unwrap();
     assert_eq!(copied_views(&viewing, &copying), ["z".to_owned()].into());
     assert_eq!(copied_views(&viewing, &plan(&viewing)), [].into());
+}
+
+/// A range without sizes, or with a size of 0, is refused wherever it is stated.
+#[rstest]
+#[case::backwards(
+    5,
+    0,
+    "the sizes of 'n' begin at 5 and end at 0; give the smaller one first, as in n=0..5"
+)]
+#[case::from_nothing(
+    0,
+    3,
+    "the sizes of 'n' begin at 0, but a run without elements needs no plan; begin at 1, as in n=1..3"
+)]
+fn wrong_ranges_are_refused(#[case] least: u64, #[case] most: u64, #[case] expected: &str) {
+    let mut builder = OpSequence::builder();
+    let error = builder.dim("n", [least, most]).build().unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    let json = format!(
+        r#"{{"format": "memplan-sequence/1", "operators": [], "outputs": [], "dims": {{"n": [{least}, {most}]}}}}"#
+    );
+    let error = serde_json::from_str::<OpSequence>(&json).unwrap_err();
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 /// A sequence and a plan keep the sizes that they hold for, in files as well.

@@ -210,7 +210,7 @@ fn models_hold_for_all_sizes(#[case] path: &str, #[case] ranges: Ranges) {
     }
 }
 
-/// With one size of a range that a reading by itself would allow to do more, the bound is that of the largest.
+/// The bound of a range is that of its largest size.
 #[rstest]
 fn real_models_hold_for_all_sizes(
     #[values(
@@ -243,8 +243,8 @@ const ROWS: &str =
     "in x:f32[n,4]\nin y:f32[m,4]\nz = Concat(x, y) axis=0\ni = NonZero(z)\nout i:i64[2,found]";
 
 #[rstest]
-#[case::backwards(&[("n", RangeInclusive::new(5, 3))], "the sizes of 'n' begin at 5 and end at 3; give the smaller one first, as in --dim n=3..5")]
-#[case::from_nothing(&[("n", 0..=3)], "the sizes of 'n' begin at 0, but a run without elements needs no plan; begin at 1, as in --dim n=1..3")]
+#[case::backwards(&[("n", RangeInclusive::new(5, 3))], "the sizes of 'n' begin at 5 and end at 3; give the smaller one first, as in n=3..5")]
+#[case::from_nothing(&[("n", 0..=3)], "the sizes of 'n' begin at 0, but a run without elements needs no plan; begin at 1, as in n=1..3")]
 #[case::unknown(&[("k", 1..=3)], "no dimension of the model is called 'k'; there are: found, m, n")]
 #[case::found(&[("found", 1..=3)], "the model itself finds the size 'found' in each run, so it has only a largest size; give --dim found=3")]
 #[case::too_many(&[("n", 1..=200), ("m", 1..=200)], "the ranges of sizes allow more than 16384 shapes, too many to check each for this model; narrow a range, or give a size exactly")]

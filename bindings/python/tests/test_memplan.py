@@ -225,7 +225,7 @@ def test_a_plan_holds_for_a_range_of_sizes():
     plan = memplan.plan(memplan.read(path, dims={"batch": (1, 3)}))
     assert plan.verify() == [] and json.loads(plan.to_json())["dims"] == {"batch": [1, 3]}
     assert plan.pool_size == memplan.plan(memplan.read(path, dims={"batch": 3})).pool_size
-    with pytest.raises(ValueError, match="give the smaller one first, as in --dim batch=1..3"):
+    with pytest.raises(ValueError, match="give the smaller one first, as in batch=1..3"):
         memplan.read(path, dims={"batch": (3, 1)})
 
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{SequenceError, report::printable, sequence::DimRange};
+use crate::{SequenceError, report::printable};
 
 /// An ONNX model that cannot be read, or not without more options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,14 +33,6 @@ pub enum OnnxError {
         name: String,
         /// The names in the model.
         known: Vec<String>,
-    },
-    /// A range of sizes is empty or begins at 0.
-    #[error("{}", wrong_range(name, *range))]
-    WrongRange {
-        /// The name of the dimension.
-        name: String,
-        /// The range.
-        range: DimRange,
     },
     /// A range is given for a size that the model finds at run time.
     #[error(
@@ -264,18 +256,6 @@ fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
-}
-
-fn wrong_range(name: &str, range: DimRange) -> String {
-    let DimRange { least, most, .. } = range;
-    if least > most {
-        return format!(
-            "the sizes of '{name}' begin at {least} and end at {most}; give the smaller one first, as in --dim {name}={most}..{least}"
-        );
-    }
-    format!(
-        "the sizes of '{name}' begin at 0, but a run without elements needs no plan; begin at 1, as in --dim {name}=1..{most}"
-    )
 }
 
 fn other_tensors(others: usize) -> String {

@@ -6,16 +6,18 @@
 //! for each shape: the distances within a chunk do not depend on the shape, every link is right, and bytes
 //! only become fewer.
 
+use rten_onnx::onnx::GraphProto;
+
 use crate::import::{
     ImportOptions, NotInPlace,
-    onnx::{OnnxError, Reader, Reading},
+    onnx::{OnnxError, Reader, Reading, read::node::Node},
 };
 use crate::sequence::{
     DimRange,
     widen::{Dropped, Unlike},
 };
 
-/// The largest number of shapes times nodes. Reading that many nodes takes about ten seconds.
+/// The largest number of shapes times nodes. Reading that many nodes takes ten to twenty seconds.
 const MOST_NODES: usize = 1 << 20;
 
 /// The largest number of shapes.
@@ -32,8 +34,7 @@ pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, 
     if ranges.0.is_empty() {
         return Ok(widest);
     }
-    let nodes = reader.graph.node.len().max(1);
-    let most = (MOST_NODES / nodes).clamp(1, MOST_SHAPES);
+    let most = (MOST_NODES / nodes(reader.graph).max(1)).clamp(1, MOST_SHAPES);
     let shapes = ranges.shapes().filter(|&shapes| shapes <= most);
     let shapes = shapes.ok_or(OnnxError::TooManyShapes { most })?;
     let mut dropped = ranges.widen(&mut widest, reader, options, shapes)?;
@@ -52,16 +53,10 @@ pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, 
     Ok(widest)
 }
 
-/// Checks a range of sizes.
-///
-/// # Errors
-///
-/// If it is empty or begins at 0.
-pub(super) fn check(name: &str, range: DimRange) -> Result<(), OnnxError> {
-    if range.is_exact() || (range.least > 0 && range.least < range.most) {
-        return Ok(());
-    }
-    Err(OnnxError::WrongRange { name: name.to_owned(), range })
+/// The number of nodes, those of sub-graphs included.
+fn nodes(graph: &GraphProto) -> usize {
+    let bodies = graph.node.iter().flat_map(|node| Node(node).bodies());
+    graph.node.len() + bodies.map(nodes).sum::<usize>()
 }
 
 /// The dimensions that have several sizes, by name.

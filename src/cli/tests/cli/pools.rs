@@ -6,6 +6,7 @@ use crate::command::{Run, memplan};
 
 const POOLS: &str = "book/src/figures/pools.json";
 const EXAMPLE: &str = "book/src/figures/example.json";
+const HEADS: &str = "tests/models/heads.onnx";
 const MICRO: &str = "tests/models/mobilenet_v3_se_64_i8.tflite";
 
 #[test]
@@ -98,6 +99,7 @@ fn no_tensor_lies_across_two_buffers(#[case] pools: &[&str]) {
 #[case::buffers(&[EXAMPLE, "--largest", "8KiB"], "cannot state the buffers of the pool; use .json")]
 #[case::pools(&[POOLS], "cannot state the pool of a chunk; use .json")]
 #[case::streams(&["STREAMS"], "cannot state times on streams; use .json")]
+#[case::sizes(&[HEADS, "--dim", "batch=1..3"], "cannot state the sizes that it holds for; use .json")]
 fn a_plan_that_csv_cannot_state_is_refused(#[case] args: &[&str], #[case] words: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -245,6 +247,11 @@ fn inputs_that_run_later_share_the_pool() {
     assert!(micro.out.contains("alignment 16 B"), "{}", micro.out);
     let models = memplan(&["plan", EXAMPLE, "--after", EXAMPLE, "--after", &decode]);
     assert_eq!(models.code, 0, "{}", models.err);
+    // A problem has no ranges of sizes.
+    let range = memplan(&["plan", HEADS, "--after", HEADS, "--dim", "batch=1..3"]);
+    assert_eq!(range.code, 2, "{}", range.out);
+    let words = "is for one size, not for batch=1..3; give one, as in --dim batch=3";
+    assert!(range.err.contains(words), "{}", range.err);
 }
 
 #[rstest]

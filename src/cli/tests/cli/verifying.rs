@@ -215,4 +215,56 @@ fn a_plan_for_a_range_of_sizes_is_verified_for_each() {
     let wrong = path("wrong.json");
     fs::write(&wrong, file.to_string()).unwrap();
     assert_eq!(memplan(&["verify", MODEL, &wrong, "--dim", "batch=3"]).code, 1);
+    // So is one beyond the pool.
+    let mut file: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
+    let pool_size = file["pool_size"].as_u64().unwrap();
+    let (chunk, offset) = (file["chunks"][0]["id"].clone(), 64 + pool_size);
+    file["chunks"][0]["offset"] = offset.into();
+    for tensor in file["tensors"].as_array_mut().unwrap() {
+        if tensor["chunk"] == chunk {
+            tensor["offset"] = offset.into();
+        }
+    }
+    fs::write(&wrong, file.to_string()).unwrap();
+    assert_eq!(memplan(&["verify", MODEL, &wrong, "--dim", "batch=3"]).code, 1);
+    // The sizes of a run must be known by their names.
+    let run = memplan(&["verify", MODEL, &plan, "--dim-default", "3"]);
+    let words = "is not given; add --dim batch=2..4, or one size";
+    assert!(run.code == 2 && run.err.contains(words), "{run:?}");
+    // A map or an explanation shows the sizes that were planned.
+    for command in ["explain", "show"] {
+        assert_eq!(memplan(&[command, MODEL, &plan, "--dim", "batch=2..4"]).code, 0);
+        let run = memplan(&[command, MODEL, &plan, "--dim", "batch=7"]);
+        let words = "it is a plan for batch=2..4; read the model with --dim and these sizes";
+        assert!(run.code == 2 && run.err.contains(words), "{run:?}");
+    }
+}
+
+/// Sizes that a plan file claims make no check looser unless they are those of the run.
+#[rstest]
+#[case::unknown_name("tests/models/heads.onnx", &["--dim", "batch=3"], "zzz", 1, 2)]
+#[case::one_size("tests/models/heads.onnx", &["--dim", "batch=3"], "batch", 3, 3)]
+#[case::default_size("tests/models/heads.onnx", &["--dim-default", "3"], "batch", 1, 4)]
+#[case::sequence(EXAMPLE, &[], "zzz", 1, 2)]
+fn forged_sizes_hide_nothing(
+    #[case] input: &str,
+    #[case] sizes: &[&str],
+    #[case] name: &str,
+    #[case] least: u64,
+    #[case] most: u64,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let forged = folder.path().join("forged.json").display().to_string();
+    let run = memplan(&[&["plan", input, "--json"], sizes].concat());
+    let mut plan: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    plan["dims"] = serde_json::json!({ name: [least, most] });
+    for figure in ["peak_step", "naive_size"] {
+        plan[figure] = (plan[figure].as_u64().unwrap() + 1).into();
+    }
+    let longest = |chunk: &&mut serde_json::Value| chunk["end"].as_u64();
+    let chunk = plan["chunks"].as_array_mut().unwrap().iter_mut().max_by_key(longest).unwrap();
+    chunk["end"] = (chunk["end"].as_u64().unwrap() - 1).into();
+    fs::write(&forged, plan.to_string()).unwrap();
+    let run = memplan(&[&["verify", input, &forged], sizes].concat());
+    assert!(run.code != 0 && !run.out.contains("correct:"), "{run:?}");
 }

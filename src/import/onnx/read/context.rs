@@ -7,7 +7,7 @@ use rten_onnx::onnx::{GraphProto, TypeProtoTensor, ValueInfoProto};
 use crate::import::{
     ImportOptions, Kernels, Trust,
     onnx::{
-        OnnxError, Reader, range,
+        OnnxError, Reader,
         read::{
             declared::{collect_value_dims, tensor_type},
             fact::{Dims, Fact, MAX_RANK},
@@ -55,7 +55,7 @@ impl<'a> Context<'a> {
             return Err(OnnxError::UnknownDim { name: name.clone(), known });
         }
         for (name, &sizes) in &options.dims {
-            range::check(name, sizes)?;
+            sizes.check(name)?;
             if !sizes.is_exact() && !given_names.contains(name.as_str()) {
                 return Err(OnnxError::RangeFound { name: name.clone(), most: sizes.most });
             }
