@@ -18,6 +18,7 @@ use crate::{
 /// The honoured links between all chunks, those outside the pool included.
 pub(super) struct Resolved {
     links: Links,
+    /// All requests, those dropped because they save nothing in this order included.
     requests: Vec<Request>,
     /// The requests that did not become links.
     pub(super) refused: Vec<Refused>,
@@ -34,7 +35,7 @@ impl Resolved {
         self.limits
     }
 
-    /// All requests, honoured or not, in order.
+    /// All requests, honoured or not, in order. They do not depend on lifetimes.
     pub(super) fn into_requests(self) -> Vec<Request> {
         self.requests
     }
@@ -43,7 +44,8 @@ impl Resolved {
     pub(super) fn honoured(&self) -> impl Iterator<Item = Request> + '_ {
         self.requests.iter().copied().filter(|request| {
             self.links.get(request.overwriter).is_some_and(|link| {
-                (link.overwritten, link.offset) == (request.overwritten, request.offset)
+                (link.overwritten, link.offset, link.below)
+                    == (request.overwritten, request.offset, request.below)
             })
         })
     }
@@ -104,17 +106,17 @@ pub(super) fn resolve(
     let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
     let useless = useless.unwrap_or_default();
     if !useless.is_empty() {
-        let is_kept: Vec<bool> =
-            (0..requests.len()).map(|at| useless.binary_search(&at).is_err()).collect();
         for &request in &useless {
             let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
             refused.push(dependencies[request].refuse(sequence, obstacle)?);
         }
-        let mut kept = is_kept.iter();
-        requests.retain(|_| kept.next().is_none_or(|&is_kept| is_kept));
-        let mut kept = is_kept.iter();
-        dependencies.retain(|_| kept.next().is_none_or(|&is_kept| is_kept));
-        (links, dropped) = Links::resolve(&chunks, &requests);
+        let is_kept = |at: &usize| useless.binary_search(at).is_err();
+        let kept: Vec<usize> = (0..requests.len()).filter(is_kept).collect();
+        let kept_requests: Vec<Request> = kept.iter().map(|&at| requests[at]).collect();
+        (links, dropped) = Links::resolve(&chunks, &kept_requests);
+        for dropped in &mut dropped {
+            dropped.request = kept[dropped.request];
+        }
     }
     for dropped in dropped {
         let obstacle = Obstacle::Refusal(dropped.reason);
