@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
-use crate::{Bytes, Limits, Observer, Progress};
+use crate::{Bytes, Limits, Observer, Progress, order::default_limits};
 
 /// The number of visited operators and edges that count as one node, about a microsecond.
 const LOOKS: u64 = 48;
@@ -31,7 +31,7 @@ impl<'a> Effort<'a> {
             report_at: 0,
             lower_bound: 0,
             best: 0,
-            stopped: false,
+            stopped: is_cancelled(observer),
         }
     }
 
@@ -39,13 +39,19 @@ impl<'a> Effort<'a> {
         self.looks / LOOKS
     }
 
-    pub(super) fn left(&self) -> u64 {
-        self.most.saturating_sub(self.looks)
+    /// Returns a part of the work that is left. Where only time is limited, it is a part of the
+    /// default effort, because rules that take quadratic time must end in long sequences.
+    pub(super) fn part(&self, parts: u64) -> u64 {
+        let left = match self.most {
+            u64::MAX => default_limits().effort() * LOOKS,
+            most => most.saturating_sub(self.looks),
+        };
+        left / parts
     }
 
     /// Runs something with no more than a part of the work that is left.
     pub(super) fn share<T>(&mut self, parts: u64, run: impl FnOnce(&mut Self) -> T) -> T {
-        let most = self.looks + self.left() / parts;
+        let most = self.looks.saturating_add(self.part(parts));
         let whole = std::mem::replace(&mut self.most, most);
         let result = run(self);
         self.most = whole;
@@ -64,9 +70,14 @@ impl<'a> Effort<'a> {
         }
     }
 
-    /// Returns whether no work is left or the caller has cancelled.
+    /// Returns whether no work or time is left or the caller has cancelled.
     pub(super) fn is_spent(&self) -> bool {
         self.stopped || self.looks >= self.most
+    }
+
+    /// Returns whether no time is left or the caller has cancelled.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
     }
 
     fn report(&mut self) {
@@ -75,7 +86,11 @@ impl<'a> Effort<'a> {
             progress(&Progress { lower_bound: self.lower_bound, best: self.best, nodes });
         }
         self.stopped = self.stopped
-            || self.observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || is_cancelled(self.observer)
             || self.until.is_some_and(|until| Instant::now() >= until);
     }
+}
+
+fn is_cancelled(observer: Observer<'_>) -> bool {
+    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
 }

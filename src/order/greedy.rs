@@ -15,7 +15,7 @@ use crate::{
 /// Returns the order of every rule, except those that take too long for a large graph.
 pub(super) fn orders(model: &Model, lazies: &Lazies, effort: &mut Effort) -> Vec<Vec<u32>> {
     // The rules together take no more than a part of the effort.
-    let looks = effort.left() / 32;
+    let looks = effort.part(32);
     let mut orders = Vec::new();
     for rule in [Rule::LeastStep, Rule::LeastLive] {
         orders.extend(forwards(model, lazies, rule, looks, effort));
@@ -36,7 +36,7 @@ pub(super) fn orders(model: &Model, lazies: &Lazies, effort: &mut Effort) -> Vec
 /// Returns the order that runs the operator whose step raises the peak least; operators may be
 /// numbered in any way.
 pub(super) fn by_step(model: &Model, effort: &mut Effort) -> Option<Vec<u32>> {
-    let looks = effort.left() / 32;
+    let looks = effort.part(32);
     forwards(model, &Lazies::new(model), Rule::LeastStep, looks, effort)
 }
 
@@ -90,7 +90,7 @@ fn forwards(
             }
         }
         effort.spend(6 * ready.len() as u64);
-        let (_, at, step, after) = best.filter(|_| effort.looks() < end)?;
+        let (_, at, step, after) = best.filter(|_| effort.looks() < end && !effort.is_spent())?;
         let operator = ready.swap_remove(at);
         for &lazy in lazies.needs.get(operator as usize) {
             if !has(&set, lazy) {
@@ -133,7 +133,7 @@ fn backwards(model: &Model, rule: Rule, looks: u64, effort: &mut Effort) -> Opti
             }
         }
         effort.spend(6 * ready.len() as u64);
-        let (_, at, step, before) = best.filter(|_| effort.looks() < end)?;
+        let (_, at, step, before) = best.filter(|_| effort.looks() < end && !effort.is_spent())?;
         let operator = ready.swap_remove(at);
         remove(&mut set, operator);
         order.push(operator);

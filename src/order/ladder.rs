@@ -107,6 +107,9 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         best.order = order;
         return;
     }
+    if effort.is_stopped() {
+        return;
+    }
     let lazies = Lazies::new(searched);
     // Each chunk of a few bytes doubles the number of states. Without these chunks, the bounds
     // still hold, and the orders are nearly as good.
@@ -166,7 +169,7 @@ fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
     let mut budget = open;
     let mut tries = 0;
     // How far above the bound to try next, while bounds are cheap.
-    let mut stride = 0;
+    let mut stride: Bytes = 0;
     while !best.is_proven() && open < best.peak && !effort.is_spent() {
         match (Question { budget, ..question }).answer(effort) {
             Answer::Order(order) => {
@@ -178,9 +181,10 @@ fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
                 best.raise(bound, effort);
                 if tries == 0 && !best.is_proven() {
                     // The bound was cheap so far, so try again, further above it each time.
-                    stride = (2 * stride).max(bound.saturating_sub(open));
+                    stride = stride.saturating_mul(2).max(bound.saturating_sub(open));
                     open = open.max(bound);
-                    budget = (open + stride - unit).min(best.peak - unit).max(open);
+                    let further = open.saturating_add(stride).saturating_sub(unit);
+                    budget = further.min(best.peak - unit).max(open);
                     continue;
                 }
                 open = open.max(bound);

@@ -16,8 +16,11 @@ pub(super) fn nearest(
 ) -> Vec<u32> {
     let looks = model.reads.entries() + 4 * model.operators();
     // This may take a part of the search's effort, even if that is spent.
-    let end = effort.looks() + 2_000_000 + effort.left() / 8;
+    let end = effort.looks() + 2_000_000 + effort.part(8);
     let fits = |order: &[u32], effort: &mut Effort| {
+        if effort.is_stopped() {
+            return false;
+        }
         effort.spend(looks as u64);
         effort.looks() < end && model.peak(order) <= most
     };
@@ -32,7 +35,7 @@ pub(super) fn nearest(
     while !moved.is_empty() {
         for &operator in &moved {
             match put_back(model, &order, &stays, operator) {
-                _ if effort.looks() >= end => return order,
+                _ if effort.is_stopped() || effort.looks() >= end => return order,
                 Some(nearer) if fits(&nearer, effort) => {
                     order = nearer;
                     stays[operator as usize] = true;

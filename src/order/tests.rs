@@ -132,14 +132,14 @@ fn effort() -> Effort<'static> {
 #[test]
 fn a_share_of_the_effort_ends_early_and_leaves_the_rest() {
     let mut effort = effort();
-    let left = effort.left();
+    let left = effort.part(1);
     effort.share(4, |effort| {
-        assert_eq!(effort.left(), left / 4);
+        assert_eq!(effort.part(1), left / 4);
         effort.spend(left / 4);
         assert!(effort.is_spent());
     });
     assert!(!effort.is_spent());
-    assert_eq!(effort.left(), left - left / 4);
+    assert_eq!(effort.part(1), left - left / 4);
 }
 
 /// Creates random graphs, from fixed seeds so that each run tests the same ones.

@@ -1,6 +1,6 @@
 //! A better order has the same operators and the peak that it states.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use crate::common::random::{bytes_of, random_sequence};
 use arbitrary::Unstructured;
@@ -289,13 +289,35 @@ fn a_long_tree_is_proven() {
     assert!(found.is_proven(), "{} and {}", found.peak, found.lower_bound);
 }
 
+/// Sums of many branches that are listed side by side, so that many operators can run at once.
+fn wide(branches: u64) -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    for (name, from, size) in [("wide", "", 1000), ("narrow", "wide", 10)] {
+        for at in 0..branches {
+            let operator = Operator::new(format!("{name}{at}"));
+            let inputs = (!from.is_empty()).then(|| format!("{from}{at}"));
+            let output = Output::new(format!("{name}{at}"), size + at % 7);
+            sequence.operator(operator.inputs(inputs).output(output));
+        }
+    }
+    let narrow = (0..branches).map(|at| format!("narrow{at}"));
+    sequence.operator(Operator::new("join").inputs(narrow).output(Output::new("y", 10)));
+    sequence.output("y").build().unwrap()
+}
+
 #[test]
 fn a_cancelled_search_keeps_what_it_has() {
     let cancel = std::sync::atomic::AtomicBool::new(true);
     let observer = memplan::planner::search::Observer::default().cancel(&cancel);
-    let sequence = tree(6);
-    let found = reorder(&sequence, &ReorderOptions::default().observer(observer)).unwrap();
-    check(&sequence, &found, 1, "tree");
+    let options = ReorderOptions::default().observer(observer);
+    for sequence in [tree(6), wide(1500)] {
+        for limits in [Limits::default(), Limits::default().time(Duration::from_hours(1))] {
+            let found = reorder(&sequence, &options.clone().limits(limits)).unwrap();
+            check(&sequence, &found, 1, "cancelled");
+            assert!(found.is_better());
+            assert!(found.nodes < 3_000, "{} nodes", found.nodes);
+        }
+    }
 }
 
 /// Real and generated graphs with the best peaks known.
