@@ -7,8 +7,8 @@
 //!
 //! - the operator with the ancestors that it waits for, if these are raises and it is none there;
 //! - for a chunk that it reads, the same with all other readers of the chunk and their ancestors, if
-//!   these are raises, so that the chunk dies. If the operator is no raise without this, the block
-//!   is needed only if more is overwritten.
+//!   these are raises, so that the chunk dies; if the operator is no raise without this, the block
+//!   is needed only if the operator then overwrites more.
 //!
 //! For let an order within the budget go on from the state, let `w` be the first operator in it that
 //! is no raise, and `x` the raises before `w`. Choose a block for `w` as follows: if `w` overwrites

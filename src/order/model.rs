@@ -245,11 +245,13 @@ impl Model {
                 model.adds[producer] -= size;
             }
         }
-        for overwrite in
-            model.overwrites.iter_mut().flatten().filter(|overwrite| overwrite.made != NOBODY)
-        {
-            if small[overwrite.made as usize] {
+        for overwrite in model.overwrites.iter_mut().flatten() {
+            if overwrite.made != NOBODY && small[overwrite.made as usize] {
                 overwrite.bytes = 0;
+            } else if small[overwrite.chunk as usize] {
+                // The chunk has no bytes left that the output can save.
+                let size = self.sizes[overwrite.chunk as usize];
+                overwrite.bytes = overwrite.bytes.saturating_sub(size);
             }
         }
         model.exact &= model.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites));

@@ -10,7 +10,8 @@
 //!   undone if no more bytes are live before it and its step is within the budget; the argument is
 //!   the same from the end, by submodularity.
 //! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
-//! - **Blocks**, forwards: operators that can wait move with one that they serve; see `blocks`.
+//! - **Blocks**, forwards: operators that can wait move with one that needs them or reads the
+//!   same chunk; see `blocks`.
 //! - **Valleys.** Let `y` be a state reached from `r` within the budget, with no more bytes live
 //!   than at `r`, and no downset between the two with fewer than at `y`. Then `y` is the only
 //!   successor of `r` that is needed. Forwards, for any later state `q` of another completion of
