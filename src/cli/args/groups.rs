@@ -272,7 +272,7 @@ impl SearchArgs {
 /// The limits of a search for an order, where plans are not searched for.
 #[derive(Debug, Args)]
 pub(crate) struct OrderArgs {
-    /// Search nodes; a million takes about half a second [default: 10000000].
+    /// Search nodes; a million of this search takes about half a second [default: 10000000].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
     /// Time limit of the search, such as 2s or 500ms; the order then depends on the machine.
