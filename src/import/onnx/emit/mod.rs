@@ -273,9 +273,13 @@ impl<'a> Emitter<'a> {
             }
             let fact = &inferred.outputs[index];
             let maker = format!("made by operator {}", node.label());
-            let size = infer::bytes(fact, name, &maker, self.context)?;
+            let mut size = infer::bytes(fact, name, &maker, self.context)?;
             if !fact.has_size() {
                 unknown.push(name);
+                // Branches may make results of known sizes in it.
+                let weight = |body: &OpSequence| body.tensor(body.tensor_id(name)?).size;
+                let made = inferred.bodies.iter().filter_map(weight);
+                size = made.fold(size, Bytes::max);
             }
             let mut output = Output::new(name, size).basis(basis(fact));
             let view = views[index].and_then(|(input, offset)| {
