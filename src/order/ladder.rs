@@ -61,7 +61,7 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     let chained = trees::chained(model);
     let searched = chained.as_ref().unwrap_or(model);
     let mut orders = greedy::orders(model, &Lazies::new(model), effort);
-    // Where everything is a tree, this is the best order already.
+    // In a tree, this is the best order already.
     orders.extend(chained.as_ref().and_then(|chained| greedy::by_step(chained, effort)));
     for order in orders {
         best.better(order, model, effort);
@@ -168,7 +168,7 @@ fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
     let mut open = best.lower_bound;
     let mut budget = open;
     let mut tries = 0;
-    // How far above the bound to try next, while bounds are cheap.
+    // The distance of the next budget from the bound, while bounds are cheap.
     let mut stride: Bytes = 0;
     while !best.is_proven() && open < best.peak && !effort.is_spent() {
         match (Question { budget, ..question }).answer(effort) {

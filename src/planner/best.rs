@@ -27,7 +27,7 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, best_fit, free_list, plain,
+        Layout, PlanError, Strategy, best_fit, first_layout, free_list, plain,
         search::{self, Limits, Monitor, Observer, Progress},
     },
 };
@@ -87,7 +87,9 @@ pub fn layout(
         let mut stop = || is_canceled() || remaining().is_some_and(|time| time.is_zero());
         let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
-            Strategy::Pushdown => Some(plain::first_layout(problem, &mut || monitor.is_overdue())),
+            Strategy::Pushdown => {
+                Some(first_layout::layout_until(problem, &mut || monitor.is_overdue()))
+            }
             Strategy::BestFit => best_fit::layout_until(problem, &mut stop).map(named),
             Strategy::FreeList => free_list::quick_layout(problem, &mut stop).map(named),
             strategy => plain::layout(strategy, problem).map(named),

@@ -12,6 +12,7 @@ mod chunk_order;
 mod compare;
 mod error;
 pub mod first_fit;
+mod first_layout;
 mod fit;
 pub mod free_list;
 mod in_clocks;

@@ -129,7 +129,7 @@ impl OpSequence {
         let OperatorNode { workspace, bodies, .. } = &mut self.operators[step];
         *workspace = theirs.workspace.max(*workspace);
         for (mine, theirs) in bodies.iter_mut().zip(&theirs.bodies) {
-            // What a body knows before the run has no recorded size.
+            // Tensors that a body knows before the run have no recorded size.
             if mine.operators.len() != theirs.operators.len() {
                 return Err(Unlike::Tensors(self.operator_name(step)));
             }

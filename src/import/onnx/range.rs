@@ -40,7 +40,7 @@ pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, 
     let mut dropped = ranges.widen(&mut widest, reader, options, shapes)?;
     let views = std::mem::take(&mut dropped.views);
     if !views.is_empty() {
-        // Where such an output has bytes of its own, others may be overwritten that it shares for some shapes.
+        // These outputs now have bytes of their own, so requests to overwrite what they shared are decided again.
         let options = options.clone().copies(views.iter().map(ToString::to_string));
         widest = reader.read(&options)?;
         dropped = ranges.widen(&mut widest, reader, &options, shapes)?;

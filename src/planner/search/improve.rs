@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Problem,
-    planner::{Layout, free_list, plain},
+    planner::{Layout, first_layout, free_list},
     problem::ChunkId,
 };
 
@@ -81,7 +81,7 @@ const FEW: usize = 150;
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
 /// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let layout = plain::first_layout(problem, &mut || monitor.is_overdue());
+    let layout = first_layout::layout_until(problem, &mut || monitor.is_overdue());
     let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
     let Solution { lower_bound, pool_size, .. } = solution;
     if pool_size > lower_bound {
