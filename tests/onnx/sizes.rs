@@ -360,6 +360,16 @@ fn a_survey_lists_tensors_of_unknown_size(
     assert_eq!(survey.unknown.into_iter().collect::<Vec<_>>().join(" "), unknown);
 }
 
+/// The branch of known size makes its result in the output of the condition, whose size is not known.
+#[test]
+fn a_survey_reads_a_condition_with_one_branch_of_unknown_size() {
+    let text = "in x:f32[4]\nin c:bool[]\na = Sin(x)\ny = If(c)\nz = Relu(y)\nout z";
+    let branches = [("then_branch", "t = Exp(a)\nout t"), ("else_branch", "e = Mystery(a)\nout e")];
+    let model = model(with_body(text, "If", &branches), OPSET);
+    let survey = survey(&model, &ImportOptions::default()).unwrap();
+    assert!(survey.unknown.contains("y"), "{:?}", survey.unknown);
+}
+
 /// A value that a loop computes from a size known only at run time may grow with each iteration.
 #[test]
 fn the_value_of_a_state_is_not_that_of_the_first_iteration() {
