@@ -109,7 +109,6 @@ impl Plan {
         }
         let pool_size = self.pool_size;
         let mut placed: Vec<Option<Location>> = vec![None; sequence.tensors().len()];
-        let mut holds_tensor = vec![false; self.chunks.len()];
         let find = |name: &str| {
             let unknown = || PlacementError::UnknownTensor { tensor: name.to_owned() };
             sequence.tensor_id(name).ok_or_else(unknown)
@@ -122,10 +121,7 @@ impl Plan {
                 return Err(PlacementError::Size { name, size, found });
             }
             placed[id.index()] = Some(match &planned.place {
-                TensorPlace::Pool { chunk, offset } => {
-                    if let Some(holds) = holds_tensor.get_mut(*chunk) {
-                        *holds = true;
-                    }
+                TensorPlace::Pool { offset, .. } => {
                     Location::Pool(in_pool(pool_size, *offset, size, || planned.name.to_string())?)
                 }
                 TensorPlace::Supplied { tensor, offset } => {
@@ -148,23 +144,14 @@ impl Plan {
                 Some(location) => location,
             });
         }
-        let workspaces = self.workspaces(sequence, &holds_tensor)?;
+        let workspaces = self.workspace_ranges(sequence)?;
         Ok(Placement { sequence, pool_size, tensors, workspaces })
     }
 
-    /// Finds the chunks that hold no tensor, by step.
-    fn workspaces(
+    fn workspace_ranges(
         &self,
         sequence: &OpSequence,
-        holds_tensor: &[bool],
     ) -> Result<Vec<Option<Range<Bytes>>>, PlacementError> {
-        let mut chunks = vec![None; sequence.operators().len()];
-        for (chunk, _) in self.chunks.iter().zip(holds_tensor).filter(|&(_, &holds)| !holds) {
-            let step = usize::try_from(chunk.begin).ok().and_then(|step| chunks.get_mut(step));
-            if let Some(step) = step {
-                *step = Some(chunk);
-            }
-        }
         let mut needed: Vec<Bytes> = vec![0; sequence.operators().len()];
         for body in &self.bodies {
             let step = usize::try_from(body.step).ok().and_then(|step| needed.get_mut(step));
@@ -177,10 +164,11 @@ impl Plan {
         }
         needed
             .into_iter()
-            .zip(chunks)
+            .zip(self.workspaces(sequence))
             .enumerate()
-            .map(|(step, (size, chunk))| {
+            .map(|(step, (size, at))| {
                 let name = || format!("the workspace of {}", sequence.operator_name(step));
+                let chunk = at.map(|at| &self.chunks[at]);
                 match chunk {
                     _ if size == 0 => Ok(None),
                     Some(chunk) if chunk.size >= size => {
@@ -193,6 +181,28 @@ impl Plan {
                 }
             })
             .collect()
+    }
+
+    /// The workspaces of the operators of a sequence that this is a plan of, by their places in
+    /// [`Plan::chunks`]; `None` for an operator that needs none.
+    #[must_use]
+    pub fn workspaces(&self, sequence: &OpSequence) -> Vec<Option<usize>> {
+        let mut holds_tensor = vec![false; self.chunks.len()];
+        for tensor in &self.tensors {
+            if let TensorPlace::Pool { chunk, .. } = tensor.place
+                && let Some(holds) = holds_tensor.get_mut(chunk)
+            {
+                *holds = true;
+            }
+        }
+        let mut workspaces = vec![None; sequence.operators().len()];
+        for (at, chunk) in self.chunks.iter().enumerate().filter(|&(at, _)| !holds_tensor[at]) {
+            let step = usize::try_from(chunk.begin).ok().and_then(|step| workspaces.get_mut(step));
+            if let Some(step) = step {
+                *step = Some(at);
+            }
+        }
+        workspaces
     }
 
     /// The chunk of a step's workspace. This searches the plan; a [`placement`](Self::placement)

@@ -137,6 +137,8 @@ fn workspaces_have_names_of_their_own_and_are_found_by_step() {
         let chunk = plan.workspace(step as u64).unwrap();
         assert_eq!(chunk.size, size);
         assert_eq!(placement.workspace(step), Some(chunk.offset..chunk.offset + size));
+        let listed = plan.workspaces(&sequence)[step].map(|at| &plan.chunks[at]);
+        assert_eq!(listed, Some(chunk));
     }
     assert_eq!(plan.workspace(2), None);
     assert_eq!(placement.named("b"), Some(placement.tensor(sequence.tensor_id("b").unwrap())));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use memplan::{
-    PlannedChunk, TensorPlace,
+    PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
     plan::{ArenaEntry, PlanFile},
     report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
@@ -15,6 +15,7 @@ use crate::{
     json,
     numbers::{Argument, view},
     options::{Given, Options},
+    sequence::Sequence,
 };
 
 /// The size of the pool, and a fixed offset in it for every chunk and tensor.
@@ -244,6 +245,35 @@ impl Plan {
             tensors.set_item(&*tensor.name, (kind, of, offset, tensor.size))?;
         }
         Ok(tensors)
+    }
+
+    /// The workspace of every operator, by its place among the chunks, or None.
+    #[getter]
+    fn workspaces(&self) -> Vec<Option<usize>> {
+        match &self.given {
+            Given::Sequence(graph) => self.inner.workspaces(graph),
+            Given::Problem(_) => Vec::new(),
+        }
+    }
+
+    /// The plans of bodies: operator, place in its list, bytes of the copies of the inputs, plan.
+    #[getter]
+    fn _bodies(&self) -> PyResult<Vec<(u64, usize, u64, Self)>> {
+        let Given::Sequence(graph) = &self.given else { return Ok(Vec::new()) };
+        let mut options = self.options.clone();
+        // The operator hands these to its body.
+        options.lowering = options.lowering.inputs_in_pool(false).weights_in_pool(false);
+        let body = |planned: &PlannedBody| {
+            let PlannedBody { step, body, .. } = planned;
+            let operator = usize::try_from(*step).ok().and_then(|step| graph.operators().get(step));
+            let sequence = operator.and_then(|operator| operator.bodies.get(*body));
+            let sequence = sequence
+                .ok_or_else(|| value_error(format!("operator {step} has no body {body}")))?;
+            let given = Given::Sequence(Sequence::of(sequence.clone()).0);
+            let plan = Self::new(planned.plan.clone(), given, &options, self.interrupted);
+            Ok((*step, *body, planned.inputs, plan))
+        };
+        self.inner.bodies.iter().map(body).collect()
     }
 
     /// Returns the offset of a tensor in the pool, in bytes.

@@ -98,6 +98,11 @@ impl Output {
 /// `workspace` is the scratch memory in bytes that it needs while it runs. `after` lists operators, by name
 /// or place, that must run before it although it reads none of their outputs. `stream` is the stream that
 /// it runs on: operators of different streams may run at the same time.
+///
+/// `bodies` are sequences that it runs, one at a time: the body of a loop, or the branches of a condition. Each
+/// is planned by itself, in workspace of the operator that all of them share. Its weights are tensors of the
+/// sequence around it, which belong in `inputs`. A weight may also have the name of an output of the operator: a
+/// result that `updates` it is made there, so nothing is left to copy.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Operator(memplan::Operator);
@@ -112,7 +117,8 @@ enum Earlier {
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0)))]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0), bodies = Vec::new()))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         name: &str,
         inputs: Vec<String>,
@@ -121,6 +127,7 @@ impl Operator {
         workspace: Argument,
         after: Vec<Earlier>,
         stream: Argument,
+        bodies: Vec<Bound<'_, Sequence>>,
     ) -> PyResult<Self> {
         let operator = memplan::Operator::new(name).kind(kind).inputs(inputs);
         // More streams than memory can number are as wrong as the most.
@@ -128,6 +135,9 @@ impl Operator {
         let operator = operator.workspace(workspace.named("workspace")?).on_stream(stream);
         let operator =
             outputs.into_iter().fold(operator, |operator, output| operator.output(output.0));
+        let operator = bodies
+            .iter()
+            .fold(operator, |operator, body| operator.body(body.get().0.sequence.clone()));
         Ok(Self(after.into_iter().fold(operator, |operator, other| match other {
             Earlier::Name(name) => operator.after(name.as_str()),
             Earlier::Place(place) => operator.after(place.index()),

@@ -19,6 +19,7 @@ from ._native import STRATEGIES, Operator, Output, Plan, Pool, Problem, Sequence
 
 __all__ = [
     "STRATEGIES",
+    "Body",
     "Comparison",
     "Fit",
     "Operator",
@@ -66,6 +67,30 @@ def _tensors(plan: Plan) -> dict[str, Tensor]:
 
 
 Plan.tensors = property(_tensors)
+
+
+@_dataclass(frozen=True)
+class Body:
+    """The plan of a sequence that an operator runs, such as a branch of a condition. Its pool lies in the operator's
+    workspace."""
+
+    operator: int
+    """The operator's place in the order of the plan."""
+    index: int
+    """The place in the operator's list of bodies."""
+    inputs: int
+    """Bytes from the start of the workspace to the pool. The inputs of the body are copied there, one after another,
+    each padded and rounded up to the alignment."""
+    plan: Plan
+    """Its offsets count from the start of its own pool."""
+
+
+def _bodies(plan: Plan) -> list[Body]:
+    """The plans of the sequences that operators run."""
+    return [Body(*body) for body in plan._bodies]
+
+
+Plan.bodies = property(_bodies)
 
 
 def _arena(plan: Plan) -> dict[str, _Any] | None:

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence as _Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
-from . import Tensor
+from . import Body, Tensor
 
 __version__: str
 STRATEGIES: list[str]
@@ -39,7 +39,12 @@ class Operator:
         workspace: int = 0,
         after: _Sequence[str | int] = ...,
         stream: int = 0,
-    ) -> None: ...
+        bodies: _Sequence[Sequence] = ...,
+    ) -> None:
+        """`bodies` are sequences that the operator runs, one at a time: the body of a loop, or the branches of a condition.
+        Their weights are tensors of the sequence around them, which belong in `inputs`. A weight may also have the name
+        of an output of the operator: a result that `updates` it is made there, so nothing is left to copy.
+        """
 
 class Sequence:
     """Operators in execution order, with the tensors between them."""
@@ -213,6 +218,14 @@ class Plan:
     def chunk_names(self) -> list[str]: ...
     @property
     def tensors(self) -> dict[str, Tensor]: ...
+    @property
+    def workspaces(self) -> list[int | None]:
+        """The workspace of every operator, by its place among the chunks, or None."""
+
+    @property
+    def bodies(self) -> list[Body]:
+        """The plans of the sequences that operators run."""
+
     @property
     def arena(self) -> dict[str, Any] | None:
         """The runtime's memory for a TensorFlow Lite model, as in the plan's JSON; None for other inputs."""
