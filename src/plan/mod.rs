@@ -101,7 +101,7 @@ pub struct Plan {
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
-/// copy of its inputs.
+/// copy of its inputs. The workspace that the operator requests for itself comes after the largest body.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedBody {

@@ -504,6 +504,18 @@ memplan_status memplan_plan_waits(const memplan_plan *plan,
                                   size_t n);
 
 /*
+ Creates the plan of a body, whose offsets count from the start of its own pool. `step` is the number of the
+ operator, and `body` counts its bodies from 0. `offset` gets the bytes from the start of the pool of `plan` to
+ that of the body; the copies of the body's inputs lie before it, from the start of the operator's workspace,
+ each padded and rounded up to the alignment. `offset` may be null.
+ */
+memplan_status memplan_plan_body(const memplan_plan *plan,
+                                 uint32_t step,
+                                 uint32_t body,
+                                 uint64_t *offset,
+                                 memplan_plan **out);
+
+/*
  Frees a plan; null is ignored.
  */
 void memplan_plan_free(memplan_plan *plan);
@@ -619,6 +631,18 @@ memplan_status memplan_sequence_stream(memplan_sequence *sequence,
  called several times for one operator.
  */
 memplan_status memplan_sequence_after(memplan_sequence *sequence, uint32_t earlier);
+
+/*
+ Makes the next operator run this sequence as its body: the body of a loop, or one of the branches of a
+ condition, for which it is called several times. Only one body of an operator runs at a time, and all of
+ them share its workspace. `body` is copied; it may be freed afterwards.
+
+ The weights of a body are tensors of the sequence around it, with the same names, and the operator should
+ read them. A weight may also have the name of an output of the operator: a result that updates it is made
+ there, so nothing is left to copy. So all weights of a body need names.
+ */
+memplan_status memplan_sequence_body(memplan_sequence *sequence,
+                                     const memplan_sequence *body);
 
 /*
  Marks a tensor as an output of the graph: it lives to the end.

@@ -63,6 +63,9 @@ struct Options : memplan_options {
     }
 };
 
+class Sequence;
+struct Body;
+
 // A plan. It may be moved, and any thread may read it.
 class Plan {
 public:
@@ -128,9 +131,19 @@ public:
         return waits;
     }
 
+    // The plan of a sequence that an operator runs; `index` counts its bodies from 0, and `body` is that one.
+    inline Body body(std::uint32_t step, std::uint32_t index, const Sequence &body) const;
+
 private:
     std::unique_ptr<memplan_plan, detail::Free> plan_;
     std::size_t chunks_, tensors_, operators_, pools_;
+};
+
+// The plan of a sequence that an operator runs.
+struct Body {
+    // Bytes from the start of the pool around it to its own.
+    std::uint64_t offset;
+    Plan plan;
 };
 
 // Buffers with known lifetimes.
@@ -265,6 +278,12 @@ public:
         detail::check(memplan_sequence_after(sequence_.get(), earlier));
     }
 
+    // Makes the next operator run this sequence: the body of a loop, or one of the branches of a condition. Its
+    // weights are tensors of this sequence, or outputs of the operator, with the same names.
+    void body(const Sequence &body) {
+        detail::check(memplan_sequence_body(sequence_.get(), body.sequence_.get()));
+    }
+
     // Marks a tensor as an output of the graph, which lives to the end.
     void output(std::uint32_t tensor) {
         detail::check(memplan_sequence_output(sequence_.get(), tensor));
@@ -279,6 +298,7 @@ public:
     }
 
 private:
+    friend class Plan;
     template <class Declare>
     std::uint32_t supplied(Declare declare, std::uint64_t size, const std::string &name) {
         std::uint32_t number = 0;
@@ -290,6 +310,13 @@ private:
     std::unique_ptr<memplan_sequence, detail::Free> sequence_;
     std::size_t tensors_ = 0, operators_ = 0;
 };
+
+inline Body Plan::body(std::uint32_t step, std::uint32_t index, const Sequence &body) const {
+    std::uint64_t offset = 0;
+    memplan_plan *plan = nullptr;
+    detail::check(memplan_plan_body(plan_.get(), step, index, &offset, &plan));
+    return {offset, Plan(plan, 0, body.tensors_, body.operators_)};
+}
 
 }  // namespace memplan
 

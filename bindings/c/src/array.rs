@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use crate::error::Failure;
 
 /// Checks that `n` elements can lie there: not null, aligned, and not longer than any object can be.
-fn check<T>(pointer: *const T, n: usize, name: &str) -> Result<(), Failure> {
+pub(crate) fn check<T>(pointer: *const T, n: usize, name: &str) -> Result<(), Failure> {
     if pointer.is_null() {
         return Err(Failure::null(name));
     }

@@ -5,7 +5,7 @@ use library::{
 };
 
 use crate::{
-    array::{fill, free, reference},
+    array::{check, fill, free, give, reference},
     error::{Failure, Status, guard},
     options::Options,
 };
@@ -55,7 +55,18 @@ pub struct Wait {
     pub earlier: u32,
 }
 
+/// The plan of a sequence that an operator runs.
+#[derive(Clone)]
+struct Body {
+    step: u32,
+    index: u32,
+    /// Bytes from the start of the pool around it to its own.
+    offset: u64,
+    plan: Plan,
+}
+
 /// A plan. It does not change, and any thread may use it.
+#[derive(Clone)]
 pub struct Plan {
     inner: library::Plan,
     /// The places of the tensors, by number; empty for a problem.
@@ -64,6 +75,7 @@ pub struct Plan {
     workspaces: Vec<Place>,
     /// The waits between streams; empty for a problem.
     waits: Vec<Wait>,
+    bodies: Vec<Body>,
 }
 
 /// Plans an input; the second result is a failure if the plan exceeds the capacity.
@@ -97,7 +109,8 @@ pub(crate) fn planned<'a>(
 impl Plan {
     /// The plan of a problem.
     pub(crate) fn new(plan: library::Plan) -> Self {
-        Self { inner: plan, tensors: Vec::new(), workspaces: Vec::new(), waits: Vec::new() }
+        let (tensors, workspaces, waits) = (Vec::new(), Vec::new(), Vec::new());
+        Self { inner: plan, tensors, workspaces, waits, bodies: Vec::new() }
     }
 
     /// The plan of a sequence.
@@ -138,7 +151,19 @@ impl Plan {
             waits.into_iter().map(wait)
         };
         let waits = sequence.waits().into_iter().enumerate().flat_map(of_step).collect();
-        Ok(Self { inner: plan, tensors, workspaces, waits })
+        let bodies = plan.bodies.iter().filter_map(|planned| {
+            let step = usize::try_from(planned.step).ok()?;
+            let body = sequence.operators().get(step)?.bodies.get(planned.body)?;
+            let workspace = placement.workspace(step).map_or(0, |bytes| bytes.start);
+            Some(Self::of_sequence(planned.plan.clone(), body).map(|plan| Body {
+                step: number(step),
+                index: number(planned.body),
+                offset: workspace + planned.inputs,
+                plan,
+            }))
+        });
+        let bodies = bodies.collect::<Result<_, _>>()?;
+        Ok(Self { inner: plan, tensors, workspaces, waits, bodies })
     }
 }
 
@@ -315,6 +340,39 @@ pub unsafe extern "C" fn memplan_plan_waits(plan: *const Plan, out: *mut Wait, n
         let plan = unsafe { reference(plan, "plan") }?;
         // SAFETY: promised by the caller.
         unsafe { fill(out, n, plan.waits.iter().copied(), "waits") }
+    })
+}
+
+/// Creates the plan of a body, whose offsets count from the start of its own pool. `step` is the number of the
+/// operator, and `body` counts its bodies from 0. `offset` gets the bytes from the start of the pool of `plan` to
+/// that of the body; the copies of the body's inputs lie before it, from the start of the operator's workspace,
+/// each padded and rounded up to the alignment. `offset` may be null.
+///
+/// # Safety
+///
+/// `plan` is a plan, `offset` is null or may be written, and `out` points to a pointer that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_body(
+    plan: *const Plan,
+    step: u32,
+    body: u32,
+    offset: *mut u64,
+    out: *mut *mut Plan,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let plan = unsafe { reference(plan, "plan") }?;
+        let found =
+            plan.bodies.iter().find(|planned| (planned.step, planned.index) == (step, body));
+        let unknown = || Failure::invalid(format!("operator {step} has no body {body}"));
+        let found = found.ok_or_else(unknown)?;
+        check(out, 1, "out")?;
+        if !offset.is_null() {
+            // SAFETY: promised by the caller.
+            unsafe { fill(offset, 1, std::iter::once(found.offset), "offsets") }?;
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give(out, found.plan.clone()) }
     })
 }
 

@@ -69,6 +69,10 @@ pub struct Sequence {
     stream: usize,
     /// The operators that the next one runs after.
     after: Vec<usize>,
+    /// The sequences that the next operator runs.
+    bodies: Vec<OpSequence>,
+    /// The first weight that was declared without a name.
+    unnamed_weight: Option<u32>,
 }
 
 impl Sequence {
@@ -155,8 +159,8 @@ pub unsafe extern "C" fn memplan_sequence_input(
 ) -> Status {
     // SAFETY: promised by the caller.
     guard(|| unsafe {
-        supplied(sequence, name, out, |builder, name| {
-            builder.input(name, size);
+        supplied(sequence, name, out, |sequence, _, name| {
+            sequence.builder.input(name, size);
         })
     })
 }
@@ -176,8 +180,12 @@ pub unsafe extern "C" fn memplan_sequence_weight(
 ) -> Status {
     // SAFETY: promised by the caller.
     guard(|| unsafe {
-        supplied(sequence, name, out, |builder, name| {
-            builder.weight(name, (size != UNKNOWN_SIZE).then_some(size));
+        let is_unnamed = name.is_null();
+        supplied(sequence, name, out, |sequence, number, name| {
+            sequence.builder.weight(name, (size != UNKNOWN_SIZE).then_some(size));
+            if is_unnamed {
+                sequence.unnamed_weight.get_or_insert(number);
+            }
         })
     })
 }
@@ -189,7 +197,7 @@ unsafe fn supplied(
     sequence: *mut Sequence,
     name: *const c_char,
     out: *mut u32,
-    declare: impl FnOnce(&mut SequenceBuilder, Box<str>),
+    declare: impl FnOnce(&mut Sequence, u32, Box<str>),
 ) -> Result<(), Failure> {
     // SAFETY: promised by the caller.
     let sequence = unsafe { exclusive(sequence, "sequence") }?;
@@ -199,7 +207,7 @@ unsafe fn supplied(
         // SAFETY: promised by the caller.
         unsafe { fill(out, 1, std::iter::once(number), "tensors") }?;
     }
-    declare(&mut sequence.builder, name.clone());
+    declare(sequence, number, name.clone());
     sequence.take(name);
     Ok(())
 }
@@ -244,6 +252,9 @@ pub unsafe extern "C" fn memplan_sequence_operator(
         for &earlier in &sequence.after {
             operator = operator.after(earlier);
         }
+        for body in &sequence.bodies {
+            operator = operator.body(body.clone());
+        }
         let mut taken = Vec::with_capacity(outputs.len());
         for (at, output) in outputs.iter().enumerate() {
             // SAFETY: promised by the caller.
@@ -262,6 +273,7 @@ pub unsafe extern "C" fn memplan_sequence_operator(
         sequence.builder.operator(operator);
         sequence.operators += 1;
         sequence.after.clear();
+        sequence.bodies.clear();
         for (_, name) in taken {
             sequence.take(name);
         }
@@ -304,6 +316,38 @@ pub unsafe extern "C" fn memplan_sequence_after(sequence: *mut Sequence, earlier
         let known = usize::try_from(earlier).ok().filter(|&earlier| earlier < sequence.operators);
         let unknown = || Failure::invalid(format!("there is no operator {earlier} yet"));
         sequence.after.push(known.ok_or_else(unknown)?);
+        Ok(())
+    })
+}
+
+/// Makes the next operator run this sequence as its body: the body of a loop, or one of the branches of a
+/// condition, for which it is called several times. Only one body of an operator runs at a time, and all of
+/// them share its workspace. `body` is copied; it may be freed afterwards.
+///
+/// The weights of a body are tensors of the sequence around it, with the same names, and the operator should
+/// read them. A weight may also have the name of an output of the operator: a result that updates it is made
+/// there, so nothing is left to copy. So all weights of a body need names.
+///
+/// # Safety
+///
+/// `sequence` and `body` come from `memplan_sequence_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_sequence_body(
+    sequence: *mut Sequence,
+    body: *const Sequence,
+) -> Status {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        let body = unsafe { reference(body, "body") }?;
+        if let Some(weight) = body.unnamed_weight {
+            return Err(Failure::invalid(format!(
+                "weight {weight} of the body has no name, but needs that of a tensor around it"
+            )));
+        }
+        let body = body.build()?;
+        // SAFETY: promised by the caller. `body` is a copy by now, even if it is the same sequence.
+        let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        sequence.bodies.push(body);
         Ok(())
     })
 }

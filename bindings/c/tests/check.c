@@ -234,6 +234,80 @@ static void sequences(void) {
     memplan_sequence_free(sequence);
 }
 
+static void bodies(void) {
+    memplan_sequence *body = NULL, *sequence = NULL, *unnamed = NULL;
+    memplan_plan *plan = NULL, *inner = NULL;
+    uint32_t state = 9, next = 9, x = 9, y = 9;
+    uint64_t offset = 9;
+    /* The body of a loop: its input, the state, is copied before its pool. */
+    EXPECT(memplan_sequence_new(&body) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_input(body, "state", 60, &state) == MEMPLAN_STATUS_OK);
+    const memplan_output made = {"next", 60, NULL, 0};
+    EXPECT(memplan_sequence_operator(body, "exp", NULL, &state, 1, &made, 1, 0, &next) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_output(body, next) == MEMPLAN_STATUS_OK);
+
+    EXPECT(memplan_sequence_new(&sequence) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_body(NULL, body) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_sequence_body(sequence, NULL) == MEMPLAN_STATUS_NULL && said("'body' is null"));
+    EXPECT(memplan_sequence_new(&unnamed) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_weight(unnamed, NULL, 8, NULL) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_body(sequence, unnamed) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("weight 0 of the body has no name"));
+    memplan_sequence_free(unnamed);
+
+    EXPECT(memplan_sequence_input(sequence, NULL, 60, &x) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_body(sequence, body) == MEMPLAN_STATUS_OK);
+    memplan_sequence_free(body);
+    const memplan_output output = {NULL, 100, NULL, 0};
+    EXPECT(memplan_sequence_operator(sequence, "loop", NULL, &x, 1, &output, 1, 8, &y) ==
+           MEMPLAN_STATUS_OK);
+    /* The body belongs to one operator. */
+    EXPECT(memplan_sequence_operator(sequence, "end", NULL, &y, 1, NULL, 0, 0, NULL) ==
+           MEMPLAN_STATUS_OK);
+    memplan_options options;
+    memplan_options_init(&options, sizeof options);
+    options.alignment = 64;
+    EXPECT(memplan_plan_sequence(sequence, &options, &plan) == MEMPLAN_STATUS_OK);
+    memplan_place workspaces[2], places[2];
+    EXPECT(memplan_plan_workspaces(plan, workspaces, 2) == MEMPLAN_STATUS_OK);
+    EXPECT(workspaces[0].size >= 64 + 60 + 8 && workspaces[1].size == 0);
+    EXPECT(memplan_plan_body(NULL, 0, 0, &offset, &inner) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_body(plan, 0, 0, &offset, NULL) == MEMPLAN_STATUS_NULL && offset == 9);
+    EXPECT(memplan_plan_body(plan, 0, 1, &offset, &inner) == MEMPLAN_STATUS_INVALID);
+    EXPECT(said("operator 0 has no body 1"));
+    EXPECT(memplan_plan_body(plan, 1, 0, &offset, &inner) == MEMPLAN_STATUS_INVALID);
+    EXPECT(inner == NULL && offset == 9);
+    EXPECT(memplan_plan_body(plan, 0, 0, NULL, &inner) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(inner);
+    EXPECT(memplan_plan_body(plan, 0, 0, &offset, &inner) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(plan);
+    EXPECT(offset == workspaces[0].offset + 64);
+    EXPECT(memplan_plan_tensors(inner, places, 2) == MEMPLAN_STATUS_OK);
+    EXPECT(places[0].kind == MEMPLAN_PLACE_KIND_SUPPLIED && places[0].tensor == 0);
+    EXPECT(places[1].kind == MEMPLAN_PLACE_KIND_POOL && places[1].offset == 0);
+    memplan_plan_free(inner);
+
+    /* A sequence may be a body of its own next operator: it is copied as it is. */
+    EXPECT(memplan_sequence_body(sequence, sequence) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_operator(sequence, "again", NULL, NULL, 0, NULL, 0, 0, NULL) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_sequence(sequence, NULL, &plan) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(plan);
+    memplan_status status = MEMPLAN_STATUS_OK;
+    for (int level = 0; level < 40 && status == MEMPLAN_STATUS_OK; level++) {
+        memplan_sequence *outer = NULL;
+        EXPECT(memplan_sequence_new(&outer) == MEMPLAN_STATUS_OK);
+        status = memplan_sequence_body(outer, sequence);
+        EXPECT(memplan_sequence_operator(outer, NULL, NULL, NULL, 0, NULL, 0, 0, NULL) ==
+               MEMPLAN_STATUS_OK);
+        memplan_sequence_free(sequence);
+        sequence = outer;
+    }
+    EXPECT(status == MEMPLAN_STATUS_INVALID && said("24 levels"));
+    memplan_sequence_free(sequence);
+}
+
 int main(void) {
     EXPECT(memplan_abi_version() == MEMPLAN_ABI_VERSION);
     memplan_plan_free(NULL);
@@ -243,6 +317,7 @@ int main(void) {
     problems();
     pools();
     sequences();
+    bodies();
     if (failures == 0) printf("all as promised\n");
     return failures != 0;
 }

@@ -52,7 +52,7 @@ def test_branches_make_one_value_in_the_same_workspace():
     assert apart.pool_size == plan.pool_size + 16
 
 
-def test_the_workspace_of_an_operator_lies_before_its_bodies():
+def test_an_operator_has_workspace_of_its_own_beside_its_bodies():
     plan = memplan.plan(condition(branch(64), workspace=24))
     assert plan.sizes[plan.workspaces[1]] == 24 + 64
 
