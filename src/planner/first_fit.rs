@@ -6,8 +6,8 @@
 //! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
 //! layout is kept: the least traffic, then the smallest pools, the last pool first.
 //!
-//! **Cost.** O(n log n) in common cases; with several streams, also O(log n) for each pair of boxes that are
-//! alive together.
+//! **Cost.** O(n log n) in common cases; with several streams, also O(log n) for each pair of boxes of one stream
+//! that are alive together.
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 

@@ -1,35 +1,83 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
-//! A tree over clocks finds the boxes that lie here and are alive together with a new one. Each excludes a
-//! range of offsets; the lowest offset outside all of them is free.
+//! It is a tree over clocks; its places are the boxes of all bodies. Each node keeps the bytes of the boxes
+//! below it that lie here, as runs. If all of them are alive together with a new box, these runs tell where it
+//! cannot lie, so boxes of streams that never wait for each other are not looked at one by one.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
-    planner::statement::Statement,
+    planner::{runs::Runs, statement::Statement},
     problem::demands::{ClockTree, TimedBox, is_over},
 };
 
 /// The boxes that lie in a pool.
 pub(super) struct InClocks<'a> {
     statement: &'a Statement<'a>,
+    /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
+    /// limits of all begins and of all ends below it.
     tree: ClockTree,
-    /// By place in the tree: a box, and the offset of its body.
-    boxes: Vec<Option<(&'a TimedBox, Bytes)>>,
+    /// By node: the bytes of the boxes below it.
+    taken: Vec<Runs>,
+}
+
+/// Bytes of a new box, and runs that it must not share bytes with.
+struct Meeting<'a> {
+    own: &'a TimedBox,
+    runs: &'a [(Bytes, Bytes)],
+}
+
+impl Meeting<'_> {
+    /// Goes on to the next run from `offset` on that the box would share bytes with: the first offset at
+    /// which it does, and the first above that at which it no longer does.
+    fn next(&mut self, offset: Bytes) -> Option<(Bytes, Bytes)> {
+        let own = &self.own.bytes;
+        let passed = self.runs.partition_point(|run| run.1 <= offset.saturating_add(own.start));
+        self.runs = &self.runs[passed..];
+        let (&(low, high), later) = self.runs.split_first()?;
+        self.runs = later;
+        Some((low.saturating_add(1).saturating_sub(own.end), high - own.start))
+    }
 }
 
 impl<'a> InClocks<'a> {
     pub(super) fn new(statement: &'a Statement<'a>) -> Self {
         let count = statement.boxes.iter().map(Vec::len).sum();
-        let tree = ClockTree::new(count, statement.streams());
-        Self { statement, tree, boxes: vec![None; count] }
+        let tree = ClockTree::new(count, 2 * statement.streams());
+        let taken = vec![Runs::default(); tree.len()];
+        Self { statement, tree, taken }
     }
 
     /// Takes the bytes of a body that lies at an offset.
     pub(super) fn take(&mut self, body: usize, offset: Bytes) {
         for (one, &place) in self.statement.boxes[body].iter().zip(&self.statement.ranks[body]) {
-            self.tree.add(place, &one.begin, &one.end);
-            self.boxes[place] = Some((one, offset));
+            let (begin, end) = (&one.begin, &one.end);
+            self.tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
+            for node in self.tree.nodes(place) {
+                self.taken[node].add(offset + one.bytes.start, offset + one.bytes.end);
+            }
         }
+    }
+
+    /// The bytes of all that is alive together with each of the boxes.
+    fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
+        let mut meetings: Vec<Meeting<'b>> = Vec::new();
+        for own in boxes {
+            self.tree.visit(|node, low, high| {
+                let (begins, ends) = low.split_at(own.begin.len());
+                let (last_ends, last_begins) = high.split_at(own.begin.len());
+                if is_over(last_ends, &own.begin) || is_over(&own.end, begins) {
+                    return false;
+                }
+                let is_all = !is_over(ends, &own.begin) && !is_over(&own.end, last_begins);
+                if is_all {
+                    meetings.push(Meeting { own, runs: &self.taken[node].0 });
+                }
+                !is_all
+            });
+        }
+        meetings
     }
 
     /// The lowest offset from `offset` on at which boxes are clear of all that is taken. `lift` raises an
@@ -40,25 +88,18 @@ impl<'a> InClocks<'a> {
         mut offset: Bytes,
         lift: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
-        // The first offset that clashes, and the first above it that does not.
-        let mut ranges: Vec<(Bytes, Bytes)> = Vec::new();
-        for own in boxes {
-            let enters =
-                |begin: &[_], end: &[_]| !is_over(end, &own.begin) && !is_over(&own.end, begin);
-            self.tree.visit(enters, |place| {
-                let Some((other, base)) = self.boxes[place] else { return };
-                let (low, high) = (base + other.bytes.start, base + other.bytes.end);
-                if high > own.bytes.start {
-                    let first = low.saturating_add(1).saturating_sub(own.bytes.end);
-                    ranges.push((first, high - own.bytes.start));
-                }
-            });
-        }
-        ranges.sort_unstable();
-        for (low, high) in ranges {
-            if low <= offset && offset < high {
+        let mut meetings = self.meetings(boxes);
+        let first = |(at, meeting): (usize, &mut Meeting<'_>)| {
+            meeting.next(offset).map(|range| Reverse((range, at)))
+        };
+        let mut next: BinaryHeap<_> = meetings.iter_mut().enumerate().filter_map(first).collect();
+        while let Some(Reverse(((low, high), at))) = next.pop()
+            && low <= offset
+        {
+            if offset < high {
                 offset = lift(high)?;
             }
+            next.extend(meetings[at].next(offset).map(|range| Reverse((range, at))));
         }
         Some(offset)
     }
@@ -109,5 +150,28 @@ mod tests {
         };
         arbtest::arbtest(one).budget_ms(200);
         assert!(lifted > 0, "{lifted}");
+    }
+
+    /// Four streams of which none waits for another: each box meets thousands of others, in few nodes.
+    #[test]
+    fn boxes_of_streams_that_do_not_wait_are_not_looked_at_one_by_one() {
+        let mut problem = Problem::builder();
+        problem.streams(4);
+        for at in 0..4096 {
+            let chunk = problem.chunk(0..1, 1);
+            let (mut begin, mut end) = ([0; 4], [0; 4]);
+            (begin[at % 4], end[at % 4]) = (at as u64 / 4, at as u64 / 4 + 3);
+            problem.clocks(chunk, begin.into(), end.into(), at % 4);
+        }
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let mut taken = InClocks::new(&statement);
+        for body in 0..statement.boxes.len() {
+            taken.take(body, 0);
+        }
+        for boxes in &statement.boxes {
+            // Ten levels of nodes for each of the other streams at most, and few boxes of its own.
+            assert!(taken.meetings(boxes).len() <= 3 * 10 + 8);
+        }
     }
 }

@@ -28,6 +28,7 @@ mod records;
 mod reordered;
 mod replay;
 mod run;
+mod runs;
 pub mod search;
 mod size_classes;
 mod statement;

@@ -15,7 +15,7 @@ pub(super) struct Statement<'p> {
     pub(super) bodies: Cow<'p, [Body]>,
     /// By body.
     pub(super) boxes: Vec<Vec<TimedBox>>,
-    /// By body, with several streams: the ranks of its boxes in order of time.
+    /// By body, with several streams: the places of its boxes in a tree over clocks.
     pub(super) ranks: Vec<Vec<usize>>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,

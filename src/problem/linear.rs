@@ -148,7 +148,7 @@ fn in_steps(boxes: &[Vec<TimedBox>]) -> Option<Vec<Vec<TimedBox>>> {
 /// The latest, stream by stream, of the ends in a tree that are over at a moment.
 fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
     let mut latest: Clock = vec![0; moment.len()].into();
-    let enters = |low: &[Step], high: &[Step]| {
+    let enters = |_, low: &[Step], high: &[Step]| {
         *work += 1;
         let is_all = is_over(high, moment);
         if is_all {
@@ -158,6 +158,6 @@ fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
         }
         !is_all && is_over(low, moment)
     };
-    tree.visit(enters, |_| {});
+    tree.visit(enters);
     latest
 }

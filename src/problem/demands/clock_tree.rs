@@ -2,11 +2,21 @@
 //!
 //! Each place of the tree has a low and a high clock, and each node keeps the least low and the greatest high
 //! clock below it, stream by stream. With the begins and ends of boxes in order of the [sums](wide_sum) of their
-//! begins, a search for those alive together with another box takes O(log n) for each that it finds: a box
-//! that is over before another begins has the smaller sum. So on one side of the box all others are over or
-//! alive, and on the other side alive or later, and a node that is not skipped has one that is alive.
+//! begins, chain by chain, a search for those alive together with another box takes O(log n) for each chain, and
+//! for each that it finds: a box that is over before another begins has the smaller sum. So in a chain, on one
+//! side of the box all others are over or alive, and on the other side alive or later, and a node that is not
+//! skipped has one that is alive. Where streams do not wait for each other, all boxes below a node of another
+//! stream's chain are alive, and need not be found one by one.
 
-use crate::{Step, problem::demands::TimedBox};
+use std::iter::successors;
+
+use crate::{
+    Step,
+    problem::demands::{
+        TimedBox,
+        chains::{Chains, chains},
+    },
+};
 
 /// Pairs of clocks, by place.
 pub(crate) struct ClockTree {
@@ -28,8 +38,7 @@ impl ClockTree {
 
     /// Adds clocks to a place.
     pub(crate) fn add(&mut self, place: usize, low: &[Step], high: &[Step]) {
-        let mut node = self.leaves + place;
-        while node > 0 {
+        for node in self.nodes(place) {
             let at = node * 2 * self.streams;
             let (lows, highs) = self.clocks[at..at + 2 * self.streams].split_at_mut(self.streams);
             for (least, &low) in lows.iter_mut().zip(low) {
@@ -38,27 +47,29 @@ impl ClockTree {
             for (most, &high) in highs.iter_mut().zip(high) {
                 *most = high.max(*most);
             }
-            node /= 2;
         }
     }
 
-    /// Visits the nodes from the root on and in order of places. `enters` gets the clocks of a node and
-    /// returns whether to visit what is below it; `found` gets the places that are entered.
-    pub(crate) fn visit(
-        &self,
-        mut enters: impl FnMut(&[Step], &[Step]) -> bool,
-        mut found: impl FnMut(usize),
-    ) {
+    /// The nodes of a place, from its leaf to the root.
+    pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+        successors(Some(self.leaves + place), |node| Some(node / 2).filter(|&node| node > 0))
+    }
+
+    /// An upper limit of the numbers of nodes.
+    pub(crate) fn len(&self) -> usize {
+        2 * self.leaves
+    }
+
+    /// Visits the nodes from the root on and in order of places. `enters` gets a node with its clocks, and
+    /// returns whether to visit the nodes below it.
+    pub(crate) fn visit(&self, mut enters: impl FnMut(usize, &[Step], &[Step]) -> bool) {
         let mut node = 1;
         loop {
             let at = node * 2 * self.streams;
             let (low, high) = self.clocks[at..at + 2 * self.streams].split_at(self.streams);
-            if enters(low, high) {
-                if node < self.leaves {
-                    node *= 2;
-                    continue;
-                }
-                found(node - self.leaves);
+            if enters(node, low, high) && node < self.leaves {
+                node *= 2;
+                continue;
             }
             // The next node to the right that is not above this one.
             node += 1;
@@ -70,24 +81,16 @@ impl ClockTree {
     }
 }
 
-/// The steps that are over on all streams, without a limit. Of two clocks, the one that is over at the other
-/// has the smaller sum, unless they are equal.
-pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
-    clock.iter().map(|&step| u128::from(step)).sum()
-}
-
-/// The places of boxes, by list: their ranks in order of the sums of their begins.
+/// The places of boxes, by list: the begins chain by chain, each in order of time.
 pub(crate) fn ranks(boxes: &[Vec<TimedBox>]) -> Vec<Vec<usize>> {
-    let mut order: Vec<(u128, usize, usize)> = Vec::new();
-    for (list, own) in boxes.iter().enumerate() {
-        order.extend(own.iter().enumerate().map(|(at, one)| (wide_sum(&one.begin), list, at)));
+    let begins: Vec<&[Step]> = boxes.iter().flatten().map(|one| &*one.begin).collect();
+    let Chains { chains, rest } = chains(&begins);
+    let mut places = vec![0; begins.len()];
+    for (place, at) in chains.into_iter().flatten().chain(rest).enumerate() {
+        places[at] = place;
     }
-    order.sort_unstable();
-    let mut ranks: Vec<Vec<usize>> = boxes.iter().map(|own| vec![0; own.len()]).collect();
-    for (rank, (_, list, at)) in order.into_iter().enumerate() {
-        ranks[list][at] = rank;
-    }
-    ranks
+    let mut places = places.into_iter();
+    boxes.iter().map(|own| places.by_ref().take(own.len()).collect()).collect()
 }
 
 #[cfg(test)]
@@ -110,11 +113,14 @@ mod tests {
     /// The ranks of the boxes that are alive together with one, and the number of nodes examined.
     fn alive(tree: &ClockTree, own: &TimedBox) -> (Vec<usize>, usize) {
         let (mut found, mut work) = (Vec::new(), 0);
-        let enters = |begin: &[Step], end: &[Step]| {
+        tree.visit(|node, begin, end| {
             work += 1;
-            !is_over(end, &own.begin) && !is_over(&own.end, begin)
-        };
-        tree.visit(enters, |place| found.push(place));
+            let enters = !is_over(end, &own.begin) && !is_over(&own.end, begin);
+            if enters && node >= tree.leaves {
+                found.push(node - tree.leaves);
+            }
+            enters
+        });
         (found, work)
     }
 

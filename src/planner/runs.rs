@@ -1,0 +1,37 @@
+//! Sets of bytes, as runs.
+
+use crate::Bytes;
+
+/// A set of bytes, as runs that neither overlap nor touch, ascending.
+#[derive(Clone, Default)]
+pub(super) struct Runs(pub(super) Vec<(Bytes, Bytes)>);
+
+impl Runs {
+    pub(super) fn add(&mut self, low: Bytes, high: Bytes) {
+        let first = self.0.partition_point(|run| run.1 < low);
+        let end = first + self.0[first..].partition_point(|run| run.0 <= high);
+        if first == end {
+            self.0.insert(first, (low, high));
+        } else {
+            self.0[first] = (low.min(self.0[first].0), high.max(self.0[end - 1].1));
+            self.0.drain(first + 1..end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes without holes are one run, however many bodies they come from.
+    #[test]
+    fn runs_that_touch_are_one() {
+        let mut runs = Runs::default();
+        for (low, high) in [(4, 6), (10, 12), (0, 2), (6, 7), (8, 9), (12, 14), (3, 4)] {
+            runs.add(low, high);
+        }
+        assert_eq!(runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
+        runs.add(1, 10);
+        assert_eq!(runs.0, [(0, 14)]);
+    }
+}
