@@ -46,7 +46,12 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
     let planner = planner.lowering(args.reading.lowering());
     let mut found = look(&input, Some(path), &planner, args.limits())?;
     let Input::Sequence(sequence) = &input else { return Err(no_operators(Some(path))) };
-    // The nodes of a file may not allow the order; then one that they allow is planned.
+    // The nodes of a file may not allow the order; then one that they allow is planned, in the time
+    // that is left.
+    let planner = match args.limits().time {
+        Some(time) => planner.limits(Limits::default().time(time.saturating_sub(start.elapsed()))),
+        None => planner,
+    };
     let mut moved = None;
     if let Some(model) = &model {
         let order = model.survey.nodes.order(&found.reordered.order);

@@ -21,7 +21,7 @@ pub(super) fn operands(model: &Model) -> Bytes {
     let kept = (0..model.sizes.len()).filter(|&chunk| model.kept[chunk]);
     let at_end = model.base + kept.map(|chunk| model.sizes[chunk]).sum::<Bytes>();
     let steps = (0..model.operators()).map(operator);
-    steps.chain([at_end, model.live_at_start()]).max().unwrap_or(0)
+    steps.chain([at_end, model.least_first_step()]).max().unwrap_or(0)
 }
 
 /// Returns the bytes of the outputs of an operator that may overwrite something.

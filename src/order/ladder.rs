@@ -54,21 +54,26 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     let mut best = Best { order: given, peak: given_peak, lower_bound: 0 };
     effort.best = given_peak;
     best.raise(bound::operands(model), effort);
-    raise_by_cuts(model, &mut best, effort);
-    if best.is_proven() {
-        return best;
-    }
     let chained = trees::chained(model);
     let searched = chained.as_ref().unwrap_or(model);
-    let mut orders = greedy::orders(model, &Lazies::new(model), effort);
-    // In a tree, this is the best order already.
-    orders.extend(chained.as_ref().and_then(|chained| greedy::by_step(chained, effort)));
-    for order in orders {
+    // If all operators are one tree, its order is the best one.
+    if let Some(order) = trees::only_order(searched).filter(|_| model.exact) {
+        let peak = model.peak(&order);
         best.better(order, model, effort);
+        best.raise(peak, effort);
     }
-    search(model, searched, &mut best, effort);
+    raise_by_cuts(searched, &mut best, effort);
+    if !best.is_proven() {
+        let mut orders = greedy::orders(model, &Lazies::new(model), effort);
+        orders.extend(chained.as_ref().and_then(|chained| greedy::by_step(chained, effort)));
+        for order in orders {
+            best.better(order, model, effort);
+        }
+        search(model, searched, &mut best, effort);
+    }
     if best.peak < given_peak {
         best.order = nearest::nearest(model, best.order, best.peak, effort);
+        best.peak = model.peak(&best.order);
     }
     best
 }

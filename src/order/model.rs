@@ -23,7 +23,10 @@ use std::collections::HashMap;
 use crate::{
     Bytes,
     lower::ChunkGraph,
-    order::sets::{Lists, has, insert, narrow, words},
+    order::{
+        bound,
+        sets::{Lists, has, insert, narrow, words},
+    },
     problem::{Request, align_up},
 };
 
@@ -62,6 +65,8 @@ pub(super) struct Model {
     pub(super) adds: Vec<Bytes>,
     /// The requests of each operator's outputs to overwrite chunks, in order.
     pub(super) overwrites: Vec<Vec<Overwrite>>,
+    /// The bytes of inputs that nobody reads: they are live in the first step alone.
+    pub(super) unread: Bytes,
     /// True if every operator's step is as described at the top of this file. If not, the model
     /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
     pub(super) exact: bool,
@@ -158,8 +163,7 @@ impl Model {
         }
         let lists = predecessors.iter().map(|list| list.iter().map(|&first| narrow(first)));
         let mut model = parts.finish(Lists::new(lists));
-        model.exact =
-            exact && model.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites));
+        model.exact = exact && model.is_exact();
         model
     }
 
@@ -219,8 +223,9 @@ impl Model {
         let mut set = vec![0; self.words()];
         let mut live = self.live_at_start();
         let mut steps = Vec::with_capacity(order.len());
+        let mut unread = self.unread;
         for &operator in order {
-            steps.push(live + self.step_adds(operator, &set));
+            steps.push(live + self.step_adds(operator, &set) + std::mem::take(&mut unread));
             live = live + self.produced[operator as usize] - self.frees(operator, &set);
             insert(&mut set, operator);
         }
@@ -254,8 +259,30 @@ impl Model {
                 overwrite.bytes = overwrite.bytes.saturating_sub(size);
             }
         }
-        model.exact &= model.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites));
+        model.exact &= model.is_exact();
         model
+    }
+
+    /// Returns whether outputs never overwrite less as more chunks die, and unread inputs cannot be
+    /// the peak, whichever operator runs first.
+    fn is_exact(&self) -> bool {
+        let bound = || bound::operands(self);
+        self.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites))
+            && (self.unread == 0 || self.first_steps().max() <= Some(bound()))
+    }
+
+    /// The bytes of the first step of an order, for each operator that it can be.
+    fn first_steps(&self) -> impl Iterator<Item = Bytes> {
+        let live = self.live_at_start() + self.unread;
+        let nothing = vec![0; self.words()];
+        (0..self.operators())
+            .filter(|&operator| self.predecessors.get(operator).is_empty())
+            .map(move |operator| live + self.step_adds(narrow(operator), &nothing))
+    }
+
+    /// The least bytes of the first step of an order.
+    pub(super) fn least_first_step(&self) -> Bytes {
+        self.first_steps().min().unwrap_or(0)
     }
 
     /// Returns the operators of `part`, in the given order, as a model of their own. They run after
@@ -266,6 +293,9 @@ impl Model {
         let mut parts = Parts::new(part.len());
         let mut chunks: HashMap<u32, Option<u32>> = HashMap::new();
         parts.base = live;
+        // They have died unless the part comes first.
+        let is_first = before.iter().all(|&word| word == 0);
+        parts.unread = if is_first { self.unread } else { 0 };
         let touched = |&operator: &u32| {
             let operator = operator as usize;
             self.reads.get(operator).iter().chain(self.produces.get(operator))
@@ -312,6 +342,7 @@ impl Model {
 /// A model under construction.
 struct Parts {
     base: Bytes,
+    unread: Bytes,
     sizes: Vec<Bytes>,
     producers: Vec<u32>,
     kept: Vec<bool>,
@@ -324,6 +355,7 @@ impl Parts {
     fn new(operators: usize) -> Self {
         Self {
             base: 0,
+            unread: 0,
             sizes: Vec::new(),
             producers: Vec::new(),
             kept: Vec::new(),
@@ -341,6 +373,7 @@ impl Parts {
             return None;
         }
         if size == 0 || (readers.is_empty() && !kept) {
+            self.unread += if producer == NOBODY { size } else { 0 };
             return None;
         }
         self.sizes.push(size);
@@ -371,6 +404,7 @@ impl Parts {
             successors: predecessors.inverted(operators),
             predecessors,
             base: self.base,
+            unread: self.unread,
             sizes: self.sizes,
             producers: self.producers,
             kept: self.kept,

@@ -79,8 +79,10 @@ impl Question<'_> {
         };
         let mut front = End::new(vec![0; self.model.words()], self.model);
         let mut back = End::new(full(self.model.operators()), self.model);
-        if front.place.live > self.budget || back.place.live > self.budget {
-            return Answer::AtLeast(front.place.live.max(back.place.live));
+        let first = if self.model.exact { self.model.least_first_step() } else { front.place.live };
+        let least = first.max(back.place.live);
+        if least > self.budget {
+            return Answer::AtLeast(least);
         }
         for &Turn { backwards, forwards } in self.turns {
             let mut moved = search.advance::<false>(&mut back, &front.place.set, backwards, effort);

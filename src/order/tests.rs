@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Bytes, Limits, Observer, OpSequence, Operator, Output,
-    lower::{LoweringOptions, chunk_graph},
+    lower::{LoweringOptions, chunk_graph, lower},
 };
 use built::{equal_chains, idle_branch, tree_graphs, twin_graphs};
 
@@ -96,7 +96,16 @@ fn graph(random: &mut Unstructured<'_>, most: usize) -> arbitrary::Result<Option
     let (Ok(sequence),) = (sequence.build(),) else { return Ok(None) };
     let Ok(graph) = chunk_graph(&sequence, options) else { return Ok(None) };
     let placing = Placing { alignment, padding: 0 };
-    Ok(Some(Model::new(&graph, &sequence.predecessors(), placing)))
+    let model = Model::new(&graph, &sequence.predecessors(), placing);
+    let given: Vec<u32> = (0..u32::try_from(operators).unwrap()).collect();
+    let problem = lower(&sequence, options).unwrap().problem.with_alignment(alignment).unwrap();
+    assert_eq!(model.peak(&given), problem.lower_bound().bytes, "the bound of a plan");
+    Ok(Some(model))
+}
+
+/// The bytes of unread inputs in the step after a downset.
+fn unread(model: &Model, set: &[u64]) -> Bytes {
+    if set.iter().all(|&word| word == 0) { model.unread } else { 0 }
 }
 
 /// Returns the least peak of all orders: over all downsets, the least of the largest step on a path
@@ -107,7 +116,7 @@ fn least_peak(model: &Model) -> Bytes {
     for _ in 0..model.operators() {
         let mut next: BTreeMap<Vec<u64>, Bytes> = BTreeMap::new();
         for (set, peak) in &layer {
-            let live = model.live_after(set);
+            let live = model.live_after(set) + unread(model, set);
             for operator in 0..u32::try_from(model.operators()).unwrap() {
                 let predecessors = model.predecessors.get(operator as usize);
                 if has(set, operator) || !predecessors.iter().all(|&first| has(set, first)) {
@@ -213,7 +222,9 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
         return Err(format!("peak {}, bound {}", found.peak, found.lower_bound));
     }
     if model.peak(&found.order) != found.peak || found.lower_bound > least {
-        return Err(format!("order {:?}, bound {}", found.order, found.lower_bound));
+        let (order, peak) = (&found.order, model.peak(&found.order));
+        let (claim, bound) = (found.peak, found.lower_bound);
+        return Err(format!("{order:?} needs {peak}, not {claim}; bound {bound}, least {least}"));
     }
     Ok(())
 }
@@ -306,7 +317,14 @@ fn a_whole_tree_is_one_chain_of_the_least_peak() {
         let chain = trees::chained(&model).unwrap();
         let (one, other) = (any_order(&chain, seed), any_order(&chain, seed + 1));
         assert_eq!(one, other, "graph {seed}");
-        assert_eq!(model.peak(&one), least_peak(&model), "graph {seed}");
+        let least = least_peak(&model);
+        assert_eq!(model.peak(&one), least, "graph {seed}");
+        assert_eq!(trees::only_order(&chain), Some(one), "graph {seed}");
+        let found = ladder::climb(
+            &model,
+            &mut Effort::new(&Limits::default().nodes(1), Observer::default()),
+        );
+        assert_eq!((found.peak, found.lower_bound), (least, least), "graph {seed}: one node");
     }
 }
 

@@ -74,6 +74,26 @@ pub(super) fn chained(model: &Model) -> Option<Model> {
     })
 }
 
+/// Returns the order of a model that allows only one.
+pub(super) fn only_order(model: &Model) -> Option<Vec<u32>> {
+    let mut waits: Vec<usize> =
+        (0..model.operators()).map(|operator| model.predecessors.get(operator).len()).collect();
+    let mut sources = (0..narrow(model.operators())).filter(|&o| waits[o as usize] == 0);
+    let mut next = sources.next().filter(|_| sources.next().is_none());
+    let mut order = Vec::with_capacity(model.operators());
+    while let Some(operator) = next {
+        order.push(operator);
+        next = None;
+        for &after in model.successors.get(operator as usize) {
+            waits[after as usize] -= 1;
+            if waits[after as usize] == 0 && next.replace(after).is_some() {
+                return None;
+            }
+        }
+    }
+    (order.len() == model.operators()).then_some(order)
+}
+
 /// Returns the parent of each operator in a tree, and [`NOBODY`] for the root of a largest tree.
 ///
 /// An operator is in a tree if it is the only successor of each of its predecessors, these are in

@@ -1,5 +1,7 @@
 //! A plan in a better order of the operators.
 
+use std::time::{Duration, Instant};
+
 use crate::{
     Limits, OpSequence, Plan, PlanError, Planner,
     order::{ReorderError, ReorderOptions, Reordered, reorder},
@@ -25,6 +27,9 @@ impl Planner<'_> {
     /// within `limits`. The pool is never larger than with the given order, which is kept unless
     /// another one makes the pool smaller.
     ///
+    /// A time limit covers everything: at most a quarter is for the plan of the given order, as much
+    /// again is kept for the plan of the new one, and the search takes the rest.
+    ///
     /// ```
     /// use memplan::{Planner, networks, order::default_limits};
     ///
@@ -46,15 +51,26 @@ impl Planner<'_> {
         if !self.memories.pools.is_empty() {
             return Err(PlanError::OrderInPools);
         }
-        let given = self.plan(sequence)?;
+        let start = Instant::now();
+        let left = |time: Duration| time.saturating_sub(start.elapsed());
+        let given = self.within(limits.time.map(|time| time / 4)).plan(sequence)?;
+        let took = start.elapsed();
+        let search =
+            Limits { time: limits.time.map(|time| left(time).saturating_sub(took)), ..limits };
         let options = ReorderOptions::default()
             .lowering(self.lowering)
             .alignment(given.alignment)
             .padding(given.padding)
-            .limits(limits)
+            .limits(search)
             .observer(self.observer);
         let reordered = reorder(&self.flatten(sequence)?.sequence, &options)?;
-        self.plan_found(sequence, reordered, given)
+        self.within(limits.time.map(left)).plan_found(sequence, reordered, given)
+    }
+
+    /// The planner with at most this time.
+    fn within(&self, time: Option<Duration>) -> Self {
+        let least = [self.limits.time, time].into_iter().flatten().min();
+        self.clone().limits(Limits { time: least, ..self.limits })
     }
 
     /// Plans a sequence in an order that was found, where its pool is smaller.

@@ -103,6 +103,24 @@ fn the_least_peak_is_that_of_brute_force() {
     assert!(proven > 200 && better > 20, "{proven} proven, {better} better");
 }
 
+#[test]
+fn unread_inputs_are_live_in_the_first_step() {
+    let operator = |name: &str, bytes| Operator::new(name).output(Output::new(name, bytes));
+    for (unread, peak) in [(0, 31), (20, 31), (25, 35), (40, 50)] {
+        let mut sequence = OpSequence::builder();
+        sequence.input("unread", unread).operator(operator("a", 20)).operator(operator("b", 10));
+        sequence.operator(operator("y", 1).inputs(["a", "b"]));
+        let sequence = sequence.output("y").build().unwrap();
+        let lowering = LoweringOptions::default().inputs_in_pool(true);
+        let options = ReorderOptions::default().lowering(lowering);
+        let found = reorder(&sequence, &options).unwrap();
+        let permuted = sequence.permuted(&found.order).unwrap();
+        let plan = Planner::new().lowering(lowering).alignment(1).plan(&permuted).unwrap();
+        assert_eq!((found.peak, found.lower_bound), (peak, peak), "{unread} bytes");
+        assert_eq!(plan.lower_bound, peak, "{unread} bytes");
+    }
+}
+
 /// Requests that some of the outputs begin below the first input of their operator.
 fn with_overlaps(sequence: &OpSequence, seed: u64) -> Option<OpSequence> {
     let mut file = serde_json::to_value(sequence).unwrap();

@@ -1,6 +1,6 @@
 //! Among orders with the same peak, one near the given order is chosen.
 
-use super::{any_order, effort, graphs};
+use super::{any_order, effort, graphs, unread};
 use crate::{
     Bytes,
     order::{
@@ -42,7 +42,7 @@ fn fewest_moved(model: &Model, order: &mut Vec<u32>, budget: Bytes) -> usize {
     for &operator in order.iter() {
         insert(&mut set, operator);
     }
-    let live = model.live_after(&set);
+    let live = model.live_after(&set) + unread(model, &set);
     let mut fewest = usize::MAX;
     for operator in (0..operators).filter(|&operator| !has(&set, operator)) {
         let first = model.predecessors.get(operator as usize);
