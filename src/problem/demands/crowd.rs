@@ -4,8 +4,7 @@
 //! share count once, and bytes that pins and reserved ranges take are not free for others. With several
 //! streams, boxes any two of which may be alive together are an antichain of the order "is over before", and
 //! the heaviest antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond
-//! [`MOST_ORDERED`] boxes, the heaviest of many cuts through the program is taken, which may give a smaller
-//! bound.
+//! [`MOST_ORDERED`] boxes, one that is found by climbing is taken, which may give a smaller bound.
 
 use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
 
@@ -16,6 +15,7 @@ use crate::{
         demands::{
             Body, Clock, TimedBox,
             boxes::{concurrent, is_over},
+            cliques::heaviest_clique,
             free_bytes::FreeBytes,
         },
     },
@@ -23,9 +23,6 @@ use crate::{
 
 /// The number of boxes on several streams for which the heaviest antichain is found.
 const MOST_ORDERED: usize = 600;
-
-/// The number of cuts through a larger program that are weighed.
-const MOST_CUTS: usize = 500;
 
 /// Chunks that are alive together.
 #[derive(Clone, Debug, Default)]
@@ -191,8 +188,12 @@ impl Problem {
 
     /// The heaviest set of slabs any two of which may be alive together.
     fn antichain(&self, slabs: &[Slab]) -> Crowd {
-        let chosen =
-            if slabs.len() <= MOST_ORDERED { heaviest(slabs) } else { heaviest_cut(slabs) };
+        let chosen = if slabs.len() <= MOST_ORDERED {
+            heaviest(slabs)
+        } else {
+            let boxes: Vec<_> = slabs.iter().map(|slab| (&slab.time, slab.plain)).collect();
+            heaviest_clique(&boxes)
+        };
         let plain: Bytes = chosen.iter().map(|&at| slabs[at].plain).sum();
         let celled: Bytes = chosen.iter().map(|&at| slabs[at].celled).sum();
         let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| slabs[at].chunk).collect();
@@ -238,17 +239,6 @@ fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     }
     left.retain(|one| !one.bytes.is_empty() && one.is_life());
     left
-}
-
-/// The heaviest of the sets of slabs that are alive when one of them begins.
-fn heaviest_cut(slabs: &[Slab]) -> Vec<usize> {
-    let stride = slabs.len().div_ceil(MOST_CUTS);
-    let alive = |cut: &Slab| -> Vec<usize> {
-        let at = &cut.time.begin;
-        (0..slabs.len()).filter(|&slab| slabs[slab].time.is_alive_at(at)).collect()
-    };
-    let weight = |set: &Vec<usize>| set.iter().map(|&at| slabs[at].plain).sum::<Bytes>();
-    slabs.iter().step_by(stride).map(alive).max_by_key(weight).unwrap_or_default()
 }
 
 /// The heaviest antichain. A flow through slabs, each over before the next begins, must carry every

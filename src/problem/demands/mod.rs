@@ -10,6 +10,7 @@ mod boxes;
 mod bytes;
 mod chains;
 mod check;
+mod cliques;
 mod clock_tree;
 mod crowd;
 mod fault;
