@@ -7,13 +7,15 @@
 
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
 that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once with fake
-tensors. Weights and graph inputs stay outside the pool.
+tensors. Weights and graph inputs stay outside the pool. The branches of `torch.cond` share memory, and make their results
+in its outputs.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import torch
 from torch import fx
@@ -118,11 +120,12 @@ def _lost_its_storage(node: fx.Node) -> bool:
     return any(isinstance(result, torch.Tensor) and _storage(result) not in known for result in results)
 
 
-def _name(node: fx.Node) -> str:
-    """The name of the tensor that an argument stands for."""
-    if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
-        return f"{_name(node.args[0])}.{node.args[1]}"
-    return node.name
+def _is_condition(node: fx.Node) -> bool:
+    return node.target is torch.ops.higher_order.cond
+
+
+def _is_operator(node: fx.Node) -> bool:
+    return node.op not in ("placeholder", "get_attr", "output") and node.target is not operator.getitem
 
 
 def _whole(value, node: fx.Node) -> int:
@@ -173,11 +176,29 @@ def _reads_before_it_writes(node: fx.Node) -> bool:
     return name in ("aten::_softmax", "aten::softmax", "aten::_native_batch_norm_legit_no_training")
 
 
+@dataclass(frozen=True)
+class _Branch:
+    """The surroundings of a branch."""
+
+    prefix: str
+    """Tensors of the branch have names that begin with it, unlike those around it."""
+    operands: list[str | None]
+    """The names of the tensors that its placeholders stand for; None for numbers."""
+    results: list[tuple[str, int] | None]
+    """The outputs of the condition, with their sizes in bytes; None for what is no tensor."""
+
+
 class _Reader:
-    def __init__(self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool):
+    def __init__(
+        self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool, branch: _Branch | None = None
+    ):
+        self.module = graph_module
         self.graph = graph_module.graph
         self.values = _values(graph_module)
         self.weight_names, self.inplace = weights, inplace
+        self.branch = branch or _Branch("", [], [])
+        self.names: dict[fx.Node, str] = {}
+        """The names of the tensors that a branch's placeholders stand for."""
         self.owners: dict[int, str] = {}
         """The tensor that each storage was made for."""
         self.inputs: dict[str, int] = {}
@@ -188,45 +209,112 @@ class _Reader:
         """For each storage, the operator that wrote it last and those that have used it since."""
         self.writers: dict[int, str] = {}
         """The operator that wrote each storage last."""
+        self.results: dict[int, int] = {}
+        """The storages that may be made in outputs of the condition, by the places of these."""
+        self.made: dict[int, int] = {}
+        """Those that are made there."""
+
+    def name(self, node: fx.Node) -> str:
+        """The name of the tensor that an argument stands for."""
+        if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
+            return f"{self.name(node.args[0])}.{node.args[1]}"
+        return self.names.get(node, self.branch.prefix + node.name)
 
     def sequence(self) -> Sequence:
+        placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
+        self.names = {node: name for node, name in zip(placeholders, self.branch.operands) if name is not None}
+        self.results = self.results_by_storage()
+        self.weights |= dict(result for result in self.branch.results if result is not None)
         for node in self.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 self.supplied(node)
             elif node.op == "output":
-                self.outputs = [_name(n) for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
-            elif node.target is not operator.getitem:
+                self.output(node)
+            elif _is_operator(node):
                 self.operator(node)
-        produced = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in self.tensors(n)}
-        outputs = list(dict.fromkeys(name for name in self.outputs if name in produced))
-        return Sequence(self.operators, inputs=self.inputs, outputs=outputs, weights=self.weights)
+        return Sequence(self.operators, inputs=self.inputs, outputs=self.outputs, weights=self.weights)
+
+    def output(self, node: fx.Node) -> None:
+        if not self.branch.results:
+            known = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in self.tensors(n)}
+            self.outputs = [name for name in map(self.name, node.all_input_nodes) if name in known]
+            return
+        for at, (value, result) in enumerate(zip(self.returned(node), self.branch.results)):
+            if result is None:
+                continue
+            name, size = result
+            source = self.name(value)
+            if self.made.get(_storage(self.values[value])) == at:
+                self.outputs.append(source)
+            else:
+                # It fills only some of the bytes of its storage.
+                copy = f"{source} in {name}"
+                self.operators.append(Operator(f"copy {source}", [source, name], [Output(copy, size, updates=name)]))
+                self.outputs.append(copy)
+
+    @staticmethod
+    def returned(node: fx.Node) -> list:
+        """What a branch returns, in order."""
+        values = node.args[0]
+        return list(values) if isinstance(values, (list, tuple)) else [values]
+
+    def results_by_storage(self) -> dict[int, int]:
+        """The storages that may be made in outputs of the condition, whose types and strides `torch.cond` makes equal."""
+        found: dict[int, int] = {}
+        for at, (value, result) in enumerate(zip(self.returned(self.graph.output_node()), self.branch.results)):
+            if result is not None:
+                inside = self.values[value]
+                if inside.storage_offset() == 0 and _capacity(inside, value) == result[1]:
+                    found.setdefault(_storage(inside), at)
+        return found
+
+    def bodies(self, node: fx.Node) -> list[Sequence]:
+        """The branches of a condition."""
+        if not _is_condition(node):
+            return []
+        _, *branches, operands = node.args
+        modules = [getattr(self.module, str(branch.target), None) for branch in branches]
+        if not all(isinstance(module, fx.GraphModule) for module in modules):
+            return []
+        is_tensor = lambda n: isinstance(n, fx.Node) and isinstance(self.values[n], torch.Tensor)  # noqa: E731
+        names = [self.name(n) if is_tensor(n) else None for n in operands]
+        value = self.values[node]
+        values = [value] if isinstance(value, torch.Tensor) else value
+        outputs = {id(tensor): name for name, tensor in self.tensors(node)}
+        results = [(outputs[id(v)], _capacity(v, node)) if id(v) in outputs else None for v in values]
+        place = lambda branch: _Branch(f"{self.branch.prefix}{branch.target}.", names, results)  # noqa: E731
+        read = [_Reader(module, frozenset(), self.inplace, place(branch)) for branch, module in zip(branches, modules)]
+        return [reader.sequence() for reader in read]
 
     def tensors(self, node: fx.Node) -> list[tuple[str, torch.Tensor]]:
         """The tensors that a node returns, with their names in the plan. A tuple may hold None."""
         value = self.values[node]
         if isinstance(value, torch.Tensor):
-            return [(node.name, value)]
+            return [(self.name(node), value)]
         if isinstance(value, (list, tuple)):
-            return [(f"{node.name}.{at}", item) for at, item in enumerate(value) if isinstance(item, torch.Tensor)]
+            return [(f"{self.name(node)}.{at}", item) for at, item in enumerate(value) if isinstance(item, torch.Tensor)]
         return []
 
     def supplied(self, node: fx.Node) -> None:
         for name, tensor in self.tensors(node):
             self.owners.setdefault(_storage(tensor), name)
             size = _capacity(tensor, node)
-            if node.op == "placeholder" and node.name not in self.weight_names:
+            if node.op == "placeholder" and node.name not in self.weight_names and node not in self.names:
                 self.inputs[name] = size
             else:
                 self.weights[name] = size
 
     def operator(self, node: fx.Node) -> None:
         arguments = [n for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
-        read = [_name(argument) for argument in arguments]
+        read = [self.name(argument) for argument in arguments]
         values = [self.values[a] for a in arguments if isinstance(self.values[a], torch.Tensor)]
         used = {_storage(value) for value in values}
         written = {_storage(value) for value in self.written(node)}
         made: set[int] = set()
         outputs = []
+        bodies = self.bodies(node)
+        # A branch inside makes its results in this operator's own outputs.
+        results = {} if bodies else self.results
         for name, tensor in self.tensors(node):
             storage = _storage(tensor)
             used.add(storage)
@@ -234,7 +322,13 @@ class _Reader:
             if owner is None or storage in made:
                 # This counts the storage, not the elements: padding and gaps between rows have bytes as well.
                 size = _capacity(tensor, node) if owner is None else _span(tensor, node)
-                outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
+                if storage in results and owner is None:
+                    self.made[storage] = results[storage]
+                    place = self.branch.results[results[storage]][0]
+                    read.append(place)
+                    outputs.append(Output(name, size, updates=place))
+                else:
+                    outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
                 self.owners.setdefault(storage, name)
                 made.add(storage)
             else:
@@ -257,7 +351,7 @@ class _Reader:
                 users.append(node.name)
         self.operators.append(
             Operator(
-                node.name, list(dict.fromkeys(read)), outputs, kind=str(node.target),
+                node.name, list(dict.fromkeys(read)), outputs, kind=str(node.target), bodies=bodies,
                 after=[other for other in dict.fromkeys(after) if other != node.name],
             )
         )  # fmt: skip
@@ -286,10 +380,79 @@ class _Reader:
             and _capacity(value, node) == size
         )
         values = [(n, self.values[n]) for n in node.all_input_nodes]
-        return [_name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]
+        return [self.name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]
 
 
-class Planned(fx.Interpreter):
+class _InArena(fx.Interpreter):
+    """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. `around` are the places in the arena of
+    the tensors around a branch, by name."""
+
+    def __init__(
+        self, graph_module: fx.GraphModule, plan: Plan, arena: torch.Tensor, begin: int, prefix: str, around: dict[str, int]
+    ):
+        super().__init__(graph_module)
+        self.tensors, self.arena, self.begin, self.prefix, self.around = plan.tensors, arena, begin, prefix, around
+        steps = [node.name for node in graph_module.graph.nodes if _is_operator(node)]
+        self.rooms = {}
+        """The plans of branches and their places in the arena, by condition and branch."""
+        for body in plan.bodies:
+            room = begin + plan.offsets[plan.workspaces[body.operator]] if body.plan.pool_size else begin
+            self.rooms[steps[body.operator], body.index] = (body.plan, room + body.inputs)
+
+    def run_node(self, n: fx.Node):
+        if n.target is torch.ops.aten.as_strided.default:
+            # Its offset counts from the start of the storage, which is now the arena.
+            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
+            offset = self.offset(self.prefix + n.name)
+            if offset is not None:
+                return self.at(offset, source.dtype, size, stride)
+        result = self.branch(n) if _is_condition(n) else super().run_node(n)
+        if not _is_operator(n):
+            return result
+        if isinstance(result, (list, tuple)):
+            return type(result)(self.placed(f"{self.prefix}{n.name}.{at}", item) for at, item in enumerate(result))
+        return self.placed(self.prefix + n.name, result)
+
+    def branch(self, n: fx.Node):
+        """Runs one of the branches of a condition in the condition's workspace."""
+        (predicate, *branches, operands), _ = self.fetch_args_kwargs_from_env(n)
+        index = 0 if predicate else 1
+        if (n.name, index) not in self.rooms:
+            return branches[index](*operands)
+        plan, begin = self.rooms[n.name, index]
+        around = {name: self.offset(name) for name in {tensor.supplied for tensor in plan.tensors.values()} if name}
+        around = {name: offset for name, offset in around.items() if offset is not None}
+        prefix = f"{self.prefix}{n.args[1 + index].target}."
+        return _InArena(branches[index], plan, self.arena, begin, prefix, around).run(*operands)
+
+    def offset(self, name: str) -> int | None:
+        """The place of a tensor in the arena, or None if it does not lie there."""
+        tensor = self.tensors.get(name)
+        if tensor is not None and tensor.place == "pool":
+            return self.begin + tensor.offset
+        if tensor is not None and tensor.supplied in self.around:
+            return self.around[tensor.supplied] + tensor.offset
+        return None
+
+    def placed(self, name: str, result):
+        offset = self.offset(name)
+        if not isinstance(result, torch.Tensor) or offset is None:
+            return result
+        # A plan without views has memory of its own for the result of a view.
+        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
+        if is_in_arena and result.storage_offset() * result.dtype.itemsize == offset:
+            return result
+        place = self.at(offset, result.dtype, result.shape, result.stride())
+        place.copy_(result)
+        return place
+
+    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
+        """A tensor in the arena."""
+        place = torch.empty(0, dtype=dtype)
+        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)
+
+
+class Planned(_InArena):
     """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
 
     It is slow, because eager operators allocate their own results, which are then copied; but it shows that a plan is
@@ -303,38 +466,6 @@ class Planned(fx.Interpreter):
             raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
         if len(plan.pool_sizes) > 1:
             raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
-        super().__init__(graph_module)
-        self.tensors = plan.tensors
         # This pattern makes reads of unwritten bytes visible.
-        self.arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
-
-    def run_node(self, n: fx.Node):
-        if n.target is torch.ops.aten.as_strided.default and n.name in self.tensors:
-            # Its offset counts from the start of the storage, which is now the arena.
-            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
-            tensor = self.tensors[n.name]
-            if tensor.place == "pool":
-                return self.at(tensor.offset, source.dtype, size, stride)
-        result = super().run_node(n)
-        if n.op in ("placeholder", "get_attr", "output") or n.target is operator.getitem:
-            return result
-        if isinstance(result, (list, tuple)):
-            return type(result)(self.placed(f"{n.name}.{at}", item) for at, item in enumerate(result))
-        return self.placed(n.name, result)
-
-    def placed(self, name: str, result):
-        tensor = self.tensors.get(name)
-        if not isinstance(result, torch.Tensor) or tensor is None or tensor.place != "pool":
-            return result
-        # A plan without views has memory of its own for the result of a view.
-        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
-        if is_in_arena and result.storage_offset() * result.dtype.itemsize == tensor.offset:
-            return result
-        place = self.at(tensor.offset, result.dtype, result.shape, result.stride())
-        place.copy_(result)
-        return place
-
-    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
-        """A tensor in the arena."""
-        place = torch.empty(0, dtype=dtype)
-        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)
+        arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
+        super().__init__(graph_module, plan, arena, 0, "", {})

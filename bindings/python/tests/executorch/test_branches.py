@@ -1,0 +1,119 @@
+"""The branches of `torch.cond` are planned, and run in the arena with equal bits."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
+
+from torch import nn  # noqa: E402
+
+import memplan  # noqa: E402
+from memplan.torch import Planned, from_exported_program, in_order  # noqa: E402
+
+
+class Branches(nn.Module):
+    """Results are made by the last operator of a branch, returned as views, and made elsewhere in the other branch."""
+
+    def forward(self, x):
+        def positive(x):
+            wide = torch.cat([x, x.sin(), x.cos()], dim=1).exp()
+            return wide.sum(dim=1, keepdim=True) + x, wide[:, 8:24].clone()
+
+        def negative(x):
+            part = (x * 3).relu()
+            return part.t().reshape(16, 4).t(), torch.tanh(x)[:, :16]
+
+        y, z = torch.cond(x.sum() > 0, positive, negative, (x.relu() + x,))
+        return (y * 2 + z).sigmoid()
+
+
+class Nested(nn.Module):
+    """A branch returns what a condition in it returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 48), nn.Linear(48, 16)
+
+    def forward(self, x):
+        def outer(x):
+            h = self.first(x).relu()
+            return torch.cond(h.sum() > 40, lambda h, x: self.second(h.sin() * 2), lambda h, x: (x * x).cos() + x, (h, x))
+
+        before = x * 5
+        return torch.cond(x[0, 0] > 0, outer, lambda x: x.exp() + 1, (x,)) + before
+
+
+def run(model, x, inplace, core):
+    program = torch.export.export(model.eval(), (x,))
+    if core:
+        program = program.run_decompositions()
+    sequence = from_exported_program(program, inplace=inplace)
+    plan = memplan.plan(sequence, alignment=64)
+    assert plan.verify(execute=True) == []
+    signature = program.graph_signature
+    state = dict(model.named_parameters())
+    names = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    given = lambda x: [state[signature.inputs_to_parameters[n]].detach() if n in signature.inputs_to_parameters else x for n in names]  # noqa: E731
+    return program.graph_module, sequence, plan, given
+
+
+@pytest.mark.parametrize("core", [False, True])
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("model", [Branches, Nested])
+def test_branches_run_in_the_arena(model, inplace, core):
+    torch.manual_seed(0)
+    model, x = model(), torch.randn(4, 16)
+    graph_module, sequence, plan, given = run(model, x, inplace, core)
+    planned = Planned(graph_module, plan)
+    workspaces = [slice(plan.offsets[at], plan.offsets[at] + plan.sizes[at]) for at in plan.workspaces if at is not None]
+    for x in (x.abs(), -x.abs(), x.abs() * 9, x.abs() / 9):
+        found, wanted = planned.run(*given(x)), model(x)
+        for a, b in zip(torch.utils._pytree.tree_leaves(found), torch.utils._pytree.tree_leaves(wanted)):
+            assert torch.equal(a, b)
+    assert workspaces and all((planned.arena[bytes] != 0xA5).any() for bytes in workspaces)
+    found = memplan.reorder(sequence, alignment=64)
+    better = Planned(in_order(graph_module, found.sequence), found.plan)
+    assert torch.equal(torch.utils._pytree.tree_leaves(better.run(*given(x)))[0], model(x))
+
+
+def test_what_branches_share():
+    class Model(nn.Module):
+        def forward(self, x):
+            def wide(x):
+                return torch.cat([x] * 8, dim=1).exp().sum(dim=1)
+
+            def narrow(x):
+                return torch.cat([x] * 4, dim=1).sin().sum(dim=1)
+
+            return torch.cond(x.sum() > 0, wide, narrow, (x,)) * 2
+
+    _, _, plan, _ = run(Model(), torch.ones(64, 16), False, False)
+    wide, narrow = plan.bodies
+    assert wide.plan.pool_size == 2 * 8 * 4096 and narrow.plan.pool_size == 2 * 4 * 4096
+    assert plan.sizes[plan.workspaces[wide.operator]] == wide.plan.pool_size
+    # The sum, its comparison and the result, of 64 numbers each at most, lie beside one of the branches.
+    assert plan.pool_size <= wide.plan.pool_size + 4 * 256
+    for body, prefix in ((wide, "true"), (narrow, "false")):
+        assert body.plan.tensors[f"{prefix}_graph_0.sum_1"].supplied == "cond.0"
+
+
+def test_some_of_the_bytes_of_a_storage_are_copied():
+    class Model(nn.Module):
+        def forward(self, x):
+            def some(x):
+                return torch.cat([x.exp(), x])[:4], x.sin().reshape(16, 4)
+
+            def others(x):
+                return torch.cat([x, x.cos()])[:4], x.tan().reshape(16, 4)
+
+            y, z = torch.cond(x.sum() > 0, some, others, (x,))
+            return y.reshape(16, 4) + z
+
+    x = torch.ones(4, 16)
+    graph_module, _, plan, given = run(Model(), x, False, False)
+    for body, whole, copy in zip(plan.bodies, ("true_graph_0.sin", "false_graph_0.tan"), ("true", "false")):
+        tensors = body.plan.tensors
+        assert tensors[whole].supplied == "cond.1"
+        assert tensors[f"{copy}_graph_0.slice_1 in cond.0"].supplied == "cond.0"
+        assert tensors[f"{copy}_graph_0.cat"].place == "pool"
+    for x in (x, -x):
+        assert torch.equal(Planned(graph_module, plan).run(*given(x))[0], Model()(x))
