@@ -1,7 +1,7 @@
 //! Reading inputs and writing results, with errors that name the file.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::{self, Read, Write},
     path::{Path, PathBuf},
@@ -206,7 +206,7 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Failure> {
 
 /// Reads an operator sequence or a problem.
 pub(crate) fn read_input(path: &Path, args: &InputArgs) -> Result<Input, Failure> {
-    read_copying(path, args, BTreeSet::new())
+    read_with(path, args, |options| options)
 }
 
 /// The sizes of symbolic dimensions that are given, by name.
@@ -214,11 +214,11 @@ pub(crate) fn dims(path: &Path, args: &InputArgs) -> Result<BTreeMap<String, Dim
     Ok(args.sizes.options().map_err(|error| about(path, error))?.dims)
 }
 
-/// Reads an operator sequence or a problem. The outputs of these names are copies even if they could be views.
-pub(crate) fn read_copying(
+/// Reads an operator sequence or a problem, after a change of the options.
+pub(crate) fn read_with(
     path: &Path,
     args: &InputArgs,
-    copies: BTreeSet<String>,
+    change: impl FnOnce(ImportOptions) -> ImportOptions,
 ) -> Result<Input, Failure> {
     let format = format(path, args.format.map(Format::from))?;
     if let Some(option) = args.sizes.given().filter(|_| format != Format::Onnx) {
@@ -226,7 +226,7 @@ pub(crate) fn read_copying(
         return Err(about(path, words));
     }
     check_switches(path, format, args)?;
-    let options = options(path, args)?.copies(copies);
+    let options = change(options(path, args)?);
     let input = import::read_input(&read(path, args.max_input)?, format, &options)
         .map_err(unreadable(path))?;
     match (&input, args.lowering_switch(), args.kernel_switch()) {

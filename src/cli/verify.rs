@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use memplan::{
-    Input, Plan,
+    Input, OpSequence, Plan,
     import::Format,
     report,
     verify::{Verifier, VerifyError, copied_views},
@@ -36,7 +36,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         }
     };
     if !plan.order.is_empty() {
-        match in_order(input, &plan) {
+        let ordered = match input {
+            Input::Sequence(run) if is_smaller => smaller_in_order(args, &run, &plan)?,
+            input => in_order(input, &plan),
+        };
+        match ordered {
             Ok(ordered) => input = ordered,
             Err(why) => {
                 let words = format!("the plan's order of the operators is wrong: {why}");
@@ -118,5 +122,24 @@ fn run(args: &VerifyArgs, input: Input, plan: &Plan) -> Result<Run, Failure> {
     if copies.is_empty() {
         return Ok(Run::Smaller(input));
     }
-    Ok(Run::Smaller(files::read_copying(&args.input, &args.reading, copies)?))
+    let input = files::read_with(&args.input, &args.reading, |options| options.copies(copies))?;
+    Ok(Run::Smaller(input))
+}
+
+/// Puts the operators of a run with smaller sizes into the order of a plan, which lists the steps of the model
+/// with the largest sizes. Some of those operators may not run with smaller ones.
+fn smaller_in_order(
+    args: &VerifyArgs,
+    run: &OpSequence,
+    plan: &Plan,
+) -> Result<Result<Input, String>, Failure> {
+    let dims = plan.dims.iter().map(|(name, &sizes)| (name.to_string(), sizes));
+    let planned = files::read_with(&args.input, &args.reading, |options| options.dims(dims))?;
+    Ok(in_order(planned, plan).and_then(|planned| match &planned {
+        Input::Sequence(planned) => {
+            let ordered = run.in_order_of(planned).map_err(|error| error.to_string())?;
+            Ok(Input::Sequence(ordered))
+        }
+        Input::Problem(_) => Ok(planned),
+    }))
 }

@@ -131,6 +131,27 @@ impl OpSequence {
         Ok(Self { operators, tensors, outputs, ids, depth: self.depth, dims })
     }
 
+    /// The same operators in the order that they have in another sequence, such as the same model read with
+    /// other sizes: it may have more operators, or fewer. An operator is known by its outputs; one that the
+    /// other sequence does not have runs as soon as it can.
+    ///
+    /// # Errors
+    ///
+    /// If an operator would run before one of its [`predecessors`](Self::predecessors).
+    pub fn in_order_of(&self, other: &Self) -> Result<Self, SequenceError> {
+        let predecessors = self.predecessors();
+        let mut order: Vec<(usize, usize)> = Vec::with_capacity(self.operators.len());
+        for (step, operator) in self.operators.iter().enumerate() {
+            let made = |&id: &TensorId| other.producer(other.tensor_id(&self.tensor(id).name)?);
+            let last = || predecessors[step].iter().map(|&earlier| order[earlier].0).max();
+            let place = operator.outputs.iter().find_map(made).or_else(last);
+            order.push((place.unwrap_or(0), step));
+        }
+        order.sort_unstable();
+        let order: Vec<usize> = order.into_iter().map(|(_, step)| step).collect();
+        self.permuted(&order)
+    }
+
     /// Returns whether another sequence has the same operators in the same order, with the same tensors. Tensors
     /// are compared by name and may have other ids.
     #[must_use]

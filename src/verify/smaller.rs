@@ -26,6 +26,9 @@ use crate::{
 /// figures, and the lifetimes of its chunks, belong to the largest sizes; [`verify`](fn@super::verify) checks
 /// them.
 ///
+/// If the plan has an order of its own, put the sequence into the order of the one that was planned:
+/// [`OpSequence::in_order_of`].
+///
 /// ```
 /// use memplan::{OpSequence, Operator, Output, Planner, verify::verify_smaller};
 ///
@@ -84,7 +87,8 @@ pub fn copied_views(sequence: &OpSequence, plan: &Plan) -> BTreeSet<String> {
 /// The plan with the sizes and the steps of a sequence. What is larger than planned stays as it is.
 fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
     let steps = steps(sequence, plan);
-    let of_step = |step: Step| steps.get(&step).copied().unwrap_or(step);
+    // After the last step, there is no operator.
+    let of_step = |step: Step| steps.get(&step).copied().unwrap_or(Step::MAX);
     let mut small = plan.clone();
     small.tensors.retain_mut(|planned| {
         let Some(id) = sequence.tensor_id(&planned.name) else { return false };
@@ -111,8 +115,11 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
             chunk.begin = of_step(chunk.begin);
         }
     }
-    for body in &mut small.bodies {
+    small.bodies.retain_mut(|body| {
         body.step = of_step(body.step);
+        body.step != Step::MAX
+    });
+    for body in &mut small.bodies {
         let operator =
             usize::try_from(body.step).ok().and_then(|step| sequence.operators().get(step));
         if let Some(inner) = operator.and_then(|operator| operator.bodies.get(body.body)) {
@@ -122,17 +129,24 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
     small
 }
 
-/// The steps of the sequence, by those of the plan, which may have more: an operator is known by its outputs.
+/// The steps of the sequence, by those of the plan, which may have more: an operator is known by the chunks of
+/// its outputs or, if these have none, by that of its workspace.
 fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let written: HashMap<&str, Step> =
         plan.chunks.iter().map(|chunk| (&*chunk.name, chunk.begin)).collect();
-    let operators = (0..).zip(sequence.operators());
-    let outputs = operators.flat_map(|(step, operator): (Step, _)| {
-        operator.outputs.iter().map(move |&output| (step, output))
-    });
-    let made = outputs.filter_map(|(step, output)| {
-        let planned = written.get(&*sequence.tensor(output).name)?;
-        Some((*planned, step))
-    });
-    made.collect()
+    let of_operator = |step: usize| {
+        let operator = &sequence.operators()[step];
+        let output = |&output| written.get(&*sequence.tensor(output).name);
+        if let Some(planned) = operator.outputs.iter().find_map(output) {
+            return Some(*planned);
+        }
+        let workspace = format!("{}.workspace", sequence.operator_name(step));
+        // Several operators of one name have several such chunks.
+        let numbered = format!("{workspace}.");
+        let is_ambiguous = || plan.chunks.iter().any(|chunk| chunk.name.starts_with(&numbered));
+        let needs = operator.workspace > 0 || !operator.bodies.is_empty();
+        written.get(&*workspace).copied().filter(|_| needs && !is_ambiguous())
+    };
+    let steps = 0..sequence.operators().len();
+    steps.filter_map(|step| Some((of_operator(step)?, step as Step))).collect()
 }

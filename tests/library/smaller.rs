@@ -3,6 +3,7 @@
 use memplan::{
     OpSequence, Operator, Output, Plan, Planner, TensorPlace,
     lower::LoweringOptions,
+    order::default_limits,
     plan::PlanFile,
     problem::demands::Pool,
     sequence::{DimRange, SequenceFile},
@@ -139,6 +140,74 @@ fn operators_may_be_missing() {
     // The other way round, there is no place for it.
     let plan = Planner::new().plan(&small).unwrap();
     assert!(!verify_smaller(&large, &plan).is_empty());
+}
+
+/// Nor do its bodies and its workspace, although another operator now has its step.
+#[test]
+fn operators_with_bodies_and_workspaces_may_be_missing() {
+    let of = |n: u64, is_whole: bool| {
+        let body = sequence(n, |z, _| z);
+        let mut builder = OpSequence::builder();
+        builder.operator(Operator::new("a").output(Output::new("x", 16 * n)));
+        if is_whole {
+            let run = Operator::new("if").inputs(["x"]).workspace(8).body(body);
+            builder.operator(run.output(Output::new("v", 8 * n)));
+        } else {
+            builder.weight("v", Some(8 * n));
+        }
+        // It makes nothing but a view.
+        let view = Output::new("y", 8 * n).reads("x");
+        builder.operator(Operator::new("b").inputs(["x"]).output(view).workspace(24 * n));
+        let last = Operator::new("d").inputs(["y", "v"]).output(Output::new("w", 4 * n));
+        builder.operator(last).output("w");
+        builder.build().unwrap()
+    };
+    let plan = plan(&of(4, true));
+    for small in [of(4, true), of(3, true), of(3, false)] {
+        assert_eq!(verify_smaller(&small, &plan), []);
+        // The workspace counts, too.
+        let step = small.operators().iter().position(|operator| &*operator.name == "b").unwrap();
+        let mut moved = plan.clone();
+        let chunk = moved.chunks.iter_mut().find(|chunk| &*chunk.name == "b.workspace").unwrap();
+        chunk.offset = plan.offset("x").unwrap();
+        assert!(!verify_smaller(&small, &moved).is_empty(), "step {step}");
+    }
+    // A body that runs needs its plan.
+    let mut without = plan.clone();
+    without.bodies.clear();
+    assert_eq!(verify_smaller(&of(3, false), &without), []);
+    assert!(!verify_smaller(&of(3, true), &without).is_empty());
+}
+
+/// An order of the operators holds for those that run.
+#[test]
+fn operators_may_be_missing_in_an_order() {
+    let of = |n: u64, is_whole: bool| {
+        let mut builder = OpSequence::builder();
+        for at in 0..4 {
+            let wide = Operator::new(format!("wide{at}")).inputs(["x"]);
+            builder.operator(wide.output(Output::new(format!("w{at}"), 64 * n)));
+        }
+        for at in 0..4 {
+            let (wide, sum) = (format!("w{at}"), format!("s{at}"));
+            let operator = Operator::new(format!("sum{at}")).inputs([wide]);
+            if is_whole || at % 2 == 0 {
+                builder.operator(operator.output(Output::new(sum, 4 * n)));
+            } else {
+                builder.weight(sum, Some(4 * n)).operator(operator);
+            }
+        }
+        let last = Operator::new("join").inputs(["s0", "s1", "s2", "s3"]);
+        builder.input("x", 8 * n).operator(last.output(Output::new("y", 4 * n))).output("y");
+        builder.build().unwrap()
+    };
+    let found = Planner::new().plan_reordered(&of(4, true), default_limits()).unwrap();
+    assert!(found.plan.pool_size < found.given.pool_size);
+    for small in [of(3, true), of(3, false)] {
+        let ordered = small.in_order_of(&found.sequence).unwrap();
+        assert_eq!(verify_smaller(&ordered, &found.plan), []);
+        assert!(!verify_smaller(&small, &found.plan).is_empty());
+    }
 }
 
 #[test]
