@@ -15,7 +15,7 @@ use crate::{
         OnnxError,
         infer::{
             open::Unsettled,
-            shapes::{refuse_wide_slope, shapes},
+            shapes::{refuse_other_count, refuse_wide_slope, shapes},
             worlds::Worlds,
         },
         ops::{
@@ -112,6 +112,7 @@ pub(crate) fn infer(
             Some(Err(why)) => reason = why,
             None => match shapes(op, row) {
                 Ok(shapes) => {
+                    refuse_other_count(op, &shapes)?;
                     for (output, dims) in outputs.iter_mut().zip(shapes) {
                         output.dims = dims;
                     }

@@ -6,7 +6,7 @@ use crate::import::onnx::{
         op::{Op, Shapes},
         row::{Domain, Row, Size},
     },
-    read::fact::{MAX_RANK, written},
+    read::fact::{Dims, MAX_RANK, written},
 };
 
 /// From this opset on, the shapes of inputs are matched from the last dimension on.
@@ -29,6 +29,32 @@ pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
         return Err(format!("it has more than {MAX_RANK} dimensions"));
     }
     Ok(shapes)
+}
+
+/// Refuses to reshape a tensor to another number of elements. A model whose shapes are fixed for one batch size
+/// does so when it is read with another one.
+///
+/// # Errors
+///
+/// If the operator is a `Reshape` to such a shape.
+pub(crate) fn refuse_other_count(op: &Op, shapes: &[Option<Dims>]) -> Result<(), OnnxError> {
+    let input = op.input(0).and_then(|input| input.dims.as_ref());
+    let (Some(input), Some(Some(output))) = (input, shapes.first()) else { return Ok(()) };
+    let count = |dims: &Dims| dims.iter().try_fold(1, |count: u64, &size| count.checked_mul(size?));
+    let (Some(elements), Some(places)) = (count(input), count(output)) else { return Ok(()) };
+    if op.node.kind() != "Reshape" || elements == places {
+        return Ok(());
+    }
+    Err(OnnxError::Unsupported {
+        what: format!(
+            "operator {} from shape {} to shape {}, which has another number of elements,",
+            op.node.label(),
+            written(input),
+            written(output)
+        ),
+        remedy: "the model states this shape itself: read it with the sizes that it was made for"
+            .to_owned(),
+    })
 }
 
 /// Refuses a slope that is larger than the input to which it is broadcast. Runtimes that accept one
