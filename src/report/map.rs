@@ -216,7 +216,8 @@ impl Grid {
     }
 
     fn column(&self, step: Step) -> usize {
-        usize::try_from(step / self.steps_per_column).unwrap_or(usize::MAX) * self.columns_per_step
+        usize::try_from(step / self.steps_per_column)
+            .map_or(usize::MAX, |column| column.saturating_mul(self.columns_per_step))
     }
 
     fn fill(&self, plan: &Plan, letters: &[u8]) -> Vec<u8> {
@@ -233,7 +234,7 @@ impl Grid {
             let hatches = plan.pinned.binary_search(&at).is_ok();
             let (bottom, left) = (row(low), self.column(begin));
             for row in bottom..=row(high - 1).min(self.rows - 1) {
-                let last = self.column(end - 1) + self.columns_per_step - 1;
+                let last = self.column(end - 1).saturating_add(self.columns_per_step - 1);
                 for column in left..=last.min(self.columns - 1) {
                     let cell = row * self.columns + column;
                     let owner = std::mem::replace(&mut owners[cell], at);

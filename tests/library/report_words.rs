@@ -54,6 +54,20 @@ fn a_map_states_the_pool_and_the_bound() {
     ));
 }
 
+/// A plan from a file may be wrong, and is drawn to see where.
+#[test]
+fn a_map_leaves_out_what_lies_beyond_the_last_step() {
+    let mut problem = Problem::builder();
+    problem.chunk(0..2, 64);
+    problem.chunk(1..2, 64);
+    let mut plan = plan(&problem.build().unwrap());
+    let drawn = |plan: &Plan| memory_map(plan, StepNames(None), MapOptions::default());
+    let cells = |map: &str| map.matches('b').count();
+    let before = cells(&drawn(&plan));
+    (plan.chunks[1].begin, plan.chunks[1].end) = (u64::MAX - 1, u64::MAX);
+    assert!(cells(&drawn(&plan)) < before);
+}
+
 /// Letters of the legend, in order.
 fn legend(map: &str) -> Vec<char> {
     let (_, legend) = map.split_once("at the peak").unwrap();
