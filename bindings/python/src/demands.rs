@@ -332,7 +332,7 @@ pub(crate) fn parts(value: &Bound<'_, PyAny>) -> PyResult<Vec<demands::Part>> {
     value.try_iter()?.map(part).collect()
 }
 
-fn chunk(number: Whole) -> PyResult<ChunkId> {
+pub(crate) fn chunk(number: Whole) -> PyResult<ChunkId> {
     let id = u32::try_from(number.0).map(ChunkId);
     id.map_err(|_| value_error(format!("there is no chunk {}", number.0)))
 }

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]
-    use super::planning::{compare, fit, plan, reorder, verify};
+    use super::planning::{compare, copied_views, fit, lower, plan, reorder, verify};
     #[pymodule_export]
     use super::problem::Problem;
     #[pymodule_export]

@@ -3,6 +3,8 @@
 //! The buffer protocol is not in the stable interface of Python 3.10, so arrays come and go through
 //! `memoryview`: one call of `tobytes` for a whole array.
 
+use std::collections::BTreeMap;
+
 use memplan::sequence::DimRange;
 use pyo3::{
     prelude::*,
@@ -149,6 +151,11 @@ impl<'py> FromPyObject<'_, 'py> for Sizes {
         }
         object.extract().map(|Whole(size)| Self(size.into()))
     }
+}
+
+/// The sizes of dimensions, each a pair of the smallest and the largest.
+pub(crate) fn pairs(dims: &BTreeMap<Box<str>, DimRange>) -> BTreeMap<String, (u64, u64)> {
+    dims.iter().map(|(name, sizes)| (name.to_string(), (sizes.least, sizes.most))).collect()
 }
 
 impl Whole {

@@ -1,6 +1,6 @@
 //! Plans, with their reports and pictures.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use memplan::{
     PlannedBody, PlannedChunk, TensorPlace,
@@ -13,7 +13,7 @@ use pyo3::{exceptions::PyKeyError, prelude::*, types::PyDict};
 use crate::{
     errors::{file_error, guarded, value_error},
     json,
-    numbers::{Argument, view},
+    numbers::{Argument, pairs, view},
     options::{Given, Options},
     sequence::Sequence,
 };
@@ -147,6 +147,12 @@ impl Plan {
     #[getter]
     fn peak_step(&self) -> u64 {
         self.inner.peak_step
+    }
+
+    /// The sizes of dimensions for all of which the plan holds, each a pair of the smallest and the largest.
+    #[getter]
+    fn dims(&self) -> BTreeMap<String, (u64, u64)> {
+        pairs(&self.inner.dims)
     }
 
     /// The strategy, or None if it is not known.

@@ -1,6 +1,6 @@
 //! The functions of the package: plan, fit, verify, compare, reorder.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use memplan::{
     InputRef,
@@ -21,6 +21,7 @@ use crate::{
     numbers::{Whole, list, shown, whole},
     options::{Given, Options, Watch},
     plan::Plan,
+    problem::Problem,
     sequence::Sequence,
 };
 
@@ -38,6 +39,22 @@ pub(crate) fn plan(
         options.planner().observer(observer).plan(input.input()).map_err(value_error)
     })?;
     Ok(Plan::new(plan, input, &options, interrupted))
+}
+
+/// Lowers a sequence to the chunks that a planner places.
+#[pyfunction]
+#[pyo3(signature = (sequence, **options))]
+pub(crate) fn lower(
+    py: Python<'_>,
+    sequence: &Sequence,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Problem> {
+    let unused = ["strategy", "effort", "threads", "time_limit"];
+    let options = Options::read_for("lower", &unused, options)?;
+    guarded(py, || {
+        let lowered = options.planner().lower(&sequence.0.sequence).map_err(value_error)?;
+        Ok(Problem(Arc::new(lowered.problem)))
+    })
 }
 
 /// Decides whether a plan fits into `capacity` bytes. Returns the answer, "yes", "no" or "unknown", and a plan.
@@ -65,13 +82,14 @@ pub(crate) fn fit(
 
 /// Returns all that is wrong with a plan, one sentence each; an empty list if it is right.
 #[pyfunction]
-#[pyo3(signature = (input, plan, *, execute = false, waits = None, **options))]
+#[pyo3(signature = (input, plan, *, execute = false, waits = None, smaller = false, **options))]
 pub(crate) fn verify(
     py: Python<'_>,
     input: Given,
     plan: &Bound<'_, PyAny>,
     execute: bool,
     waits: Option<Vec<Vec<Whole>>>,
+    smaller: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<String>> {
     let unused = ["strategy", "effort", "threads", "time_limit", "pools", "pins"];
@@ -80,13 +98,18 @@ pub(crate) fn verify(
         Ok(plan) => Cow::Borrowed(&plan.get().inner),
         Err(_) => Cow::Owned(from_offsets(py, &input, plan, &options)?),
     };
-    if waits.is_some() && matches!(input, Given::Problem(_)) {
-        return Err(PyTypeError::new_err(
-            "waits are those of a sequence's operators, not of a problem",
-        ));
+    if matches!(input, Given::Problem(_)) {
+        if waits.is_some() {
+            return Err(PyTypeError::new_err(
+                "waits are those of a sequence's operators, not of a problem",
+            ));
+        }
+        if smaller {
+            return Err(PyTypeError::new_err("smaller is for the sizes of a sequence"));
+        }
     }
     guarded(py, || {
-        let verifier = options.verifier().execute(execute && waits.is_none());
+        let verifier = options.verifier().execute(execute && waits.is_none()).smaller(smaller);
         let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
         if let (Some(waits), InputRef::Sequence(sequence)) = (waits, input.input()) {
             let by_step = |waits: Vec<Whole>| waits.into_iter().map(Whole::index).collect();
@@ -118,6 +141,18 @@ pub(crate) fn verify(
         }
         Ok(found.iter().map(ToString::to_string).collect())
     })
+}
+
+/// Returns the outputs, by name, that the sequence makes views, and a plan for several sizes places elsewhere.
+#[pyfunction]
+pub(crate) fn copied_views(
+    py: Python<'_>,
+    sequence: &Sequence,
+    plan: &Plan,
+) -> PyResult<Vec<String>> {
+    let found =
+        || memplan::verify::copied_views(&sequence.0.sequence, &plan.inner).into_iter().collect();
+    guarded(py, || Ok(found()))
 }
 
 /// A plan of offsets from elsewhere.

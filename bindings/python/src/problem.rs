@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use memplan::{
     Input,
-    problem::{ChunkId, Request, demands::Part},
+    problem::{ChunkId, Request, Shared, demands::Part},
 };
 use pyo3::{prelude::*, types::PyDict};
 
@@ -12,7 +12,7 @@ use crate::{
     demands::{self, Clocks, Demands},
     errors::{guarded, value_error},
     json,
-    numbers::{Argument, array, list, shown, whole},
+    numbers::{Argument, Whole, array, list, shown, whole},
 };
 
 /// Memory chunks with known lifetimes: the input of every planner.
@@ -241,6 +241,25 @@ impl Problem {
             (request.overwriter.0, request.overwritten.0, offset, reason)
         });
         refused.collect()
+    }
+
+    /// Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two
+    /// models or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of
+    /// the other that are the same memory, such as a cache. Its chunks follow these, without the shared ones.
+    #[pyo3(signature = (other, *, shared = Vec::new()))]
+    fn followed_by(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        shared: Vec<(Whole, Whole)>,
+    ) -> PyResult<Self> {
+        let pair =
+            |(earlier, later)| Ok(Shared::new(demands::chunk(earlier)?, demands::chunk(later)?));
+        let shared = shared.into_iter().map(pair).collect::<PyResult<Vec<_>>>()?;
+        guarded(py, || {
+            let problem = (*self.0).clone().followed_by(&other.0, &shared).map_err(value_error)?;
+            Ok(Self(Arc::new(problem)))
+        })
     }
 
     /// Reads a problem in memplan's JSON.

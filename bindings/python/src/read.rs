@@ -29,9 +29,11 @@ use crate::{
 /// in place: "none", "elementwise" or "rows". `kernels` names those of a TensorFlow Lite model, which decide
 /// its scratch memory: "reference", "cmsis-nn", "cmsis-nn-dsp" or "cmsis-nn-mve". `runtime` is the one that
 /// will run it: "tflite-micro", the default, or "tflite", the interpreter. `trust`, "inference" or "declared",
-/// chooses between inferred and declared shapes where they differ.
+/// chooses between inferred and declared shapes where they differ. `copies` names outputs that the runtime
+/// copies although they could be views: those of `copied_views`.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None, runtime = None))]
+#[pyo3(signature = (path, *, format = None, dims = None, default_dim = None, shapes = None, inplace = None, trust = None, kernels = None, runtime = None, copies = None))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
@@ -43,6 +45,7 @@ pub(crate) fn read(
     trust: Option<&str>,
     kernels: Option<&str>,
     runtime: Option<&str>,
+    copies: Option<Vec<String>>,
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));
@@ -58,6 +61,7 @@ pub(crate) fn read(
     })?;
     let dims = dims.into_iter().flatten().map(|(name, size)| (name, size.0));
     let mut options = ImportOptions::default().dims(dims);
+    options = options.copies(copies.unwrap_or_default());
     if let Some(size) = default_dim {
         options = options.default_dim(size.0);
     }

@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use crate::{
     errors::{guarded, value_error},
     json,
-    numbers::{Argument, Whole, whole},
+    numbers::{Argument, Sizes, Whole, pairs, whole},
 };
 
 /// An output of an operator: a name and a size in bytes.
@@ -21,7 +21,8 @@ use crate::{
 /// written over: the first possible one is overwritten. `updates` names the input that it must be
 /// written over, such as a state. `gathers` names the inputs that it holds copies of, at offsets from its
 /// own start: where an input already lies there, nothing needs to be copied. Each is a name, or a pair of
-/// a name and an offset in bytes.
+/// a name and an offset in bytes. `overlaps` lists pairs of an input and the least number of bytes by which the
+/// output must begin below it, to overlap it: the operator never writes a byte that it has yet to read.
 #[pyclass(frozen, module = "memplan", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Output(memplan::Output);
@@ -63,7 +64,7 @@ impl<'py> FromPyObject<'_, 'py> for Places {
 #[pymethods]
 impl Output {
     #[new]
-    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None))]
+    #[pyo3(signature = (name, size, *, reads = None, overwrites = None, updates = None, gathers = None, overlaps = None))]
     fn new(
         name: &str,
         size: Argument,
@@ -71,6 +72,7 @@ impl Output {
         overwrites: Option<Places>,
         updates: Option<Place>,
         gathers: Option<Places>,
+        overlaps: Option<Places>,
     ) -> PyResult<Self> {
         let mut output = memplan::Output::new(name, size.named("size")?);
         if let Some(Place(input, offset)) = reads {
@@ -84,6 +86,9 @@ impl Output {
         }
         for Place(input, offset) in gathers.into_iter().flat_map(|places| places.0) {
             output = output.gathers(input, offset);
+        }
+        for Place(input, below) in overlaps.into_iter().flat_map(|places| places.0) {
+            output = output.overlaps(input, below);
         }
         Ok(Self(output))
     }
@@ -149,7 +154,8 @@ impl Operator {
 ///
 /// `inputs` maps the names of tensors that are supplied for each run to their sizes in bytes. `outputs` names
 /// the tensors that live to the end. Other tensors that no operator produces are weights; `weights` gives
-/// the sizes of those that may lie in the pool.
+/// the sizes of those that may lie in the pool. `dims` states sizes of dimensions, each a size or a pair of the
+/// smallest and the largest, for all of which the sequence is right; all tensors have their largest sizes.
 #[pyclass(frozen, module = "memplan")]
 pub(crate) struct Sequence(pub(crate) Arc<Graph>);
 
@@ -184,13 +190,14 @@ impl Sequence {
 #[pymethods]
 impl Sequence {
     #[new]
-    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None))]
+    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None, dims = None))]
     fn new(
         py: Python<'_>,
         operators: Vec<Operator>,
         inputs: Option<Bound<'_, PyDict>>,
         outputs: Vec<String>,
         weights: Option<BTreeMap<String, Option<Whole>>>,
+        dims: Option<BTreeMap<String, Sizes>>,
     ) -> PyResult<Self> {
         let inputs = inputs.map_or_else(
             || Ok(Vec::new()),
@@ -213,6 +220,9 @@ impl Sequence {
             }
             for (name, size) in weights.into_iter().flatten() {
                 builder.weight(name, size.map(|size| size.0));
+            }
+            for (name, sizes) in dims.into_iter().flatten() {
+                builder.dim(name, sizes.0);
             }
             for operator in operators {
                 builder.operator(operator.0);
@@ -249,6 +259,18 @@ impl Sequence {
     fn operators(&self) -> Vec<String> {
         let sequence = &self.0;
         (0..sequence.operators().len()).map(|step| sequence.operator_name(step)).collect()
+    }
+
+    /// Returns the operators in the order that they have in another sequence, such as the one that was planned for
+    /// larger sizes.
+    fn in_order_of(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        guarded(py, || self.0.in_order_of(&other.0.sequence).map(Self::of).map_err(value_error))
+    }
+
+    /// The sizes of dimensions for which the sequence is right, each a pair of the smallest and the largest.
+    #[getter]
+    fn dims(&self) -> BTreeMap<String, (u64, u64)> {
+        pairs(self.0.dims())
     }
 
     /// The number of streams that the operators run on.

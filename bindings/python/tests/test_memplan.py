@@ -68,6 +68,26 @@ def test_a_concatenation_needs_no_copy():
     assert (copied.pool_size, copied.parts) == (48, [])
 
 
+def test_an_output_may_overlap_its_input():
+    blur = memplan.Operator("blur", ["x"], [memplan.Output("y", 9216, overlaps=("x", 112))])
+    sequence = memplan.Sequence([memplan.Operator("load", [], [memplan.Output("x", 9216)]), blur], outputs=["y"])
+    plan = memplan.plan(sequence)
+    assert plan.pool_size == 9216 + 112 and plan.offset("x") - plan.offset("y") == 112 and plan.verify(execute=True) == []
+    both = memplan.Output("y", 9216, overwrites="x", overlaps=[("x", 64)])
+    assert memplan.plan(memplan.Sequence([memplan.Operator("a", ["x"], [both])], inputs={"x": 9216}, outputs=["y"])).pool_size
+
+
+def test_a_sequence_is_lowered_to_its_chunks(sequence):
+    problem = memplan.lower(sequence, alignment=64)
+    assert problem.lower_bound == memplan.plan(sequence, alignment=64).lower_bound and len(problem) == 4
+    assert len(memplan.lower(sequence, views=False)) == 5
+    two = [memplan.Pool("sram", capacity=4096, cost=1), memplan.Pool("psram", cost=9)]
+    plan = memplan.plan(memplan.lower(sequence, pools=two, pins={"y": ("psram", 64)}))
+    assert plan.offsets[plan.chunk_names.index("y")] == 64
+    with pytest.raises(TypeError, match="memplan.lower has no use for the option 'strategy'"):
+        memplan.lower(sequence, strategy="naive")
+
+
 @pytest.mark.parametrize("code", ["q", "Q", "i", "I", "l", "L"])
 def test_arrays_are_as_good_as_lists(code):
     lists = memplan.plan(memplan.Problem(CHUNKS, [(2, 1)]))
@@ -153,6 +173,13 @@ WRONG = [
     (lambda: memplan.Sequence([], weights={"w": -8}), "must be an integer from 0"),
     (lambda: memplan.Sequence([memplan.Operator("a")]).permuted([-1]), "must be an integer from 0"),
     (lambda: memplan.Sequence([memplan.Operator("a")]).permuted([2**64 - 1]), "order"),
+    (lambda: memplan.Output("x", 8, overlaps=("y", -8)), "the offset in 'y' must be an integer"),
+    (lambda: memplan.Output("x", 8, overlaps="y", reads="y") and memplan.Sequence([memplan.Operator("a", ["y"], [memplan.Output("x", 8, overlaps="y", reads="y")])]), "'x'"),
+    (lambda: memplan.Problem(CHUNKS).followed_by(memplan.Problem(CHUNKS), shared=[(0, 9)]), "9"),
+    (lambda: memplan.Problem(CHUNKS).followed_by(memplan.Problem(CHUNKS), shared=[(0, 2**32)]), "there is no chunk 4294967296"),
+    (lambda: memplan.Problem(CHUNKS).followed_by(memplan.Problem(CHUNKS), shared=[(0, 1)]), "4096 and 8192 B"),
+    (lambda: memplan.Sequence([], dims={"n": (0, 8)}), "begin at 1"),
+    (lambda: memplan.Sequence([], dims={"n": -1}), "must be an integer from 0"),
     (lambda: memplan.read("model.onnx", dims={"n": -1}), "must be an integer from 0"),
     (lambda: memplan.read("model.onnx", default_dim=-1), "must be an integer from 0"),
     (lambda: memplan.read("model.onnx", shapes={"x": [None, -1]}), "must be an integer from 0"),

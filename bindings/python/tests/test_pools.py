@@ -184,3 +184,14 @@ def test_chunks_live_by_clocks():
     ]:
         with pytest.raises(ValueError, match=words):
             Problem(chunks, **keywords)
+
+
+def test_problems_follow_each_other_in_one_arena():
+    prefill = memplan.Problem([(0, 2, 64), (0, 1, 400)], names=["cache", "scores"])
+    decode = memplan.Problem([(0, 1, 100), (0, 2, 64)])
+    both = prefill.followed_by(decode, shared=[(0, 1)])
+    assert (len(both), both.steps) == (3, 4)
+    plan = memplan.plan(both)
+    assert plan.pool_size == 464 and plan.verify() == []
+    assert memplan.plan(prefill.followed_by(decode)).pool_size == 464
+    assert list(plan.sizes) == [64, 400, 100] and plan.chunk_names[0] == "cache"

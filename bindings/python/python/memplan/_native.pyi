@@ -25,7 +25,11 @@ class Output:
         overwrites: _Place | list[_Place] | None = None,
         updates: _Place | None = None,
         gathers: _Place | list[_Place] | None = None,
-    ) -> None: ...
+        overlaps: _Place | list[_Place] | None = None,
+    ) -> None:
+        """`overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
+        overlap it: the operator never writes a byte that it has yet to read.
+        """
 
 class Operator:
     """An operator: the names of the tensors that it reads, and its outputs."""
@@ -55,11 +59,20 @@ class Sequence:
         inputs: dict[str, int] | None = None,
         outputs: _Sequence[str] = ...,
         weights: dict[str, int | None] | None = None,
-    ) -> None: ...
+        dims: Mapping[str, int | tuple[int, int]] | None = None,
+    ) -> None:
+        """With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes."""
+
     @staticmethod
     def from_json(text: str) -> Sequence: ...
     def to_json(self) -> str: ...
     def permuted(self, order: _Sequence[int]) -> Sequence: ...
+    def in_order_of(self, other: Sequence) -> Sequence:
+        """Returns the operators in the order that they have in another sequence, such as the one that was planned for
+        larger sizes."""
+
+    @property
+    def dims(self) -> dict[str, tuple[int, int]]: ...
     @property
     def operators(self) -> list[str]: ...
     @property
@@ -157,6 +170,12 @@ class Problem:
         reasons.
         """
 
+    def followed_by(self, other: Problem, *, shared: _Sequence[tuple[int, int]] = ...) -> Problem:
+        """Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two models
+        or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of the other that
+        are the same memory, such as a cache. Its chunks follow these, without the shared ones.
+        """
+
     @property
     def parts(self) -> list[_Part]: ...
     @property
@@ -192,6 +211,10 @@ class Plan:
     def steps(self) -> int: ...
     @property
     def peak_step(self) -> int: ...
+    @property
+    def dims(self) -> dict[str, tuple[int, int]]:
+        """The sizes of dimensions for all of which the plan holds, each a pair of the smallest and the largest."""
+
     @property
     def strategy(self) -> str | None: ...
     @property
@@ -252,6 +275,7 @@ def read(
     trust: Literal["inference", "declared"] | None = None,
     kernels: Literal["reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"] | None = None,
     runtime: Literal["tflite-micro", "tflite"] | None = None,
+    copies: _Sequence[str] | None = None,
 ) -> Sequence | Problem: ...
 def plan(
     input: Sequence | Problem,
@@ -280,12 +304,32 @@ def plan(
     exception of `progress` or of a signal handler ends it as well, and is raised.
     """
 
+def lower(
+    sequence: Sequence,
+    *,
+    alignment: int | None = None,
+    padding: int | None = None,
+    views: bool = True,
+    inplace: bool = True,
+    gathers: bool = True,
+    inputs_in_pool: bool = False,
+    weights_in_pool: bool = False,
+    pools: _Sequence[Pool] | None = None,
+    pins: dict[str, _Pin] | None = None,
+) -> Problem:
+    """Returns the chunks of a sequence, with their lifetimes, as a planner gets them."""
+
+def copied_views(sequence: Sequence, plan: Plan) -> list[str]:
+    """Returns the outputs, by name, that the sequence makes views, and a plan for several sizes places elsewhere: for other
+    sizes, they are no views, so the runtime copies them. Read the model with these `copies` to verify one size."""
+
 def verify(
     input: Sequence | Problem,
     plan: Plan | Iterable[int] | Iterable[tuple[str, int]] | _Buffer,
     *,
     execute: bool = False,
     waits: _Sequence[_Sequence[int]] | None = None,
+    smaller: bool = False,
     alignment: int | None = None,
     padding: int | None = None,
     views: bool = True,
@@ -300,5 +344,6 @@ def verify(
     The plan must have at least this `alignment` and `padding`, and the required tensors in the pool. `views`, `inplace`
     and `gathers` are accepted as by `plan`, but require nothing: the input determines which tensors may share memory.
     `execute` also runs the operators of a sequence on the plan. `waits` lists, by operator, those of other streams that
-    the runtime waits for, where they are not `Sequence.waits`; it implies `execute`.
+    the runtime waits for, where they are not `Sequence.waits`; it implies `execute`. With `smaller`, the plan is verified
+    for a run with smaller sizes than planned.
     """

@@ -1,0 +1,91 @@
+"""Sizes of dimensions that a model leaves open, and plans for several of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import memplan
+from memplan import Operator, Output, Sequence
+
+MODELS = Path(__file__).parents[3] / "tests"
+HEADS = MODELS / "models" / "heads.onnx"
+DYNAMIC = MODELS / "fixtures" / "dynamic.onnx"
+
+
+def test_open_sizes_are_given_when_a_model_is_read():
+    with pytest.raises(ValueError, match="a size is not known before the run"):
+        memplan.read(DYNAMIC, dims={"batch": 1, "height": 4}, default_dim=8)
+    shapes = {"m": [4, None]}
+    size = lambda **options: memplan.plan(memplan.read(DYNAMIC, **options)).pool_size  # noqa: E731
+    small = size(dims={"batch": 1, "height": 4}, default_dim=8, shapes=shapes)
+    assert small < size(dims={"batch": 2, "height": 4}, default_dim=8, shapes=shapes)
+    assert small < size(dims={"batch": 1, "height": 4}, default_dim=16, shapes=shapes)
+    assert small < size(dims={"batch": 1, "height": 4}, default_dim=8, shapes={"m": [64, 64]})
+
+
+def test_a_plan_for_a_range_is_verified_for_one_size():
+    ranged = memplan.read(HEADS, dims={"batch": (2, 4)})
+    assert ranged.dims == {"batch": (2, 4)} and memplan.read(HEADS, dims={"batch": 3}).dims == {}
+    plan, better = memplan.plan(ranged), memplan.reorder(ranged)
+    assert plan.dims == better.plan.dims == {"batch": (2, 4)} and plan.verify() == []
+    for batch in (2, 3, 4):
+        one = memplan.read(HEADS, dims={"batch": batch})
+        one = memplan.read(HEADS, dims={"batch": batch}, copies=memplan.copied_views(one, plan))
+        assert memplan.verify(one, plan, smaller=True) == []
+        assert memplan.verify(one.in_order_of(better.sequence), better.plan, smaller=True) == []
+        assert batch == 4 or memplan.verify(one, plan) != []
+    assert memplan.verify(memplan.read(HEADS, dims={"batch": 5}), plan, smaller=True) != []
+    assert memplan.verify(memplan.read(HEADS, dims={"batch": 3}), better.plan, smaller=True) != []
+    with pytest.raises(TypeError, match="smaller is for the sizes of a sequence"):
+        memplan.verify(memplan.lower(ranged), plan, smaller=True)
+
+
+def rows(n, **options):
+    """Up to `n` rows."""
+    view = Output("v", 8 * n, reads="x") if n == 1 else Output("v", 8 * n)
+    operators = [
+        Operator("a", ["w"], [Output("x", 16 * n)]),
+        Operator("b", ["x"], [view]),
+        Operator("c", ["v"], [Output("y", 4 * n)]),
+    ]
+    return Sequence(operators, weights={"w": 64}, outputs=["y"], **options)
+
+
+def test_a_sequence_states_the_sizes_that_it_is_right_for():
+    sequence = rows(4, dims={"n": (1, 4), "m": 3})
+    assert sequence.dims == {"n": (1, 4), "m": (3, 3)}
+    assert Sequence.from_json(sequence.to_json()).dims == sequence.dims
+    plan = memplan.plan(sequence)
+    assert json.loads(plan.to_json())["dims"]["n"] == [1, 4] and plan.dims == sequence.dims
+    assert memplan.verify(rows(3), plan, smaller=True) == []
+    assert memplan.copied_views(rows(1), plan) == ["v"] and memplan.copied_views(rows(2), plan) == []
+
+
+def test_weights_may_lie_in_the_pool():
+    plan = memplan.plan(rows(4), weights_in_pool=True)
+    assert plan.tensors["w"].place == "pool" and plan.pool_size == 64 + 64 + 32
+    with pytest.raises(ValueError, match="'w'"):
+        memplan.plan(Sequence([Operator("a", ["w"], [Output("y", 8)])], weights={"w": None}), weights_in_pool=True)
+
+
+def test_plans_are_kept_by_shape():
+    plans, made = memplan.PlanCache(), []
+
+    def plan(n):
+        made.append(n)
+        return memplan.plan(rows(n))
+
+    for n, m in [(8, 2), (2, 2), (8, 2), (4, 9)]:
+        assert plans.get_or_plan((n, m), lambda: plan(n)) is plans[n, m]
+    assert made == [8, 2, 4] and len(plans) == 3 and list(plans) == [(2, 2), (4, 9), (8, 2)]
+    assert plans.pool_size == plans[8, 2].pool_size > plans[[4, 9]].pool_size
+    shape, larger = plans.dominating((3, 1))
+    assert shape == (4, 9) and memplan.verify(rows(3), larger, smaller=True) == []
+    assert plans.dominating([8, 1]) == ((8, 2), plans[8, 2])
+    assert plans.dominating((9, 1)) is None and plans.dominating((1,)) is None
+    with pytest.raises(ZeroDivisionError):
+        plans.get_or_plan((1, 1), lambda: 1 // 0)
+    assert len(plans) == 3 and memplan.PlanCache().pool_size == 0
+    with pytest.raises(KeyError):
+        plans[1, 1]
