@@ -22,6 +22,7 @@ use pyo3::{
 use crate::{
     demands::{Pin, Pool},
     errors::value_error,
+    numbers::shown,
     problem, sequence,
 };
 
@@ -207,14 +208,18 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(progress: Option<Py<PyAny>>) -> Self {
-        Self {
-            progress,
+    pub(crate) fn new(progress: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        if let Some(progress) = progress.as_ref().filter(|progress| !progress.is_callable()) {
+            let words = format!("progress must be a function, not {}", shown(progress));
+            return Err(PyTypeError::new_err(words));
+        }
+        Ok(Self {
+            progress: progress.map(Bound::unbind),
             cancel: AtomicBool::new(false),
             last: Mutex::new(Instant::now()),
             raised: Mutex::new(None),
             interrupted: AtomicBool::new(false),
-        }
+        })
     }
 
     /// Called by the search, without the interpreter lock.

@@ -31,11 +31,11 @@ use crate::{
 pub(crate) fn plan(
     py: Python<'_>,
     input: Given,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Plan> {
     let (options, input) = Options::read(options)?.demanded(input)?;
-    let (plan, interrupted) = Watch::new(progress).run(py, |observer| {
+    let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).plan(input.input()).map_err(value_error)
     })?;
     Ok(Plan::new(plan, input, &options, interrupted))
@@ -64,12 +64,12 @@ pub(crate) fn fit(
     py: Python<'_>,
     input: Given,
     capacity: &Bound<'_, PyAny>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(&'static str, Plan)> {
     let (options, input) = Options::read(options)?.demanded(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
-    let (fit, interrupted) = Watch::new(progress).run(py, |observer| {
+    let (fit, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).fit(input.input(), capacity).map_err(value_error)
     })?;
     let (answer, plan) = match fit {
@@ -208,11 +208,11 @@ pub(crate) fn compare(
     py: Python<'_>,
     input: Given,
     name: &str,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(String, String)> {
     let options = Options::read_for("compare", &["strategy"], options)?;
-    let (compared, interrupted) = Watch::new(progress).run(py, |observer| {
+    let (compared, interrupted) = Watch::new(progress)?.run(py, |observer| {
         options.planner().observer(observer).compare(input.input()).map_err(value_error)
     })?;
     if interrupted {
@@ -245,12 +245,12 @@ pub(crate) struct Found {
 pub(crate) fn reorder(
     py: Python<'_>,
     sequence: &Sequence,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Found> {
     let options = Options::read(options)?;
     let given = &sequence.0.sequence;
-    let (found, interrupted) = Watch::new(progress).run(py, |observer| {
+    let (found, interrupted) = Watch::new(progress)?.run(py, |observer| {
         // The effort is that of the search for an order; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
         let limits = options.limits(default_limits());

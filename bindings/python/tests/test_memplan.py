@@ -200,6 +200,9 @@ def test_other_errors_are_pythons_own(tmp_path):
         memplan.read(tmp_path / "missing.onnx")
     assert missing.value.strerror == os.strerror(errno.ENOENT) and missing.value.filename == str(tmp_path / "missing.onnx")
     problem = memplan.Problem(CHUNKS)
+    for call in (memplan.plan, memplan.compare, lambda input, **options: memplan.fit(input, 8, **options)):
+        with pytest.raises(TypeError, match="progress must be a function, not 8"):
+            call(problem, progress=8)
     for value in (64, None):
         with pytest.raises(TypeError, match="no option 'algnment'"):
             memplan.plan(problem, algnment=value)
