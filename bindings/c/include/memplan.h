@@ -201,6 +201,11 @@ typedef enum {
      nothing needs to be copied.
      */
     MEMPLAN_DEPENDENCY_KIND_GATHERS = 3,
+    /*
+     It may begin below the input and overlap it, at least as many bytes below as `offset` says. The
+     operator never writes a byte of the input that it has yet to read.
+     */
+    MEMPLAN_DEPENDENCY_KIND_OVERLAPS = 4,
 } memplan_dependency_kind;
 
 /*
@@ -389,7 +394,7 @@ typedef struct {
      */
     uint32_t tensor;
     /*
-     Bytes from its start.
+     Bytes from its start, or as the kind says.
      */
     uint64_t offset;
 } memplan_dependency;
@@ -578,6 +583,20 @@ memplan_status memplan_verify_in_pools(const memplan_problem *problem,
  Frees a problem; null is ignored.
  */
 void memplan_problem_free(memplan_problem *problem);
+
+/*
+ Looks for the order of the operators that needs the least memory, and plans it. `order` gets the numbers of
+ the operators as they are to run; `n` is the number of operators. The order given is kept unless the pool of
+ another one is smaller. The plan lists tensors, workspaces and waits by the numbers of the order given.
+
+ Effort and time limit are those of the search for an order. If the options have a capacity and the plan
+ exceeds it, the order and the plan are still written, and the status is `MEMPLAN_STATUS_DOES_NOT_FIT`.
+ */
+memplan_status memplan_plan_reordered(const memplan_sequence *sequence,
+                                      const memplan_options *options,
+                                      uint32_t *order,
+                                      size_t n,
+                                      memplan_plan **out);
 
 /*
  Creates an empty sequence.

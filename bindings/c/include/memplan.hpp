@@ -146,6 +146,12 @@ struct Body {
     Plan plan;
 };
 
+// An order of the operators of a sequence, by their numbers, and its plan.
+struct Reordered {
+    std::vector<std::uint32_t> order;
+    Plan plan;
+};
+
 // Buffers with known lifetimes.
 class Problem {
 public:
@@ -223,6 +229,11 @@ public:
         dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_GATHERS, tensor, offset});
         return *this;
     }
+    // It may begin this many bytes below the input, or more, and overlap it.
+    Output &overlaps(std::uint32_t tensor, std::uint64_t below) {
+        dependencies_.push_back({MEMPLAN_DEPENDENCY_KIND_OVERLAPS, tensor, below});
+        return *this;
+    }
 
 private:
     friend class Sequence;
@@ -295,6 +306,17 @@ public:
         Plan owned(plan, 0, tensors_, operators_);
         detail::check(status);
         return owned;
+    }
+
+    // Looks for the order of the operators that needs the least memory, and plans it.
+    Reordered plan_reordered(const Options &options = Options()) const {
+        std::vector<std::uint32_t> order(operators_);
+        memplan_plan *plan = nullptr;
+        const memplan_status status =
+            memplan_plan_reordered(sequence_.get(), &options, order.data(), order.size(), &plan);
+        Plan owned(plan, 0, tensors_, operators_);
+        detail::check(status);
+        return {std::move(order), std::move(owned)};
     }
 
 private:

@@ -10,6 +10,7 @@ mod error;
 mod options;
 mod plan;
 mod problem;
+mod reorder;
 mod sequence;
 
 pub use error::{Status, memplan_last_error};

@@ -199,19 +199,24 @@ impl Options {
             .inplace(flag(Lowering::Inplace))
             .inputs_in_pool(flag(Lowering::InputsInPool))
             .weights_in_pool(flag(Lowering::WeightsInPool));
-        let mut limits = Limits::default().threads(self.threads as usize);
+        Ok(Planner::new()
+            .strategy(strategy)
+            .alignment(self.alignment)
+            .padding(self.padding)
+            .lowering(lowering)
+            .limits(self.limits(Limits::default())))
+    }
+
+    /// The limits of a search, from its own default.
+    pub(crate) fn limits(&self, default: Limits) -> Limits {
+        let mut limits = default.threads(self.threads as usize);
         if self.effort > 0 {
             limits = limits.nodes(self.effort);
         }
         if self.time_limit_us > 0 {
             limits = limits.time(Duration::from_micros(self.time_limit_us));
         }
-        Ok(Planner::new()
-            .strategy(strategy)
-            .alignment(self.alignment)
-            .padding(self.padding)
-            .lowering(lowering)
-            .limits(limits))
+        limits
     }
 
     /// The capacity in bytes, if there is one.

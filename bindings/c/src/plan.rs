@@ -1,7 +1,9 @@
 //! The answer: offsets in one pool.
 
+use std::ops::Range;
+
 use library::{
-    InputRef, OpSequence, plan::Location, planner::PlanFit, report::Size, sequence::TensorId,
+    InputRef, OpSequence, plan::Location, planner::PlanFit, report::Size, sequence::Tensor,
 };
 
 use crate::{
@@ -85,25 +87,24 @@ pub(crate) fn planned<'a>(
 ) -> Result<(library::Plan, Result<(), Failure>), Failure> {
     let (planner, input) = (options.planner()?, input.into());
     let Some(capacity) = options.capacity() else { return Ok((planner.plan(input)?, Ok(()))) };
-    let too_large = |plan: &library::Plan, words: &str| Failure {
-        status: Status::DoesNotFit,
-        message: format!(
-            "the plan takes {}, and the capacity is {}: {words}",
-            Size(plan.pool_size),
-            Size(capacity)
-        ),
-    };
     Ok(match planner.fit(input, capacity)? {
         PlanFit::Yes(plan) => (plan, Ok(())),
         PlanFit::No(plan) => {
-            let failure = too_large(&plan, "no plan fits");
+            let failure = too_large(&plan, capacity, "no plan fits");
             (plan, Err(failure))
         }
         PlanFit::Unknown(plan) => {
-            let failure = too_large(&plan, "more effort may find one that fits");
+            let failure = too_large(&plan, capacity, "more effort may find one that fits");
             (plan, Err(failure))
         }
     })
+}
+
+/// The failure of a plan that exceeds the capacity.
+pub(crate) fn too_large(plan: &library::Plan, capacity: u64, words: &str) -> Failure {
+    let (taken, capacity) = (Size(plan.pool_size), Size(capacity));
+    let message = format!("the plan takes {taken}, and the capacity is {capacity}: {words}");
+    Failure { status: Status::DoesNotFit, message }
 }
 
 impl Plan {
@@ -115,49 +116,55 @@ impl Plan {
 
     /// The plan of a sequence.
     pub(crate) fn of_sequence(plan: library::Plan, sequence: &OpSequence) -> Result<Self, Failure> {
+        let order: Vec<usize> = (0..sequence.operators().len()).collect();
+        Self::of_order(plan, sequence, sequence, &order)
+    }
+
+    /// The plan of a sequence in an order: the numbers of its operators as they are to run. Everything is
+    /// listed by the numbers in the order given.
+    pub(crate) fn of_order(
+        plan: library::Plan,
+        ordered: &OpSequence,
+        given: &OpSequence,
+        order: &[usize],
+    ) -> Result<Self, Failure> {
         let placement =
-            plan.placement(sequence).map_err(|error| Failure::invalid(error.to_string()))?;
-        let ids = (0_u32..).map(TensorId).take(sequence.tensors().len());
-        let place = |id| match placement.tensor(id) {
-            Location::Pool(bytes) => Ok(Place {
-                kind: PlaceKind::Pool as u32,
-                tensor: NO_CHUNK,
-                offset: bytes.start,
-                size: bytes.end - bytes.start,
-            }),
-            Location::Supplied { tensor, offset } => Ok(Place {
+            plan.placement(ordered).map_err(|error| Failure::invalid(error.to_string()))?;
+        let in_pool = |bytes: Range<u64>| Place {
+            kind: PlaceKind::Pool as u32,
+            tensor: NO_CHUNK,
+            offset: bytes.start,
+            size: bytes.end - bytes.start,
+        };
+        let place = |tensor: &Tensor| match placement.named(&tensor.name) {
+            Some(Location::Pool(bytes)) => Ok(in_pool(bytes.clone())),
+            Some(Location::Supplied { tensor: of, offset }) => Ok(Place {
                 kind: PlaceKind::Supplied as u32,
-                tensor: tensor.0,
+                tensor: given.tensor_id(&ordered.tensor(*of).name).map_or(NO_CHUNK, |of| of.0),
                 offset: *offset,
-                size: sequence.tensor(id).size.unwrap_or(0),
+                size: tensor.size.unwrap_or(0),
             }),
-            Location::Nowhere => Ok(Place::NOWHERE),
-            other => Err(Failure::invalid(format!("memplan_place cannot express {other:?}"))),
+            None | Some(Location::Nowhere) => Ok(Place::NOWHERE),
+            Some(other) => Err(Failure::invalid(format!("memplan_place cannot express {other:?}"))),
         };
-        let workspace = |step| match placement.workspace(step) {
-            Some(bytes) => Place {
-                kind: PlaceKind::Pool as u32,
-                tensor: NO_CHUNK,
-                offset: bytes.start,
-                size: bytes.end - bytes.start,
-            },
-            None => Place::NOWHERE,
-        };
-        let tensors = ids.map(place).collect::<Result<_, _>>()?;
-        let workspaces = (0..sequence.operators().len()).map(workspace).collect();
-        let number = |step| u32::try_from(step).unwrap_or(NO_CHUNK);
+        let tensors = given.tensors().iter().map(place).collect::<Result<_, _>>()?;
+        let mut workspaces = vec![Place::NOWHERE; order.len()];
+        for (step, &operator) in order.iter().enumerate() {
+            workspaces[operator] = placement.workspace(step).map_or(Place::NOWHERE, in_pool);
+        }
+        let number = |step: usize| u32::try_from(order[step]).unwrap_or(NO_CHUNK);
         let of_step = |(step, waits): (usize, Vec<usize>)| {
             let wait = move |earlier| Wait { waiting: number(step), earlier: number(earlier) };
             waits.into_iter().map(wait)
         };
-        let waits = sequence.waits().into_iter().enumerate().flat_map(of_step).collect();
+        let waits = ordered.waits().into_iter().enumerate().flat_map(of_step).collect();
         let bodies = plan.bodies.iter().filter_map(|planned| {
             let step = usize::try_from(planned.step).ok()?;
-            let body = sequence.operators().get(step)?.bodies.get(planned.body)?;
+            let body = ordered.operators().get(step)?.bodies.get(planned.body)?;
             let workspace = placement.workspace(step).map_or(0, |bytes| bytes.start);
             Some(Self::of_sequence(planned.plan.clone(), body).map(|plan| Body {
                 step: number(step),
-                index: number(planned.body),
+                index: u32::try_from(planned.body).unwrap_or(NO_CHUNK),
                 offset: workspace + planned.inputs,
                 plan,
             }))

@@ -27,6 +27,9 @@ pub enum DependencyKind {
     /// It holds a copy of the input, at an offset from its own start. Where the input already lies there,
     /// nothing needs to be copied.
     Gathers = 3,
+    /// It may begin below the input and overlap it, at least as many bytes below as `offset` says. The
+    /// operator never writes a byte of the input that it has yet to read.
+    Overlaps = 4,
 }
 
 /// A dependency of an output on an input of the same operator.
@@ -37,7 +40,7 @@ pub struct Dependency {
     pub kind: u32,
     /// The input's number.
     pub tensor: u32,
-    /// Bytes from its start.
+    /// Bytes from its start, or as the kind says.
     pub offset: u64,
 }
 
@@ -118,13 +121,14 @@ impl Sequence {
                 1 => declared.overwrites_at(input, offset),
                 2 => declared.updates(input, offset),
                 3 => declared.gathers(input, offset),
+                4 => declared.overlaps(input, offset),
                 _ => return Err(Failure::invalid(format!("no dependency has kind {kind}"))),
             };
         }
         Ok(declared)
     }
 
-    fn build(&self) -> Result<OpSequence, Failure> {
+    pub(crate) fn build(&self) -> Result<OpSequence, Failure> {
         Ok(self.builder.build()?)
     }
 }

@@ -186,6 +186,26 @@ static void sequences(void) {
     const memplan_dependency strange[] = {{17, 2, 0}};
     const memplan_dependency both[] = {{MEMPLAN_DEPENDENCY_KIND_READS, 2, 0},
                                        {MEMPLAN_DEPENDENCY_KIND_OVERWRITES, 2, 0}};
+    const memplan_dependency below[] = {{MEMPLAN_DEPENDENCY_KIND_OVERLAPS, 2, 16}};
+    const memplan_output blur = {"blur", 64, below, 1};
+    memplan_sequence *rows = NULL;
+    memplan_plan *overlap = NULL;
+    memplan_place at[5];
+    EXPECT(memplan_sequence_new(&rows) == MEMPLAN_STATUS_OK);
+    for (int i = 0; i < 2; i++) memplan_sequence_input(rows, NULL, 8, NULL);
+    uint32_t made = 9;
+    EXPECT(memplan_sequence_operator(rows, NULL, NULL, NULL, 0, fresh, 2, 0, NULL) ==
+           MEMPLAN_STATUS_OK);
+    const uint32_t read[] = {2};
+    EXPECT(memplan_sequence_operator(rows, NULL, NULL, read, 1, &blur, 1, 0, &made) ==
+           MEMPLAN_STATUS_OK);
+    EXPECT(memplan_sequence_output(rows, made) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_sequence(rows, NULL, &overlap) == MEMPLAN_STATUS_OK);
+    EXPECT(memplan_plan_pool_size(overlap) == 64 + 16);
+    EXPECT(memplan_plan_tensors(overlap, at, 5) == MEMPLAN_STATUS_OK);
+    EXPECT(at[2].offset == at[4].offset + 16);
+    memplan_plan_free(overlap);
+    memplan_sequence_free(rows);
     const memplan_output half = {"half", 32, view, 1}, odd = {"odd", 32, strange, 1};
     const memplan_output torn = {"torn", 32, both, 2}, holes = {"holes", 32, NULL, 1};
     const memplan_output *wrong[] = {&odd, &torn, &holes};
@@ -287,6 +307,19 @@ static void bodies(void) {
     EXPECT(places[0].kind == MEMPLAN_PLACE_KIND_SUPPLIED && places[0].tensor == 0);
     EXPECT(places[1].kind == MEMPLAN_PLACE_KIND_POOL && places[1].offset == 0);
     memplan_plan_free(inner);
+
+    uint32_t order[2] = {9, 9};
+    plan = NULL;
+    EXPECT(memplan_plan_reordered(NULL, NULL, order, 2, &plan) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_reordered(sequence, NULL, NULL, 2, &plan) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_reordered(sequence, NULL, order, 2, NULL) == MEMPLAN_STATUS_NULL);
+    EXPECT(memplan_plan_reordered(sequence, NULL, order, 3, &plan) == MEMPLAN_STATUS_INVALID);
+    EXPECT(plan == NULL && order[0] == 9);
+    EXPECT(memplan_plan_reordered(sequence, &options, order, 2, &plan) == MEMPLAN_STATUS_OK);
+    EXPECT(order[0] == 0 && order[1] == 1);
+    EXPECT(memplan_plan_body(plan, 0, 0, NULL, &inner) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(inner);
+    memplan_plan_free(plan);
 
     /* A sequence may be a body of its own next operator: it is copied as it is. */
     EXPECT(memplan_sequence_body(sequence, sequence) == MEMPLAN_STATUS_OK);
