@@ -352,6 +352,16 @@ pub(super) fn read_plan(bytes: &[u8], problem: &Problem) -> Result<Plan, ImportE
         let known = ids.get(&own).copied();
         if let Some(chunk) = known {
             lines[chunk.index()] = Some(at);
+            // A plan keeps the sum of each clock, by which clocks cannot be told apart.
+            let life = problem.demands().and_then(|demands| demands.lives.get(chunk.index()));
+            for (time, meaning, own) in [
+                (&begin, LOWER, life.map(|life| &life.begin)),
+                (&end, UPPER, life.map(|life| &life.end)),
+            ] {
+                if matches!(time, Moment::Clock(clock) if own.is_none_or(|own| **own != **clock)) {
+                    return Err(line.bad(meaning, "the clock of this chunk in the problem"));
+                }
+            }
         }
         chunks.push(PlannedChunk {
             id: known.map_or(number, |chunk| labels.number(chunk)),

@@ -490,6 +490,27 @@ fn a_bad_csv_plan_is_refused(#[case] text: &str, #[case] message: &str) {
     assert!(error.starts_with(message), "{error}");
 }
 
+/// A plan has sums of clocks, so a clock with the same sum is noticed only here.
+#[rstest]
+#[case::right("0,0:1,2:1,4,0", None)]
+#[case::begin("0,1:0,2:1,4,0", Some("line 2, column 'first step': '1:0'"))]
+#[case::end("0,0:1,1:2,4,0", Some("line 2, column 'last step': '1:2'"))]
+#[case::streams("0,0:1:0,2:1:0,4,0", Some("line 2, column 'first step': '0:1:0'"))]
+fn a_csv_plan_with_other_clocks_is_refused(#[case] line: &str, #[case] message: Option<&str>) {
+    let problem = read_csv("id,lower,upper,size\n0,0:1,2:1,4\n");
+    let text = format!("id,lower,upper,size,offset\n{line}\n");
+    match (read_plan(text.as_bytes(), Format::Csv, &problem), message) {
+        (Ok(plan), None) => assert_eq!(verify(&problem, &plan), []),
+        (Err(error), Some(message)) => {
+            assert_eq!(
+                error.to_string(),
+                format!("{message} is not the clock of this chunk in the problem")
+            );
+        }
+        (read, _) => panic!("{read:?}"),
+    }
+}
+
 /// A CSV plan has only offsets: everything else comes from the problem, and the strategy is
 /// unknown.
 #[test]
