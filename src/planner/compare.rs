@@ -1,6 +1,7 @@
 //! Every planner on one problem, side by side.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
@@ -110,8 +111,8 @@ pub(super) fn compare_both(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Comparison, PlanError> {
-    let both = Both { apart: problem, gathered };
-    let shared = limits.time.map(|_| (Arc::new(problem.clone()), gathered.cloned().map(Arc::new)));
+    let both = Both { apart: Stated::of(problem), gathered: gathered.map(Stated::of) };
+    let shared = limits.time.map(|_| Arc::new(both.to_owned()));
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
@@ -121,8 +122,8 @@ pub(super) fn compare_both(
             let skipped = strategy.limit().is_some_and(too_large);
             let measurement = match (&shared, limits.time) {
                 _ if skipped => Ok(Err(LeftOut::TooLarge)),
-                (Some((apart, gathered)), Some(time)) if !strategy.searches() => {
-                    plan_within(time, apart, gathered.as_ref(), strategy, limits)
+                (Some(shared), Some(time)) if !strategy.searches() => {
+                    plan_within(time, Arc::clone(shared), strategy, limits)
                         .transpose()
                         .map(|answer| answer.ok_or(LeftOut::TooSlow))
                 }
@@ -148,15 +149,13 @@ pub(super) fn compare_both(
 /// answer before its end, so its thread is left running.
 fn plan_within(
     time: Duration,
-    apart: &Arc<Problem>,
-    gathered: Option<&Arc<Problem>>,
+    both: Arc<Both<'static>>,
     strategy: Strategy,
     limits: &Limits,
 ) -> Option<Result<Measurement, PlanError>> {
     let (answer, answered) = mpsc::channel();
-    let (apart, gathered, limits) = (Arc::clone(apart), gathered.map(Arc::clone), *limits);
+    let limits = *limits;
     let run = move || {
-        let both = Both { apart: &apart, gathered: gathered.as_deref() };
         // The receiver is gone if the answer comes too late.
         let _ = answer.send(both.plan(strategy, &limits, Observer::default()));
     };
@@ -164,19 +163,42 @@ fn plan_within(
     answered.recv_timeout(time).ok()
 }
 
+/// A problem and, if it runs on several streams that live as in one line of time, the same in steps.
+struct Stated<'p> {
+    problem: Cow<'p, Problem>,
+    linear: Option<Problem>,
+}
+
+impl<'p> Stated<'p> {
+    fn of(problem: &'p Problem) -> Self {
+        Self { problem: Cow::Borrowed(problem), linear: problem.linearized() }
+    }
+
+    fn to_owned(&self) -> Stated<'static> {
+        let problem = Cow::Owned(Problem::clone(&self.problem));
+        Stated { problem, linear: self.linear.clone() }
+    }
+}
+
 /// A problem with all copies of its concatenations and, if it has any, with gathered inputs inside their
 /// outputs.
-#[derive(Clone, Copy)]
 struct Both<'p> {
-    apart: &'p Problem,
-    gathered: Option<&'p Problem>,
+    apart: Stated<'p>,
+    gathered: Option<Stated<'p>>,
 }
 
 impl Both<'_> {
+    fn to_owned(&self) -> Both<'static> {
+        let gathered = self.gathered.as_ref().map(Stated::to_owned);
+        Both { apart: self.apart.to_owned(), gathered }
+    }
+
     /// No plan of either is smaller.
     fn lower_bound(&self) -> Bytes {
-        let apart = self.apart.lower_bound().bytes;
-        self.gathered.map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
+        let apart = self.apart.problem.lower_bound().bytes;
+        self.gathered
+            .as_ref()
+            .map_or(apart, |gathered| gathered.problem.lower_bound().bytes.min(apart))
     }
 
     /// Plans with gathered inputs inside their outputs first. Above the bound, also plans all copies; the
@@ -187,8 +209,8 @@ impl Both<'_> {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Measurement, PlanError> {
-        let Some(gathered) = self.gathered.filter(|_| strategy.knows_parts()) else {
-            return plan(self.apart, strategy, limits, observer);
+        let Some(gathered) = self.gathered.as_ref().filter(|_| strategy.knows_parts()) else {
+            return plan(&self.apart, strategy, limits, observer);
         };
         let start = Instant::now();
         let inside = plan(gathered, strategy, &super::gathered_limits(strategy, *limits), observer);
@@ -197,7 +219,7 @@ impl Both<'_> {
             return inside;
         }
         let time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
-        let apart = plan(self.apart, strategy, &Limits { time, ..*limits }, observer);
+        let apart = plan(&self.apart, strategy, &Limits { time, ..*limits }, observer);
         let best = match (inside, apart) {
             (Ok(inside), Ok(apart)) if apart.pool_size < inside.pool_size => apart,
             (Ok(inside), _) => inside,
@@ -208,13 +230,13 @@ impl Both<'_> {
 }
 
 fn plan(
-    problem: &Problem,
+    Stated { problem, linear }: &Stated<'_>,
     strategy: Strategy,
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Measurement, PlanError> {
     let start = Instant::now();
-    let layout = strategy.layout(problem, limits, observer)?;
+    let layout = strategy.layout_of(problem, linear.as_ref(), limits, observer)?;
     let took = start.elapsed();
     Ok(Measurement {
         pool_size: layout.pool_size(problem),

@@ -22,13 +22,24 @@ impl Strategy {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
+        self.layout_of(problem, problem.linearized().as_ref(), limits, observer)
+    }
+
+    /// Does the same with the problem in steps, if there is [one](Problem::linearized).
+    pub(super) fn layout_of(
+        self,
+        problem: &Problem,
+        linear: Option<&Problem>,
+        limits: &Limits,
+        observer: Observer<'_>,
+    ) -> Result<Layout, PlanError> {
+        if let Some(linear) = linear {
+            let layout = self.layout_of(linear, None, limits, observer)?;
+            // In steps, the bound also counts the bytes of pins and reserved ranges.
+            let lower_bound = layout.lower_bound.max(linear.lower_bound().bytes);
+            return Ok(Layout { lower_bound, ..layout });
+        }
         if let Some(Asked { feature, chunk }) = problem.asked() {
-            if let Some(linear) = problem.linearized() {
-                let layout = self.layout(&linear, limits, observer)?;
-                // In steps, the bound also counts the bytes of pins and reserved ranges.
-                let lower_bound = layout.lower_bound.max(linear.lower_bound().bytes);
-                return Ok(Layout { lower_bound, ..layout });
-            }
             return match self {
                 Self::FirstFit => first_fit::layout(problem),
                 Self::Best | Self::Optimal => search::places::layout(problem, limits, observer),
