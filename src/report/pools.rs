@@ -18,10 +18,92 @@ use crate::{
 /// one step.
 #[must_use]
 pub fn by_pool(plan: &Plan) -> Vec<Plan> {
-    match plan.pools.len() {
-        0 => vec![plan.clone()],
-        pools => (0..pools).map(|pool| of_pool(plan, pool)).collect(),
+    if plan.pools.is_empty() {
+        return vec![plan.clone()];
     }
+    let empty = Plan {
+        tensors: Vec::new(),
+        chunks: Vec::new(),
+        pools: Vec::new(),
+        parts: Vec::new(),
+        peak: Vec::new(),
+        windows: Vec::new(),
+        pinned: Vec::new(),
+        reserved: Vec::new(),
+        bodies: Vec::new(),
+        ..plan.clone()
+    };
+    let own = |pool: &PlannedPool| Plan { pool_size: pool.size, ..empty.clone() };
+    let mut own: Vec<Plan> = plan.pools.iter().map(own).collect();
+    // By chunk: its place among the chunks of its pool.
+    let mut places = Vec::with_capacity(plan.chunks.len());
+    for (chunk, end) in plan.chunks.iter().zip(drawn_ends(plan)) {
+        let inside = own.get_mut(chunk.pool).map(|own| &mut own.chunks);
+        places.push(inside.as_ref().map_or(0, |inside| inside.len()));
+        if let Some(inside) = inside {
+            inside.push(PlannedChunk { pool: 0, end, ..chunk.clone() });
+        }
+    }
+    let place = |chunk: usize| Some((plan.chunks.get(chunk)?.pool, *places.get(chunk)?));
+    for (pool, own) in own.iter_mut().enumerate() {
+        for chunk in &mut own.chunks {
+            chunk.overwrites = chunk.overwrites.and_then(|link| {
+                let (_, chunk) = place(link.chunk).filter(|&(other, _)| other == pool)?;
+                Some(PlannedLink { chunk, ..link })
+            });
+        }
+    }
+    for tensor in &plan.tensors {
+        if let TensorPlace::Pool { chunk, offset } = tensor.place
+            && let Some((pool, chunk)) = place(chunk)
+            && let Some(own) = own.get_mut(pool)
+        {
+            let mut tensor = tensor.clone();
+            tensor.place = TensorPlace::Pool { chunk, offset };
+            own.tensors.push(tensor);
+        }
+    }
+    for window in &plan.windows {
+        if let Some((pool, chunk)) = place(window.chunk)
+            && let Some(own) = own.get_mut(pool)
+        {
+            own.windows.push(PlannedWindow { chunk, ..*window });
+        }
+    }
+    for &chunk in &plan.pinned {
+        if let Some((pool, chunk)) = place(chunk)
+            && let Some(own) = own.get_mut(pool)
+        {
+            own.pinned.push(chunk);
+        }
+    }
+    for reserve in &plan.reserved {
+        if let Some(own) = own.get_mut(reserve.pool) {
+            own.reserved.push(PlannedReserve { pool: 0, ..*reserve });
+        }
+    }
+    match &mut own[..] {
+        [only] => only.peak.clone_from(&plan.peak),
+        all => all.iter_mut().for_each(|own| set_figures(own, !plan.peak.is_empty())),
+    }
+    own
+}
+
+/// Sets the figures of one of several pools; its peak is a list of chunks if there are several streams.
+fn set_figures(own: &mut Plan, on_streams: bool) {
+    (own.claimed_bound, own.proven_optimal) = (None, false);
+    let mut live = live_bytes(own);
+    // The first of the largest.
+    live.reverse();
+    let (step, alive) = live.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or_default();
+    own.peak_step = step;
+    own.lower_bound = alive.min(own.pool_size);
+    if on_streams {
+        // Chunks that are alive at one sum of clocks are alive together.
+        own.peak = placed_at_peak(own).map(|(chunk, _)| chunk).collect();
+    }
+    let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
+    own.naive_size = sizes.fold(0, u64::saturating_add);
 }
 
 /// The plan with each buffer of a pool as a pool of its own, with addresses from its first byte; buffers
@@ -48,10 +130,13 @@ pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
     }
     let mut split = plan.clone();
     split.pools.clear();
-    // By pool: the place of its first buffer.
+    // By pool: the place of its first buffer, and of each buffer in use.
     let mut firsts = Vec::with_capacity(tops.len());
+    let mut places: Vec<BTreeMap<u64, usize>> = Vec::with_capacity(tops.len());
     for (pool, tops) in plan.pools.iter().zip(&tops) {
-        firsts.push(split.pools.len());
+        let first = split.pools.len();
+        firsts.push(first);
+        places.push(tops.keys().copied().zip(first..).collect());
         if tops.is_empty() {
             split.pools.push(pool.clone());
         }
@@ -66,8 +151,8 @@ pub fn in_buffers(plan: &Plan) -> Cow<'_, Plan> {
     }
     for (chunk, old) in split.chunks.iter_mut().zip(&plan.chunks) {
         let Some(&first) = firsts.get(old.pool) else { continue };
-        let before = |at: u64| tops[old.pool].range(..at).count();
-        chunk.pool = first + buffer(old).map_or(0, before);
+        let place = buffer(old).and_then(|at| places[old.pool].get(&at).copied());
+        chunk.pool = place.unwrap_or(first);
         if let Some(largest) = plan.pools[old.pool].largest.filter(|&largest| largest > 0) {
             chunk.offset %= largest;
         }
@@ -115,72 +200,6 @@ pub(super) fn drawn_ends(plan: &Plan) -> impl Iterator<Item = Step> {
         }
     }
     ends.into_iter()
-}
-
-fn of_pool(plan: &Plan, pool: usize) -> Plan {
-    // The new place of each chunk.
-    let mut places = vec![None; plan.chunks.len()];
-    let mut chunks: Vec<PlannedChunk> = Vec::new();
-    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.pool == pool) {
-        places[at] = Some(chunks.len());
-        chunks.push(PlannedChunk { pool: 0, ..chunk.clone() });
-    }
-    let place = |chunk: usize| places.get(chunk).copied().flatten();
-    for (at, end) in drawn_ends(plan).enumerate() {
-        if let Some(chunk) = place(at) {
-            chunks[chunk].end = end;
-        }
-    }
-    for chunk in &mut chunks {
-        let link = chunk
-            .overwrites
-            .and_then(|link| Some(PlannedLink { chunk: place(link.chunk)?, ..link }));
-        chunk.overwrites = link;
-    }
-    let tensors = plan.tensors.iter().filter_map(|tensor| match tensor.place {
-        TensorPlace::Pool { chunk, offset } => {
-            let mut tensor = tensor.clone();
-            tensor.place = TensorPlace::Pool { chunk: place(chunk)?, offset };
-            Some(tensor)
-        }
-        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
-    });
-    let windows = plan.windows.iter();
-    let windows =
-        windows.filter_map(|window| Some(PlannedWindow { chunk: place(window.chunk)?, ..*window }));
-    let reserved = plan.reserved.iter().filter(|reserve| reserve.pool == pool);
-    let is_only = plan.pools.len() == 1;
-    let mut own = Plan {
-        tensors: tensors.collect(),
-        chunks,
-        pool_size: plan.pools[pool].size,
-        pools: Vec::new(),
-        parts: Vec::new(),
-        peak: Vec::new(),
-        windows: windows.collect(),
-        pinned: plan.pinned.iter().filter_map(|&chunk| place(chunk)).collect(),
-        reserved: reserved.map(|reserve| PlannedReserve { pool: 0, ..*reserve }).collect(),
-        bodies: Vec::new(),
-        ..plan.clone()
-    };
-    if is_only {
-        own.peak = plan.peak.iter().filter_map(|&chunk| place(chunk)).collect();
-        return own;
-    }
-    (own.claimed_bound, own.proven_optimal) = (None, false);
-    let mut live = live_bytes(&own);
-    // The first of the largest.
-    live.reverse();
-    let (step, alive) = live.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or_default();
-    own.peak_step = step;
-    own.lower_bound = alive.min(own.pool_size);
-    if !plan.peak.is_empty() {
-        // Chunks that are alive at one sum of clocks are alive together.
-        own.peak = placed_at_peak(&own).map(|(chunk, _)| chunk).collect();
-    }
-    let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
-    own.naive_size = sizes.fold(0, u64::saturating_add);
-    own
 }
 
 /// The pools of a plan in a table, and their traffic.
