@@ -104,7 +104,8 @@ impl Problem {
             open.retain(|(_, old)| old.bytes.end > new.bytes.start);
             let mut pieces = vec![new.clone()];
             // The boxes of one chunk share nothing, so those of a body with a single chunk need not be kept.
-            for (_, old) in open.iter().filter(|(other, _)| other != chunk) {
+            let meets = |old: &TimedBox| concurrent(old, new);
+            for (_, old) in open.iter().filter(|(other, old)| other != chunk && meets(old)) {
                 pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
             }
             if body.members.len() > 1 {

@@ -17,6 +17,9 @@ use crate::{
 /// Packing a body takes as long as this many nodes.
 const NODES_PER_BODY: u64 = 2;
 
+/// Packing a body of more boxes takes longer.
+const BOXES_PER_BODY: usize = 8;
+
 /// Improves a packing until the budget is spent; returns the nodes.
 pub fn promote(
     statement: &Statement<'_>,
@@ -28,7 +31,8 @@ pub fn promote(
     let bodies = &statement.bodies;
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
-    let cost = bodies.len() as u64 * NODES_PER_BODY;
+    let boxes: usize = statement.boxes.iter().map(Vec::len).sum();
+    let cost = bodies.len().max(boxes / BOXES_PER_BODY) as u64 * NODES_PER_BODY;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;
