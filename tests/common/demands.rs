@@ -115,6 +115,46 @@ pub fn random_problem(dice: &mut Dice) -> Value {
     problem
 }
 
+/// A condition in a problem: the branches take their steps one after the other, and their results are parts of
+/// the output, which begins when both are over. Each branch may make its result in place.
+pub fn random_branches(dice: &mut Dice) -> Value {
+    let pools: Vec<Value> = (0..=dice.roll(5) / 3).map(|at| random_pool(dice, at)).collect();
+    let size = 1 + dice.roll(8);
+    let (mut chunks, mut parts, mut overwrites) = (Vec::new(), Vec::new(), Vec::new());
+    let mut start = 1;
+    for branch in 0..2 {
+        let end = start + 2 + dice.roll(2);
+        let begin = start + 1;
+        let (made, room) = (1 + dice.roll(size), 1 + dice.roll(8));
+        let over = begin + 1 + dice.roll(end - begin);
+        chunks.push(json!({"id": 2 * branch, "begin": start, "end": over.min(end), "size": room}));
+        chunks.push(json!({"id": 2 * branch + 1, "begin": begin, "end": end, "size": made}));
+        let offset = dice.roll(size - made + 1);
+        parts.push(json!({"chunk": 2 * branch + 1, "whole": 4, "offset": offset}));
+        if made <= room && dice.roll(2) == 0 {
+            let offset = dice.roll(room - made + 1);
+            let request =
+                json!({"chunk": 2 * branch + 1, "overwritten": 2 * branch, "offset": offset});
+            overwrites.push(request);
+        }
+        start = end;
+    }
+    chunks.push(json!({"id": 4, "begin": start, "end": start + 1 + dice.roll(2), "size": size}));
+    // A chunk that is alive before, throughout or after the branches.
+    let begin = dice.roll(start + 2);
+    let end = begin + 1 + dice.roll(start + 1);
+    chunks.push(json!({"id": 5, "begin": begin, "end": end, "size": 1 + dice.roll(8)}));
+    json!({
+        "format": "memplan-problem/2",
+        "alignment": 1 << (dice.roll(6) / 3 * dice.roll(3)),
+        "padding": 0,
+        "pools": pools,
+        "chunks": chunks,
+        "parts": parts,
+        "overwrites": overwrites,
+    })
+}
+
 /// Moves a chunk to the last step of another one.
 fn begin_at_the_end_of(chunks: &mut [Value], at: usize, other: usize, dice: &mut Dice) {
     let begin = chunks[other]["end"].as_u64().unwrap() - 1;

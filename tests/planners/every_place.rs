@@ -4,7 +4,7 @@ use memplan::{Limits, Plan, PlanError, Planner, Problem, Strategy, problem::Prob
 use serde_json::Value;
 
 use crate::common::{
-    demands::{Dice, random_problem},
+    demands::{Dice, random_branches, random_problem},
     judge::{Spot, is_right, least_of_all_places},
 };
 
@@ -52,42 +52,67 @@ fn cut_short(problem: &Problem, found: Option<&[u128]>, text: &Value) -> u64 {
     open
 }
 
+/// How the search of many problems ended.
+#[derive(Default)]
+struct Ends {
+    solved: u64,
+    infeasible: u64,
+    /// Too many places to try them all.
+    too_many: u64,
+    /// Without a proof when cut short.
+    open: u64,
+}
+
+/// Compares the search with all places of a problem that is not plain.
+fn try_all_places(text: &Value, ends: &mut Ends) {
+    let Some(problem) = read(text).filter(|problem| !problem.is_plain()) else { return };
+    let found = match search(&problem, 20_000_000) {
+        Ok(plan) => {
+            assert!(plan.proven_optimal, "{text}");
+            let spot = |chunk: &memplan::PlannedChunk| Spot {
+                pool: chunk.pool,
+                offset: chunk.offset,
+                overwrites: chunk.overwrites.map(|link| link.chunk),
+            };
+            assert!(is_right(text, &plan.chunks.iter().map(spot).collect::<Vec<_>>()), "{text}");
+            Some(plan.objective())
+        }
+        Err(PlanError::Infeasible) => None,
+        Err(error) => panic!("{error}: {text}"),
+    };
+    let Ok(better) = least_of_all_places(text, &links(&problem), found.as_deref()) else {
+        ends.too_many += 1;
+        return;
+    };
+    assert_eq!(better, None, "found {found:?}: {text}");
+    ends.open += cut_short(&problem, found.as_deref(), text);
+    match found {
+        Some(_) => ends.solved += 1,
+        None => ends.infeasible += 1,
+    }
+}
+
 #[test]
 fn no_place_is_better_than_those_of_the_search() {
-    let mut dice = Dice(3);
-    let (mut solved, mut infeasible, mut too_many, mut open) = (0, 0, 0, 0);
+    let (mut dice, mut ends) = (Dice(3), Ends::default());
     for _ in 0..cases() {
-        let text = random_problem(&mut dice);
-        let Some(problem) = read(&text).filter(|problem| !problem.is_plain()) else { continue };
-        let found = match search(&problem, 20_000_000) {
-            Ok(plan) => {
-                assert!(plan.proven_optimal, "{text}");
-                let spot = |chunk: &memplan::PlannedChunk| Spot {
-                    pool: chunk.pool,
-                    offset: chunk.offset,
-                    overwrites: chunk.overwrites.map(|link| link.chunk),
-                };
-                assert!(
-                    is_right(&text, &plan.chunks.iter().map(spot).collect::<Vec<_>>()),
-                    "{text}"
-                );
-                Some(plan.objective())
-            }
-            Err(PlanError::Infeasible) => None,
-            Err(error) => panic!("{error}: {text}"),
-        };
-        let Ok(better) = least_of_all_places(&text, &links(&problem), found.as_deref()) else {
-            too_many += 1;
-            continue;
-        };
-        assert_eq!(better, None, "found {found:?}: {text}");
-        open += cut_short(&problem, found.as_deref(), &text);
-        match found {
-            Some(_) => solved += 1,
-            None => infeasible += 1,
-        }
+        try_all_places(&random_problem(&mut dice), &mut ends);
     }
+    let Ends { solved, infeasible, too_many, open } = ends;
     eprintln!("{solved} solved, {infeasible} without a plan, {too_many} with too many places");
     assert!(solved > cases() / 4 && infeasible > cases() / 100, "{solved}, {infeasible}");
     assert!(too_many < cases() / 10 && open > cases() / 20, "{too_many}, {open}");
+}
+
+/// Two branches, of which one runs, make their results in the same bytes.
+#[test]
+fn no_place_is_better_for_the_results_of_branches() {
+    let (mut dice, mut ends) = (Dice(5), Ends::default());
+    for _ in 0..cases() / 2 {
+        try_all_places(&random_branches(&mut dice), &mut ends);
+    }
+    let Ends { solved, infeasible, too_many, open } = ends;
+    eprintln!("{solved} solved, {infeasible} without a plan, {too_many} with too many places");
+    assert!(solved > cases() / 4 && too_many < cases() / 10, "{solved}, {too_many}");
+    assert!(infeasible + open > 0, "{infeasible}, {open}");
 }
