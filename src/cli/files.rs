@@ -214,8 +214,21 @@ pub(crate) fn dims(path: &Path, args: &InputArgs) -> Result<BTreeMap<String, Dim
     Ok(args.sizes.options().map_err(|error| about(path, error))?.dims)
 }
 
+/// Reads an operator sequence or a problem a second time, after a change of the options.
+pub(crate) fn read_again(
+    path: &Path,
+    args: &InputArgs,
+    change: impl FnOnce(ImportOptions) -> ImportOptions,
+) -> Result<Input, Failure> {
+    if is_standard(path) {
+        let words = "the model must be read with other sizes as well; give it as a file";
+        return Err(about(path, words));
+    }
+    read_with(path, args, change)
+}
+
 /// Reads an operator sequence or a problem, after a change of the options.
-pub(crate) fn read_with(
+fn read_with(
     path: &Path,
     args: &InputArgs,
     change: impl FnOnce(ImportOptions) -> ImportOptions,

@@ -122,7 +122,7 @@ fn run(args: &VerifyArgs, input: Input, plan: &Plan) -> Result<Run, Failure> {
     if copies.is_empty() {
         return Ok(Run::Smaller(input));
     }
-    let input = files::read_with(&args.input, &args.reading, |options| options.copies(copies))?;
+    let input = files::read_again(&args.input, &args.reading, |options| options.copies(copies))?;
     Ok(Run::Smaller(input))
 }
 
@@ -134,7 +134,7 @@ fn smaller_in_order(
     plan: &Plan,
 ) -> Result<Result<Input, String>, Failure> {
     let dims = plan.dims.iter().map(|(name, &sizes)| (name.to_string(), sizes));
-    let planned = files::read_with(&args.input, &args.reading, |options| options.dims(dims))?;
+    let planned = files::read_again(&args.input, &args.reading, |options| options.dims(dims))?;
     Ok(in_order(planned, plan).and_then(|planned| match &planned {
         Input::Sequence(planned) => {
             let ordered = run.in_order_of(planned).map_err(|error| error.to_string())?;
