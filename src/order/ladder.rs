@@ -96,11 +96,12 @@ const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 /// operator.
 const MOST_OPERATORS: usize = 8192;
 
-/// The first search without tiny chunks takes at most one of so many parts of the effort.
+/// Each of the first searches without tiny chunks takes at most one of so many parts of the effort.
 const ROUGH_SHARE: u64 = 32;
 
-/// A chunk is tiny if it is smaller than the bound divided by this.
-const TINY: Bytes = 2000;
+/// Chunks are tiny if they are smaller than the bound divided by this: more of them at first, because
+/// the bound and the order of a model with few chunks make the others easier.
+const TINY: [Bytes; 3] = [50, 250, 2000];
 
 /// Searches a model that has the same peaks as `model`, possibly with fewer orders.
 fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
@@ -116,10 +117,6 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         return;
     }
     let lazies = Lazies::new(searched);
-    // Each chunk of a few bytes doubles the number of states. Without these chunks, the bounds
-    // still hold, and the orders are nearly as good.
-    let least = best.lower_bound / TINY;
-    let is_tiny = |&size: &Bytes| size < least;
     let twins = Twins::new(searched, effort);
     let question = Question {
         model: searched,
@@ -129,41 +126,64 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         width: 0,
         turns: &TURNS,
     };
-    let mut coarse =
-        searched.sizes.iter().any(is_tiny).then(|| searched.without_chunks_below(least));
-    let coarse_twins = coarse.as_ref().map(|model| Twins::new(model, effort)).unwrap_or_default();
-    // Returns whether the search without tiny chunks has ended.
-    let climb_roughly = |model: &Model, width: usize, best: &mut Best, effort: &mut Effort| {
-        let order = best.order.clone();
-        let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
-        rough.raise(best.lower_bound.saturating_sub(total_below(searched, least)), effort);
-        let twins = &coarse_twins;
-        climb_with(Question { model, twins, width, ..question }, &mut rough, effort);
-        let is_proven = rough.is_proven();
-        effort.best = best.peak;
-        best.raise(rough.lower_bound, effort);
-        best.better(rough.order, searched, effort);
-        is_proven
-    };
     // If branches differ in tiny chunks alone, this is far easier, and the bound helps.
-    coarse = coarse.filter(|model| {
-        !effort.share(ROUGH_SHARE, |effort| climb_roughly(model, WIDTHS[0], best, effort))
-    });
+    let mut finest = None;
+    for parts in TINY {
+        finest = Coarse::new(searched, best.lower_bound / parts, effort).filter(|coarse| {
+            let width = WIDTHS[0];
+            !effort.share(ROUGH_SHARE, |effort| coarse.climb(question, width, best, effort))
+        });
+    }
     for width in WIDTHS {
         if best.is_proven() || effort.is_spent() {
             return;
         }
         climb_with(Question { width, ..question }, best, effort);
-        coarse =
-            coarse.filter(|model| !best.is_proven() && !climb_roughly(model, width, best, effort));
+        finest = finest
+            .filter(|coarse| !best.is_proven() && !coarse.climb(question, width, best, effort));
     }
 }
 
-/// Returns the bytes by which a peak can fall when chunks below `least` bytes are omitted.
-fn total_below(model: &Model, least: Bytes) -> Bytes {
-    model.sizes.iter().filter(|&&size| size < least).sum()
+/// A model without its tiny chunks. Each chunk of a few bytes doubles the number of states; without
+/// these chunks, the bounds still hold, and the orders are nearly as good.
+struct Coarse {
+    model: Model,
+    twins: Twins,
+    /// The bytes of the tiny chunks, by which a peak can be too low.
+    omitted: Bytes,
 }
 
+impl Coarse {
+    /// Omits chunks below `least` bytes, if there are any.
+    fn new(model: &Model, least: Bytes, effort: &mut Effort) -> Option<Self> {
+        let omitted: Bytes = model.sizes.iter().filter(|&&size| size < least).sum();
+        (omitted > 0).then(|| {
+            let model = model.without_chunks_below(least);
+            Self { twins: Twins::new(&model, effort), model, omitted }
+        })
+    }
+
+    /// Improves the order and the bound of the full model of a question, and returns whether the
+    /// search has ended.
+    fn climb(
+        &self,
+        question: Question,
+        width: usize,
+        best: &mut Best,
+        effort: &mut Effort,
+    ) -> bool {
+        let Self { model, twins, omitted } = self;
+        let order = best.order.clone();
+        let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
+        rough.raise(best.lower_bound.saturating_sub(*omitted), effort);
+        climb_with(Question { model, twins, width, ..question }, &mut rough, effort);
+        effort.best = best.peak;
+        best.raise(rough.lower_bound, effort);
+        let is_proven = rough.is_proven();
+        best.better(rough.order, question.model, effort);
+        is_proven
+    }
+}
 /// Tries budgets with one width until none is left: first the bound itself, then one in the middle
 /// between the failed ones and the best order, and every third time the largest.
 fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {
