@@ -22,12 +22,14 @@
 //! | `windows` | improves long sequences, a window around each peak at a time |
 //! | `faults` | wrong rules, for the tests |
 //! | `nearest` | of orders with the same peak, one near the given order |
+//! | `fewest` | the one that moves the fewest operators, in small graphs |
 
 mod blocks;
 mod bound;
 mod cut;
 mod effort;
 mod faults;
+mod fewest;
 mod greedy;
 mod ladder;
 mod layer;
@@ -123,7 +125,9 @@ pub fn default_limits() -> Limits {
 #[non_exhaustive]
 pub struct Reordered {
     /// The steps of the sequence in the order in which to run them, for [`OpSequence::permuted`].
-    /// This is the given order unless another needs fewer bytes.
+    /// This is the given order unless another needs fewer bytes. Among orders with the same peak,
+    /// it is one that moves few operators; as few as possible if a part of the effort suffices to
+    /// find that out, which holds for small sequences and where few operators must move.
     pub order: Vec<usize>,
     /// The most bytes live at a step in that order.
     pub peak: Bytes,

@@ -3,17 +3,26 @@
 
 use crate::{
     Bytes,
-    order::{effort::Effort, model::Model, sets::narrow},
+    order::{effort::Effort, fewest::fewest, model::Model, sets::narrow},
 };
 
 /// Returns an order with a peak of at most `most` bytes that moves no more operators than this one,
-/// and fewer if such an order is easily found. Operators are numbered in the given order.
+/// and as few as possible if a part of the effort suffices to find that out. Operators are numbered
+/// in the given order.
 pub(super) fn nearest(
     model: &Model,
-    mut order: Vec<u32>,
+    order: Vec<u32>,
     most: Bytes,
     effort: &mut Effort,
 ) -> Vec<u32> {
+    let order = put_all_back(model, order, most, effort);
+    // About as much work as the search has taken, so that quick answers stay quick.
+    let end = effort.looks() + 500_000 + effort.looks().min(effort.part(32));
+    fewest(model, most, moved(&order).len(), effort, end).unwrap_or(order)
+}
+
+/// Puts operators back to their places in the given order, as long as one after another fits there.
+fn put_all_back(model: &Model, mut order: Vec<u32>, most: Bytes, effort: &mut Effort) -> Vec<u32> {
     let looks = model.reads.entries() + 4 * model.operators();
     // This may take a part of the search's effort, even if that is spent.
     let end = effort.looks() + 2_000_000 + effort.part(8);
