@@ -5,75 +5,90 @@ use super::{
         descent::{Attempts, Packer, descend_from},
         monitor::Monitor,
     },
-    ejection::{self, Ejection},
+    ejection::Ejection,
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Limits, Problem, planner::Layout, problem::ChunkId};
+use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
 
-/// By default, two attempts at ejection come on top of the effort, if each takes no more nodes than this.
-const MOST_ON_TOP: u64 = 3_000_000;
+/// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
+const ON_TOP: u64 = 25;
 
-/// The most nodes of ejection that count against the effort, which it may take half of.
-const MOST_EJECTED: u64 = 10_000_000;
+/// The most nodes on top of the effort.
+const MOST_ON_TOP: u64 = 6_000_000;
 
-/// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
-/// eject others. Returns the nodes that count against the effort.
-pub fn eject(
-    problem: &Problem,
-    roots: &[ChunkId],
-    solution: &mut Solution,
-    limits: &Limits,
-    is_default: bool,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let near = solution.lower_bound.saturating_add(solution.lower_bound / 100);
-    if solution.pool_size <= near {
-        return 0;
-    }
-    let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop());
-    let Some(inst) = inst else { return 0 };
-    let Some(mut ejection) = Ejection::new(&inst) else { return 0 };
-    let share = ejection.share();
-    let more = on_top(share, is_default);
-    let enough = if more > 0 { near } else { solution.lower_bound };
-    let nodes = (limits.effort() / 2).min(MOST_EJECTED) + more;
-    if share > nodes {
-        return 0;
-    }
-    let attempts = Attempts { rungs: &ejection::RUNGS, share, nodes };
-    let ejected = descend(problem, &inst, &mut ejection, attempts, enough, solution, monitor);
-    ejected.saturating_sub(more)
+/// Packs all chains of a problem anew.
+pub struct Anew {
+    inst: Instance,
+    ejection: Ejection,
 }
 
-/// The nodes of ejection that come on top of the effort, with attempts of this many nodes.
-pub fn on_top(share: u64, is_default: bool) -> u64 {
-    if is_default && share <= MOST_ON_TOP { 2 * share } else { 0 }
-}
+impl Anew {
+    /// Returns `None` if there are too many chains, or if the search is stopped.
+    pub fn new(problem: &Problem, roots: &[ChunkId], monitor: &mut Monitor<'_>) -> Option<Self> {
+        let inst = Instance::new_until(problem, roots, &mut || monitor.must_stop())?;
+        let ejection = Ejection::new(&inst)?;
+        Some(Self { inst, ejection })
+    }
 
-/// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.
-pub fn descend(
-    problem: &Problem,
-    inst: &Instance,
-    packer: &mut impl Packer,
-    attempts: Attempts<'_>,
-    enough: Bytes,
-    solution: &mut Solution,
-    monitor: &mut Monitor<'_>,
-) -> u64 {
-    let bound = solution.lower_bound;
-    let step = inst.unit * inst.align;
-    let best = solution.pool_size.div_ceil(step) * inst.align;
-    let mut stop =
-        |nodes, best| monitor.stop(nodes, bound, best * inst.unit) || best * inst.unit <= enough;
-    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
-    solution.nodes = monitor.add(packer.nodes());
-    if let Some(offsets) = found {
-        let mut bases = vec![0; problem.len()];
-        for (root, offset) in inst.roots.iter().zip(offsets) {
-            bases[root.index()] = offset * inst.unit;
+    pub fn has_staircases(&self) -> bool {
+        !self.inst.staircases.is_empty()
+    }
+
+    /// The nodes that come on top of the effort.
+    pub fn on_top(&self, is_default: bool) -> u64 {
+        on_top(self.ejection.share(), is_default)
+    }
+
+    /// If the pool is more than a percent above the bound, places all chains anew, and lets those that do not fit
+    /// eject others, with this many nodes, and more on top. Returns the nodes that count against the effort.
+    pub fn eject(
+        &mut self,
+        problem: &Problem,
+        solution: &mut Solution,
+        nodes: u64,
+        more: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Self { inst, ejection } = self;
+        let (before, share) = (ejection.nodes(), ejection.share());
+        if is_near(solution) || ejection.placing() > nodes.saturating_add(more) || monitor.stopped()
+        {
+            return 0;
         }
-        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+        let enough = if more > 0 { near(solution) } else { solution.lower_bound };
+        let nodes = before.saturating_add(nodes).saturating_add(more);
+        let attempts = Attempts { rungs: ejection.rungs(), share, nodes };
+        let bound = solution.lower_bound;
+        let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
+        let mut stop = |nodes, best| {
+            let best = best * inst.unit;
+            monitor.stop(nodes - before, bound, best) || best <= enough
+        };
+        let found = descend_from(bound / inst.unit, best, attempts, ejection, &mut stop);
+        let nodes = ejection.nodes() - before;
+        solution.nodes = monitor.add(nodes);
+        if let Some(offsets) = found {
+            let mut bases = vec![0; problem.len()];
+            for (root, offset) in inst.roots.iter().zip(offsets) {
+                bases[root.index()] = offset * inst.unit;
+            }
+            solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+        }
+        nodes.saturating_sub(more)
     }
-    packer.nodes()
+}
+
+/// Returns whether the pool is within a percent of the bound.
+pub fn is_near(solution: &Solution) -> bool {
+    solution.pool_size <= near(solution)
+}
+
+fn near(solution: &Solution) -> Bytes {
+    solution.lower_bound.saturating_add(solution.lower_bound / 100)
+}
+
+/// The nodes of ejection that come on top of the effort, with first attempts of this many nodes.
+pub fn on_top(share: u64, is_default: bool) -> u64 {
+    if is_default { share.saturating_mul(ON_TOP).min(MOST_ON_TOP) } else { 0 }
 }

@@ -1,15 +1,13 @@
 //! Improves the packing of a problem: simulation and greedy packings first, then searches.
 
 use super::{
-    anew::{descend, eject},
+    anew::{Anew, is_near},
     control::{
-        descent::Attempts,
         ladder,
         monitor::Monitor,
         threads::{self, Board, Standing},
     },
     greedy::{Greedy, Key, MOST_WORK},
-    separation::{self, Separation},
     solution::Solution,
     state::instance::Instance,
 };
@@ -68,14 +66,21 @@ const GRAINS: Bytes = 1 << 12;
 /// reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
-/// The nodes of the search before chains are separated.
-const SHORT: u64 = 10_000;
+/// The nodes of the first search before chains are placed anew, and if some are staircases.
+const SHORT: u64 = 50_000;
+const SHORT_OF_STAIRCASES: u64 = 10_000;
 
-/// The most nodes for separating chains, so that a search without an end reaches the other
-/// searches.
-const MOST_SEPARATED: u64 = 5_000_000;
+/// The nodes of the first turn of placing chains anew.
+const FIRST_EJECTED: u64 = 500_000;
 
-/// Problems of fewer chains need neither rounding nor separation.
+/// The next turn of either search has this many times the nodes.
+const LONGER: u64 = 32;
+
+/// The most nodes of ejection in a problem of more than [`FEW_CHAINS`] chains that count against the effort, which
+/// it may take half of.
+const MOST_EJECTED: u64 = 10_000_000;
+
+/// Problems of fewer chains need neither rounding nor ejection.
 const FEW: usize = 150;
 
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
@@ -135,42 +140,51 @@ pub fn search(
     let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
     let rounded = climb_rounded(problem, &roots, greedy, solution, nodes, monitor);
-    let separated = separate(problem, &roots, greedy, solution, limits, monitor);
+    let ejected = climb_and_eject(problem, &roots, greedy, solution, limits, rounded, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
-        let limits = limits.nodes(limits.effort().saturating_sub(rounded + separated));
+        let limits = limits.nodes(limits.effort().saturating_sub(rounded + ejected));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
 }
 
-/// If some chains are staircases, lets chains overlap and separates them; returns the nodes.
-fn separate(
+/// Searches all chains and places them anew, in turns of more and more nodes, until the pool is within a percent of
+/// the bound or the effort is spent, of which some nodes are spent already; returns the nodes that count against it.
+fn climb_and_eject(
     problem: &Problem,
     roots: &[ChunkId],
     greedy: &mut Greedy<'_>,
     solution: &mut Solution,
     limits: &Limits,
+    spent: u64,
     monitor: &mut Monitor<'_>,
 ) -> u64 {
-    let inst = Instance::new(problem, roots);
-    if roots.len() < FEW || inst.staircases.is_empty() || monitor.stopped() {
+    if roots.len() < FEW || is_near(solution) || monitor.stopped() {
         return 0;
     }
-    let Some(mut separation) = Separation::new(&inst) else { return 0 };
-    let limits = limits.stretched(solution.lower_bound, solution.pool_size, 1);
-    // A short search comes first: separation is not needed within a percent of the bound.
-    let short = limits.nodes(limits.effort().min(SHORT));
-    let Outcome { nodes: before, .. } =
-        climb_and_complete(problem, roots, greedy, solution, &short, monitor);
-    let gap = solution.pool_size - solution.lower_bound;
-    if gap <= solution.lower_bound / 100 || monitor.stopped() {
-        return before;
+    let Some(mut anew) = Anew::new(problem, roots, monitor) else { return 0 };
+    let effort = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
+    let effort = effort.saturating_sub(spent);
+    let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
+    let mut climbed = if anew.has_staircases() { SHORT_OF_STAIRCASES } else { SHORT };
+    let mut ejected = FIRST_EJECTED;
+    while left > 0 {
+        let limits = limits.nodes(left.min(climbed));
+        let climb = climb_and_complete(problem, roots, greedy, solution, &limits, monitor);
+        left = left.saturating_sub(climb.nodes);
+        if is_near(solution) || monitor.stopped() {
+            break;
+        }
+        left -= anew.eject(problem, solution, ejected.min(left / 2), more, monitor).min(left);
+        if is_near(solution) || monitor.stopped() {
+            break;
+        }
+        more = 0;
+        climbed = climbed.saturating_mul(LONGER);
+        ejected = ejected.saturating_mul(LONGER);
     }
-    let nodes = (limits.effort().saturating_sub(before) / 2).min(MOST_SEPARATED);
-    let attempts = Attempts { rungs: &separation::RUNGS, share: separation.share(), nodes };
-    let enough = solution.lower_bound;
-    before + descend(problem, &inst, &mut separation, attempts, enough, solution, monitor)
+    effort - left
 }
 
 /// Searches crowded cores until the effort is spent or the pool is proven. A small core is often
@@ -211,8 +225,11 @@ fn search_cores(
             return;
         }
     }
-    let ejected = eject(problem, roots, solution, &limits, is_default, monitor);
-    limits = limits.nodes(limits.effort().saturating_sub(ejected));
+    if let Some(mut anew) = Anew::new(problem, roots, monitor) {
+        let nodes = (limits.effort() / 2).min(MOST_EJECTED);
+        let ejected = anew.eject(problem, solution, nodes, anew.on_top(is_default), monitor);
+        limits = limits.nodes(limits.effort().saturating_sub(ejected));
+    }
     if solution.pool_size == solution.lower_bound || monitor.stopped() {
         return;
     }

@@ -19,8 +19,7 @@
 //! | `control` | the effort: restarts, limits in turn, threads |
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
-//! | `separation` | packings of staircases that may overlap at first |
-//! | `ejection` | packings of long runs, in which bodies that do not fit eject others |
+//! | `ejection` | packings in which bodies that do not fit eject others |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `places` | pools and offsets where a problem is not plain |
@@ -43,7 +42,6 @@ mod random;
 mod reasoning;
 #[cfg(test)]
 pub(super) mod samples;
-mod separation;
 mod solution;
 mod state;
 

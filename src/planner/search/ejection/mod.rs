@@ -6,10 +6,11 @@
 //! then placed one after the other, each where the bodies in its way weigh least; these are ejected, and fit into
 //! other gaps or wait in turn (ejection chains; Glover 1996). The weight of a body is its area, but a section
 //! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
-//! The weight grows each time a body has to wait.
+//! The weight grows each time a body has to wait. Now and then all placed bodies settle, upwards and then
+//! downwards, which brings the space between them together.
 //!
-//! Rectangles that cannot move are never ejected. This suits long runs of bodies that are small compared with
-//! the limit. It proves nothing.
+//! Bodies that cannot move are never ejected. This suits problems with a little room to spare. It proves nothing,
+//! and it rarely finds packings without waste, which are left to the other searches.
 
 mod strip;
 
@@ -20,8 +21,15 @@ use super::{
 };
 use strip::{Block, Strip, WORK_PER_BLOCK};
 
-/// The limits to try, in 64ths of the gap between the bound and the best packing.
-pub const RUNGS: [u64; 3] = [14, 32, 48];
+/// A problem without staircases is long if it has more bodies.
+const LONG: usize = 1000;
+
+/// The limits to try, in 64ths of the gap between the bound and the best packing, in long problems and in others.
+const RUNGS_OF_LONG: [u64; 3] = [14, 32, 48];
+const RUNGS: [u64; 3] = [32, 48, 56];
+
+/// In other than long problems, a first attempt has this many times the nodes that placing all bodies takes.
+const PLACINGS: u64 = 20;
 
 /// No limit is higher, so that heights fit into an event.
 const HIGH: i64 = 1 << 40;
@@ -35,8 +43,12 @@ const MOST_PAIRS: u64 = 1 << 28;
 /// The work that counts as a node: bodies examined, and blocks sorted.
 const WORK_PER_NODE: u64 = 64;
 
-/// The weight of a section is its live bytes squared this many times.
-const SQUARINGS: usize = 7;
+/// The weight of a section is its live bytes squared this many times, in long problems and in others.
+const SQUARINGS_OF_LONG: usize = 7;
+const SQUARINGS: usize = 5;
+
+/// All placed bodies settle each time that as many bodies have been forced as there are bodies, divided by this.
+const SETTLINGS: u64 = 4;
 
 /// The bits of the sum of all weights.
 const TOTAL_BITS: u32 = 44;
@@ -81,7 +93,7 @@ impl Event {
     }
 }
 
-/// The bodies of an instance without staircases that can move.
+/// The bodies of an instance, most of which can move.
 pub struct Ejection {
     strip: Strip,
     /// The number that the instance gives to each body of the strip.
@@ -94,6 +106,7 @@ pub struct Ejection {
     order: Vec<usize>,
     /// The first weight of each body.
     weights: Vec<u64>,
+    is_long: bool,
     /// The mean size of the bodies.
     size: i64,
     /// Their mean number of sections.
@@ -104,49 +117,63 @@ pub struct Ejection {
 }
 
 impl Ejection {
-    /// Returns `None` if some bodies are staircases, or if there are too many bodies, too high ones, or too many
-    /// pairs that share a section.
+    /// Returns `None` if there are too many bodies, too high ones, or too many pairs that share a section.
     pub fn new(inst: &Instance) -> Option<Self> {
-        let bodies = rectangles(inst)?;
-        let items: Vec<Item> = bodies.iter().map(|body| body.item).collect();
-        let stack = items.iter().fold(inst.align, |sum, item| sum.saturating_add(item.size));
-        let is_small = items.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
+        let bodies = bodies(inst)?;
+        let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
+        let stack = stack.fold(inst.align, u64::saturating_add);
+        let is_small = bodies.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
         // Heights up to twice the bound fit into an event.
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
-        if inst.items.is_empty() || !is_small || !is_low {
+        if bodies.len() <= inst.fixed.len() || !is_small || !is_low {
             return None;
         }
         let align = i64::try_from(inst.align).ok()?;
-        let live = live(&items, inst.sections);
+        let live = live(&bodies, inst.sections);
         let peak = (0..).zip(&live).max_by_key(|&(_, live)| live).map_or(0, |(section, _)| section);
-        let mean = |sum: u64| i64::try_from(sum / items.len() as u64).unwrap_or(i64::MAX).max(1);
-        let lives = items.iter().map(|item| item.sections().len() as u64);
+        let numbers = bodies.iter().map(|body| body.number).collect();
         let fixed: Vec<_> = bodies.iter().map(|body| body.fixed).collect();
-        let mut order = outwards(&items, peak);
-        order.retain(|&body| fixed[body].is_none());
-        let mut weights = weights(&items, &live);
-        for (weight, _) in weights.iter_mut().zip(&fixed).filter(|(_, fixed)| fixed.is_some()) {
-            *weight = HEAVIEST;
-        }
+        let is_rectangle = |body: &Body| matches!(body.parts[..], [Part { low: 0, .. }]);
+        let is_long = bodies.len() > LONG && bodies.iter().all(is_rectangle);
+        let squarings = if is_long { SQUARINGS_OF_LONG } else { SQUARINGS };
+        let weights = weights(&bodies, &live, squarings);
+        let bodies = bodies.into_iter().map(|body| body.parts).collect();
+        let strip = Strip::new(bodies, fixed, align, MOST_PAIRS)?;
+        let mut order = outwards(&strip.items, peak);
+        order.retain(|&body| strip.fixed[body].is_none());
+        let count = strip.items.len() as u64;
+        let mean = |sum: u64| i64::try_from(sum / count).unwrap_or(i64::MAX).max(1);
+        let lives = strip.items.iter().map(|item| item.sections().len() as u64);
         Some(Self {
             align,
             limit: 0,
             peak,
             order,
-            numbers: bodies.iter().map(|body| body.number).collect(),
+            numbers,
             weights,
-            size: mean(items.iter().map(|item| item.size).sum()),
+            is_long,
+            size: mean(strip.items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
             random: Random::default(),
             blocks: Vec::new(),
             events: Vec::new(),
-            strip: Strip::new(items, fixed, align, MOST_PAIRS)?,
+            strip,
         })
     }
 
-    /// The nodes of a first attempt: somewhat more than placing all bodies once takes.
-    pub fn share(&self) -> u64 {
+    /// Somewhat more than the nodes that placing all bodies once takes.
+    pub fn placing(&self) -> u64 {
         self.strip.pairs * 2 * (1 + WORK_PER_BLOCK) / WORK_PER_NODE
+    }
+
+    /// The nodes of a first attempt.
+    pub fn share(&self) -> u64 {
+        if self.is_long { self.placing() } else { self.placing() * PLACINGS }
+    }
+
+    /// The limits to try, in 64ths of the gap between the bound and the best packing.
+    pub fn rungs(&self) -> &'static [u64] {
+        if self.is_long { &RUNGS_OF_LONG } else { &RUNGS }
     }
 
     /// The highest offset of a body, and the blocks in its way, with an event for each begin. With `ends`, also
@@ -248,6 +275,47 @@ impl Ejection {
         self.strip.offsets[body] = Some(best);
         Some(ejected)
     }
+
+    /// Moves all placed bodies up or down, each as far as those that have moved before it allow.
+    fn settle(&mut self, up: bool) {
+        let before = self.strip.offsets.clone();
+        let mut placed: Vec<(i64, usize)> = (self.order.iter())
+            .filter_map(|&body| {
+                let (offset, size) = (before[body]?, self.strip.items[body].size);
+                Some((if up { -(offset + self.strip.aligned(size)) } else { offset }, body))
+            })
+            .collect();
+        placed.sort_unstable();
+        self.strip.offsets.clone_from(&self.strip.fixed);
+        for (_, body) in placed {
+            let highest = self.limit - self.strip.aligned(self.strip.items[body].size);
+            self.strip.blocks(body, highest, &mut self.blocks);
+            let mut offset = if up { highest } else { 0 };
+            if up {
+                self.blocks.sort_unstable_by_key(|block| -block.high);
+                for block in &self.blocks {
+                    if block.high <= offset {
+                        break;
+                    }
+                    offset = offset.min(block.low);
+                }
+            } else {
+                self.blocks.sort_unstable_by_key(|block| block.low);
+                for block in &self.blocks {
+                    if block.low >= offset {
+                        break;
+                    }
+                    offset = offset.max(block.high);
+                }
+            }
+            // Staircases that interlock may block each other in another order.
+            if !(0..=highest).contains(&offset) {
+                self.strip.offsets = before;
+                return;
+            }
+            self.strip.offsets[body] = Some(offset);
+        }
+    }
 }
 
 impl Packer for Ejection {
@@ -281,6 +349,8 @@ impl Packer for Ejection {
             }
         }
         let mut weights = self.weights.clone();
+        let until_settled = (self.order.len() as u64).div_ceil(SETTLINGS);
+        let mut forced = 0;
         while !waiting.is_empty() {
             let next = self.random.below(waiting.len());
             let body = waiting.swap_remove(next);
@@ -292,6 +362,11 @@ impl Packer for Ejection {
                     if !self.place(other, Match::Either) {
                         waiting.push(other);
                     }
+                }
+                forced += 1;
+                if forced % until_settled == 0 {
+                    self.settle(forced / until_settled % 2 == 1);
+                    waiting.retain(|&body| !self.place(body, Match::Either));
                 }
             }
             if stop(self.nodes()) {
@@ -317,44 +392,38 @@ impl Packer for Ejection {
     }
 }
 
-/// A body that is one rectangle.
-struct Rectangle {
-    item: Item,
+/// A body of an instance.
+struct Body {
+    /// In time order.
+    parts: Vec<Part>,
     /// Its number in the instance.
     number: usize,
     /// Its offset, if it cannot move.
     fixed: Option<i64>,
 }
 
-/// All bodies of an instance, by first section; `None` if some are staircases that can move, or if one that
-/// cannot move has several parts.
-fn rectangles(inst: &Instance) -> Option<Vec<Rectangle>> {
-    if inst.staircases.len() > inst.fixed.len() {
-        return None;
-    }
-    let items = inst.items.iter().enumerate();
-    let mut bodies: Vec<Rectangle> =
-        items.map(|(number, &item)| Rectangle { item, number, fixed: None }).collect();
+/// All bodies of an instance, by first section; `None` if an offset is too high.
+fn bodies(inst: &Instance) -> Option<Vec<Body>> {
+    let items = inst.items.iter();
+    let items =
+        items.map(|&Item { first, end, size }| vec![Part { first, end, low: 0, high: size }]);
+    let staircases = inst.staircases.iter().map(|staircase| staircase.parts.clone());
+    let mut bodies: Vec<Body> = (items.chain(staircases).enumerate())
+        .map(|(number, parts)| Body { parts, number, fixed: None })
+        .collect();
     for &Fixed { body, offset } in &inst.fixed {
-        match inst.staircase(body).parts[..] {
-            [Part { first, end, low: 0, high: size }] => bodies.push(Rectangle {
-                item: Item { first, end, size },
-                number: body as usize,
-                fixed: Some(i64::try_from(offset).ok()?),
-            }),
-            _ => return None,
-        }
+        bodies[body as usize].fixed = Some(i64::try_from(offset).ok()?);
     }
-    bodies.sort_by_key(|body| body.item.first);
+    bodies.sort_by_key(|body| body.parts.first().map(|part| part.first));
     Some(bodies)
 }
 
 /// The bytes alive in each section, in units.
-fn live(items: &[Item], sections: usize) -> Vec<u64> {
+fn live(bodies: &[Body], sections: usize) -> Vec<u64> {
     let (mut begin, mut end) = (vec![0; sections + 1], vec![0; sections + 1]);
-    for item in items {
-        begin[item.first as usize] += item.size;
-        end[item.end as usize] += item.size;
+    for part in bodies.iter().flat_map(|body| &body.parts) {
+        begin[part.first as usize] += part.high - part.low;
+        end[part.end as usize] += part.high - part.low;
     }
     let mut live = 0;
     let sums = begin.into_iter().zip(end).take(sections).map(|(begin, end)| {
@@ -364,23 +433,29 @@ fn live(items: &[Item], sections: usize) -> Vec<u64> {
     sums.collect()
 }
 
-/// The weight of each body: its area, where a section counts by a power of its live bytes.
-fn weights(items: &[Item], live: &[u64]) -> Vec<u64> {
+/// The weight of each body: its area, where a section counts by a power of its live bytes; the most if it cannot
+/// move.
+fn weights(bodies: &[Body], live: &[u64], squarings: usize) -> Vec<u64> {
     let most = u128::from(live.iter().copied().max().unwrap_or(0).max(1));
     let mut sum = 0;
     let mut before = vec![0];
     for &live in live {
         // A fraction of the most live bytes, in 2^-32.
         let crowd = (u128::from(live) << 32) / most;
-        sum += (0..SQUARINGS).fold(crowd, |crowd, _| (crowd * crowd) >> 32);
+        sum += (0..squarings).fold(crowd, |crowd, _| (crowd * crowd) >> 32);
         before.push(sum);
     }
-    let area = |item: &Item| {
-        u128::from(item.size) * (before[item.end as usize] - before[item.first as usize])
+    let area = |part: &Part| {
+        u128::from(part.high - part.low) * (before[part.end as usize] - before[part.first as usize])
     };
-    let areas: Vec<u128> = items.iter().map(area).collect();
+    let area = |body: &Body| body.parts.iter().map(area).sum();
+    let areas: Vec<u128> = bodies.iter().map(area).collect();
     let unit = (areas.iter().sum::<u128>() >> TOTAL_BITS).max(1);
-    areas.into_iter().map(|area| 1 + u64::try_from(area / unit).unwrap_or(0)).collect()
+    let weight = |(body, area): (&Body, u128)| match body.fixed {
+        Some(_) => HEAVIEST,
+        None => 1 + u64::try_from(area / unit).unwrap_or(0),
+    };
+    bodies.iter().zip(areas).map(weight).collect()
 }
 
 /// The bodies from the most crowded section outwards: those that live there, by begin, and then the nearest first:

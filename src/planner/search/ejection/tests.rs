@@ -1,20 +1,30 @@
+use arbitrary::{Result, Unstructured};
+
 use super::*;
 use crate::{
     Problem,
     planner::search::{
         control::descent::{Attempts, descend_from},
-        samples::{instance, random_problem},
+        samples::{check_places, instance, interlocking, random_problem},
         state::fingerprint::scramble,
     },
 };
 
-/// Returns whether two of these bodies share heights over a section.
-fn overlap(inst: &Instance, offsets: &[u64]) -> bool {
-    let bodies: Vec<(&Item, u64)> = inst.items.iter().zip(offsets.iter().copied()).collect();
-    bodies.iter().enumerate().any(|(at, &(a, low))| {
-        bodies[..at].iter().any(|&(b, other)| {
-            let in_time = a.first < b.end && b.first < a.end;
-            in_time && low < other + b.size && other < low + a.size
+/// The parts of a body of an instance.
+fn parts(inst: &Instance, body: usize) -> Vec<Part> {
+    match inst.items.get(body) {
+        Some(&Item { first, end, size }) => vec![Part { first, end, low: 0, high: size }],
+        None => inst.staircases[body - inst.items.len()].parts.clone(),
+    }
+}
+
+/// Returns whether two bodies share heights over a section.
+fn overlap(inst: &Instance, (a, low): (usize, u64), (b, other): (usize, u64)) -> bool {
+    let others = parts(inst, b);
+    parts(inst, a).iter().any(|part| {
+        others.iter().any(|with| {
+            let in_time = part.first < with.end && with.first < part.end;
+            in_time && !part.at(low).is_clear_of(with.at(other))
         })
     })
 }
@@ -32,7 +42,7 @@ fn run_of_lives(bodies: u64) -> Problem {
 
 #[test]
 fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
-    let mut packed = 0;
+    let (mut packed, mut staircases) = (0, 0);
     arbtest::arbtest(|random| {
         let inst = instance(&random_problem(random)?);
         let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
@@ -41,17 +51,43 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
         if ejection.pack(attempt, &mut |_| false) {
             packed += 1;
             let offsets = ejection.offsets();
-            assert!(!overlap(&inst, &offsets), "{inst:?} {offsets:?}");
+            check_places(&inst, ejection.height(), &offsets);
             assert!((inst.bound()..=limit).contains(&ejection.height()));
-            for (offset, item) in offsets.iter().zip(&inst.items) {
-                assert!(offset + item.size <= ejection.height());
-                assert!(offset.is_multiple_of(inst.align));
-            }
+            assert!(offsets.iter().all(|offset| offset.is_multiple_of(inst.align)));
+            staircases += inst.staircases.len();
         }
         Ok(())
     })
     .budget_ms(500);
-    assert!(packed > 0, "no problem has been packed");
+    assert!(packed > 0 && staircases > 0, "{packed} {staircases}");
+}
+
+/// An ejection for a random problem, in which some bodies are placed below a low limit, and the numbers that the
+/// instance gives to them.
+fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>> {
+    let inst = instance(&random_problem(random)?);
+    let Some(mut ejection) = Ejection::new(&inst) else { return Ok(None) };
+    let heights = (0..inst.bodies()).map(|body| inst.height(u32::try_from(body).unwrap()));
+    let limit = heights.max().unwrap().next_multiple_of(inst.align) + inst.align * 2;
+    ejection.limit = limit.cast_signed();
+    for body in 0..inst.bodies() {
+        let by = *random.choose(&[Match::Begins, Match::Ends, Match::Either])?;
+        ejection.place(body, by);
+    }
+    Ok(Some((inst, ejection)))
+}
+
+/// The bodies in the way of a body at an offset.
+fn in_way(inst: &Instance, ejection: &Ejection, body: usize, at: i64) -> Vec<usize> {
+    let number = |body: usize| ejection.numbers[body];
+    let blocks = |other: usize| {
+        let offset = ejection.strip.offsets[other].filter(|_| other != body);
+        offset.is_some_and(|offset| {
+            let at = (number(body), at.unsigned_abs());
+            overlap(inst, at, (number(other), offset.unsigned_abs()))
+        })
+    };
+    (0..inst.bodies()).filter(|&other| blocks(other)).collect()
 }
 
 /// The bodies that are ejected weigh no more than those in the way at any other offset.
@@ -59,48 +95,69 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
 fn a_body_ejects_those_that_weigh_least() {
     let mut forced = 0;
     arbtest::arbtest(|random| {
-        let inst = instance(&random_problem(random)?);
-        let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
-        let largest = inst.items.iter().map(|item| item.size).max().unwrap_or(0);
-        let limit = largest.next_multiple_of(inst.align) + inst.align * 2;
-        ejection.limit = limit.cast_signed();
+        let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
         let mut weights = Vec::new();
-        for body in 0..inst.items.len() {
+        for _ in 0..inst.bodies() {
             weights.push(random.int_in_range(1..=5)?);
-            ejection.place(body, Match::Either);
         }
-        for body in 0..inst.items.len() {
+        let weight = |bodies: &[usize]| bodies.iter().map(|&body| weights[body]).sum::<u64>();
+        for body in 0..inst.bodies() {
             if ejection.strip.offsets[body].is_some() {
                 continue;
             }
             forced += 1;
-            let before = ejection.strip.offsets.clone();
-            let highest = ejection.limit - ejection.strip.aligned(inst.items[body].size);
+            let highest = ejection.limit - ejection.strip.aligned(ejection.strip.items[body].size);
             let steps = (0..=highest).step_by(usize::try_from(inst.align).unwrap());
-            let in_way = |at: i64| -> u64 {
-                let in_way = |other: usize| {
-                    let (a, b) = (inst.items[body], inst.items[other]);
-                    let in_time = a.first < b.end && b.first < a.end;
-                    before[other].is_some_and(|offset| {
-                        let above = offset + b.size.cast_signed();
-                        in_time && at < above && offset < at + a.size.cast_signed()
-                    })
-                };
-                let others = (0..inst.items.len()).filter(|&other| in_way(other));
-                others.map(|other| weights[other]).sum()
-            };
-            let ejected = ejection.force(body, &weights).unwrap();
+            let least = steps.map(|at| weight(&in_way(&inst, &ejection, body, at))).min().unwrap();
+            let before = ejection.strip.offsets.clone();
+            let mut ejected = ejection.force(body, &weights).unwrap();
+            ejected.sort_unstable();
             let at = ejection.strip.offsets[body].unwrap();
-            assert_eq!(Some(in_way(at)), steps.map(in_way).min());
-            assert_eq!(ejected.iter().map(|&other| weights[other]).sum::<u64>(), in_way(at));
-            let offsets = &ejection.strip.offsets;
-            assert!((0..inst.items.len()).all(|b| b == body
-                || offsets[b] == before[b].filter(|_| !ejected.contains(&b))));
+            let after = std::mem::replace(&mut ejection.strip.offsets, before.clone());
+            assert_eq!(ejected, in_way(&inst, &ejection, body, at));
+            assert_eq!(weight(&ejected), least);
+            assert!(
+                (0..inst.bodies())
+                    .all(|b| b == body || after[b] == before[b].filter(|_| !ejected.contains(&b)))
+            );
+            ejection.strip.offsets = after;
         }
         Ok(())
     })
     .budget_ms(500);
     assert!(forced > 0, "no body has been forced");
+}
+
+/// Each body then lies on another or on the floor, or below another or the limit.
+#[test]
+fn settled_bodies_can_move_no_further() {
+    let mut moved = [0, 0];
+    arbtest::arbtest(|random| {
+        let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
+        for up in [true, false] {
+            let before = ejection.strip.offsets.clone();
+            ejection.settle(up);
+            if ejection.strip.offsets == before {
+                continue;
+            }
+            moved[usize::from(up)] += 1;
+            for (body, offset) in before.iter().enumerate() {
+                assert_eq!(ejection.strip.offsets[body].is_some(), offset.is_some());
+                let Some(at) = ejection.strip.offsets[body] else { continue };
+                let highest =
+                    ejection.limit - ejection.strip.aligned(ejection.strip.items[body].size);
+                assert!((0..=highest).contains(&at) && at % ejection.align == 0);
+                assert!(in_way(&inst, &ejection, body, at).is_empty());
+                let next = if up { at + ejection.align } else { at - ejection.align };
+                let is_free = (0..=highest).contains(&next)
+                    && in_way(&inst, &ejection, body, next).is_empty();
+                assert!(!is_free, "{body} can move to {next}");
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(moved.iter().all(|&moved| moved > 0), "{moved:?}");
 }
 
 /// Without ejection, the default effort leaves this problem at 1.047 times the bound.
@@ -115,7 +172,7 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
         false
     };
     let nodes = 200_000;
-    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
+    let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes };
     let found = descend_from(bound, bound * 11 / 10, attempts, &mut ejection, &mut stop);
     let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
     let height = tops.max().unwrap();
@@ -128,9 +185,16 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
 }
 
 #[test]
-fn staircases_are_left_to_other_searches() {
-    let inst = instance(&crate::planner::search::samples::interlocking(10));
-    assert!(Ejection::new(&inst).is_none());
+fn staircases_that_interlock_are_packed_close_to_the_bound() {
+    let inst = instance(&interlocking(60));
+    let mut ejection = Ejection::new(&inst).unwrap();
+    let bound = inst.bound();
+    let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes: 60_000 };
+    let found = descend_from(bound, 2 * bound, attempts, &mut ejection, &mut |_, _| false).unwrap();
+    let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
+    let height = tops.max().unwrap();
+    check_places(&inst, height, &found);
+    assert!(height * 100 <= bound * 139, "{height} for a bound of {bound}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
                 monitor::Monitor,
                 threads::{self, Board, Standing},
             },
-            ejection::{Ejection, RUNGS},
+            ejection::Ejection,
             improve::LARGE,
             state::instance::{Instance, Outline},
         },
@@ -133,10 +133,10 @@ impl Search<'_> {
         let Some(mut packer) = Ejection::new(inst) else { return };
         let share = packer.share();
         let nodes = nodes + on_top(share, is_default);
-        if share > nodes {
+        if packer.placing() > nodes {
             return;
         }
-        let attempts = Attempts { rungs: &RUNGS, share, nodes };
+        let attempts = Attempts { rungs: packer.rungs(), share, nodes };
         let mut stop =
             |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
         let found = descend_from(bound, best, attempts, &mut packer, &mut stop);
