@@ -6,6 +6,7 @@ use super::{
         monitor::Monitor,
     },
     ejection::Ejection,
+    guided::{self, Guided},
     solution::Solution,
     state::instance::Instance,
 };
@@ -51,32 +52,66 @@ impl Anew {
         monitor: &mut Monitor<'_>,
     ) -> u64 {
         let Self { inst, ejection } = self;
-        let (before, share) = (ejection.nodes(), ejection.share());
         if is_near(solution) || ejection.placing() > nodes.saturating_add(more) || monitor.stopped()
         {
             return 0;
         }
         let enough = if more > 0 { near(solution) } else { solution.lower_bound };
-        let nodes = before.saturating_add(nodes).saturating_add(more);
-        let attempts = Attempts { rungs: ejection.rungs(), share, nodes };
-        let bound = solution.lower_bound;
-        let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
-        let mut stop = |nodes, best| {
-            let best = best * inst.unit;
-            monitor.stop(nodes - before, bound, best) || best <= enough
-        };
-        let found = descend_from(bound / inst.unit, best, attempts, ejection, &mut stop);
-        let nodes = ejection.nodes() - before;
-        solution.nodes = monitor.add(nodes);
-        if let Some(offsets) = found {
-            let mut bases = vec![0; problem.len()];
-            for (root, offset) in inst.roots.iter().zip(offsets) {
-                bases[root.index()] = offset * inst.unit;
-            }
-            solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
-        }
-        nodes.saturating_sub(more)
+        let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
+        let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes };
+        let spent = descend(problem, inst, ejection, attempts, enough, solution, monitor);
+        spent.saturating_sub(more)
     }
+
+    /// Searches wider and wider cores with these many nodes, each guided by a packing of the one before; returns the
+    /// nodes.
+    pub fn guide(
+        &self,
+        problem: &Problem,
+        solution: &mut Solution,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Some(mut guided) = Guided::new(&self.inst) else { return 0 };
+        if nodes == 0 || solution.pool_size == solution.lower_bound || monitor.stopped() {
+            return 0;
+        }
+        let attempts = Attempts { rungs: &guided::RUNGS, share: nodes, nodes };
+        let enough = solution.lower_bound;
+        let spent = descend(problem, &self.inst, &mut guided, attempts, enough, solution, monitor);
+        let bound = (guided.bound * self.inst.unit).min(solution.pool_size);
+        solution.lower_bound = solution.lower_bound.max(bound);
+        spent
+    }
+}
+
+/// Packs all chains below lower and lower limits, until the pool is small enough; returns the nodes.
+fn descend(
+    problem: &Problem,
+    inst: &Instance,
+    packer: &mut impl Packer,
+    attempts: Attempts<'_>,
+    enough: Bytes,
+    solution: &mut Solution,
+    monitor: &mut Monitor<'_>,
+) -> u64 {
+    let (before, bound) = (packer.nodes(), solution.lower_bound);
+    let best = solution.pool_size.div_ceil(inst.unit * inst.align) * inst.align;
+    let mut stop = |nodes, best| {
+        let best = best * inst.unit;
+        monitor.stop(nodes - before, bound, best) || best <= enough
+    };
+    let found = descend_from(bound / inst.unit, best, attempts, packer, &mut stop);
+    let nodes = packer.nodes() - before;
+    solution.nodes = monitor.add(nodes);
+    if let Some(offsets) = found {
+        let mut bases = vec![0; problem.len()];
+        for (root, offset) in inst.roots.iter().zip(offsets) {
+            bases[root.index()] = offset * inst.unit;
+        }
+        solution.improve(problem, Layout::from_roots(problem, |root| bases[root.index()]));
+    }
+    nodes
 }
 
 /// Returns whether the pool is within a percent of the bound.

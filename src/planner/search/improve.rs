@@ -66,11 +66,15 @@ const GRAINS: Bytes = 1 << 12;
 /// reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
-/// The nodes of the first search before chains are placed anew, and if some are staircases.
-const SHORT: u64 = 50_000;
+/// The nodes of the first search before chains are placed anew: enough for the hardest public proof; and if some are
+/// staircases.
+const SHORT: u64 = 5_000_000;
 const SHORT_OF_STAIRCASES: u64 = 10_000;
 
-/// The nodes of the first turn of placing chains anew.
+/// Guided search may have this many times the nodes of the search before it.
+const GUIDED: u64 = 8;
+
+/// The least nodes of the first turn of ejection.
 const FIRST_EJECTED: u64 = 500_000;
 
 /// The next turn of either search has this many times the nodes.
@@ -140,18 +144,18 @@ pub fn search(
     let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
     let rounded = climb_rounded(problem, &roots, greedy, solution, nodes, monitor);
-    let ejected = climb_and_eject(problem, &roots, greedy, solution, limits, rounded, monitor);
+    let in_turns = search_in_turns(problem, &roots, greedy, solution, limits, rounded, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
-        let limits = limits.nodes(limits.effort().saturating_sub(rounded + ejected));
+        let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
 }
 
-/// Searches all chains and places them anew, in turns of more and more nodes, until the pool is within a percent of
-/// the bound or the effort is spent, of which some nodes are spent already; returns the nodes that count against it.
-fn climb_and_eject(
+/// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
+/// within a percent of the bound or the effort is spent, of which some nodes are spent already; returns the nodes that count against it.
+fn search_in_turns(
     problem: &Problem,
     roots: &[ChunkId],
     greedy: &mut Greedy<'_>,
@@ -166,9 +170,10 @@ fn climb_and_eject(
     let Some(mut anew) = Anew::new(problem, roots, monitor) else { return 0 };
     let effort = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
     let effort = effort.saturating_sub(spent);
+    let has_staircases = anew.has_staircases();
     let (mut left, mut more) = (effort, anew.on_top(limits.is_default()));
-    let mut climbed = if anew.has_staircases() { SHORT_OF_STAIRCASES } else { SHORT };
-    let mut ejected = FIRST_EJECTED;
+    let mut climbed = if has_staircases { SHORT_OF_STAIRCASES } else { SHORT };
+    let mut ejected = anew.on_top(true).max(FIRST_EJECTED);
     while left > 0 {
         let limits = limits.nodes(left.min(climbed));
         let climb = climb_and_complete(problem, roots, greedy, solution, &limits, monitor);
@@ -176,7 +181,13 @@ fn climb_and_eject(
         if is_near(solution) || monitor.stopped() {
             break;
         }
-        left -= anew.eject(problem, solution, ejected.min(left / 2), more, monitor).min(left);
+        let nodes = if has_staircases {
+            anew.eject(problem, solution, ejected.min(left / 2), more, monitor)
+        } else {
+            let nodes = climbed.saturating_mul(GUIDED).min(left / 4 * 3);
+            anew.guide(problem, solution, nodes, monitor)
+        };
+        left = left.saturating_sub(nodes);
         if is_near(solution) || monitor.stopped() {
             break;
         }

@@ -20,6 +20,7 @@
 //! | `branching` | the search tree, over independent components |
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `ejection` | packings in which bodies that do not fit eject others |
+//! | `guided` | packings of the most crowded sections, which guide those of more sections |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `places` | pools and offsets where a problem is not plain |
@@ -35,6 +36,7 @@ mod disjunctive;
 mod effort;
 mod ejection;
 mod greedy;
+mod guided;
 mod improve;
 mod mend;
 pub(super) mod places;

@@ -24,6 +24,9 @@ fn width(item: &Item) -> f64 {
     f64::from(item.end - item.first)
 }
 
+/// The noise in the offsets of a guide, in parts of the limit, in one round after the other.
+const STRAYS: [f64; 3] = [0.03, 0.08, 0.2];
+
 /// Writes the rank of every body in a round. Staircases come first. After the first lap, random
 /// noise makes every order a new one.
 pub fn rank_bodies(inst: &Instance, round: u64, rank: &mut [u32]) {
@@ -31,16 +34,39 @@ pub fn rank_bodies(inst: &Instance, round: u64, rank: &mut [u32]) {
     let noise = if round < LAP { 0.0 } else { 0.6 };
     let mut order: Vec<(f64, u32)> = Vec::with_capacity(inst.bodies());
     for (id, item) in (0u32..).zip(&inst.items) {
-        let random = scramble((round << 32) ^ u64::from(id)) >> 11;
-        let random = random as f64 / (1u64 << 53) as f64 - 0.5;
         let value = key(item);
-        order.push((value + noise * value.abs() * random, id));
+        order.push((value + noise * value.abs() * noise_of(round, id), id));
     }
     let staircases = (0u32..).take(inst.bodies()).skip(inst.items.len());
     order.extend(staircases.map(|id| (f64::INFINITY, id)));
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    write_ranks(&order, rank);
+}
+
+/// Writes the rank of every body in a round: the lowest in another packing come first, with a little random
+/// noise; bodies that this packing does not have come anywhere.
+pub fn rank_by_guide(guide: &[Option<u64>], limit: u64, round: u64, rank: &mut [u32]) {
+    let stray = STRAYS[usize::try_from(round / 2 % 3).unwrap_or(0)];
+    let mut order: Vec<(f64, u32)> = Vec::with_capacity(guide.len());
+    for (id, offset) in (0u32..).zip(guide) {
+        let noise = noise_of(round, id);
+        let place =
+            offset.map_or(noise + 0.5, |offset| offset as f64 / limit as f64 + stray * noise);
+        order.push((place, id));
+    }
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    write_ranks(&order, rank);
+}
+
+/// A number from -1/2 to 1/2 for a body in a round.
+fn noise_of(round: u64, body: u32) -> f64 {
+    let random = scramble((round << 32) ^ u64::from(body)) >> 11;
+    random as f64 / (1u64 << 53) as f64 - 0.5
+}
+
+fn write_ranks(order: &[(f64, u32)], rank: &mut [u32]) {
     for (place, (_, id)) in (0u32..).zip(order) {
-        rank[id as usize] = place;
+        rank[*id as usize] = place;
     }
 }
 

@@ -9,7 +9,7 @@
 
 use crate::planner::search::{
     branching::{
-        body_order::{LAP, rank_bodies},
+        body_order::{LAP, rank_bodies, rank_by_guide},
         tree::Tree,
     },
     disjunctive::Disjunctive,
@@ -39,6 +39,8 @@ pub struct Restarts<'a> {
     turned: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
+    /// By body: its offset in a packing that guides every second round, if it has one there.
+    guide: Option<Vec<Option<u64>>>,
 }
 
 /// The search that found a packing.
@@ -80,7 +82,13 @@ impl<'a> Restarts<'a> {
             turned: Vec::new(),
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
+            guide: None,
         }
+    }
+
+    /// Lets a packing of some bodies, the offsets of the others unknown, guide every second round.
+    pub fn guided_by(self, offsets: Vec<Option<u64>>) -> Self {
+        Self { guide: Some(offsets), ..self }
     }
 
     /// Leaves out the disjunctive search.
@@ -216,7 +224,12 @@ impl<'a> Restarts<'a> {
     ) -> Verdict {
         let unit = UNIT + 2 * self.inst.bodies() as u64;
         let budget = self.tree.nodes.saturating_add(unit.saturating_mul(units));
-        rank_bodies(self.inst, self.round, &mut self.rank);
+        match &self.guide {
+            Some(guide) if self.round % 2 == 1 => {
+                rank_by_guide(guide, limit, self.round, &mut self.rank);
+            }
+            _ => rank_bodies(self.inst, self.round, &mut self.rank),
+        }
         self.valleys.rule = self.branch_rule();
         self.valleys.reset(limit);
         let verdict =
@@ -261,218 +274,4 @@ fn first_round(thread: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use arbitrary::{Result, Unstructured};
-
-    use super::*;
-    use crate::{
-        Step,
-        planner::search::{
-            control::descent::{Attempt, Packer},
-            ejection::Ejection,
-            samples::{check_places, instance, interlocking},
-            state::{fingerprint::scramble, instance::Outline},
-        },
-        problem::{ChunkId, Segment},
-    };
-
-    /// Neither search waits long for its turn, and the disjunctive one begins.
-    #[test]
-    fn both_searches_take_turns() {
-        let problem = interlocking(30);
-        let inst = instance(&problem);
-        let mut restarts = Restarts::new(&inst, 0);
-        let (mut reported, mut last, mut spent) = (Vec::new(), Spent::default(), 0);
-        for limit in (inst.bound()..).step_by(60) {
-            let verdict = restarts.decide(limit, 4, u64::MAX, &mut |nodes| {
-                reported.push(nodes);
-                false
-            });
-            let now = restarts.spent();
-            let in_disjunctive = now.in_disjunctive - last.in_disjunctive;
-            let in_valleys = now.in_valleys - last.in_valleys;
-            last = now;
-            match verdict {
-                Verdict::Packed => break,
-                Verdict::Refuted => {}
-                // All bodies are staircases.
-                Verdict::Spent => {
-                    spent += 1;
-                    assert!(in_valleys > 4 * UNIT && in_disjunctive > 2 * in_valleys, "{now:?}");
-                    assert!(in_disjunctive < 16 * in_valleys, "{now:?}");
-                }
-            }
-        }
-        assert!(spent > 0 && reported.is_sorted(), "{reported:?}");
-    }
-
-    /// A rectangle in steps and units.
-    #[derive(Clone, Copy, Debug)]
-    struct Rect {
-        steps: [Step; 2],
-        units: [u64; 2],
-    }
-
-    impl Rect {
-        fn random(random: &mut Unstructured<'_>, low: u64) -> Result<Self> {
-            let begin = random.int_in_range(0..=6)?;
-            let end = (begin + random.int_in_range(1..=4)?).min(8);
-            Ok(Self { steps: [begin, end], units: [low, low + random.int_in_range(1..=5)?] })
-        }
-
-        fn lifted(self, by: u64) -> Self {
-            Self { units: self.units.map(|at| at + by), ..self }
-        }
-
-        fn meets(&self, other: &Self) -> bool {
-            let meet = |a: [u64; 2], b: [u64; 2]| a[0] < b[1] && b[0] < a[1];
-            meet(self.steps, other.steps) && meet(self.units, other.units)
-        }
-    }
-
-    /// A body that can move: a rectangle or, now and then, a staircase of two.
-    fn random_body(random: &mut Unstructured<'_>) -> Result<Vec<Rect>> {
-        let first = Rect::random(random, 0)?;
-        let low = random.int_in_range(0..=first.units[1] - 1)?;
-        let mut second = Rect::random(random, low)?;
-        second.steps = [first.steps[1], first.steps[1] + 1];
-        let is_staircase = random.ratio(1, 6)? && first.steps[1] < 8;
-        Ok(if is_staircase { vec![first, second] } else { vec![first] })
-    }
-
-    fn outline(body: &[Rect], fixed: Option<u64>) -> Outline {
-        let root = ChunkId::from_index(0);
-        let segment = |&Rect { steps: [begin, end], units: [low, high] }: &Rect| {
-            let (low, high) = (low - fixed.unwrap_or(0), high - fixed.unwrap_or(0));
-            Segment { chunk: root, begin, end, low, high }
-        };
-        Outline { root, segments: body.iter().map(segment).collect(), fixed }
-    }
-
-    /// Returns whether bodies fit below a limit beside what is placed, by trying all places.
-    fn fits(placed: &mut Vec<Rect>, bodies: &[Vec<Rect>], limit: u64) -> bool {
-        let Some((body, others)) = bodies.split_first() else { return true };
-        (0..limit).any(|offset| {
-            let parts: Vec<Rect> = body.iter().map(|part| part.lifted(offset)).collect();
-            let is_free = |part: &Rect| {
-                part.units[1] <= limit && !placed.iter().any(|other| part.meets(other))
-            };
-            let is_free = parts.iter().all(is_free);
-            let count = placed.len();
-            placed.extend(parts);
-            let is_packed = is_free && fits(placed, others, limit);
-            placed.truncate(count);
-            is_packed
-        })
-    }
-
-    /// Some bodies cannot move; they may cover all steps, as a reserved range does. The valleys
-    /// decide alone, in both directions and in turns. Ejection proves nothing.
-    #[test]
-    fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
-        let (mut packed, mut refuted, mut ejected) = (0, 0, 0);
-        arbtest::arbtest(|random| {
-            let mut fixed: Vec<Rect> = Vec::new();
-            for _ in 0..random.int_in_range(1..=4)? {
-                let low = random.int_in_range(0..=7)?;
-                let mut rect = Rect::random(random, low)?;
-                if random.ratio(1, 6)? {
-                    rect.steps = [0, 8];
-                }
-                if !fixed.iter().any(|other| rect.meets(other)) {
-                    fixed.push(rect);
-                }
-            }
-            let mut bodies = Vec::new();
-            for _ in 0..random.int_in_range(1..=6)? {
-                bodies.push(random_body(random)?);
-            }
-            let pinned = fixed.iter().map(|rect| outline(&[*rect], Some(rect.units[0])));
-            let outlines: Vec<Outline> =
-                pinned.chain(bodies.iter().map(|body| outline(body, None))).collect();
-            let inst = Instance::of_outlines(&outlines, 1, false);
-            let is_packed = |limit: u64| fits(&mut fixed.clone(), &bodies, limit * inst.unit);
-            let tops = fixed.iter().map(|rect| rect.units[1] / inst.unit);
-            let least = tops.max().unwrap_or(0).max(inst.bound());
-            let limit = (least..=least + 50).find(|&limit| is_packed(limit)).unwrap();
-            let alone = |inst: &Instance| {
-                let mut inst = inst.clone();
-                inst.upside_down = None;
-                inst
-            };
-            let turned = alone(inst.upside_down.as_deref().unwrap());
-            for inst in [alone(&inst), turned, inst.clone()] {
-                let mut restarts = Restarts::new(&inst, 0).in_valleys();
-                for limit in (least..=limit).rev() {
-                    let verdict = restarts.decide(limit, 1000, u64::MAX, &mut |_| false);
-                    let is_packed = is_packed(limit);
-                    let expected = if is_packed { Verdict::Packed } else { Verdict::Refuted };
-                    assert_eq!(verdict, expected, "{fixed:?} {bodies:?} under {limit}");
-                    if is_packed {
-                        check_places(&inst, limit, restarts.offsets());
-                    }
-                    packed += u32::from(is_packed);
-                    refuted += u32::from(!is_packed);
-                }
-            }
-            if let Some(mut ejection) = Ejection::new(&inst) {
-                for (seed, limit) in (0..).zip(least..=limit) {
-                    if ejection.pack(Attempt { limit, seed, nodes: 20 }, &mut |_| false) {
-                        assert!(is_packed(limit), "{fixed:?} {bodies:?} under {limit}");
-                        check_places(&inst, limit, &ejection.offsets());
-                        ejected += 1;
-                    }
-                }
-            }
-            Ok(())
-        })
-        .budget_ms(if cfg!(debug_assertions) { 400 } else { 4000 });
-        assert!(packed > 0 && refuted > 0 && ejected > 0, "{packed} {refuted} {ejected}");
-    }
-
-    /// Cuts a tile into pieces of at least 2 steps and 6 units.
-    fn cut(Rect { steps, units }: Rect, depth: u32, into: &mut Vec<Rect>, draws: &mut u64) {
-        let mut draw = |range: [u64; 2], least: u64| {
-            *draws += 1;
-            range[0] + least + scramble(*draws) % (range[1] - range[0] + 1 - 2 * least)
-        };
-        let (is_high, is_long) = (units[1] - units[0] > 12, steps[1] - steps[0] > 4);
-        let mut halves = [Rect { steps, units }; 2];
-        if depth == 0 || !(is_high || is_long) {
-            into.push(halves[0]);
-            return;
-        }
-        if is_high && (!is_long || draw([0, 1], 0) == 0) {
-            let at = draw(units, 6);
-            (halves[0].units[1], halves[1].units[0]) = (at, at);
-        } else {
-            let at = draw(steps, 2);
-            (halves[0].steps[1], halves[1].steps[0]) = (at, at);
-        }
-        for half in halves {
-            cut(half, depth - 1, into, draws);
-        }
-    }
-
-    /// Of a perfect packing, a tenth of the pieces cannot move. Without regard to the rooms between
-    /// these, each takes more than 200 000 nodes.
-    #[rstest::rstest]
-    fn a_perfect_packing_around_fixed_pieces_is_found(
-        #[values(1000, 6000, 18_000, 24_000)] seed: u64,
-    ) {
-        let (mut pieces, mut draws) = (Vec::new(), seed);
-        cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
-        let outline = |(at, &piece): (usize, &Rect)| {
-            let low = piece.units[0];
-            let fixed = scramble(seed ^ at as u64).is_multiple_of(10).then_some(low);
-            let piece = Rect { units: [0, piece.units[1] - low], ..piece };
-            let lifted = piece.lifted(fixed.unwrap_or(0));
-            Outline { root: ChunkId::from_index(at), ..outline(&[lifted], fixed) }
-        };
-        let outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
-        let inst = Instance::of_outlines(&outlines, 1, false);
-        let mut restarts = Restarts::new(&inst, 0);
-        let verdict = restarts.decide(300 / inst.unit, 1000, 20_000, &mut |_| false);
-        assert_eq!(verdict, Verdict::Packed, "{} nodes", restarts.nodes());
-    }
-}
+mod tests;

@@ -199,6 +199,12 @@ impl Instance {
         Self::of_outlines_until(&bodies, alignment, ragged, stop)
     }
 
+    /// The same problem with other items, over other sections.
+    pub fn with_items(&self, items: Vec<(Item, ChunkId)>, sections: usize) -> Self {
+        let (items, roots) = items.into_iter().unzip();
+        Self { items, roots, sections, unit: self.unit, align: self.align, ..Self::default() }
+    }
+
     /// Keeps true sizes beside the rounded ones of an instance without staircases, so that its
     /// packings are packings of the problem. Not all packings of the problem are packings of it.
     pub fn with_exact_sizes(mut self, problem: &Problem) -> Self {

@@ -1,0 +1,258 @@
+//! Guided search: a packing of the most crowded sections guides the search for one of more sections.
+//!
+//! A search that has to pack everything at once rarely gets all crowded sections right. The most crowded
+//! ones alone are packed soon, even without any waste. The offsets found there are then the branching order in
+//! which a wider core is searched, and so on until the core is the whole problem (solution-guided search, Beck
+//! 2007, here from smaller problems to larger ones). If a core fails several times to be packed within its nodes,
+//! the one before it is packed anew, for another guide.
+
+use super::{
+    control::{
+        descent::{Attempt, Packer},
+        ladder,
+        restarts::Restarts,
+    },
+    effort::{UNIT, Verdict},
+    state::instance::{Instance, Item},
+};
+
+/// The limit to try, in 64ths of the gap between the bound and the best packing: a lower one is rarely met.
+pub const RUNGS: [u64; 1] = [48];
+
+/// The sections of the cores, in 32nds of all: the last steps are the hardest.
+const WIDTHS: [usize; 14] = [9, 13, 17, 20, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32];
+
+/// The most nodes for one search of a core, which usually needs several.
+const SHARE: u64 = 100 * UNIT;
+
+/// The searches of a core that fail in turn before a narrower core is packed anew.
+const PATIENCE: u32 = 6;
+
+/// Some sections of an instance.
+struct Core {
+    inst: Instance,
+    /// By body of the core: its number in the whole.
+    bodies: Vec<u32>,
+}
+
+/// The cores of an instance whose bodies are all rectangles that can move.
+pub struct Guided<'a> {
+    inst: &'a Instance,
+    cores: Vec<Core>,
+    nodes: u64,
+    offsets: Vec<u64>,
+    /// No packing is lower: a limit was refuted for a core, and so for the whole.
+    pub bound: u64,
+}
+
+impl<'a> Guided<'a> {
+    /// Returns `None` if there are staircases.
+    pub fn new(inst: &'a Instance) -> Option<Self> {
+        if !inst.staircases.is_empty() || inst.exact.is_some() {
+            return None;
+        }
+        let sections = by_crowd(inst);
+        let mut cores: Vec<Core> = Vec::new();
+        for width in WIDTHS {
+            let core = Core::new(inst, &sections[..sections.len() * width / 32]);
+            if cores.last().is_none_or(|last| last.inst.sections < core.inst.sections) {
+                cores.push(core);
+            }
+        }
+        Some(Self { inst, cores, nodes: 0, offsets: Vec::new(), bound: 0 })
+    }
+}
+
+impl Packer for Guided<'_> {
+    fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool {
+        let Attempt { limit, seed, nodes } = attempt;
+        let last = self.nodes.saturating_add(nodes);
+        // By core: its packings, by body of the whole, and how often it was not packed in turn.
+        let mut packings: Vec<Vec<Vec<Option<u64>>>> = vec![Vec::new(); self.cores.len()];
+        let mut failures = vec![0u32; self.cores.len()];
+        let (mut stopped, mut round, mut at) = (false, seed << 20, 0);
+        while self.nodes < last && !stopped {
+            let Some(core) = self.cores.get(at) else { return false };
+            round += 1;
+            let mut search = Restarts::new(&core.inst, round);
+            if let Some(guides) = at.checked_sub(1).map(|before| &packings[before]) {
+                let guide = &guides[usize::try_from(round).unwrap_or(0) % guides.len()];
+                search = search.guided_by(core.restrict(guide));
+            }
+            let before = self.nodes;
+            let verdict = search.decide(limit, u64::MAX, SHARE.min(last - before), &mut |nodes| {
+                stopped = stopped || stop(before + nodes);
+                stopped
+            });
+            self.nodes = before + search.nodes().max(1);
+            match verdict {
+                Verdict::Packed if at + 1 == self.cores.len() => {
+                    self.offsets = search.offsets().to_vec();
+                    return true;
+                }
+                Verdict::Packed => {
+                    packings[at].push(core.extend(search.offsets(), self.inst.bodies()));
+                    failures[at] = 0;
+                    at += 1;
+                }
+                Verdict::Refuted => {
+                    // More attempts would only refute it again.
+                    self.bound = limit + self.inst.step();
+                    self.nodes = last;
+                }
+                Verdict::Spent => {
+                    failures[at] += 1;
+                    if failures[at].is_multiple_of(PATIENCE) {
+                        at = at.saturating_sub(1);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn height(&self) -> u64 {
+        ladder::height(self.inst, &self.offsets)
+    }
+
+    fn offsets(&self) -> Vec<u64> {
+        self.offsets.clone()
+    }
+}
+
+impl Core {
+    /// The bodies over some sections, in these sections only.
+    fn new(inst: &Instance, sections: &[usize]) -> Self {
+        let mut is_kept = vec![false; inst.sections];
+        for &section in sections {
+            is_kept[section] = true;
+        }
+        // By section: how many before it are kept.
+        let mut kept = vec![0u32];
+        kept.extend(is_kept.iter().scan(0, |count, &is_kept| {
+            *count += u32::from(is_kept);
+            Some(*count)
+        }));
+        let clip = |item: &Item| Item {
+            first: kept[item.first as usize],
+            end: kept[item.end as usize],
+            size: item.size,
+        };
+        let mut items: Vec<(Item, u32)> = inst.items.iter().map(clip).zip(0u32..).collect();
+        items.retain(|(item, _)| item.first < item.end);
+        items.sort_by_key(|&(item, body)| (item.first, item.end, item.size, body));
+        let bodies: Vec<u32> = items.iter().map(|&(_, body)| body).collect();
+        let root = |(item, body): (Item, u32)| (item, inst.roots[body as usize]);
+        let inst = inst.with_items(items.into_iter().map(root).collect(), sections.len());
+        Self { inst, bodies }
+    }
+
+    /// The offsets of its bodies in a packing of others.
+    fn restrict(&self, packing: &[Option<u64>]) -> Vec<Option<u64>> {
+        self.bodies.iter().map(|&body| packing[body as usize]).collect()
+    }
+
+    /// Its packing, by body of the whole.
+    fn extend(&self, offsets: &[u64], bodies: usize) -> Vec<Option<u64>> {
+        let mut packing = vec![None; bodies];
+        for (&body, &offset) in self.bodies.iter().zip(offsets) {
+            packing[body as usize] = Some(offset);
+        }
+        packing
+    }
+}
+
+/// The sections, the most crowded first: those of the most live bytes, and of the largest body, which needs its
+/// bytes in one piece.
+fn by_crowd(inst: &Instance) -> Vec<usize> {
+    let (mut live, mut largest) = (vec![0; inst.sections], vec![0; inst.sections]);
+    for item in &inst.items {
+        for x in item.sections() {
+            live[x] += item.size;
+            largest[x] = item.size.max(largest[x]);
+        }
+    }
+    let mut sections: Vec<usize> = (0..inst.sections).collect();
+    sections.sort_by_key(|&x| std::cmp::Reverse(2 * live[x] + largest[x]));
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Problem,
+        planner::search::samples::{check_places, instance, random_problem},
+    };
+
+    #[test]
+    fn packed_bodies_lie_apart_below_the_limit() {
+        let (mut packed, mut refuted) = (0, 0);
+        arbtest::arbtest(|random| {
+            let inst = instance(&random_problem(random)?);
+            let Some(mut guided) = Guided::new(&inst) else { return Ok(()) };
+            let limit = inst.bound() + random.int_in_range(0..=3)? * inst.align;
+            let attempt = Attempt { limit, seed: random.int_in_range(0..=9)?, nodes: 100_000 };
+            if guided.pack(attempt, &mut |_| false) {
+                packed += 1;
+                check_places(&inst, guided.height(), &guided.offsets());
+                assert!((inst.bound()..=limit).contains(&guided.height()));
+            } else {
+                // So few bodies are always decided.
+                refuted += 1;
+                assert_eq!(guided.bound, limit + inst.align, "{inst:?}");
+                let verdict = Restarts::new(&inst, 0).decide(limit, 100, u64::MAX, &mut |_| false);
+                assert_eq!(verdict, Verdict::Refuted);
+            }
+            Ok(())
+        })
+        .budget_ms(500);
+        assert!(packed > 0, "{packed} {refuted}");
+    }
+
+    /// Lives of a sawtooth of sizes, which no section leaves alone.
+    fn lives(count: u64) -> Problem {
+        let mut problem = Problem::builder();
+        for at in 0..count {
+            problem.chunk(at..at + 3 + at * 7 % 11, 20 + at * 31 % 50);
+        }
+        problem.build().unwrap()
+    }
+
+    #[test]
+    fn each_core_has_the_sections_of_the_one_before_and_the_last_one_has_all() {
+        let inst = instance(&lives(100));
+        let guided = Guided::new(&inst).unwrap();
+        assert!(guided.cores.is_sorted_by(|a, b| a.inst.sections < b.inst.sections));
+        for pair in guided.cores.windows(2) {
+            assert!(pair[0].bodies.iter().all(|body| pair[1].bodies.contains(body)));
+        }
+        let last = guided.cores.last().unwrap();
+        assert_eq!((&last.inst.items, &last.inst.roots), (&inst.items, &inst.roots));
+    }
+
+    #[test]
+    fn a_core_has_its_sections_of_each_body() {
+        let mut problem = Problem::builder();
+        for (steps, size) in [(0..6, 1), (0..2, 5), (2..4, 3), (4..6, 4), (1..5, 2)] {
+            problem.chunk(steps, size);
+        }
+        let inst = instance(&problem.build().unwrap());
+        // Sections end with the steps 1, 3 and 5; the middle one has 1 + 3 + 2 bytes, the others more.
+        assert_eq!(by_crowd(&inst), [0, 2, 1]);
+        let core = Core::new(&inst, &[0, 2]);
+        let mut items: Vec<_> = core.inst.items.iter().map(|i| (i.sections(), i.size)).collect();
+        items.sort_by_key(|(_, size)| *size);
+        assert_eq!(items, [(0..2, 1), (0..2, 2), (1..2, 4), (0..1, 5)]);
+        for (at, &body) in core.bodies.iter().enumerate() {
+            assert_eq!(core.inst.roots[at], inst.roots[body as usize]);
+        }
+        let packing = core.extend(&[7, 8, 9, 10], inst.bodies());
+        assert_eq!(packing.iter().flatten().count(), 4);
+        assert_eq!(core.restrict(&packing), [Some(7), Some(8), Some(9), Some(10)]);
+    }
+}
