@@ -9,6 +9,7 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
+    rc::Rc,
 };
 
 use crate::{
@@ -20,9 +21,15 @@ use crate::{
     },
 };
 
+/// The words of memory that all partial orders may take.
+pub(super) const MOST_WORDS: u64 = 4_000_000;
+
+/// The words of a partial order besides its set, and the visits that it takes to store one.
+const BESIDES: u64 = 16;
+
 /// A partial order.
 struct Begun {
-    set: Vec<u64>,
+    set: Rc<[u64]>,
     live: Bytes,
     /// One more than the last operator that stays.
     next: u32,
@@ -30,9 +37,19 @@ struct Begun {
     from: Option<(usize, u32)>,
 }
 
+/// The partial orders that have been found.
+pub(super) struct Search<'a> {
+    model: &'a Model,
+    begun: Vec<Begun>,
+    /// The fewest operators moved on a way to each set and last operator that stays.
+    moved: HashMap<(Rc<[u64]>, u32), usize>,
+    /// By operators moved. Of equally few, the longest partial order is the next.
+    open: BinaryHeap<Reverse<(usize, u32, usize)>>,
+}
+
 /// Returns an order with a peak of at most `most` bytes that moves fewer operators than `limit`, and
-/// as few as possible; `None` if there is none or the work counted by the effort reaches `end`.
-/// Operators are numbered in the given order.
+/// as few as possible; `None` if there is none, the work counted by the effort reaches `end` or the
+/// partial orders take too much memory. Operators are numbered in the given order.
 pub(super) fn fewest(
     model: &Model,
     most: Bytes,
@@ -40,53 +57,100 @@ pub(super) fn fewest(
     effort: &mut Effort,
     end: u64,
 ) -> Option<Vec<u32>> {
-    let operators = narrow(model.operators());
-    let looks = u64::from(operators) + model.reads.entries() as u64 / 4;
-    let nothing = vec![0; model.words()];
-    let live = model.live_at_start() + model.unread;
-    let mut begun = vec![Begun { set: nothing, live, next: 0, from: None }];
-    // The fewest operators moved on a way to each set and last operator that stays.
-    let mut moved: HashMap<(Vec<u64>, u32), usize> = HashMap::new();
-    // Of equally few operators moved, the longest partial order is the next.
-    let mut open = BinaryHeap::from([Reverse((0, operators, 0))]);
-    while let Some(Reverse((count, left, at))) = open.pop() {
-        if left == 0 {
-            return Some(order(&begun, at));
+    let mut search = Search::new(model);
+    let last = search.run(most, limit, effort, end)?;
+    Some(order(&search.begun, last))
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(model: &'a Model) -> Self {
+        let set = vec![0; model.words()].into();
+        let live = model.live_at_start() + model.unread;
+        Self {
+            model,
+            begun: vec![Begun { set, live, next: 0, from: None }],
+            moved: HashMap::new(),
+            open: BinaryHeap::from([Reverse((0, narrow(model.operators()), 0))]),
         }
-        effort.spend(looks);
-        if effort.looks() >= end || effort.is_stopped() {
-            return None;
-        }
-        for operator in 0..operators {
-            let Begun { set, live, next, from } = &begun[at];
-            let (live, next) = (*live, *next);
-            let first = model.predecessors.get(operator as usize);
-            if has(set, operator)
-                || !first.iter().all(|&first| has(set, first))
-                || live + model.step_adds(operator, set) > most
-            {
+    }
+
+    /// The words that a partial order takes.
+    fn words_of_one(&self) -> u64 {
+        self.model.words() as u64 + BESIDES
+    }
+
+    /// The words that all partial orders take.
+    pub(super) fn words(&self) -> u64 {
+        self.begun.len() as u64 * self.words_of_one()
+    }
+
+    /// Returns the index of the complete order that moves the fewest operators.
+    pub(super) fn run(
+        &mut self,
+        most: Bytes,
+        limit: usize,
+        effort: &mut Effort,
+        end: u64,
+    ) -> Option<usize> {
+        let model = self.model;
+        while let Some(Reverse((count, left, at))) = self.open.pop() {
+            if left == 0 {
+                return Some(at);
+            }
+            let Begun { ref set, live, next, from } = self.begun[at];
+            let set = Rc::clone(set);
+            effort.spend(self.words_of_one());
+            if self.moved.get(&(Rc::clone(&set), next)).is_some_and(|&fewest| fewest < count) {
                 continue;
             }
-            let freed = model.frees(operator, set) + if from.is_none() { model.unread } else { 0 };
-            let live = live + model.produced[operator as usize] - freed;
-            let passed = (next..operator).filter(|&other| !has(set, other)).count();
-            let mut after = set.clone();
-            insert(&mut after, operator);
-            let moves = (next, usize::from(operator >= next));
-            let stays = (operator >= next).then_some((operator + 1, passed));
-            for (next, more) in std::iter::once(moves).chain(stays) {
-                let count = count + more;
-                let known = moved.entry((after.clone(), next)).or_insert(limit);
-                if count < *known {
-                    *known = count;
-                    open.push(Reverse((count, left - 1, begun.len())));
-                    let from = Some((at, operator));
-                    begun.push(Begun { set: after.clone(), live, next, from });
+            // The operators that have to move if this one stays.
+            let mut passed = 0;
+            for operator in 0..narrow(model.operators()) {
+                let first = model.predecessors.get(operator as usize);
+                effort.spend(1 + first.len() as u64);
+                if effort.looks() >= end || effort.is_stopped() || self.words() >= MOST_WORDS {
+                    return None;
+                }
+                if has(&set, operator) {
+                    continue;
+                }
+                let stays = (operator >= next).then_some((operator + 1, count + passed));
+                passed += usize::from(operator >= next);
+                if !first.iter().all(|&first| has(&set, first)) {
+                    continue;
+                }
+                effort.spend(looks(model, operator));
+                if live + model.step_adds(operator, &set) > most {
+                    continue;
+                }
+                let unread = if from.is_none() { model.unread } else { 0 };
+                let freed = model.frees(operator, &set) + unread;
+                let live = live + model.produced[operator as usize] - freed;
+                let mut after = set.to_vec();
+                insert(&mut after, operator);
+                let after: Rc<[u64]> = after.into();
+                let moves = (next, count + usize::from(operator >= next));
+                let ways = std::iter::once(moves).chain(stays);
+                for (next, count) in ways.filter(|&(_, count)| count < limit) {
+                    effort.spend(self.words_of_one());
+                    let known = self.moved.entry((Rc::clone(&after), next)).or_insert(limit);
+                    if count < *known {
+                        *known = count;
+                        self.open.push(Reverse((count, left - 1, self.begun.len())));
+                        let (set, from) = (Rc::clone(&after), Some((at, operator)));
+                        self.begun.push(Begun { set, live, next, from });
+                    }
                 }
             }
         }
+        None
     }
-    None
+}
+
+/// The visits that it takes to find out what an operator adds and frees.
+fn looks(model: &Model, operator: u32) -> u64 {
+    let reads = model.reads.get(operator as usize).iter();
+    reads.map(|&chunk| 1 + model.readers.get(chunk as usize).len() as u64).sum()
 }
 
 /// Returns the operators of a partial order.

@@ -22,7 +22,7 @@
 //! | `windows` | improves long sequences, a window around each peak at a time |
 //! | `faults` | wrong rules, for the tests |
 //! | `nearest` | of orders with the same peak, one near the given order |
-//! | `fewest` | the one that moves the fewest operators, in small graphs |
+//! | `fewest` | the one that moves the fewest operators, if a little work finds it |
 
 mod blocks;
 mod bound;

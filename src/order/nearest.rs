@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Returns an order with a peak of at most `most` bytes that moves no more operators than this one,
-/// and as few as possible if a part of the effort suffices to find that out. Operators are numbered
+/// and as few as possible if a small part of the effort suffices to find that out. Operators are numbered
 /// in the given order.
 pub(super) fn nearest(
     model: &Model,
@@ -16,8 +16,8 @@ pub(super) fn nearest(
     effort: &mut Effort,
 ) -> Vec<u32> {
     let order = put_all_back(model, order, most, effort);
-    // About as much work as the search has taken, so that quick answers stay quick.
-    let end = effort.looks() + 500_000 + effort.looks().min(effort.part(32));
+    // A small part of the work that the search has taken, so that quick answers stay quick.
+    let end = effort.looks() + 200_000 + (effort.looks() / 16).min(effort.part(32));
     fewest(model, most, moved(&order).len(), effort, end).unwrap_or(order)
 }
 

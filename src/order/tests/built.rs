@@ -143,3 +143,22 @@ pub(super) fn idle_branch() -> Model {
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
     Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
 }
+
+/// Creates chunks of one byte, a reader of each behind all of them, and an operator that needs half
+/// as many bytes.
+pub(super) fn wide(chunks: u32) -> Model {
+    let mut sequence = OpSequence::builder();
+    for at in 0..chunks {
+        sequence
+            .operator(Operator::new(format!("make{at}")).output(Output::new(at.to_string(), 1)));
+    }
+    for at in 0..chunks {
+        sequence.operator(Operator::new(format!("read{at}")).inputs([at.to_string().as_str()]));
+    }
+    let large = Output::new("large", u64::from(chunks / 2));
+    sequence.operator(Operator::new("large").output(large));
+    sequence.operator(Operator::new("last").inputs(["large"]));
+    let sequence = sequence.build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}

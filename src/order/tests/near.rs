@@ -1,9 +1,10 @@
 //! Among orders with the same peak, one near the given order is chosen.
 
-use super::{any_order, effort, graphs, unread};
+use super::{any_order, built::wide, effort, graphs, unread};
 use crate::{
     Bytes,
     order::{
+        fewest::{MOST_WORDS, Search},
         ladder,
         model::Model,
         nearest,
@@ -70,4 +71,25 @@ fn the_fewest_operators_move_in_small_graphs() {
         }
     }
     assert!(better > 70, "{better}");
+}
+
+#[test]
+fn the_search_for_the_fewest_ends_soon_in_wide_graphs() {
+    let model = wide(500);
+    let mut effort = effort();
+    let end = effort.looks() + 300_000;
+    let mut search = Search::new(&model);
+    assert_eq!(search.run(250, 500, &mut effort, end), None);
+    // It ends between two operators, and each stored word has been counted.
+    assert!((end..end + 200).contains(&effort.looks()), "{} of {end}", effort.looks());
+    assert!((50_000..end).contains(&search.words()), "{} words", search.words());
+}
+
+#[test]
+fn the_search_for_the_fewest_takes_little_memory() {
+    let model = wide(500);
+    let mut search = Search::new(&model);
+    assert_eq!(search.run(250, 500, &mut effort(), u64::MAX), None);
+    let words = search.words();
+    assert!((MOST_WORDS..MOST_WORDS + 200).contains(&words), "{words} words");
 }
