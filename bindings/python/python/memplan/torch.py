@@ -6,9 +6,9 @@
     plan = memplan.plan(from_exported_program(exported), alignment=64)
 
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
-that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once with fake
-tensors. Weights and graph inputs stay outside the pool. The branches of `torch.cond` share memory, and make their results
-in its outputs.
+that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once
+with fake tensors. Weights and graph inputs stay outside the pool. The branches of `torch.cond` share memory, and make
+their results in its outputs where each fills a storage of its own.
 """
 
 from __future__ import annotations
@@ -148,13 +148,18 @@ def _span(tensor: torch.Tensor, node: fx.Node) -> int:
     return (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * tensor.element_size()
 
 
+def _offset(tensor: torch.Tensor, node: fx.Node) -> int:
+    """The bytes from the start of a tensor's storage to its first element."""
+    return _whole(tensor.storage_offset(), node) * tensor.element_size()
+
+
 def _capacity(tensor: torch.Tensor, node: fx.Node) -> int:
     """The bytes of a tensor's storage. For an example input that is a view, export may make this a
     symbol; the result is then the bytes up to the end of the view."""
     size = tensor.untyped_storage().nbytes()
     if isinstance(size, int):
         return size
-    return _whole(tensor.storage_offset(), node) * tensor.element_size() + _span(tensor, node)
+    return _offset(tensor, node) + _span(tensor, node)
 
 
 def _storage(tensor: torch.Tensor) -> int:
@@ -177,13 +182,25 @@ def _reads_before_it_writes(node: fx.Node) -> bool:
 
 
 @dataclass(frozen=True)
+class _Operand:
+    """A tensor around a branch in which one of the branch's arguments lies."""
+
+    owner: str
+    """The tensor that its storage was made for."""
+    offset: int
+    """Bytes from the start of that tensor to the argument."""
+    size: int | None
+    """The owner's size in bytes."""
+
+
+@dataclass(frozen=True)
 class _Branch:
     """The surroundings of a branch."""
 
     prefix: str
     """Tensors of the branch have names that begin with it, unlike those around it."""
-    operands: list[str | None]
-    """The names of the tensors that its placeholders stand for; None for numbers."""
+    operands: list[_Operand | None]
+    """The tensors that its placeholders stand for; None for numbers."""
     results: list[tuple[str, int] | None]
     """The outputs of the condition, with their sizes in bytes; None for what is no tensor."""
 
@@ -197,10 +214,10 @@ class _Reader:
         self.values = _values(graph_module)
         self.weight_names, self.inplace = weights, inplace
         self.branch = branch or _Branch("", [], [])
-        self.names: dict[fx.Node, str] = {}
-        """The names of the tensors that a branch's placeholders stand for."""
-        self.owners: dict[int, str] = {}
-        """The tensor that each storage was made for."""
+        self.operands: dict[fx.Node, _Operand] = {}
+        """The tensors that a branch's placeholders stand for."""
+        self.owners: dict[int, tuple[str, int]] = {}
+        """The tensor that each storage was made for, and the byte of that tensor at which the storage begins."""
         self.inputs: dict[str, int] = {}
         self.weights: dict[str, int | None] = {}
         self.operators: list[Operator] = []
@@ -218,11 +235,10 @@ class _Reader:
         """The name of the tensor that an argument stands for."""
         if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
             return f"{self.name(node.args[0])}.{node.args[1]}"
-        return self.names.get(node, self.branch.prefix + node.name)
+        return self.operands[node].owner if node in self.operands else self.branch.prefix + node.name
 
     def sequence(self) -> Sequence:
-        placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
-        self.names = {node: name for node, name in zip(placeholders, self.branch.operands) if name is not None}
+        self.operands = {node: operand for node, operand in zip(self.placeholders(), self.branch.operands) if operand}
         self.results = self.results_by_storage()
         self.weights |= dict(result for result in self.branch.results if result is not None)
         for node in self.graph.nodes:
@@ -254,7 +270,7 @@ class _Reader:
 
     @staticmethod
     def returned(node: fx.Node) -> list:
-        """What a branch returns, in order."""
+        """The values that a branch returns, in order."""
         values = node.args[0]
         return list(values) if isinstance(values, (list, tuple)) else [values]
 
@@ -268,8 +284,11 @@ class _Reader:
                     found.setdefault(_storage(inside), at)
         return found
 
-    def bodies(self, node: fx.Node) -> list[Sequence]:
-        """The branches of a condition."""
+    def placeholders(self) -> list[fx.Node]:
+        return [node for node in self.graph.nodes if node.op == "placeholder"]
+
+    def branches(self, node: fx.Node) -> list[_Reader]:
+        """Readers of the branches of a condition."""
         if not _is_condition(node):
             return []
         _, *branches, operands = node.args
@@ -277,14 +296,20 @@ class _Reader:
         if not all(isinstance(module, fx.GraphModule) for module in modules):
             return []
         is_tensor = lambda n: isinstance(n, fx.Node) and isinstance(self.values[n], torch.Tensor)  # noqa: E731
-        names = [self.name(n) if is_tensor(n) else None for n in operands]
+        around = [self.operand(n) if is_tensor(n) else None for n in operands]
         value = self.values[node]
         values = [value] if isinstance(value, torch.Tensor) else value
         outputs = {id(tensor): name for name, tensor in self.tensors(node)}
         results = [(outputs[id(v)], _capacity(v, node)) if id(v) in outputs else None for v in values]
-        place = lambda branch: _Branch(f"{self.branch.prefix}{branch.target}.", names, results)  # noqa: E731
-        read = [_Reader(module, frozenset(), self.inplace, place(branch)) for branch, module in zip(branches, modules)]
-        return [reader.sequence() for reader in read]
+        place = lambda branch: _Branch(f"{self.branch.prefix}{branch.target}.", around, results)  # noqa: E731
+        return [_Reader(module, frozenset(), self.inplace, place(branch)) for branch, module in zip(branches, modules)]
+
+    def operand(self, node: fx.Node) -> _Operand:
+        """The place of a condition's argument in the tensor that its storage was made for."""
+        tensor = self.values[node]
+        offset = _offset(tensor, node)
+        owner, begin = self.owners.get(_storage(tensor), (self.name(node), -offset))
+        return _Operand(owner, begin + offset, self.weights.get(owner, _capacity(tensor, node)))
 
     def tensors(self, node: fx.Node) -> list[tuple[str, torch.Tensor]]:
         """The tensors that a node returns, with their names in the plan. A tuple may hold None."""
@@ -296,13 +321,24 @@ class _Reader:
         return []
 
     def supplied(self, node: fx.Node) -> None:
+        if node in self.operands:
+            return self.stands_for(node, self.operands[node])
         for name, tensor in self.tensors(node):
-            self.owners.setdefault(_storage(tensor), name)
+            self.owners.setdefault(_storage(tensor), (name, 0))
             size = _capacity(tensor, node)
-            if node.op == "placeholder" and node.name not in self.weight_names and node not in self.names:
+            if node.op == "placeholder" and node.name not in self.weight_names:
                 self.inputs[name] = size
             else:
                 self.weights[name] = size
+
+    def stands_for(self, node: fx.Node, operand: _Operand) -> None:
+        """A placeholder of a branch may begin anywhere in its own storage and in that around the branch."""
+        tensor = self.values[node]
+        owner = (operand.owner, operand.offset - _offset(tensor, node))
+        if self.owners.setdefault(_storage(tensor), owner) != owner:
+            name = self.branch.prefix + node.name
+            raise ValueError(f"{name}: it shares memory with another argument in the branch, but not around it")
+        self.weights[operand.owner] = operand.size
 
     def operator(self, node: fx.Node) -> None:
         arguments = [n for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
@@ -312,13 +348,17 @@ class _Reader:
         written = {_storage(value) for value in self.written(node)}
         made: set[int] = set()
         outputs = []
-        bodies = self.bodies(node)
+        branches = self.branches(node)
+        bodies = [branch.sequence() for branch in branches]
+        for branch in branches:
+            read += [operand.owner for operand in branch.operands.values()]
+            written |= self.written_in(branch, node)
         # A branch inside makes its results in this operator's own outputs.
         results = {} if bodies else self.results
         for name, tensor in self.tensors(node):
             storage = _storage(tensor)
             used.add(storage)
-            owner = self.owners.get(storage)
+            owner, begin = self.owners.get(storage, (None, 0))
             if owner is None or storage in made:
                 # This counts the storage, not the elements: padding and gaps between rows have bytes as well.
                 size = _capacity(tensor, node) if owner is None else _span(tensor, node)
@@ -329,17 +369,16 @@ class _Reader:
                     outputs.append(Output(name, size, updates=place))
                 else:
                     outputs.append(Output(name, size, overwrites=self.overwritable(node, tensor, size) or None))
-                self.owners.setdefault(storage, name)
+                self.owners.setdefault(storage, (name, 0))
                 made.add(storage)
             else:
                 # A view, or an argument that was written in place: both lie in the bytes of the owner.
-                offset = _whole(tensor.storage_offset(), node) * tensor.element_size()
-                outputs.append(Output(name, _span(tensor, node), reads=(owner, offset)))
+                outputs.append(Output(name, _span(tensor, node), reads=(owner, begin + _offset(tensor, node))))
                 read.append(owner)
         # A size that is known only at run time is not a tensor, but an operator makes it.
         after = [n.name for n in node.all_input_nodes if n not in arguments and n.op not in ("placeholder", "get_attr")]
         # An operator that writes in place runs after all readers of the old bytes and before all readers of the new ones.
-        for storage in sorted(used - made, key=lambda key: self.owners.get(key, "")):
+        for storage in sorted(used - made, key=lambda key: self.owners.get(key, ("", 0))):
             users = self.touched.setdefault(storage, [])
             if storage in written:
                 after += users
@@ -355,6 +394,12 @@ class _Reader:
                 after=[other for other in dict.fromkeys(after) if other != node.name],
             )
         )  # fmt: skip
+
+    def written_in(self, branch: _Reader, node: fx.Node) -> set[int]:
+        """The storages of a condition's arguments that a branch writes."""
+        pairs = zip(branch.placeholders(), node.args[-1])
+        arguments = [(branch.values[inside], self.values[n]) for inside, n in pairs if inside in branch.operands]
+        return {_storage(around) for inside, around in arguments if _storage(inside) in branch.writers}
 
     def written(self, node: fx.Node) -> list[torch.Tensor]:
         """The arguments that a node writes."""

@@ -117,3 +117,74 @@ def test_some_of_the_bytes_of_a_storage_are_copied():
         assert tensors[f"{copy}_graph_0.cat"].place == "pool"
     for x in (x, -x):
         assert torch.equal(Planned(graph_module, plan).run(*given(x))[0], Model()(x))
+
+
+def chosen(predicate, yes, no, arguments):
+    """A condition as usual code has it: without export, torch refuses arguments that share memory or are written."""
+    return (yes if predicate else no)(*arguments)
+
+
+def one_view(x, cond):
+    h = torch.cat([x, x * 2])
+    return cond(x.sum() > 0, lambda a: a.view(-1).exp(), lambda a: a.view(-1).neg(), (h[4:],)).sum() + h[:4]
+
+
+def two_views_of_one_tensor(x, cond):
+    a, b = (x + 1).split(2)
+    branches = (lambda b, a: a.view(-1) + b.view(-1) * 2, lambda b, a: (a * 3 - b.view(2, 16)).view(-1))
+    return cond(x.sum() > 0, *branches, (b, a)).sum() + x * 3
+
+
+def transposed_view(x, cond):
+    view = (x + 1)[1:].t()
+    return cond(x.sum() > 0, lambda a: a.t()[1:].exp(), lambda a: a.t()[1:] * 2, (view,)).sum() + x * 3
+
+
+def view_of_a_view(x, cond):
+    def outer(a):
+        inner = lambda b: b[1:].view(-1) * 2  # noqa: E731
+        return cond(a.max() > 2, inner, lambda b: b[1:].view(-1).exp(), (a[1:],)).sum() + a
+
+    return cond(x.sum() > 0, outer, lambda a: a.view(-1).view(3, 16).neg(), ((x + 1)[1:],)).sum() + x * 3
+
+
+@pytest.mark.parametrize("core", [False, True])
+@pytest.mark.parametrize("function", [one_view, two_views_of_one_tensor, transposed_view, view_of_a_view])
+def test_views_as_arguments_of_conditions(function, core):
+    if core and function is two_views_of_one_tensor:
+        pytest.skip("torch decomposes no condition with arguments that share memory")
+    class Model(nn.Module):
+        def forward(self, x):
+            return function(x, torch.cond)
+
+    torch.manual_seed(0)
+    x = torch.randn(4, 16)
+    with torch.no_grad():
+        graph_module, _, plan, given = run(Model(), x, False, core)
+    for x in (x.abs(), -x.abs(), x.abs() * 9):
+        assert torch.equal(Planned(graph_module, plan).run(*given(x))[0], function(x, chosen))
+
+
+def writes_an_argument(x, cond):
+    def written(y):
+        y.add_(1)
+        return y.sin()
+
+    before = x.exp()
+    copies, other = torch.cat([before] * 64), torch.cat([x] * 64).sum()
+    return cond(x.sum() > 0, written, lambda y: y * 2, (before,)).sum() + copies.sum() + other
+
+
+def test_a_branch_writes_an_argument():
+    class Model(nn.Module):
+        def forward(self, x):
+            return writes_an_argument(x, torch.cond)
+
+    x = torch.randn(4, 16)
+    with torch.no_grad():
+        graph_module, sequence, plan, given = run(Model(), x, False, False)
+    found = memplan.reorder(sequence, alignment=64)
+    assert found.sequence.operators != sequence.operators
+    for planned in (Planned(graph_module, plan), Planned(in_order(graph_module, found.sequence), found.plan)):
+        for x in (x.abs(), -x.abs()):
+            assert torch.equal(planned.run(*given(x))[0], writes_an_argument(x, chosen))
