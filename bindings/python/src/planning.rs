@@ -108,6 +108,11 @@ pub(crate) fn verify(
             return Err(PyTypeError::new_err("smaller is for the sizes of a sequence"));
         }
     }
+    if smaller && waits.is_some() {
+        return Err(PyTypeError::new_err(
+            "waits are those of the operators of one plan; verify them without smaller",
+        ));
+    }
     guarded(py, || {
         let verifier = options.verifier().execute(execute && waits.is_none()).smaller(smaller);
         let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;

@@ -89,3 +89,9 @@ def test_plans_are_kept_by_shape():
     assert len(plans) == 3 and memplan.PlanCache().pool_size == 0
     with pytest.raises(KeyError):
         plans[1, 1]
+
+
+def test_waits_are_not_those_of_several_sizes(sequence):
+    plan = memplan.plan(sequence)
+    with pytest.raises(TypeError, match="without smaller"):
+        memplan.verify(sequence, plan, smaller=True, waits=[[] for _ in sequence.operators])

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Mapping, Sequence as _Sequence
+from collections.abc import Callable, Iterable, Sequence as _Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -59,7 +59,7 @@ class Sequence:
         inputs: dict[str, int] | None = None,
         outputs: _Sequence[str] = ...,
         weights: dict[str, int | None] | None = None,
-        dims: Mapping[str, int | tuple[int, int]] | None = None,
+        dims: dict[str, int | tuple[int, int]] | None = None,
     ) -> None:
         """With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes."""
 
@@ -268,7 +268,7 @@ def read(
     path: str | PathLike[str],
     *,
     format: Literal["onnx", "tflite", "json", "csv"] | None = None,
-    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    dims: dict[str, int | tuple[int, int]] | None = None,
     default_dim: int | None = None,
     shapes: dict[str, list[int | None]] | None = None,
     inplace: Literal["none", "elementwise", "rows"] | None = None,
