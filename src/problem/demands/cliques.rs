@@ -18,7 +18,8 @@ use crate::{
     problem::demands::{TimedBox, boxes::is_over, chains::chains},
 };
 
-/// The boxes that are weighed at most, each as often as a chain changes.
+/// The boxes that are weighed, each as often as a chain changes, until the search for better moments ends. One
+/// round over as many chains as there are streams is always made.
 const MOST_WORK: usize = 30_000_000;
 
 /// Moments, each over at the next.
@@ -46,9 +47,9 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     let begins: Vec<&[Step]> = boxes.iter().map(|(one, _)| &*one.begin).collect();
     let Some(streams) = begins.first().map(|begin| begin.len()) else { return Vec::new() };
     let mut moments = chains(&begins).chains;
-    // Fewer chains find less, and are right as well.
+    // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
-    moments.truncate((MOST_WORK / (boxes.len() * streams)).max(1));
+    moments.truncate((MOST_WORK / (boxes.len() * streams)).max(streams));
     let reach =
         |chain: &[usize], clock: &[Step]| chain.partition_point(|&at| !is_over(clock, begins[at]));
     let chain = |moments: &Vec<usize>| Chain {
@@ -75,7 +76,9 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     };
     // The heaviest moment of each chain, then moments in a sequence that is spread evenly wherever it stops.
     for first in 0..moments.len() {
-        climb(&mut cliques, vec![0; moments.len()], first);
+        if !climb(&mut cliques, vec![0; moments.len()], first) {
+            break;
+        }
     }
     let bits = usize::BITS - boxes.len().leading_zeros();
     let spread = (0..1_usize << bits).map(|at| at.reverse_bits() >> (usize::BITS - bits));
@@ -113,11 +116,12 @@ impl Cliques {
         (0..self.weights.len()).filter(|&at| self.begun[at] > 0 && self.over[at] == 0)
     }
 
-    /// Chooses the best moments of one chain after the other, round by round, until no chain gains. Returns
-    /// the weight.
+    /// Chooses the best moments of one chain after the other, round by round, until no chain gains or, after
+    /// the first round, too much work is done. Returns the weight.
     fn climb(&mut self, first: usize) -> i128 {
         let (mut at, mut content, mut weight) = (first, 0, 0);
-        while content < self.chains.len() {
+        let round = self.work + self.weights.len() * self.chains.len();
+        while content < self.chains.len() && self.work < MOST_WORK.max(round) {
             let before = self.chosen[at];
             weight = self.improve(at);
             content = if self.chosen[at] == before { content + 1 } else { 1 };
@@ -213,12 +217,28 @@ mod tests {
         concurrent(boxes[a].0, boxes[b].0)
     }
 
+    /// More streams than chains that the work suffices for: none of them is left out.
+    #[test]
+    fn every_one_of_many_streams_comes_to_its_peak() {
+        let streams = 320;
+        assert!(MOST_WORK / (streams * streams) < streams);
+        let boxed = |at: usize| {
+            let begin = vec![0; streams].into_boxed_slice();
+            let mut end = begin.clone();
+            end[at] = 1;
+            TimedBox { begin, end, bytes: 0..1 }
+        };
+        let boxes: Vec<TimedBox> = (0..streams).map(boxed).collect();
+        let boxes: Vec<_> = boxes.iter().map(|one| (one, 1)).collect();
+        assert_eq!(heaviest_clique(&boxes).len(), streams);
+    }
+
     /// Boxes at random: what is found is a set of boxes that are alive together in pairs, and seldom lighter
     /// than the heaviest.
     #[test]
     fn what_is_found_is_alive_together_in_pairs_and_seldom_too_light() {
         let (mut cases, mut best) = (0, 0);
-        let one = |random: &mut arbitrary::Unstructured<'_>| {
+        let mut one = |random: &mut arbitrary::Unstructured<'_>| -> arbitrary::Result<()> {
             let streams = random.int_in_range(1..=3)?;
             let mut boxes = Vec::new();
             for _ in 0..random.int_in_range(1..=10)? {
@@ -241,7 +261,18 @@ mod tests {
             best += u32::from(weight == heaviest_of_all(&boxes));
             Ok(())
         };
-        arbtest::arbtest(one).budget_ms(400);
-        assert!(20 * best >= 19 * cases, "{best} of {cases}");
+        for seed in 0..1_000_u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
+            let bytes: Vec<u8> = (0..256)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state.to_le_bytes()[3]
+                })
+                .collect();
+            one(&mut arbitrary::Unstructured::new(&bytes)).unwrap();
+        }
+        assert!(200 * best >= 199 * cases, "{best} of {cases}");
     }
 }
