@@ -127,9 +127,18 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
         turns: &TURNS,
     };
     // If branches differ in tiny chunks alone, this is far easier, and the bound helps.
-    let mut finest = None;
+    let (mut finest, mut omitted) = (None, None);
     for parts in TINY {
-        finest = Coarse::new(searched, best.lower_bound / parts, effort).filter(|coarse| {
+        if best.is_proven() || effort.is_spent() {
+            return;
+        }
+        let least = best.lower_bound / parts;
+        // With the same chunks omitted as before, the search would be the same.
+        let bytes = bytes_below(searched, least);
+        if omitted.replace(bytes) == Some(bytes) {
+            continue;
+        }
+        finest = Coarse::new(searched, least, effort).filter(|coarse| {
             let width = WIDTHS[0];
             !effort.share(ROUGH_SHARE, |effort| coarse.climb(question, width, best, effort))
         });
@@ -144,6 +153,11 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
     }
 }
 
+/// The bytes of all chunks below `least` bytes.
+fn bytes_below(model: &Model, least: Bytes) -> Bytes {
+    model.sizes.iter().filter(|&&size| size < least).sum()
+}
+
 /// A model without its tiny chunks. Each chunk of a few bytes doubles the number of states; without
 /// these chunks, the bounds still hold, and the orders are nearly as good.
 struct Coarse {
@@ -156,7 +170,7 @@ struct Coarse {
 impl Coarse {
     /// Omits chunks below `least` bytes, if there are any.
     fn new(model: &Model, least: Bytes, effort: &mut Effort) -> Option<Self> {
-        let omitted: Bytes = model.sizes.iter().filter(|&&size| size < least).sum();
+        let omitted = bytes_below(model, least);
         (omitted > 0).then(|| {
             let model = model.without_chunks_below(least);
             Self { twins: Twins::new(&model, effort), model, omitted }
@@ -184,6 +198,7 @@ impl Coarse {
         is_proven
     }
 }
+
 /// Tries budgets with one width until none is left: first the bound itself, then one in the middle
 /// between the failed ones and the best order, and every third time the largest.
 fn climb_with(question: Question, best: &mut Best, effort: &mut Effort) {

@@ -335,7 +335,9 @@ impl Model {
             let list = self.predecessors.get(operator as usize).iter();
             list.filter_map(|&first| number(first))
         });
-        Self { exact: self.exact, ..parts.finish(Lists::new(predecessors)) }
+        // The whole may know that unread inputs are no peak; a part has other bounds.
+        let exact = self.exact && parts.unread == 0;
+        Self { exact, ..parts.finish(Lists::new(predecessors)) }
     }
 }
 
