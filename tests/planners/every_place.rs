@@ -52,7 +52,7 @@ fn cut_short(problem: &Problem, found: Option<&[u128]>, text: &Value) -> u64 {
     open
 }
 
-/// How the search of many problems ended.
+/// Counts the problems by how their search ended.
 #[derive(Default)]
 struct Ends {
     solved: u64,

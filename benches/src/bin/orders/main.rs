@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What to measure.
+/// The measurements that are asked for.
 struct Task {
     families: Vec<Family>,
     seeds: std::ops::Range<u64>,
