@@ -1,5 +1,7 @@
 //! The operators that must run before others in every order, and the sequence in another order.
 
+use std::collections::HashMap;
+
 use crate::sequence::{
     Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId,
 };
@@ -132,24 +134,44 @@ impl OpSequence {
     }
 
     /// The same operators in the order that they have in another sequence, such as the same model read with
-    /// other sizes: it may have more operators, or fewer. An operator is known by its outputs; one that the
-    /// other sequence does not have runs as soon as it can.
+    /// other sizes: it may have more operators, or fewer. An operator is known by its outputs, one without outputs
+    /// by its name, among equal names by its position. One that the other sequence does not have runs as soon as it
+    /// can.
     ///
     /// # Errors
     ///
     /// If an operator would run before one of its [`predecessors`](Self::predecessors).
     pub fn in_order_of(&self, other: &Self) -> Result<Self, SequenceError> {
         let predecessors = self.predecessors();
+        let (own, others) = (self.without_outputs(), other.without_outputs());
+        let places: HashMap<_, _> = others.into_iter().map(|(step, known)| (known, step)).collect();
+        let named: HashMap<usize, usize> =
+            own.iter().filter_map(|(step, known)| Some((*step, *places.get(known)?))).collect();
         let mut order: Vec<(usize, usize)> = Vec::with_capacity(self.operators.len());
         for (step, operator) in self.operators.iter().enumerate() {
             let made = |&id: &TensorId| other.producer(other.tensor_id(&self.tensor(id).name)?);
             let last = || predecessors[step].iter().map(|&earlier| order[earlier].0).max();
-            let place = operator.outputs.iter().find_map(made).or_else(last);
+            let known =
+                operator.outputs.iter().find_map(made).or_else(|| named.get(&step).copied());
+            let place = known.or_else(last);
             order.push((place.unwrap_or(0), step));
         }
         order.sort_unstable();
         let order: Vec<usize> = order.into_iter().map(|(_, step)| step).collect();
         self.permuted(&order)
+    }
+
+    /// The steps of the operators without outputs, each with its name and how many before it have the same one.
+    fn without_outputs(&self) -> Vec<(usize, (&str, usize))> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let steps = self.operators.iter().enumerate().filter(|(_, op)| op.outputs.is_empty());
+        steps
+            .map(|(step, operator)| {
+                let count = counts.entry(&operator.name).or_default();
+                *count += 1;
+                (step, (&*operator.name, *count))
+            })
+            .collect()
     }
 
     /// Returns whether another sequence has the same operators in the same order, with the same tensors. Tensors

@@ -210,6 +210,27 @@ fn operators_may_be_missing_in_an_order() {
     }
 }
 
+/// Operators without outputs are known by their names, and among equal names by their positions.
+#[rstest]
+#[case(&[0, 1, 2, 3, 4])]
+#[case(&[0, 3, 1, 2, 4])]
+#[case(&[0, 1, 3, 4, 2])]
+fn operators_without_outputs_keep_their_places(#[case] order: &[usize]) {
+    let mut builder = OpSequence::builder();
+    builder.input("x", 8);
+    builder.operator(Operator::new("a").inputs(["x"]).output(Output::new("y", 64)));
+    builder.operator(Operator::new("log").inputs(["y"]));
+    builder.operator(Operator::new("log").inputs(["x"]));
+    builder.operator(Operator::new("b").inputs(["x"]).output(Output::new("z", 16)));
+    builder.operator(Operator::new("send").inputs(["z"]).workspace(64));
+    let given = builder.build().unwrap();
+    let permuted = given.permuted(order).unwrap();
+    assert!(given.in_order_of(&permuted).unwrap().has_same_operators(&permuted));
+    let plan = plan(&permuted);
+    assert_eq!(verify_smaller(&given.in_order_of(&permuted).unwrap(), &plan), []);
+    assert!(given.in_order_of(&given).unwrap().has_same_operators(&given));
+}
+
 #[test]
 fn views_that_are_copied_are_named() {
     let apart = LoweringOptions::default().views(false);
