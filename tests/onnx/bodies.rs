@@ -432,6 +432,21 @@ fn only_direct_updates_make_results_in_outputs(
     assert_eq!(is_shared, !matches!(way, "of another" | "reads"));
 }
 
+/// A branch that is not made for the sizes given may never run, so it does not refuse the model.
+#[test]
+fn a_branch_may_reshape_to_another_number_of_elements() {
+    let reshaped = "weight s=[4]\nt = Reshape(x, s)\nr = Exp(t)\nout r";
+    let graph = with_body(
+        "in x:f32[3,4]\nin c:bool[]\ny = If(c)\nout y",
+        "If",
+        &[("then_branch", "r = Exp(x)\nout r"), ("else_branch", reshaped)],
+    );
+    let model = onnx_text::model(graph, onnx_text::OPSET);
+    let error =
+        onnx::read(&model, &ImportOptions::default()).map(|_| ()).map_err(|e| e.to_string());
+    assert!(!format!("{error:?}").contains("another number of elements"), "{error:?}");
+}
+
 /// The output must not share the bytes of `c`, whatever is said of the kernels.
 #[test]
 fn an_if_of_the_size_of_its_condition_is_not_in_place() {

@@ -16,7 +16,7 @@ use crate::{
     import::onnx::{
         OnnxError,
         emit::precedence::Precedence,
-        infer::{self, Bodies, Declarations, Inferred, open::WORLDS},
+        infer::{self, Bodies, Declarations, Inferred, open::WORLDS, shapes::refuse_other_count},
         memory::{
             gathers::gathers,
             inplace::{self, Place},
@@ -86,6 +86,10 @@ pub(crate) fn sequence<'a>(
             bodies => bodies?,
         };
         let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
+        // A branch that is not made for these sizes may never run.
+        if outer.is_none() {
+            refuse_other_count(&op, &inferred.outputs)?;
+        }
         let operator = emitter.operator(&op, row, &inferred)?;
         let has_state = body_has_state.get() || has_state(&op, row);
         emitter.add(Placed { node, place, has_state }, inferred, operator);

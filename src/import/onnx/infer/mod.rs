@@ -2,7 +2,7 @@
 
 mod lists;
 pub(super) mod open;
-mod shapes;
+pub(crate) mod shapes;
 pub(super) mod worlds;
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::{
         OnnxError,
         infer::{
             open::Unsettled,
-            shapes::{refuse_other_count, refuse_wide_slope, shapes},
+            shapes::{refuse_wide_slope, shapes},
             worlds::Worlds,
         },
         ops::{
@@ -112,7 +112,6 @@ pub(crate) fn infer(
             Some(Err(why)) => reason = why,
             None => match shapes(op, row) {
                 Ok(shapes) => {
-                    refuse_other_count(op, &shapes)?;
                     for (output, dims) in outputs.iter_mut().zip(shapes) {
                         output.dims = dims;
                     }

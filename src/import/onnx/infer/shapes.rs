@@ -6,7 +6,7 @@ use crate::import::onnx::{
         op::{Op, Shapes},
         row::{Domain, Row, Size},
     },
-    read::fact::{Dims, MAX_RANK, written},
+    read::fact::{Dims, Fact, MAX_RANK, written},
 };
 
 /// From this opset on, the shapes of inputs are matched from the last dimension on.
@@ -37,11 +37,13 @@ pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
 /// # Errors
 ///
 /// If the operator is a `Reshape` to such a shape.
-pub(crate) fn refuse_other_count(op: &Op, shapes: &[Option<Dims>]) -> Result<(), OnnxError> {
-    let input = op.input(0).and_then(|input| input.dims.as_ref());
-    let (Some(input), Some(Some(output))) = (input, shapes.first()) else { return Ok(()) };
+pub(crate) fn refuse_other_count(op: &Op, outputs: &[Fact]) -> Result<(), OnnxError> {
+    let dims = |fact: Option<&'_ Fact>| fact.and_then(|fact| fact.dims.clone());
+    let (Some(input), Some(output)) = (dims(op.input(0)), dims(outputs.first())) else {
+        return Ok(());
+    };
     let count = |dims: &Dims| dims.iter().try_fold(1, |count: u64, &size| count.checked_mul(size?));
-    let (Some(elements), Some(places)) = (count(input), count(output)) else { return Ok(()) };
+    let (Some(elements), Some(places)) = (count(&input), count(&output)) else { return Ok(()) };
     if op.node.kind() != "Reshape" || elements == places {
         return Ok(());
     }
@@ -49,8 +51,8 @@ pub(crate) fn refuse_other_count(op: &Op, shapes: &[Option<Dims>]) -> Result<(),
         what: format!(
             "operator {} from shape {} to shape {}, which has another number of elements,",
             op.node.label(),
-            written(input),
-            written(output)
+            written(&input),
+            written(&output)
         ),
         remedy: "the model states this shape itself: read it with the sizes that it was made for"
             .to_owned(),
