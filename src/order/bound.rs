@@ -11,28 +11,6 @@ use crate::{
     },
 };
 
-/// The bytes of an operator with all that it reads and produces, and of the graph before the first
-/// operator and after the last: in every order, these are live together.
-pub(super) fn operands(model: &Model) -> Bytes {
-    let operator = |operator: usize| {
-        let reads = model.reads.get(operator).iter().map(|&chunk| model.sizes[chunk as usize]);
-        model.base + reads.sum::<Bytes>() + model.adds[operator] - free_outputs(model, operator)
-    };
-    let kept = (0..model.sizes.len()).filter(|&chunk| model.kept[chunk]);
-    let at_end = model.base + kept.map(|chunk| model.sizes[chunk]).sum::<Bytes>();
-    let steps = (0..model.operators()).map(operator);
-    steps.chain([at_end, model.least_first_step()]).max().unwrap_or(0)
-}
-
-/// Returns the bytes of the outputs of an operator that may overwrite something.
-fn free_outputs(model: &Model, operator: usize) -> Bytes {
-    let overwrites = &model.overwrites[operator];
-    let first = |at: &usize| {
-        overwrites[..*at].iter().all(|overwrite| overwrite.output != overwrites[*at].output)
-    };
-    (0..overwrites.len()).filter(first).map(|at| overwrites[at].bytes).sum()
-}
-
 /// Finds for each operator the least bytes of its step over all downsets after which it can run, by
 /// a minimum cut. Only steps of a known order that are above the current bound can raise it.
 /// Returns the larger of `bound` and the result.
@@ -74,7 +52,7 @@ fn least_step(model: &Model, operator: u32, cutter: &mut Cutter, related: &mut R
     if overwrites.is_empty() {
         return step(adds, None);
     }
-    let mut granted = adds - free_outputs(model, operator as usize);
+    let mut granted = adds - model.free_outputs(operator as usize);
     if has_fault(Fault::CutWithoutOverwriting) {
         granted = adds;
     }

@@ -53,7 +53,7 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     let given_peak = model.peak(&given);
     let mut best = Best { order: given, peak: given_peak, lower_bound: 0 };
     effort.best = given_peak;
-    best.raise(bound::operands(model), effort);
+    best.raise(model.operands(), effort);
     let chained = trees::chained(model);
     let searched = chained.as_ref().unwrap_or(model);
     // If all operators are one tree, its order is the best one.

@@ -9,7 +9,8 @@
 //! | --- | --- |
 //! | `model` | the live bytes as a function of what has run |
 //! | `lazy` | operators that only supply something run right before their readers |
-//! | `bound` | bytes that every order needs |
+//! | `bound` | bytes that every order needs, by minimum cuts |
+//! | `operands` | bytes that every order needs, by its operators one by one |
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
@@ -37,6 +38,7 @@ mod lazy;
 mod model;
 mod moves;
 mod nearest;
+mod operands;
 mod search;
 mod sets;
 #[cfg(test)]

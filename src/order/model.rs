@@ -23,10 +23,7 @@ use std::collections::HashMap;
 use crate::{
     Bytes,
     lower::ChunkGraph,
-    order::{
-        bound,
-        sets::{Lists, has, insert, narrow, words},
-    },
+    order::sets::{Lists, has, insert, narrow, words},
     problem::{Request, align_up},
 };
 
@@ -266,7 +263,7 @@ impl Model {
     /// Returns whether outputs never overwrite less as more chunks die, and unread inputs cannot be
     /// the peak, whichever operator runs first.
     fn is_exact(&self) -> bool {
-        let bound = || bound::operands(self);
+        let bound = || self.operands();
         self.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites))
             && (self.unread == 0 || self.first_steps().max() <= Some(bound()))
     }

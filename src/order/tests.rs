@@ -172,7 +172,7 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
     let given: Vec<u32> = (0..u32::try_from(model.operators()).unwrap()).collect();
     let steps: Vec<(u32, Bytes)> = given.iter().copied().zip(model.steps(&given)).collect();
     let bounds =
-        [bound::operands(model), bound::cuts(model, &steps, 0, &mut effort())].map(|b| b <= least);
+        [model.operands(), bound::cuts(model, &steps, 0, &mut effort())].map(|b| b <= least);
     if bounds != [true; 2] {
         return Err(format!("bounds {bounds:?}"));
     }
@@ -360,7 +360,7 @@ fn windows_never_make_an_order_worse() {
     for (seed, model) in graphs(1_000, 11) {
         let order = any_order(&model, seed);
         let peak = model.peak(&order);
-        let found = windows::improve(&model, order, bound::operands(&model), 1, &mut effort());
+        let found = windows::improve(&model, order, model.operands(), 1, &mut effort());
         let mut sorted = found.clone();
         sorted.sort_unstable();
         assert!(sorted.iter().copied().eq(0..u32::try_from(model.operators()).unwrap()));

@@ -1,0 +1,27 @@
+//! The lower bound that needs no search: the bytes of each operator with its operands.
+
+use crate::{Bytes, order::model::Model};
+
+impl Model {
+    /// The bytes of an operator with all that it reads and produces, and of the graph before the first
+    /// operator and after the last: in every order, these are live together.
+    pub(super) fn operands(&self) -> Bytes {
+        let operator = |operator: usize| {
+            let reads = self.reads.get(operator).iter().map(|&chunk| self.sizes[chunk as usize]);
+            self.base + reads.sum::<Bytes>() + self.adds[operator] - self.free_outputs(operator)
+        };
+        let kept = (0..self.sizes.len()).filter(|&chunk| self.kept[chunk]);
+        let at_end = self.base + kept.map(|chunk| self.sizes[chunk]).sum::<Bytes>();
+        let steps = (0..self.operators()).map(operator);
+        steps.chain([at_end, self.least_first_step()]).max().unwrap_or(0)
+    }
+
+    /// Returns the bytes of the outputs of an operator that may overwrite something.
+    pub(super) fn free_outputs(&self, operator: usize) -> Bytes {
+        let overwrites = &self.overwrites[operator];
+        let first = |at: &usize| {
+            overwrites[..*at].iter().all(|overwrite| overwrite.output != overwrites[*at].output)
+        };
+        (0..overwrites.len()).filter(first).map(|at| overwrites[at].bytes).sum()
+    }
+}
