@@ -46,7 +46,7 @@ pub struct Guided<'a> {
 }
 
 impl<'a> Guided<'a> {
-    /// Returns `None` if there are staircases.
+    /// Returns `None` if there are staircases, or true sizes beside rounded ones.
     pub fn new(inst: &'a Instance) -> Option<Self> {
         if !inst.staircases.is_empty() || inst.exact.is_some() {
             return None;

@@ -66,9 +66,10 @@ const GRAINS: Bytes = 1 << 12;
 /// reaches the exact ones.
 const MOST_ROUNDED: u64 = 500_000;
 
-/// The nodes of the first search before chains are placed anew: enough for the hardest public proof; and if some are
-/// staircases.
+/// The nodes of the first search before chains are placed anew, which are enough for the hardest public proof.
 const SHORT: u64 = 5_000_000;
+
+/// The same if some chains are staircases, which that search seldom packs well.
 const SHORT_OF_STAIRCASES: u64 = 10_000;
 
 /// Guided search may have this many times the nodes of the search before it.
@@ -154,7 +155,8 @@ pub fn search(
 }
 
 /// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
-/// within a percent of the bound or the effort is spent, of which some nodes are spent already; returns the nodes that count against it.
+/// within a percent of the bound or the effort is spent, of which some nodes are spent already; returns the nodes that
+/// count against it.
 fn search_in_turns(
     problem: &Problem,
     roots: &[ChunkId],
