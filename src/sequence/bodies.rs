@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+#[cfg(test)]
+use crate::sequence::{OperatorNode, Tensor};
 use crate::{
     Bytes,
     sequence::{OpSequence, SequenceError, check},
@@ -17,6 +19,12 @@ impl OpSequence {
     #[must_use]
     pub fn has_bodies(&self) -> bool {
         self.depth > 0
+    }
+
+    /// The operators and the tensors, for tests of sequences that cannot be built.
+    #[cfg(test)]
+    pub(crate) fn parts_mut(&mut self) -> (&mut [OperatorNode], &mut [Tensor]) {
+        (&mut self.operators, &mut self.tensors)
     }
 
     /// The same operators without bodies. Each has that much more workspace instead: `rooms` in

@@ -155,7 +155,7 @@ pub(super) fn results(sequence: &OpSequence) -> Result<(), SequenceError> {
 
 /// A tensor that a body must write over a weight, if there is one: directly, over a view of it, or in a body
 /// of an operator.
-fn updater<'s>(body: &'s OpSequence, weight: &str) -> Option<&'s Tensor> {
+pub(super) fn updater<'s>(body: &'s OpSequence, weight: &str) -> Option<&'s Tensor> {
     let own = body.tensor_id(weight);
     let is_other = own.is_some_and(|id| body.tensor(id).origin != Origin::Weight);
     if is_other || own.is_none() && !body.has_bodies() {

@@ -329,8 +329,11 @@ impl Operator {
     /// of a condition. Only one body runs at a time. A [`Planner`](crate::Planner) plans each by itself, with
     /// its own options, and makes room in the operator's workspace for the one that needs most: its pool,
     /// behind a copy of its inputs, because the state of the next iteration is written while that of this one
-    /// may still be read. The weights of a body are tensors of the sequences around it; list them among the
-    /// inputs of the operator. Its outputs live to its end.
+    /// may still be read. Its outputs live to its end.
+    ///
+    /// A weight of a body with the name of a tensor around it is that tensor. It must be among the inputs of the
+    /// operator, so that nothing lies over it while the body runs. A body may update it only if an output of the
+    /// operator does, too. Other weights are constants of the body.
     ///
     /// A weight may also be an output of the operator itself, if that has memory of its own. A result that
     /// [updates](Output::updates) it is made there: it takes no bytes of the workspace, and nothing is left to

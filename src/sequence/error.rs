@@ -156,6 +156,48 @@ pub enum SequenceError {
         /// The size of the output in bytes.
         room: Bytes,
     },
+    /// A tensor that a body reads, and that is not among the inputs of its operator.
+    #[error(
+        "operator '{operator}': its body {body} reads '{tensor}', which is not among the operator's inputs; add it there, or name the weight of the body otherwise if it is another tensor"
+    )]
+    NotCaptured {
+        /// The operator.
+        operator: String,
+        /// The place of the body in the operator's list.
+        body: usize,
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor of which a body reads more bytes than it has.
+    #[error(
+        "operator '{operator}': its body {body} reads {size} B of '{tensor}', which has {room} B; declare the weight of the body with at most that size, or name it otherwise"
+    )]
+    CapturedTooLarge {
+        /// The operator.
+        operator: String,
+        /// The place of the body in the operator's list.
+        body: usize,
+        /// The tensor.
+        tensor: String,
+        /// The size of the body's weight in bytes.
+        size: Bytes,
+        /// The size of the tensor in bytes.
+        room: Bytes,
+    },
+    /// A tensor that a body changes, although no output of its operator must be written over it.
+    #[error(
+        "operator '{operator}': '{result}' of its body {body} must overwrite '{tensor}', but no output of the operator does; give it one that updates '{tensor}', which later operators then read instead"
+    )]
+    CapturedUpdated {
+        /// The operator.
+        operator: String,
+        /// The place of the body in the operator's list.
+        body: usize,
+        /// The tensor of the body that is written.
+        result: String,
+        /// The tensor.
+        tensor: String,
+    },
     /// Two inputs that an output gathers at the same bytes.
     #[error("operator '{operator}': '{output}' gathers '{first}' and '{second}' at the same bytes")]
     GathersOverlap {

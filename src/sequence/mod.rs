@@ -21,6 +21,7 @@
 mod after;
 mod bodies;
 mod builder;
+mod captured;
 mod check;
 mod control;
 mod declare;

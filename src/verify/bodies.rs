@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 use crate::{
     Bytes, OpSequence, Plan, PlannedBody, Step, TensorPlace,
     sequence::Origin,
-    verify::{Field, Figure, Violation},
+    verify::{Field, Figure, Violation, captured},
 };
 
 /// A check of a sequence and its plan.
@@ -47,8 +47,9 @@ pub(super) fn flatten<'s>(
                 violations.push(Violation::Missing { name });
                 continue;
             };
-            let found = check_body(body, plan, planned, check).into_iter();
-            violations.extend(found.map(|violation| Violation::InBody {
+            let mut found = check_body(body, plan, planned, check);
+            found.extend(captured::check(sequence, operator, body, &planned.plan));
+            violations.extend(found.into_iter().map(|violation| Violation::InBody {
                 body: name.clone(),
                 violation: Box::new(violation),
             }));

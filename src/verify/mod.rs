@@ -44,6 +44,7 @@
 
 mod addresses;
 mod bodies;
+mod captured;
 mod chains;
 mod clashes;
 mod contents;

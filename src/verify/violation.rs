@@ -314,6 +314,32 @@ pub enum Violation {
         /// The tensor.
         tensor: String,
     },
+    /// A tensor around a body that the body reads, and that is not among the inputs of its operator.
+    #[error(
+        "'{tensor}' is read by the body but is not an input of its operator, so other tensors may lie over it"
+    )]
+    NotKept {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor around a body of which the body reads more bytes than it has.
+    #[error("'{tensor}' has {size} B, but the body reads {reads} B of it")]
+    ReadsBeyond {
+        /// The tensor.
+        tensor: String,
+        /// Its size in bytes.
+        size: Bytes,
+        /// The bytes that the body reads.
+        reads: Bytes,
+    },
+    /// A tensor around a body that the body writes, although its operator must only read it.
+    #[error(
+        "'{tensor}' is written by the body but not by its operator, so others may still read it"
+    )]
+    ChangesKept {
+        /// The tensor.
+        tensor: String,
+    },
     /// Bodies whose pools have a total size that exceeds 64 bits.
     #[error("the pools of the bodies add up to 2^64 bytes or more")]
     BodiesTooLarge,

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod captured;
 mod demand_pictures;
 mod demands;
 mod execution;

@@ -380,7 +380,8 @@ fn updating_y(size: Option<u64>, way: &str) -> OpSequence {
         "a view" => with_weight_y(size, &[view, update("v")]),
         "beside a view" => with_weight_y(size, &[view, update("y")]),
         "nested" => {
-            let inner = Operator::new("inner").inputs(["y"]).output(Output::new("q", 2));
+            let q = Output::new("q", 2).updates("y", 0);
+            let inner = Operator::new("inner").inputs(["y"]).output(q);
             with_weight_y(size, &[inner.body(updating_y(size, "directly"))])
         }
         "undeclared" => {

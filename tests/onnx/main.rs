@@ -9,6 +9,7 @@ mod wire;
 
 mod bodies;
 mod models;
+mod names;
 mod operators;
 mod orders;
 mod ranges;

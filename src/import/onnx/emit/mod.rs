@@ -70,7 +70,7 @@ pub(crate) fn sequence<'a>(
 ) -> Result<Sequenced<'a>, OnnxError> {
     let captured = if outer.is_some() { scope::captured_by_graph(graph) } else { Vec::new() };
     let order = scope::execution_order(graph, &captured)?;
-    let mut emitter = Emitter::new(graph, context, Scope::inside(outer), returns);
+    let mut emitter = Emitter::new(graph, context, Scope::of(graph, outer), returns);
     emitter.supply(graph, inputs)?;
     for place in order {
         let node = Node(&graph.node[place]);
@@ -125,7 +125,8 @@ fn run_bodies(
     let is_branch = row.is_some_and(Row::is_condition);
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
         let returns = if is_branch { returns(op.node, graph) } else { Returns::new() };
-        let body = sequence(graph, context, inputs, Some(scope), returns)?;
+        let mut body = sequence(graph, context, inputs, Some(scope), returns)?;
+        scope.keep_apart(&mut body.sequence, graph, &op.node.label());
         has_state.set(has_state.get() || !body.with_state.is_empty());
         Ok(Bodies::new(vec![body.sequence], body.outputs))
     };

@@ -13,6 +13,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Scope<'a> {
     pub(crate) facts: HashMap<&'a str, Fact>,
+    /// The names of all tensors of the graph, if it has sub-graphs.
+    names: HashSet<&'a str>,
     pub(crate) outer: Option<&'a Scope<'a>>,
 }
 
@@ -21,8 +23,29 @@ impl<'a> Scope<'a> {
         self.facts.get(name).or_else(|| self.outer?.get(name))
     }
 
-    pub(crate) fn inside(outer: Option<&'a Scope<'a>>) -> Self {
-        Self { facts: HashMap::new(), outer }
+    /// The scope of a graph, which has no facts yet.
+    pub(crate) fn of(graph: &'a GraphProto, outer: Option<&'a Scope<'a>>) -> Self {
+        let has_bodies = graph.node.iter().map(Node).any(|node| node.bodies().next().is_some());
+        let names = if has_bodies { defined(graph) } else { HashSet::new() };
+        Self { facts: HashMap::new(), names, outer }
+    }
+
+    /// Returns whether the graph, or one around it, has a tensor of this name.
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(name) || self.outer.is_some_and(|outer| outer.has(name))
+    }
+
+    /// Renames the weights of a body of its own that have the name of a tensor around it.
+    pub(crate) fn keep_apart(&self, body: &mut OpSequence, graph: &GraphProto, operator: &str) {
+        for tensor in defined(graph) {
+            if self.has(tensor) {
+                let mut name = format!("{tensor} of {operator}");
+                while self.has(&name) || body.has_name(&name) {
+                    name.push('\'');
+                }
+                body.rename_weight(tensor, &name);
+            }
+        }
     }
 }
 
@@ -35,14 +58,20 @@ pub(crate) fn captured(node: Node<'_>) -> Vec<&str> {
     names
 }
 
-/// The names that a graph uses but does not define.
-pub(crate) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
-    let nodes = || graph.node.iter().map(Node);
-    let defined: HashSet<&str> = nodes()
+/// The names that a graph defines.
+fn defined(graph: &GraphProto) -> HashSet<&str> {
+    let nodes = graph.node.iter().map(Node);
+    nodes
         .flat_map(|node| node.outputs().map(|(_, name)| name))
         .chain(graph.input.iter().filter_map(|value| value.name.as_deref()))
         .chain(graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref()))
-        .collect();
+        .collect()
+}
+
+/// The names that a graph uses but does not define.
+pub(crate) fn captured_by_graph(graph: &GraphProto) -> Vec<&str> {
+    let nodes = || graph.node.iter().map(Node);
+    let defined = defined(graph);
     let mut seen = HashSet::new();
     nodes()
         .flat_map(|node| node.inputs().chain(captured(node)))
