@@ -184,7 +184,8 @@ impl Plan {
     }
 
     /// The workspaces of the operators of a sequence that this is a plan of, by their places in
-    /// [`Plan::chunks`]; `None` for an operator that needs none.
+    /// [`Plan::chunks`]; `None` for an operator that needs none. A workspace holds the largest of the operator's
+    /// [bodies](crate::PlannedBody), and after it the bytes that the operator requests for itself.
     #[must_use]
     pub fn workspaces(&self, sequence: &OpSequence) -> Vec<Option<usize>> {
         let mut holds_tensor = vec![false; self.chunks.len()];

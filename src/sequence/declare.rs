@@ -318,7 +318,8 @@ impl Operator {
         self
     }
 
-    /// Sets the scratch memory, in bytes, that the operator needs while it runs.
+    /// Sets the scratch memory, in bytes, that the operator needs while it runs. It begins after the largest of its
+    /// [bodies](Self::body).
     #[must_use]
     pub fn workspace(mut self, bytes: Bytes) -> Self {
         self.workspace = bytes;

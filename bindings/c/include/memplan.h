@@ -412,8 +412,8 @@ typedef struct {
      */
     uint64_t size;
     /*
-     Its dependencies on the memory of inputs: none, one input that it is a view of, several that
-     it may be written over, of which the first possible one is overwritten, or several that it
+     Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
+     must be written over, or may overlap, of which the first possible one is honoured; or several that it
      gathers.
      */
     const memplan_dependency *dependencies;
@@ -487,8 +487,9 @@ memplan_status memplan_plan_pool_sizes(const memplan_plan *plan, uint64_t *out, 
 memplan_status memplan_plan_tensors(const memplan_plan *plan, memplan_place *out, size_t n);
 
 /*
- Writes the place in the pool of every operator's workspace. `n` is the number of operators; a plan of
- a problem has none.
+ Writes the place in the pool of every operator's workspace: first the largest of its bodies with the copies of
+ its inputs, and after it the bytes that the operator requests for itself. `n` is the number of operators; a
+ plan of a problem has none.
  */
 memplan_status memplan_plan_workspaces(const memplan_plan *plan,
                                        memplan_place *out,
@@ -623,9 +624,9 @@ memplan_status memplan_sequence_weight(memplan_sequence *sequence,
 
 /*
  Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
- it runs. `name` and `kind` are for messages and may be null. `out` gets the numbers of the outputs,
- one for each, and may be null. Operators are numbered from 0 as they are added. After a failure the
- sequence is as it was.
+ it runs, which begin after the largest of its bodies. `name` and `kind` are for messages and may be
+ null. `out` gets the numbers of the outputs, one for each, and may be null. Operators are numbered
+ from 0 as they are added. After a failure the sequence is as it was.
  */
 memplan_status memplan_sequence_operator(memplan_sequence *sequence,
                                          const char *name,
@@ -647,18 +648,20 @@ memplan_status memplan_sequence_stream(memplan_sequence *sequence,
 
 /*
  Makes the next operator run after this earlier one, even if it reads none of its outputs. It may be
- called several times for one operator.
+ called several times for one operator. If no operator is added, that is an error when the sequence is planned.
  */
-memplan_status memplan_sequence_after(memplan_sequence *sequence, uint32_t earlier);
+memplan_status memplan_sequence_after(memplan_sequence *sequence,
+                                      uint32_t earlier);
 
 /*
  Makes the next operator run this sequence as its body: the body of a loop, or one of the branches of a
  condition, for which it is called several times. Only one body of an operator runs at a time, and all of
  them share its workspace. `body` is copied; it may be freed afterwards.
 
- The weights of a body are tensors of the sequence around it, with the same names, and the operator should
- read them. A weight may also have the name of an output of the operator: a result that updates it is made
- there, so nothing is left to copy. So all weights of a body need names.
+ A weight of a body with the name of a tensor around it is that tensor, and the operator must read it. A weight
+ may also have the name of an output of the operator: a result that updates it is made there, so nothing is
+ left to copy. So all weights of a body need names. If no operator is added, that is an error when the sequence
+ is planned.
  */
 memplan_status memplan_sequence_body(memplan_sequence *sequence,
                                      const memplan_sequence *body);

@@ -117,7 +117,8 @@ public:
         return places;
     }
 
-    // The workspace of every operator of a sequence.
+    // The workspace of every operator of a sequence: first the largest of its bodies with the copies of its
+    // inputs, and after it the bytes that the operator requests for itself.
     std::vector<Place> workspaces() const {
         std::vector<Place> places(operators_);
         detail::check(memplan_plan_workspaces(plan_.get(), places.data(), places.size()));

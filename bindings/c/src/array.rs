@@ -37,6 +37,19 @@ pub(crate) unsafe fn slice<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(pointer, n) })
 }
 
+/// Checks that the caller's array of `n` elements can hold exactly `count` values.
+pub(crate) fn check_count<T>(
+    out: *const T,
+    n: usize,
+    count: usize,
+    what: &str,
+) -> Result<(), Failure> {
+    if n != count {
+        return Err(Failure::invalid(format!("'n' is {n}, but the plan has {count} {what}")));
+    }
+    if n == 0 { Ok(()) } else { check(out, n, "out") }
+}
+
 /// Writes the values into the caller's array of `n` elements; there must be exactly `n` values.
 ///
 /// # Safety
@@ -48,14 +61,7 @@ pub(crate) unsafe fn fill<T>(
     values: impl ExactSizeIterator<Item = T>,
     what: &str,
 ) -> Result<(), Failure> {
-    if n != values.len() {
-        let count = values.len();
-        return Err(Failure::invalid(format!("'n' is {n}, but the plan has {count} {what}")));
-    }
-    if n == 0 {
-        return Ok(());
-    }
-    check(out, n, "out")?;
+    check_count(out, n, values.len(), what)?;
     for (at, value) in values.take(n).enumerate() {
         // SAFETY: at < n, and the caller promises n elements.
         unsafe { out.add(at).write(value) };

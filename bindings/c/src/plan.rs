@@ -302,8 +302,9 @@ pub unsafe extern "C" fn memplan_plan_tensors(
     })
 }
 
-/// Writes the place in the pool of every operator's workspace. `n` is the number of operators; a plan of
-/// a problem has none.
+/// Writes the place in the pool of every operator's workspace: first the largest of its bodies with the copies of
+/// its inputs, and after it the bytes that the operator requests for itself. `n` is the number of operators; a
+/// plan of a problem has none.
 ///
 /// # Safety
 ///

@@ -3,7 +3,7 @@
 use library::order::default_limits;
 
 use crate::{
-    array::{check, fill, give, reference},
+    array::{check, check_count, fill, give, reference},
     error::{Status, guard},
     options::Options,
     plan::{Plan, too_large},
@@ -34,7 +34,9 @@ pub unsafe extern "C" fn memplan_plan_reordered(
         let given = unsafe { reference(sequence, "sequence") }?.build()?;
         // SAFETY: promised by the caller.
         let options = unsafe { Options::read(options) }?;
+        // The search may take long.
         check(out, 1, "out")?;
+        check_count(order, n, given.operators().len(), "operators")?;
         // The plans have an effort of their own.
         let planner = Options { effort: 0, ..options }.planner()?;
         let found = planner.plan_reordered(&given, options.limits(default_limits()))?;

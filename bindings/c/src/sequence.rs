@@ -52,8 +52,8 @@ pub struct Output {
     pub name: *const c_char,
     /// Its size in bytes.
     pub size: u64,
-    /// Its dependencies on the memory of inputs: none, one input that it is a view of, several that
-    /// it may be written over, of which the first possible one is overwritten, or several that it
+    /// Its dependencies on the memory of inputs: none; one input that it is a view of; several that it may or
+    /// must be written over, or may overlap, of which the first possible one is honoured; or several that it
     /// gathers.
     pub dependencies: *const Dependency,
     /// The number of dependencies.
@@ -129,6 +129,12 @@ impl Sequence {
     }
 
     pub(crate) fn build(&self) -> Result<OpSequence, Failure> {
+        let pending = [(!self.bodies.is_empty(), "body"), (!self.after.is_empty(), "after")];
+        if let Some((_, call)) = pending.into_iter().find(|(is_pending, _)| *is_pending) {
+            return Err(Failure::invalid(format!(
+                "memplan_sequence_{call} was called for a next operator, but none was added"
+            )));
+        }
         Ok(self.builder.build()?)
     }
 }
@@ -217,9 +223,9 @@ unsafe fn supplied(
 }
 
 /// Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
-/// it runs. `name` and `kind` are for messages and may be null. `out` gets the numbers of the outputs,
-/// one for each, and may be null. Operators are numbered from 0 as they are added. After a failure the
-/// sequence is as it was.
+/// it runs, which begin after the largest of its bodies. `name` and `kind` are for messages and may be
+/// null. `out` gets the numbers of the outputs, one for each, and may be null. Operators are numbered
+/// from 0 as they are added. After a failure the sequence is as it was.
 ///
 /// # Safety
 ///
@@ -307,7 +313,7 @@ pub unsafe extern "C" fn memplan_sequence_stream(sequence: *mut Sequence, stream
 }
 
 /// Makes the next operator run after this earlier one, even if it reads none of its outputs. It may be
-/// called several times for one operator.
+/// called several times for one operator. If no operator is added, that is an error when the sequence is planned.
 ///
 /// # Safety
 ///
@@ -328,9 +334,10 @@ pub unsafe extern "C" fn memplan_sequence_after(sequence: *mut Sequence, earlier
 /// condition, for which it is called several times. Only one body of an operator runs at a time, and all of
 /// them share its workspace. `body` is copied; it may be freed afterwards.
 ///
-/// The weights of a body are tensors of the sequence around it, with the same names, and the operator should
-/// read them. A weight may also have the name of an output of the operator: a result that updates it is made
-/// there, so nothing is left to copy. So all weights of a body need names.
+/// A weight of a body with the name of a tensor around it is that tensor, and the operator must read it. A weight
+/// may also have the name of an output of the operator: a result that updates it is made there, so nothing is
+/// left to copy. So all weights of a body need names. If no operator is added, that is an error when the sequence
+/// is planned.
 ///
 /// # Safety
 ///

@@ -45,9 +45,12 @@ class Operator:
         stream: int = 0,
         bodies: _Sequence[Sequence] = ...,
     ) -> None:
-        """`bodies` are sequences that the operator runs, one at a time: the body of a loop, or the branches of a condition.
-        Their weights are tensors of the sequence around them, which belong in `inputs`. A weight may also have the name
-        of an output of the operator: a result that `updates` it is made there, so nothing is left to copy.
+        """`workspace` are bytes that the operator needs while it runs; they begin after the largest of its bodies.
+
+        `bodies` are sequences that the operator runs, one at a time: the body of a loop, or the branches of a condition.
+        A weight of a body with the name of a tensor around it is that tensor, which must be in `inputs`. A weight may
+        also have the name of an output of the operator: a result that `updates` it is made there, so nothing is left to
+        copy.
         """
 
 class Sequence:
@@ -243,7 +246,8 @@ class Plan:
     def tensors(self) -> dict[str, Tensor]: ...
     @property
     def workspaces(self) -> list[int | None]:
-        """The workspace of every operator, by its place among the chunks, or None."""
+        """The workspace of every operator, by its place among the chunks, or None. It holds the largest of the operator's
+        bodies with the copies of its inputs, and after it the bytes that the operator requests for itself."""
 
     @property
     def bodies(self) -> list[Body]:
