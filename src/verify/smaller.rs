@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::{
     OpSequence, Plan, PlannedChunk, PlannedTensor, Step, TensorPlace,
-    sequence::{Dependency, Origin, Tensor},
+    sequence::{Dependency, OperatorNode, Origin, Tensor},
     verify::{
         Violation, bodies, execute, loose_ends,
         places::{self, Place},
@@ -50,10 +50,11 @@ pub fn verify_smaller(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
     violations.extend(pools::check_places(plan));
     let plan = pools::in_one(plan);
     violations.extend(table::check(&plan));
-    let plan = &shrunk(sequence, &plan);
-    if let Some(flat) = bodies::flatten(sequence, plan, verify_smaller, &mut violations) {
-        violations.extend(sequence::check_bytes(&flat, plan));
-        violations.extend(execute::run(&flat, plan, &sequence.waits()));
+    let mut small = shrunk(sequence, &plan);
+    if let Some(flat) = bodies::flatten(sequence, &small, verify_smaller, &mut violations) {
+        rename_workspaces(&flat, &plan, &mut small);
+        violations.extend(sequence::check_bytes(&flat, &small));
+        violations.extend(execute::run(&flat, &small, &sequence.waits()));
     }
     without_repeats(violations)
 }
@@ -105,11 +106,7 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
             _ => true,
         }
     });
-    let chunk = |tensor: &PlannedTensor| match tensor.place {
-        TensorPlace::Pool { chunk, .. } => Some(chunk),
-        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
-    };
-    let in_use: HashSet<usize> = plan.tensors.iter().filter_map(chunk).collect();
+    let in_use: HashSet<usize> = plan.tensors.iter().filter_map(chunk_of).collect();
     for (at, chunk) in small.chunks.iter_mut().enumerate() {
         if !in_use.contains(&at) {
             chunk.begin = of_step(chunk.begin);
@@ -129,24 +126,131 @@ fn shrunk(sequence: &OpSequence, plan: &Plan) -> Plan {
     small
 }
 
+/// Gives the workspaces the names that they have in the sequence, which depend on the steps and on the operators
+/// before.
+fn rename_workspaces(sequence: &OpSequence, plan: &Plan, small: &mut Plan) {
+    let of_tensors: HashSet<usize> = plan.tensors.iter().filter_map(chunk_of).collect();
+    let mut names = sequence.workspace_names();
+    for (_, chunk) in small.chunks.iter_mut().enumerate().filter(|(at, _)| !of_tensors.contains(at))
+    {
+        let step = usize::try_from(chunk.begin).ok();
+        if let Some(name) = step.and_then(|step| names.get_mut(step)?.take()) {
+            chunk.name = name;
+        }
+    }
+}
+
+/// The chunk in which a tensor lies.
+fn chunk_of(tensor: &PlannedTensor) -> Option<usize> {
+    match tensor.place {
+        TensorPlace::Pool { chunk, .. } => Some(chunk),
+        TensorPlace::Supplied { .. } | TensorPlace::Nowhere => None,
+    }
+}
+
 /// The steps of the sequence, by those of the plan, which may have more: an operator is known by the chunks of
-/// its outputs or, if these have none, by that of its workspace.
+/// its outputs or, if these have none, by its workspace.
 fn steps(sequence: &OpSequence, plan: &Plan) -> HashMap<Step, Step> {
     let written: HashMap<&str, Step> =
         plan.chunks.iter().map(|chunk| (&*chunk.name, chunk.begin)).collect();
-    let of_operator = |step: usize| {
-        let operator = &sequence.operators()[step];
-        let output = |&output| written.get(&*sequence.tensor(output).name);
-        if let Some(planned) = operator.outputs.iter().find_map(output) {
-            return Some(*planned);
-        }
-        let workspace = format!("{}.workspace", sequence.operator_name(step));
-        // Several operators of one name have several such chunks.
-        let numbered = format!("{workspace}.");
-        let is_ambiguous = || plan.chunks.iter().any(|chunk| chunk.name.starts_with(&numbered));
-        let needs = operator.workspace > 0 || !operator.bodies.is_empty();
-        written.get(&*workspace).copied().filter(|_| needs && !is_ambiguous())
+    let by_output = |operator: &OperatorNode| {
+        let mut outputs = operator.outputs.iter();
+        outputs.find_map(|&output| written.get(&*sequence.tensor(output).name).copied())
     };
-    let steps = 0..sequence.operators().len();
-    steps.filter_map(|step| Some((of_operator(step)?, step as Step))).collect()
+    let known: Vec<Option<Step>> = sequence.operators().iter().map(by_output).collect();
+    let steps = known.iter().enumerate();
+    let mut steps: HashMap<Step, Step> =
+        steps.filter_map(|(step, planned)| Some(((*planned)?, step as Step))).collect();
+    let alone = alone(sequence, plan);
+    // Operators of one name keep their order between two that are known.
+    let mut from = 0;
+    for gap in known.chunk_by(|a, b| a.is_none() && b.is_none()) {
+        let first = from;
+        from += gap.len();
+        if gap[0].is_some() {
+            continue;
+        }
+        let after = first.checked_sub(1).and_then(|step| known[step]);
+        let before = known.get(from).copied().flatten().unwrap_or(Step::MAX);
+        let mut named: HashMap<Name, Vec<usize>> = HashMap::new();
+        for step in first..from {
+            let operator = &sequence.operators()[step];
+            if operator.workspace > 0 || !operator.bodies.is_empty() {
+                named.entry(Name::of(operator)).or_default().push(step);
+            }
+        }
+        for (name, operators) in named {
+            let planned = alone.get(&name).map_or(&[][..], Vec::as_slice);
+            let begin = planned.partition_point(|&step| Some(step) <= after);
+            let end = planned.partition_point(|&step| step < before).max(begin);
+            let planned = &planned[begin..end];
+            // With fewer of them than planned, nothing says which are missing.
+            if planned.len() == operators.len() {
+                let pairs = planned.iter().zip(operators);
+                steps.extend(pairs.map(|(&planned, step)| (planned, step as Step)));
+            }
+        }
+    }
+    steps
+}
+
+/// The name of an operator or, if it has none, its kind.
+#[derive(PartialEq, Eq, Hash)]
+enum Name<'a> {
+    Own(&'a str),
+    Kind(&'a str),
+}
+
+impl<'a> Name<'a> {
+    fn of(operator: &'a OperatorNode) -> Self {
+        if operator.name.is_empty() {
+            Self::Kind(&operator.kind)
+        } else {
+            Self::Own(&operator.name)
+        }
+    }
+
+    /// The operator of this step that has a workspace of this name; see [`OpSequence::workspace_names`].
+    fn of_workspace(workspace: &'a str, step: Step) -> Option<Self> {
+        let mut name = workspace;
+        while let Some(first) = name.strip_suffix(&format!(".{step}")) {
+            name = first;
+        }
+        let name = name.strip_suffix(".workspace")?;
+        let Some(unnamed) = name.strip_suffix(')') else {
+            let is_place = name.strip_prefix("operator ") == Some(&*step.to_string());
+            return Some(if is_place { Self::Kind("") } else { Self::Own(name) });
+        };
+        let kind = unnamed.strip_suffix(&format!(" (operator {step}"));
+        Some(kind.map_or(Self::Own(name), Self::Kind))
+    }
+}
+
+/// The steps of the plan at which a workspace begins and no output, by the operator.
+fn alone<'p>(sequence: &OpSequence, plan: &'p Plan) -> HashMap<Name<'p>, Vec<Step>> {
+    let mut of_tensors: HashSet<usize> = HashSet::new();
+    let mut with_output: HashSet<Step> = HashSet::new();
+    for tensor in &plan.tensors {
+        let Some(chunk) = chunk_of(tensor) else { continue };
+        of_tensors.insert(chunk);
+        let origin = sequence.tensor_id(&tensor.name).map(|id| &sequence.tensor(id).origin);
+        if let Some(chunk) = plan.chunks.get(chunk)
+            && origin != Some(&Origin::Input)
+            && chunk.name == tensor.name
+        {
+            with_output.insert(chunk.begin);
+        }
+    }
+    let mut alone: HashMap<Name, Vec<Step>> = HashMap::new();
+    for (_, chunk) in plan.chunks.iter().enumerate().filter(|(at, _)| !of_tensors.contains(at)) {
+        if let Some(name) = Name::of_workspace(&chunk.name, chunk.begin)
+            && !with_output.contains(&chunk.begin)
+        {
+            alone.entry(name).or_default().push(chunk.begin);
+        }
+    }
+    for steps in alone.values_mut() {
+        steps.sort_unstable();
+    }
+    alone
 }

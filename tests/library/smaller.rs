@@ -179,6 +179,56 @@ fn operators_with_bodies_and_workspaces_may_be_missing() {
     assert!(!verify_smaller(&of(3, true), &without).is_empty());
 }
 
+/// Operators of one name, and operators without names, are known by their order between others.
+#[rstest]
+#[case::all_run("", true)]
+#[case::all_before_another("ab", true)]
+#[case::all_after_it("de", true)]
+#[case::one_of_two_before_it("a", false)]
+#[case::one_of_two_after_it("e", false)]
+#[case::one_without_name("f", true)]
+fn operators_may_share_a_name(
+    #[values("log", "")] name: &str,
+    #[case] missing: &str,
+    #[case] is_right: bool,
+) {
+    let of = |n: u64, missing: &str| {
+        let mut builder = OpSequence::builder();
+        builder.operator(Operator::new("load").output(Output::new("x", 8 * n)));
+        for id in "abcdef".chars().filter(|&id| !missing.contains(id)) {
+            match id {
+                'c' => {
+                    let c = Operator::new("c").inputs(["x"]).output(Output::new("y", 16 * n));
+                    builder.operator(c.workspace(4 * n));
+                }
+                'f' => {
+                    builder.operator(Operator::new("").inputs(["x"]).workspace(16 * n));
+                }
+                _ => {
+                    let log = Operator::new(name).kind("Log").inputs(["x"]);
+                    builder.operator(log.workspace(u64::from(u32::from(id)) * n));
+                }
+            }
+        }
+        let end = Operator::new("end").inputs(["x", "y"]);
+        builder.operator(end.output(Output::new("z", 8 * n))).output("z").build().unwrap()
+    };
+    let (planned, small) = (of(4, ""), of(3, missing));
+    let plan = plan(&planned);
+    assert_eq!(verify(&planned, &plan), []);
+    let found = verify_smaller(&small, &plan);
+    assert_eq!(found.is_empty(), is_right, "{found:?}");
+    if !is_right {
+        return;
+    }
+    // Each workspace counts, if its operator runs.
+    for (step, id) in (1..).zip("abcdef".chars()) {
+        let mut short = plan.clone();
+        short.chunks[plan.workspaces(&planned)[step].unwrap()].size = 1;
+        assert_eq!(verify_smaller(&small, &short).is_empty(), missing.contains(id), "{id}");
+    }
+}
+
 /// An order of the operators holds for those that run.
 #[test]
 fn operators_may_be_missing_in_an_order() {
