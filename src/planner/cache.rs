@@ -1,13 +1,14 @@
 //! Plans by shape.
 
-use std::collections::BTreeMap;
+use std::{borrow::Borrow, collections::BTreeMap};
 
 use crate::{Bytes, Plan};
 
 /// Plans of one model for several shapes, by the sizes of its open dimensions.
 ///
 /// The key is the list of sizes itself, never a hash of it, so two shapes cannot be mistaken for each
-/// other. All plans live in one pool, one at a time: it must be as large as the largest of them.
+/// other. All plans live in one pool, one at a time: it must be as large as the largest of them. A plan may be
+/// held in any type that lends it, such as an `Arc`.
 ///
 /// ```
 /// use memplan::{PlanError, Planner, Problem, planner::PlanCache};
@@ -26,15 +27,21 @@ use crate::{Bytes, Plan};
 /// assert_eq!(plans.dominating(&[5]).map(|(shape, _)| shape), Some(&[8][..]));
 /// # Ok::<(), PlanError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct PlanCache {
-    plans: BTreeMap<Box<[u64]>, Plan>,
+#[derive(Clone, Debug)]
+pub struct PlanCache<P = Plan> {
+    plans: BTreeMap<Box<[u64]>, P>,
 }
 
-impl PlanCache {
+impl<P> Default for PlanCache<P> {
+    fn default() -> Self {
+        Self { plans: BTreeMap::new() }
+    }
+}
+
+impl<P: Borrow<Plan>> PlanCache<P> {
     /// The plan of a shape, if it was planned.
     #[must_use]
-    pub fn get(&self, shape: &[u64]) -> Option<&Plan> {
+    pub fn get(&self, shape: &[u64]) -> Option<&P> {
         self.plans.get(shape)
     }
 
@@ -46,8 +53,8 @@ impl PlanCache {
     pub fn get_or_plan<E>(
         &mut self,
         shape: &[u64],
-        plan: impl FnOnce() -> Result<Plan, E>,
-    ) -> Result<&Plan, E> {
+        plan: impl FnOnce() -> Result<P, E>,
+    ) -> Result<&P, E> {
         let planned = match self.plans.remove(shape) {
             Some(plan) => plan,
             None => plan()?,
@@ -64,18 +71,18 @@ impl PlanCache {
     /// an input that is as large in one shape only, as in a broadcast. `verify` of the plan for the
     /// smaller shape decides.
     #[must_use]
-    pub fn dominating(&self, shape: &[u64]) -> Option<(&[u64], &Plan)> {
+    pub fn dominating(&self, shape: &[u64]) -> Option<(&[u64], &P)> {
         let is_larger = |of: &[u64]| {
             of.len() == shape.len() && of.iter().zip(shape).all(|(of, size)| of >= size)
         };
         let larger = self.plans.iter().filter(|(of, _)| is_larger(of));
-        larger.min_by_key(|(_, plan)| plan.pool_size).map(|(of, plan)| (&**of, plan))
+        larger.min_by_key(|&(_, plan)| size(plan)).map(|(of, plan)| (&**of, plan))
     }
 
     /// The bytes of a pool for all plans, one at a time.
     #[must_use]
     pub fn pool_size(&self) -> Bytes {
-        self.plans.values().map(|plan| plan.pool_size).max().unwrap_or(0)
+        self.plans.values().map(size).max().unwrap_or(0)
     }
 
     /// The number of shapes.
@@ -91,7 +98,11 @@ impl PlanCache {
     }
 
     /// The shapes with their plans, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u64], &Plan)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u64], &P)> {
         self.plans.iter().map(|(shape, plan)| (&**shape, plan))
     }
+}
+
+fn size<P: Borrow<Plan>>(plan: &P) -> Bytes {
+    plan.borrow().pool_size
 }

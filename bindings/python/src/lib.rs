@@ -4,6 +4,7 @@
 //! Integers and bytes cross the boundary. The interpreter lock is released while memplan works. No
 //! panic crosses: it becomes a `RuntimeError`.
 
+mod cache;
 mod demands;
 mod errors;
 mod json;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::cache::PlanCache;
     #[pymodule_export]
     use super::demands::Pool;
     #[pymodule_export]

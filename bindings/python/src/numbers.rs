@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use memplan::sequence::DimRange;
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyMemoryView, PyTuple},
+    types::{PyBytes, PyMapping, PyMemoryView, PyTuple},
 };
 
 use crate::errors::value_error;
@@ -139,7 +139,7 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
 }
 
 /// The sizes of a dimension: an integer, or a pair of the smallest and the largest.
-pub(crate) struct Sizes(pub(crate) DimRange);
+struct Sizes(DimRange);
 
 impl<'py> FromPyObject<'_, 'py> for Sizes {
     type Error = PyErr;
@@ -150,6 +150,22 @@ impl<'py> FromPyObject<'_, 'py> for Sizes {
             return Ok(Self((least..=most).into()));
         }
         object.extract().map(|Whole(size)| Self(size.into()))
+    }
+}
+
+/// The sizes of dimensions by name, from any mapping.
+pub(crate) struct Dims(pub(crate) BTreeMap<String, DimRange>);
+
+impl<'py> FromPyObject<'_, 'py> for Dims {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let items = object.cast::<PyMapping>()?.items()?;
+        let item = |item: Bound<'py, PyAny>| {
+            let (name, Sizes(sizes)) = item.extract()?;
+            Ok((name, sizes))
+        };
+        items.iter().map(item).collect::<PyResult<_>>().map(Self)
     }
 }
 

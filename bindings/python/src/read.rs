@@ -14,7 +14,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::{
     errors::{file_error, guarded, value_error},
-    numbers::{Sizes, Whole},
+    numbers::{Dims, Whole},
     problem::Problem,
     sequence::{Graph, Model, Sequence},
 };
@@ -38,7 +38,7 @@ pub(crate) fn read(
     py: Python<'_>,
     path: PathBuf,
     format: Option<&str>,
-    dims: Option<BTreeMap<String, Sizes>>,
+    dims: Option<Dims>,
     default_dim: Option<Whole>,
     shapes: Option<BTreeMap<String, Vec<Option<Whole>>>>,
     inplace: Option<&str>,
@@ -59,8 +59,7 @@ pub(crate) fn read(
                 .to_owned(),
         )
     })?;
-    let dims = dims.into_iter().flatten().map(|(name, size)| (name, size.0));
-    let mut options = ImportOptions::default().dims(dims);
+    let mut options = ImportOptions::default().dims(dims.into_iter().flat_map(|dims| dims.0));
     options = options.copies(copies.unwrap_or_default());
     if let Some(size) = default_dim {
         options = options.default_dim(size.0);

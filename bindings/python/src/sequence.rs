@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use crate::{
     errors::{guarded, value_error},
     json,
-    numbers::{Argument, Sizes, Whole, pairs, whole},
+    numbers::{Argument, Dims, Whole, pairs, whole},
 };
 
 /// An output of an operator: a name and a size in bytes.
@@ -197,7 +197,7 @@ impl Sequence {
         inputs: Option<Bound<'_, PyDict>>,
         outputs: Vec<String>,
         weights: Option<BTreeMap<String, Option<Whole>>>,
-        dims: Option<BTreeMap<String, Sizes>>,
+        dims: Option<Dims>,
     ) -> PyResult<Self> {
         let inputs = inputs.map_or_else(
             || Ok(Vec::new()),
@@ -221,8 +221,8 @@ impl Sequence {
             for (name, size) in weights.into_iter().flatten() {
                 builder.weight(name, size.map(|size| size.0));
             }
-            for (name, sizes) in dims.into_iter().flatten() {
-                builder.dim(name, sizes.0);
+            for (name, sizes) in dims.into_iter().flat_map(|dims| dims.0) {
+                builder.dim(name, sizes);
             }
             for operator in operators {
                 builder.operator(operator.0);

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -54,7 +55,7 @@ def rows(n, **options):
 
 def test_a_sequence_states_the_sizes_that_it_is_right_for():
     sequence = rows(4, dims={"n": (1, 4), "m": 3})
-    assert sequence.dims == {"n": (1, 4), "m": (3, 3)}
+    assert sequence.dims == {"n": (1, 4), "m": (3, 3)} == rows(4, dims=MappingProxyType(sequence.dims)).dims
     assert Sequence.from_json(sequence.to_json()).dims == sequence.dims
     plan = memplan.plan(sequence)
     assert json.loads(plan.to_json())["dims"]["n"] == [1, 4] and plan.dims == sequence.dims
@@ -87,8 +88,28 @@ def test_plans_are_kept_by_shape():
     with pytest.raises(ZeroDivisionError):
         plans.get_or_plan((1, 1), lambda: 1 // 0)
     assert len(plans) == 3 and memplan.PlanCache().pool_size == 0
-    with pytest.raises(KeyError):
+    assert (8, 2) in plans and [8, 2] in plans and (8,) not in plans and 5 not in plans and "ab" not in plans
+    with pytest.raises(KeyError, match=r"\(1, 1\)"):
         plans[1, 1]
+
+
+@pytest.mark.parametrize("shape", [5, (8, "rows"), (-1,), (2**64,)])
+def test_shapes_are_tuples_of_sizes(shape):
+    plans = memplan.PlanCache()
+    plans.get_or_plan((2, 2), lambda: memplan.plan(rows(2)))
+    for use in (lambda: plans.get_or_plan(shape, lambda: 1 // 0), lambda: plans.dominating(shape), lambda: plans[shape]):
+        with pytest.raises(ValueError, match="the shape"):
+            use()
+    assert list(plans) == [(2, 2)]
+
+
+def test_a_cache_keeps_plans():
+    plans, plan = memplan.PlanCache(), memplan.plan(rows(2))
+    with pytest.raises(TypeError, match=r"make\(\) must return a Plan, not 8"):
+        plans.get_or_plan((2,), lambda: 8)
+    # A plan may be made with the plans of others.
+    inner = lambda: plans.get_or_plan((1,), lambda: plan)  # noqa: E731
+    assert plans.get_or_plan((2,), inner) is plan and list(plans) == [(1,), (2,)]
 
 
 def test_waits_are_not_those_of_several_sizes(sequence):

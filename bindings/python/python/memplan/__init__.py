@@ -15,7 +15,22 @@ from dataclasses import dataclass as _dataclass
 from typing import Any as _Any
 
 from . import _native
-from ._native import STRATEGIES, Operator, Output, Plan, Pool, Problem, Sequence, __version__, copied_views, lower, plan, read, verify
+from ._native import (
+    STRATEGIES,
+    Operator,
+    Output,
+    Plan,
+    PlanCache,
+    Pool,
+    Problem,
+    Sequence,
+    __version__,
+    copied_views,
+    lower,
+    plan,
+    read,
+    verify,
+)
 
 __all__ = [
     "STRATEGIES",
@@ -120,43 +135,6 @@ class Fit:
 def fit(input, capacity, *, progress=None, **options) -> Fit:
     """Decides whether a plan fits into `capacity` bytes, which is often easier than finding the smallest pool."""
     return Fit(*_native.fit(input, capacity, progress=progress, **options))
-
-
-class PlanCache:
-    """Plans of one model for several shapes, by the tuple of the sizes of its open dimensions. All of them use one pool,
-    one at a time."""
-
-    def __init__(self):
-        self._plans: dict[tuple[int, ...], Plan] = {}
-
-    def get_or_plan(self, shape, make) -> Plan:
-        """The plan of a shape. If there is none yet, it is `make()`, and is kept."""
-        shape = tuple(shape)
-        if shape not in self._plans:
-            self._plans[shape] = make()
-        return self._plans[shape]
-
-    def dominating(self, shape) -> tuple[tuple[int, ...], Plan] | None:
-        """The smallest plan of a shape that is at least as large in every dimension, with that shape. It often holds for
-        the smaller shape as well: `verify(sequence, plan, smaller=True)` decides."""
-        shape = tuple(shape)
-        is_larger = lambda other: len(other) == len(shape) and all(a >= b for a, b in zip(other, shape))  # noqa: E731
-        larger = [entry for entry in sorted(self._plans.items()) if is_larger(entry[0])]
-        return min(larger, key=lambda entry: entry[1].pool_size, default=None)
-
-    @property
-    def pool_size(self) -> int:
-        """The bytes of a pool for all plans, one at a time."""
-        return max((plan.pool_size for plan in self._plans.values()), default=0)
-
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def __getitem__(self, shape) -> Plan:
-        return self._plans[tuple(shape)]
-
-    def __iter__(self):
-        return iter(sorted(self._plans))
 
 
 def explain(input, **options) -> str:

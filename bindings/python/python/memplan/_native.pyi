@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Sequence as _Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as _Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -62,7 +62,7 @@ class Sequence:
         inputs: dict[str, int] | None = None,
         outputs: _Sequence[str] = ...,
         weights: dict[str, int | None] | None = None,
-        dims: dict[str, int | tuple[int, int]] | None = None,
+        dims: Mapping[str, int | tuple[int, int]] | None = None,
     ) -> None:
         """With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes."""
 
@@ -268,11 +268,31 @@ class Plan:
     def _repr_html_(self) -> str: ...
     def __len__(self) -> int: ...
 
+class PlanCache:
+    """Plans of one model for several shapes, by the tuple of the sizes of its open dimensions. All of them use one pool,
+    one at a time."""
+    def __init__(self) -> None: ...
+    def get_or_plan(self, shape: _Sequence[int], make: Callable[[], Plan]) -> Plan:
+        """The plan of a shape. If there is none yet, it is `make()`, and is kept."""
+
+    def dominating(self, shape: _Sequence[int]) -> tuple[tuple[int, ...], Plan] | None:
+        """The smallest plan of a shape that is at least as large in every dimension, with that shape. It often holds for
+        the smaller shape as well: `verify(sequence, plan, smaller=True)` decides."""
+
+    @property
+    def pool_size(self) -> int:
+        """The bytes of a pool for all plans, one at a time."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, shape: object) -> bool: ...
+    def __getitem__(self, shape: _Sequence[int]) -> Plan: ...
+    def __iter__(self) -> Iterator[tuple[int, ...]]: ...
+
 def read(
     path: str | PathLike[str],
     *,
     format: Literal["onnx", "tflite", "json", "csv"] | None = None,
-    dims: dict[str, int | tuple[int, int]] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     default_dim: int | None = None,
     shapes: dict[str, list[int | None]] | None = None,
     inplace: Literal["none", "elementwise", "rows"] | None = None,
