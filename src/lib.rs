@@ -57,6 +57,9 @@ pub mod plan;
 pub mod planner;
 pub mod problem;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/common/seeds.rs"]
+mod seeds;
 pub mod sequence;
 mod steps;
 pub mod verify;

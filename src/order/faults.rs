@@ -30,6 +30,18 @@ pub(super) enum Fault {
     TwinsByColour,
     /// Twins need not be alike in the goal.
     TwinsInAnyGoal,
+    /// Inputs that nobody reads are never taken for the peak.
+    UnreadIsNoPeak,
+    /// The least first step does not bound the budgets.
+    FreeFirstStep,
+    /// In the search for the fewest moves, operators that have been passed do not count.
+    FewestWithoutPassed,
+    /// There, the first way to a state is kept.
+    FewestByFirstWay,
+    /// There, unread inputs need no bytes.
+    FewestWithoutUnread,
+    /// There, the order may exceed the budget by one byte.
+    FewestWithLooseBudget,
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::{
     Bytes,
     order::{
         effort::Effort,
+        faults::{Fault, has_fault},
         model::Model,
         sets::{has, insert, narrow},
     },
@@ -65,7 +66,7 @@ pub(super) fn fewest(
 impl<'a> Search<'a> {
     pub(super) fn new(model: &'a Model) -> Self {
         let set = vec![0; model.words()].into();
-        let live = model.live_at_start() + model.unread;
+        let live = model.live_at_start() + unread(model);
         Self {
             model,
             begun: vec![Begun { set, live, next: 0, from: None }],
@@ -115,15 +116,16 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let stays = (operator >= next).then_some((operator + 1, count + passed));
-                passed += usize::from(operator >= next);
+                passed += usize::from(operator >= next && !has_fault(Fault::FewestWithoutPassed));
                 if !first.iter().all(|&first| has(&set, first)) {
                     continue;
                 }
                 effort.spend(looks(model, operator));
-                if live + model.step_adds(operator, &set) > most {
+                let excess = Bytes::from(has_fault(Fault::FewestWithLooseBudget));
+                if live + model.step_adds(operator, &set) > most + excess {
                     continue;
                 }
-                let unread = if from.is_none() { model.unread } else { 0 };
+                let unread = if from.is_none() { unread(model) } else { 0 };
                 let freed = model.frees(operator, &set) + unread;
                 let live = live + model.produced[operator as usize] - freed;
                 let mut after = set.to_vec();
@@ -134,7 +136,7 @@ impl<'a> Search<'a> {
                 for (next, count) in ways.filter(|&(_, count)| count < limit) {
                     effort.spend(self.words_of_one());
                     let known = self.moved.entry((Rc::clone(&after), next)).or_insert(limit);
-                    if count < *known {
+                    if count < *known && (*known == limit || !has_fault(Fault::FewestByFirstWay)) {
                         *known = count;
                         self.open.push(Reverse((count, left - 1, self.begun.len())));
                         let (set, from) = (Rc::clone(&after), Some((at, operator)));
@@ -145,6 +147,11 @@ impl<'a> Search<'a> {
         }
         None
     }
+}
+
+/// The bytes of unread inputs, which are live in the first step.
+fn unread(model: &Model) -> Bytes {
+    if has_fault(Fault::FewestWithoutUnread) { 0 } else { model.unread }
 }
 
 /// The visits that it takes to find out what an operator adds and frees.

@@ -23,7 +23,10 @@ use std::collections::HashMap;
 use crate::{
     Bytes,
     lower::ChunkGraph,
-    order::sets::{Lists, has, insert, narrow, words},
+    order::{
+        faults::{Fault, has_fault},
+        sets::{Lists, has, insert, narrow, words},
+    },
     problem::{Request, align_up},
 };
 
@@ -265,7 +268,9 @@ impl Model {
     fn is_exact(&self) -> bool {
         let bound = || self.operands();
         self.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites))
-            && (self.unread == 0 || self.first_steps().max() <= Some(bound()))
+            && (self.unread == 0
+                || self.first_steps().max() <= Some(bound())
+                || has_fault(Fault::UnreadIsNoPeak))
     }
 
     /// The bytes of the first step of an order, for each operator that it can be.

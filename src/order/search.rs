@@ -79,7 +79,8 @@ impl Question<'_> {
         };
         let mut front = End::new(vec![0; self.model.words()], self.model);
         let mut back = End::new(full(self.model.operators()), self.model);
-        let first = if self.model.exact { self.model.least_first_step() } else { front.place.live };
+        let is_bounded = self.model.exact && !has_fault(Fault::FreeFirstStep);
+        let first = if is_bounded { self.model.least_first_step() } else { front.place.live };
         let least = first.max(back.place.live);
         if least > self.budget {
             return Answer::AtLeast(least);

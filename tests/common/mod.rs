@@ -10,6 +10,7 @@ pub mod oracle;
 pub mod problems;
 pub mod properties;
 pub mod random;
+pub mod seeds;
 pub mod shared;
 
 use arbitrary::{Result, Unstructured};

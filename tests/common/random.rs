@@ -203,15 +203,3 @@ fn random_concat(
         |output: Output, (input, at): (usize, u64)| output.gathers(format!("t{input}"), at);
     Ok((places.into_iter().fold(Output::new(name, end), gather), end))
 }
-
-/// Bytes to draw from, the same for each seed.
-pub fn bytes_of(mut seed: u64) -> Vec<u8> {
-    seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-    let next = move |_| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed.to_le_bytes()[3]
-    };
-    (0..4096).map(next).collect()
-}

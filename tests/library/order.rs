@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::common::random::{bytes_of, random_sequence};
+use crate::common::{random::random_sequence, seeds::bytes_of};
 use arbitrary::Unstructured;
 use memplan::{
     Bytes, OpSequence, Operator, Output, Planner, Strategy,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::{
-    common::random::bytes_of,
+    common::seeds::bytes_of,
     onnx_text::{OPSET, graph, model, with_body},
     wire::field,
 };

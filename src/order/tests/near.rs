@@ -1,10 +1,11 @@
 //! Among orders with the same peak, one near the given order is chosen.
 
-use super::{any_order, built::wide, effort, graphs, unread};
+use super::{any_order, built::wide, effort, graphs, least_peak, unread};
 use crate::{
     Bytes,
     order::{
-        fewest::{MOST_WORDS, Search},
+        faults::{self, Fault},
+        fewest::{self, MOST_WORDS, Search},
         ladder,
         model::Model,
         nearest,
@@ -58,19 +59,56 @@ fn fewest_moved(model: &Model, order: &mut Vec<u32>, budget: Bytes) -> usize {
     fewest
 }
 
-#[test]
-fn the_fewest_operators_move_in_small_graphs() {
-    let mut better = 0;
-    for (seed, model) in graphs(2_000, 7) {
-        let found = ladder::climb(&model, &mut effort());
-        let moved = nearest::moved(&found.order).len();
-        if moved > 0 {
-            let fewest = fewest_moved(&model, &mut Vec::new(), found.peak);
-            assert_eq!(moved, fewest, "graph {seed}");
-            better += 1;
+/// Checks the order that moves the fewest operators of those with the least peak.
+fn check(model: &Model, least: Bytes) -> Result<(), String> {
+    let fewest = fewest_moved(model, &mut Vec::new(), least);
+    let more = model.operators() + 1;
+    for (limit, expected) in [(fewest, None), (fewest + 1, Some(fewest)), (more, Some(fewest))] {
+        let found = fewest::fewest(model, least, limit, &mut effort(), u64::MAX);
+        let moved = found.as_ref().map(|order| nearest::moved(order).len());
+        if moved != expected || found.is_some_and(|order| model.peak(&order) > least) {
+            return Err(format!("{moved:?} operators moved, not {expected:?} below {limit}"));
         }
     }
-    assert!(better > 70, "{better}");
+    let found = ladder::climb(model, &mut effort());
+    let moved = nearest::moved(&found.order).len();
+    if found.peak == least && moved != fewest {
+        return Err(format!("{moved} operators moved, not {fewest}"));
+    }
+    Ok(())
+}
+
+/// Graphs whose given order does not have the least peak, each with that peak.
+fn improvable(count: u64, most: usize) -> impl Iterator<Item = (u64, Model, Bytes)> {
+    graphs(count, most).filter_map(|(seed, model)| {
+        let least = least_peak(&model);
+        let given: Vec<u32> = (0..u32::try_from(model.operators()).unwrap()).collect();
+        (least < model.peak(&given)).then_some((seed, model, least))
+    })
+}
+
+#[test]
+fn the_fewest_operators_move_in_small_graphs() {
+    let mut checked = 0;
+    for (seed, model, least) in improvable(2_000, 7) {
+        assert_eq!(check(&model, least), Ok(()), "graph {seed}");
+        checked += 1;
+    }
+    assert!(checked > 70, "{checked}");
+}
+
+#[test]
+fn a_wrong_search_for_the_fewest_is_noticed() {
+    for fault in [
+        Fault::FewestWithoutPassed,
+        Fault::FewestByFirstWay,
+        Fault::FewestWithoutUnread,
+        Fault::FewestWithLooseBudget,
+    ] {
+        let mut graphs = improvable(4_000, 7);
+        let is_wrong = |(_, model, least): (u64, Model, Bytes)| check(&model, least).is_err();
+        assert!(faults::with(Some(fault), || graphs.any(is_wrong)), "{fault:?}");
+    }
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl Cliques {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::demands::concurrent;
+    use crate::{problem::demands::concurrent, seeds::bytes_of};
 
     /// Two streams that never wait: one has its peak early, the other late.
     #[test]
@@ -262,16 +262,7 @@ mod tests {
             Ok(())
         };
         for seed in 0..1_000_u64 {
-            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-            let bytes: Vec<u8> = (0..256)
-                .map(|_| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    state.to_le_bytes()[3]
-                })
-                .collect();
-            one(&mut arbitrary::Unstructured::new(&bytes)).unwrap();
+            one(&mut arbitrary::Unstructured::new(&bytes_of(seed))).unwrap();
         }
         assert!(200 * best >= 199 * cases, "{best} of {cases}");
     }
