@@ -8,7 +8,8 @@
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
 that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once
 with fake tensors. Weights and graph inputs stay outside the pool. The branches of `torch.cond` share memory, and make
-their results in its outputs where each fills a storage of its own.
+their results in its outputs where each fills a storage of its own. So do the graphs of `while_loop`, `scan` and `map`,
+whose values from one iteration to the next, and slices, are copied into the workspace of the loop.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
-from . import Operator, Output, Plan, Sequence
+from . import Operator, Output, Sequence
+from ._torch_arena import Planned, graphs, is_condition, is_operator
 
 __all__ = ["Planned", "from_exported_program", "from_graph", "in_order"]
 
@@ -73,26 +75,27 @@ class _FakeRun(fx.Interpreter):
         self.values: dict[fx.Node, object] = {}
 
     def run_node(self, n: fx.Node):
-        result = super().run_node(n)
+        # The results of a loop in a trace are parts of a storage with a slice for each iteration.
+        is_loop = n.target is torch.ops.higher_order.while_loop
+        result = tuple(map(_empty_like, n.meta["val"])) if is_loop else super().run_node(n)
         if n.op == "get_attr" and isinstance(result, torch.Tensor):
             result = self.mode.from_tensor(result)
         self.values[n] = result
         return result
 
 
-def _values(graph_module: fx.GraphModule) -> dict[fx.Node, object]:
-    """What each node returns, as fake tensors that share their storage where the real ones would."""
+def _values(graph_module: fx.GraphModule, *, is_loop: bool = False) -> dict[fx.Node, object]:
+    """What each node returns, as fake tensors that share their storage where the real ones would. The graph of a loop gets
+    copies, which share no storage."""
     nodes = list(graph_module.graph.nodes)
     values = {node: node.meta.get("val") for node in nodes}
-    if not any(_lost_its_storage(node) for node in nodes):
+    if not is_loop and not any(_lost_its_storage(node) for node in nodes):
         return values
     inputs = [values[node] for node in nodes if node.op == "placeholder"]
     modes = {id(value.fake_mode): value.fake_mode for value in inputs if isinstance(value, FakeTensor)}
-    if len(modes) == 1:
-        mode = next(iter(modes.values()))
-    else:
-        # A trace of real tensors makes a mode of its own for each value.
-        mode = FakeTensorMode()
+    # A trace of real tensors makes a mode of its own for each value.
+    mode = next(iter(modes.values())) if len(modes) == 1 else FakeTensorMode()
+    if is_loop or len(modes) != 1:
         with mode:
             inputs = [_empty_like(value) if isinstance(value, torch.Tensor) else value for value in inputs]
     run = _FakeRun(graph_module, mode)
@@ -107,7 +110,9 @@ def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
 
 def _lost_its_storage(node: fx.Node) -> bool:
     """Returns whether a node is a view or an argument that it writes by its schema, but its fake tensor does not lie in
-    that of an argument."""
+    that of an argument, or whether it is a loop, whose results have no storage of their own in a trace."""
+    if node.target is torch.ops.higher_order.while_loop:
+        return True
     schema, value = getattr(node.target, "_schema", None), node.meta.get("val")
     if schema is None or not any(result.alias_info is not None for result in schema.returns):
         return False
@@ -118,14 +123,6 @@ def _lost_its_storage(node: fx.Node) -> bool:
     arguments = [argument.meta.get("val") for argument in node.all_input_nodes]
     known = {_storage(argument) for argument in arguments if isinstance(argument, torch.Tensor)}
     return any(isinstance(result, torch.Tensor) and _storage(result) not in known for result in results)
-
-
-def _is_condition(node: fx.Node) -> bool:
-    return node.target is torch.ops.higher_order.cond
-
-
-def _is_operator(node: fx.Node) -> bool:
-    return node.op not in ("placeholder", "get_attr", "output") and node.target is not operator.getitem
 
 
 def _whole(value, node: fx.Node) -> int:
@@ -203,6 +200,10 @@ class _Branch:
     """The tensors that its placeholders stand for; None for numbers."""
     results: list[tuple[str, int] | None]
     """The outputs of the condition, with their sizes in bytes; None for what is no tensor."""
+    arguments: list
+    """What its placeholders stand for in the graph around it."""
+    is_loop: bool
+    """True if its results become the arguments of the next iteration, so that they must not lie in them."""
 
 
 class _Reader:
@@ -211,9 +212,9 @@ class _Reader:
     ):
         self.module = graph_module
         self.graph = graph_module.graph
-        self.values = _values(graph_module)
+        self.branch = branch or _Branch("", [], [], [], False)
+        self.values = _values(graph_module, is_loop=self.branch.is_loop)
         self.weight_names, self.inplace = weights, inplace
-        self.branch = branch or _Branch("", [], [])
         self.operands: dict[fx.Node, _Operand] = {}
         """The tensors that a branch's placeholders stand for."""
         self.owners: dict[int, tuple[str, int]] = {}
@@ -246,14 +247,17 @@ class _Reader:
                 self.supplied(node)
             elif node.op == "output":
                 self.output(node)
-            elif _is_operator(node):
+            elif is_operator(node):
                 self.operator(node)
         return Sequence(self.operators, inputs=self.inputs, outputs=self.outputs, weights=self.weights)
 
     def output(self, node: fx.Node) -> None:
         if not self.branch.results:
             known = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in self.tensors(n)}
-            self.outputs = [name for name in map(self.name, node.all_input_nodes) if name in known]
+            for value in node.all_input_nodes:
+                name = self.name(value)
+                if name in known:
+                    self.outputs.append(self.copied(value, name) if self.branch.is_loop else name)
             return
         for at, (value, result) in enumerate(zip(self.returned(node), self.branch.results)):
             if result is None:
@@ -267,6 +271,16 @@ class _Reader:
                 copy = f"{source} in {name}"
                 self.operators.append(Operator(f"copy {source}", [source, name], [Output(copy, size, updates=name)]))
                 self.outputs.append(copy)
+
+    def copied(self, value: fx.Node, name: str) -> str:
+        """The name of a value that a loop returns, or of its copy if it lies in an argument of the loop."""
+        tensor = self.values[value]
+        owner, _ = self.owners.get(_storage(tensor), (name, 0))
+        if owner not in self.inputs and owner not in self.weights:
+            return name
+        copy = f"{name} returned"
+        self.operators.append(Operator(f"copy {name}", [owner], [Output(copy, _span(tensor, value))]))
+        return copy
 
     @staticmethod
     def returned(node: fx.Node) -> list:
@@ -288,21 +302,26 @@ class _Reader:
         return [node for node in self.graph.nodes if node.op == "placeholder"]
 
     def branches(self, node: fx.Node) -> list[_Reader]:
-        """Readers of the branches of a condition."""
-        if not _is_condition(node):
-            return []
-        _, *branches, operands = node.args
-        modules = [getattr(self.module, str(branch.target), None) for branch in branches]
+        """Readers of the branches of a condition, or of the graphs of a loop."""
+        inner = graphs(node)
+        modules = [getattr(self.module, str(graph.target), None) for graph, _ in inner]
         if not all(isinstance(module, fx.GraphModule) for module in modules):
             return []
         is_tensor = lambda n: isinstance(n, fx.Node) and isinstance(self.values[n], torch.Tensor)  # noqa: E731
-        around = [self.operand(n) if is_tensor(n) else None for n in operands]
-        value = self.values[node]
-        values = [value] if isinstance(value, torch.Tensor) else value
-        outputs = {id(tensor): name for name, tensor in self.tensors(node)}
-        results = [(outputs[id(v)], _capacity(v, node)) if id(v) in outputs else None for v in values]
-        place = lambda branch: _Branch(f"{self.branch.prefix}{branch.target}.", around, results)  # noqa: E731
-        return [_Reader(module, frozenset(), self.inplace, place(branch)) for branch, module in zip(branches, modules)]
+        around = lambda arguments: [self.operand(n) if is_tensor(n) else None for n in arguments]  # noqa: E731
+        results: list[tuple[str, int] | None] = []
+        if is_condition(node):
+            value = self.values[node]
+            values = [value] if isinstance(value, torch.Tensor) else value
+            outputs = {id(tensor): name for name, tensor in self.tensors(node)}
+            results = [(outputs[id(v)], _capacity(v, node)) if id(v) in outputs else None for v in values]
+        place = lambda graph, arguments: _Branch(  # noqa: E731
+            f"{self.branch.prefix}{graph.target}.", around(arguments), results, arguments, not is_condition(node)
+        )
+        return [
+            _Reader(module, frozenset(), self.inplace, place(graph, arguments))
+            for (graph, arguments), module in zip(inner, modules)
+        ]
 
     def operand(self, node: fx.Node) -> _Operand:
         """The place of a condition's argument in the tensor that its storage was made for."""
@@ -352,7 +371,7 @@ class _Reader:
         bodies = [branch.sequence() for branch in branches]
         for branch in branches:
             read += [operand.owner for operand in branch.operands.values()]
-            written |= self.written_in(branch, node)
+            written |= self.written_in(branch)
         # A branch inside makes its results in this operator's own outputs.
         results = {} if bodies else self.results
         for name, tensor in self.tensors(node):
@@ -395,9 +414,9 @@ class _Reader:
             )
         )  # fmt: skip
 
-    def written_in(self, branch: _Reader, node: fx.Node) -> set[int]:
-        """The storages of a condition's arguments that a branch writes."""
-        pairs = zip(branch.placeholders(), node.args[-1])
+    def written_in(self, branch: _Reader) -> set[int]:
+        """The storages of a condition's or a loop's arguments that a branch writes."""
+        pairs = zip(branch.placeholders(), branch.branch.arguments)
         arguments = [(branch.values[inside], self.values[n]) for inside, n in pairs if inside in branch.operands]
         return {_storage(around) for inside, around in arguments if _storage(inside) in branch.writers}
 
@@ -426,91 +445,3 @@ class _Reader:
         )
         values = [(n, self.values[n]) for n in node.all_input_nodes]
         return [self.name(n) for n, value in values if isinstance(value, torch.Tensor) and same(value)]
-
-
-class _InArena(fx.Interpreter):
-    """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. `around` are the places in the arena of
-    the tensors around a branch, by name."""
-
-    def __init__(
-        self, graph_module: fx.GraphModule, plan: Plan, arena: torch.Tensor, begin: int, prefix: str, around: dict[str, int]
-    ):
-        super().__init__(graph_module)
-        self.tensors, self.arena, self.begin, self.prefix, self.around = plan.tensors, arena, begin, prefix, around
-        steps = [node.name for node in graph_module.graph.nodes if _is_operator(node)]
-        self.rooms = {}
-        """The plans of branches and their places in the arena, by condition and branch."""
-        for body in plan.bodies:
-            room = begin + plan.offsets[plan.workspaces[body.operator]] if body.plan.pool_size else begin
-            self.rooms[steps[body.operator], body.index] = (body.plan, room + body.inputs)
-
-    def run_node(self, n: fx.Node):
-        if n.target is torch.ops.aten.as_strided.default:
-            # Its offset counts from the start of the storage, which is now the arena.
-            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
-            offset = self.offset(self.prefix + n.name)
-            if offset is not None:
-                return self.at(offset, source.dtype, size, stride)
-        result = self.branch(n) if _is_condition(n) else super().run_node(n)
-        if not _is_operator(n):
-            return result
-        if isinstance(result, (list, tuple)):
-            return type(result)(self.placed(f"{self.prefix}{n.name}.{at}", item) for at, item in enumerate(result))
-        return self.placed(self.prefix + n.name, result)
-
-    def branch(self, n: fx.Node):
-        """Runs one of the branches of a condition in the condition's workspace."""
-        (predicate, *branches, operands), _ = self.fetch_args_kwargs_from_env(n)
-        index = 0 if predicate else 1
-        if (n.name, index) not in self.rooms:
-            return branches[index](*operands)
-        plan, begin = self.rooms[n.name, index]
-        around = {name: self.offset(name) for name in {tensor.supplied for tensor in plan.tensors.values()} if name}
-        around = {name: offset for name, offset in around.items() if offset is not None}
-        prefix = f"{self.prefix}{n.args[1 + index].target}."
-        return _InArena(branches[index], plan, self.arena, begin, prefix, around).run(*operands)
-
-    def offset(self, name: str) -> int | None:
-        """The place of a tensor in the arena, or None if it does not lie there."""
-        tensor = self.tensors.get(name)
-        if tensor is not None and tensor.place == "pool":
-            return self.begin + tensor.offset
-        if tensor is not None and tensor.supplied in self.around:
-            return self.around[tensor.supplied] + tensor.offset
-        return None
-
-    def placed(self, name: str, result):
-        offset = self.offset(name)
-        if not isinstance(result, torch.Tensor) or offset is None:
-            return result
-        # A plan without views has memory of its own for the result of a view.
-        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
-        if is_in_arena and result.storage_offset() * result.dtype.itemsize == offset:
-            return result
-        place = self.at(offset, result.dtype, result.shape, result.stride())
-        place.copy_(result)
-        return place
-
-    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
-        """A tensor in the arena."""
-        place = torch.empty(0, dtype=dtype)
-        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)
-
-
-class Planned(_InArena):
-    """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
-
-    It is slow, because eager operators allocate their own results, which are then copied; but it shows that a plan is
-    right: the outputs are equal, bit for bit, to those of the graph run as usual. The plan needs an alignment of 16 or a
-    multiple of it. Outputs lie in the arena: the next run overwrites them; clone what you keep.
-    """
-
-    def __init__(self, graph_module: fx.GraphModule, plan: Plan):
-        # Offsets are counted in elements, and the largest have 16 bytes.
-        if plan.alignment % 16:
-            raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
-        if len(plan.pool_sizes) > 1:
-            raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
-        # This pattern makes reads of unwritten bytes visible.
-        arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
-        super().__init__(graph_module, plan, arena, 0, "", {})

@@ -1,0 +1,175 @@
+"""Runs a PyTorch graph with every tensor of a plan inside one arena, and names the graphs that its operators run."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch import fx
+
+from . import Plan
+
+
+def is_condition(node: fx.Node) -> bool:
+    return node.target is torch.ops.higher_order.cond
+
+
+def graphs(node: fx.Node) -> list[tuple[fx.Node, list]]:
+    """The graphs that an operator runs, with their arguments; None for those that are copied in each iteration."""
+    ops = torch.ops.higher_order
+    if is_condition(node):
+        _, *branches, operands = node.args
+        return [(branch, list(operands)) for branch in branches]
+    if node.target is ops.while_loop:
+        condition, body, state, further = node.args
+        return [(graph, [None] * len(state) + list(further)) for graph in (condition, body)]
+    if node.target is ops.scan:
+        graph, state, scanned, further = node.args
+        return [(graph, [None] * (len(state) + len(scanned)) + list(further))]
+    if node.target is ops.map_impl:
+        graph, scanned, further = node.args
+        return [(graph, [None] * len(scanned) + list(further))]
+    return []
+
+
+def is_operator(node: fx.Node) -> bool:
+    return node.op not in ("placeholder", "get_attr", "output") and node.target is not operator.getitem
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """The bytes from a real tensor's first element to the end of its last one."""
+    if 0 in tensor.shape:
+        return 0
+    return (1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))) * tensor.element_size()
+
+
+class _InArena(fx.Interpreter):
+    """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. `around` are the places in the arena of
+    the tensors around a branch, by name."""
+
+    def __init__(
+        self, graph_module: fx.GraphModule, plan: Plan, arena: torch.Tensor, begin: int, prefix: str, around: dict[str, int]
+    ):
+        super().__init__(graph_module)
+        self.tensors, self.arena, self.begin, self.prefix, self.around = plan.tensors, arena, begin, prefix, around
+        steps = [node.name for node in graph_module.graph.nodes if is_operator(node)]
+        self.rooms = {}
+        """The plans of branches, and the places of the copies of their inputs and of their pools, by operator and branch."""
+        for body in plan.bodies:
+            workspace = plan.workspaces[body.operator] if body.plan.pool_size or body.inputs else None
+            room = begin if workspace is None else begin + plan.offsets[workspace]
+            self.rooms[steps[body.operator], body.index] = (body.plan, room, room + body.inputs)
+
+    def run_node(self, n: fx.Node):
+        if n.target is torch.ops.aten.as_strided.default:
+            # Its offset counts from the start of the storage, which is now the arena.
+            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
+            offset = self.offset(self.prefix + n.name)
+            if offset is not None:
+                return self.at(offset, source.dtype, size, stride)
+        if is_condition(n):
+            (predicate, *branches, operands), _ = self.fetch_args_kwargs_from_env(n)
+            index = 0 if predicate else 1
+            result = self.branch(n, index, branches[index], operands)
+        elif graphs(n):
+            result = self.loop(n)
+        else:
+            result = super().run_node(n)
+        if not is_operator(n):
+            return result
+        if isinstance(result, (list, tuple)):
+            return type(result)(self.placed(f"{self.prefix}{n.name}.{at}", item) for at, item in enumerate(result))
+        return self.placed(self.prefix + n.name, result)
+
+    def branch(self, n: fx.Node, index: int, module: fx.GraphModule, arguments):
+        """Runs one of the branches of a condition, or a graph of a loop, in the workspace of its operator."""
+        if (n.name, index) not in self.rooms:
+            return module(*arguments)
+        plan, _, begin = self.rooms[n.name, index]
+        around = {name: self.offset(name) for name in {tensor.supplied for tensor in plan.tensors.values()} if name}
+        around = {name: offset for name, offset in around.items() if offset is not None}
+        prefix = f"{self.prefix}{graphs(n)[index][0].target}."
+        return _InArena(module, plan, self.arena, begin, prefix, around).run(*arguments)
+
+    def loop(self, n: fx.Node):
+        """Runs a loop. What its graph gets anew in each iteration lies at the start of the workspace."""
+        arguments, _ = self.fetch_args_kwargs_from_env(n)
+        if n.target is torch.ops.higher_order.while_loop:
+            condition, body, state, further = arguments
+            copies = self.copies(n, 1, state)
+            while self.branch(n, 0, condition, [*copies, *further]):
+                for copy, value in zip(copies, self.branch(n, 1, body, [*copies, *further])):
+                    copy.copy_(value)
+            return tuple(copy.clone() for copy in copies)
+        body, *state, scanned, further = arguments
+        state = state[0] if state else []
+        copies = self.copies(n, 0, [*state, *(x[0] for x in scanned)])
+        collected = []
+        for at in range(len(scanned[0])):
+            for copy, x in zip(copies[len(state) :], scanned):
+                copy.copy_(x[at])
+            values = self.branch(n, 0, body, [*copies, *further])
+            collected.append([value.clone() for value in values[len(state) :]])
+            for copy, value in zip(copies, values[: len(state)]):
+                copy.copy_(value)
+        return (*(copy.clone() for copy in copies[: len(state)]), *map(torch.stack, zip(*collected)))
+
+    def copies(self, n: fx.Node, index: int, values) -> list:
+        """Copies what a graph of a loop gets in its first iteration to the start of the workspace."""
+        if (n.name, index) not in self.rooms:
+            return [value.clone() for value in values]
+        plan, at, _ = self.rooms[n.name, index]
+        copies = []
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                copy = self.at(at, value.dtype, value.shape, value.stride())
+                if size := _bytes(value):
+                    at += -(-(size + plan.padding) // plan.alignment) * plan.alignment
+                value = copy.copy_(value)
+            copies.append(value)
+        return copies
+
+    def offset(self, name: str) -> int | None:
+        """The place of a tensor in the arena, or None if it does not lie there."""
+        tensor = self.tensors.get(name)
+        if tensor is not None and tensor.place == "pool":
+            return self.begin + tensor.offset
+        if tensor is not None and tensor.supplied in self.around:
+            return self.around[tensor.supplied] + tensor.offset
+        return None
+
+    def placed(self, name: str, result):
+        offset = self.offset(name)
+        if not isinstance(result, torch.Tensor) or offset is None:
+            return result
+        # A plan without views has memory of its own for the result of a view.
+        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
+        if is_in_arena and result.storage_offset() * result.dtype.itemsize == offset:
+            return result
+        place = self.at(offset, result.dtype, result.shape, result.stride())
+        place.copy_(result)
+        return place
+
+    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
+        """A tensor in the arena."""
+        place = torch.empty(0, dtype=dtype)
+        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)
+
+
+class Planned(_InArena):
+    """Runs a graph with every tensor of the pool inside one arena, at its planned offset.
+
+    It is slow, because eager operators allocate their own results, which are then copied; but it shows that a plan is
+    right: the outputs are equal, bit for bit, to those of the graph run as usual. The plan needs an alignment of 16 or a
+    multiple of it. Outputs lie in the arena: the next run overwrites them; clone what you keep.
+    """
+
+    def __init__(self, graph_module: fx.GraphModule, plan: Plan):
+        # Offsets are counted in elements, and the largest have 16 bytes.
+        if plan.alignment % 16:
+            raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
+        if len(plan.pool_sizes) > 1:
+            raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
+        # This pattern makes reads of unwritten bytes visible.
+        arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
+        super().__init__(graph_module, plan, arena, 0, "", {})

@@ -1,0 +1,108 @@
+"""Loops of exported programs: their graphs are planned in the workspace of the loop, and run there."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch._higher_order_ops.map import map as map_slices  # noqa: E402
+from torch._higher_order_ops.scan import scan  # noqa: E402
+from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
+
+import memplan  # noqa: E402
+from memplan.torch import Planned, from_exported_program  # noqa: E402
+
+
+class While(nn.Module):
+    """The loop reads `x` and a parameter from around it, and a view of its result is read later."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        def condition(i, y):
+            return (i < 3) & (y.abs().sum() > 0)
+
+        def body(i, y):
+            return i + 1, self.linear(y).relu() + x
+
+        i, y = while_loop(condition, body, (torch.zeros((), dtype=torch.int64), x * 2))
+        return y.view(8, 4).exp() + i
+
+
+class Scan(nn.Module):
+    def forward(self, x):
+        scale = x.sum(dim=0)
+
+        def step(state, row):
+            state = state * scale + row.sin()
+            return state, (state * 2).exp()
+
+        last, rows = scan(step, x[0], x)
+        return last + 1, rows * 2
+
+
+class Map(nn.Module):
+    def forward(self, x):
+        bias = x[0] * 3
+        return map_slices(lambda row, bias: (row.sin() + bias).exp(), x, bias) + 1
+
+
+def planned(model, x):
+    program = torch.export.export(model, (x,))
+    sequence = from_exported_program(program)
+    plan = memplan.plan(sequence, alignment=64)
+    assert plan.verify(execute=True) == []
+    state, names = dict(model.named_parameters()), program.graph_signature.inputs_to_parameters
+    lifted = program.constants
+    constants = program.graph_signature.inputs_to_lifted_tensor_constants
+    nodes = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    given = lambda x: [  # noqa: E731
+        state[names[n]].detach() if n in names else lifted[constants[n]] if n in constants else x for n in nodes
+    ]
+    return Planned(program.graph_module, plan), plan, given
+
+
+class Slices(nn.Module):
+    """Both states and the slice lie in one tensor, and so does what the inner loop reads."""
+
+    def forward(self, x):
+        def step(states, row):
+            def body(i, y):
+                return i + 1, y * states[1].view(2, 4).t().contiguous().view(8) + row
+
+            _, a = while_loop(lambda i, y: i < 2, body, (torch.zeros((), dtype=torch.int64), states[0].abs()))
+            return (a + row, states[1] * 2), a * row
+
+        (a, b), rows = scan(step, (x[0], x[1]), x)
+        return a, b + 1, rows
+
+
+@pytest.mark.parametrize(("model", "bodies"), [(While, 2), (Scan, 1), (Map, 1), (Slices, 1)])
+def test_loops_run_in_the_arena(model, bodies):
+    torch.manual_seed(0)
+    model, x = model(), torch.randn(4, 8)
+    run, plan, given = planned(model, x)
+    assert len(plan.bodies) == bodies and all(body.inputs > 0 and body.plan.pool_size > 0 for body in plan.bodies)
+    (workspace,) = [at for at in plan.workspaces if at is not None]
+    needed = max(body.inputs + body.plan.pool_size for body in plan.bodies)
+    assert plan.sizes[workspace] == needed
+    for x in (x, -x, x * 3, x * 0):
+        run.arena.fill_(0xA5)
+        found, wanted = run.run(*given(x)), model(x)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        assert len(found) == len(wanted) and all(map(torch.equal, found, wanted))
+        begin = plan.offsets[workspace]
+        assert (run.arena[begin : begin + needed] != 0xA5).any()
+
+
+def test_what_a_loop_reads_around_it_is_kept():
+    model = Scan()
+    program = torch.export.export(model, (torch.randn(4, 8),))
+    plan = memplan.plan(from_exported_program(program))
+    (body,) = plan.bodies
+    # Two rows are copied: the state and a slice.
+    assert body.inputs == 2 * 32
+    around = {tensor.supplied for tensor in body.plan.tensors.values() if tensor.place == "supplied"}
+    assert plan.tensors["sum_1"].place == "pool" and "x" not in around
