@@ -5,7 +5,7 @@ use super::{
         descent::{Attempts, Packer, descend_from},
         monitor::Monitor,
     },
-    ejection::Ejection,
+    ejection::{Ejection, RUNGS},
     guided::{self, Guided},
     solution::Solution,
     state::instance::Instance,
@@ -58,7 +58,7 @@ impl Anew {
         }
         let enough = if more > 0 { near(solution) } else { solution.lower_bound };
         let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
-        let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes };
+        let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
         let spent = descend(problem, inst, ejection, attempts, enough, solution, monitor);
         spent.saturating_sub(more)
     }

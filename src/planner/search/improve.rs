@@ -233,7 +233,9 @@ fn search_cores(
         let weight = whole_weight(problem, roots);
         let whole = limits.nodes(limits.effort().min(WHOLE_SHARE) / weight);
         let climb = climb_and_complete(problem, roots, greedy, solution, &whole, monitor);
-        limits = limits.nodes(limits.effort().saturating_sub(climb.nodes.saturating_mul(weight)));
+        // A few nodes may examine more bodies than that, which ejection must not pay for.
+        let spent = climb.nodes.saturating_mul(weight).min(WHOLE_SHARE);
+        limits = limits.nodes(limits.effort().saturating_sub(spent));
         if solution.pool_size == solution.lower_bound || monitor.stopped() {
             return;
         }

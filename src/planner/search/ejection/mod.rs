@@ -7,7 +7,8 @@
 //! other gaps or wait in turn (ejection chains; Glover 1996). The weight of a body is its area, but a section
 //! counts by a high power of its live bytes: so in the end those that wait live in sections with room to spare.
 //! The weight grows each time a body has to wait. Now and then all placed bodies settle, upwards and then
-//! downwards, which brings the space between them together.
+//! downwards, which brings the space between them together. Under the next lower limit, all bodies stay, but for
+//! those that end above it, which wait.
 //!
 //! Bodies that cannot move are never ejected. This suits problems with a little room to spare. It proves nothing,
 //! and it rarely finds packings without waste, which are left to the other searches.
@@ -19,23 +20,23 @@ use super::{
     random::Random,
     state::instance::{Fixed, Instance, Item, Part},
 };
-use strip::{Block, Strip, WORK_PER_BLOCK};
+use strip::{Block, End, Strip, WORK_PER_BLOCK};
 
 /// A problem without staircases is long if it has more bodies.
 const LONG: usize = 1000;
 
-/// The limits to try, in 64ths of the gap between the bound and the best packing, in long problems and in others.
-const RUNGS_OF_LONG: [u64; 3] = [14, 32, 48];
-const RUNGS: [u64; 3] = [32, 48, 56];
+/// The limits to try, in 64ths of the gap between the bound and the best packing: small steps, because each attempt
+/// begins with the packing below the limit before it.
+pub const RUNGS: [u64; 3] = [56, 60, 62];
 
 /// In other than long problems, a first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 20;
 
-/// No limit is higher, so that heights fit into an event.
+/// No limit is higher.
 const HIGH: i64 = 1 << 40;
 
-/// The bits of the number of a block; with more bodies, nothing is packed.
-const BLOCK_BITS: u32 = 22;
+/// With more bodies, nothing is packed.
+const MOST_BODIES: usize = 1 << 22;
 
 /// The most pairs of bodies that share a section: placing all bodies once then takes 40 million nodes.
 const MOST_PAIRS: u64 = 1 << 28;
@@ -46,9 +47,6 @@ const WORK_PER_NODE: u64 = 64;
 /// The weight of a section is its live bytes squared this many times, in long problems and in others.
 const SQUARINGS_OF_LONG: usize = 7;
 const SQUARINGS: usize = 5;
-
-/// All placed bodies settle each time that as many bodies have been forced as there are bodies, divided by this.
-const SETTLINGS: u64 = 4;
 
 /// The bits of the sum of all weights.
 const TOTAL_BITS: u32 = 44;
@@ -65,32 +63,6 @@ enum Match {
     Begins,
     Ends,
     Either,
-}
-
-/// A height at which a block begins or ends, and the number of the block, in one number, because sorting these
-/// is most of the work.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Event(u64);
-
-impl Event {
-    /// At one height, blocks end before others begin.
-    fn new(at: i64, begins: bool, block: u64) -> Self {
-        // One more, because blocks may begin below the floor.
-        let at = (at + 1).clamp(0, HIGH).unsigned_abs();
-        Self(at << (BLOCK_BITS + 1) | u64::from(begins) << BLOCK_BITS | block)
-    }
-
-    fn at(self) -> i64 {
-        (self.0 >> (BLOCK_BITS + 1)).cast_signed() - 1
-    }
-
-    fn begins(self) -> bool {
-        self.0 >> BLOCK_BITS & 1 == 1
-    }
-
-    fn block(self) -> usize {
-        (self.0 & ((1 << BLOCK_BITS) - 1)) as usize
-    }
 }
 
 /// The bodies of an instance, most of which can move.
@@ -112,8 +84,8 @@ pub struct Ejection {
     /// Their mean number of sections.
     life: i64,
     random: Random,
-    blocks: Vec<Block>,
-    events: Vec<Event>,
+    /// By body of the strip: its offset in the last packing.
+    packed: Option<Vec<Option<i64>>>,
 }
 
 impl Ejection {
@@ -122,8 +94,7 @@ impl Ejection {
         let bodies = bodies(inst)?;
         let stack = bodies.iter().flat_map(|body| &body.parts).map(|part| part.high);
         let stack = stack.fold(inst.align, u64::saturating_add);
-        let is_small = bodies.len() >> BLOCK_BITS == 0 && stack < 1 << 48;
-        // Heights up to twice the bound fit into an event.
+        let is_small = bodies.len() < MOST_BODIES && stack < 1 << 48;
         let is_low = inst.bound() < HIGH.unsigned_abs() / 2;
         if bodies.len() <= inst.fixed.len() || !is_small || !is_low {
             return None;
@@ -155,8 +126,7 @@ impl Ejection {
             size: mean(strip.items.iter().map(|item| item.size).sum()),
             life: mean(lives.sum()),
             random: Random::default(),
-            blocks: Vec::new(),
-            events: Vec::new(),
+            packed: None,
             strip,
         })
     }
@@ -171,30 +141,17 @@ impl Ejection {
         if self.is_long { self.placing() } else { self.placing() * PLACINGS }
     }
 
-    /// The limits to try, in 64ths of the gap between the bound and the best packing.
-    pub fn rungs(&self) -> &'static [u64] {
-        if self.is_long { &RUNGS_OF_LONG } else { &RUNGS }
+    /// The highest offset of a body.
+    fn highest(&self, body: usize) -> i64 {
+        self.limit - self.strip.aligned(self.strip.items[body].size)
     }
 
-    /// The highest offset of a body, and the blocks in its way, with an event for each begin. With `ends`, also
-    /// with one for each end.
-    fn collect(&mut self, body: usize, ends: bool) -> i64 {
-        let highest = self.limit - self.strip.aligned(self.strip.items[body].size);
-        self.strip.blocks(body, highest, &mut self.blocks);
-        self.events.clear();
-        for (at, block) in (0..).zip(&self.blocks) {
-            self.events.push(Event::new(block.low, true, at));
-            if ends {
-                self.events.push(Event::new(block.high, false, at));
-            }
-        }
-        self.events.sort_unstable();
-        highest
-    }
-
-    /// Places a body in the free gap that suits it best; returns false if there is none.
-    fn place(&mut self, body: usize, by: Match) -> bool {
-        let highest = self.collect(body, false);
+    /// Places a body in the free gap that suits it best; returns false if there is none. With `again`, it will be
+    /// looked at again soon.
+    fn place(&mut self, body: usize, by: Match, again: bool) -> bool {
+        let highest = self.highest(body);
+        self.strip.look_at(body, highest, again);
+        self.strip.sort(End::Low);
         let item = self.strip.items[body];
         // Half of the mean size is worth as much as the mean life apart.
         let distance = |other: Option<u32>| {
@@ -215,7 +172,7 @@ impl Ejection {
             }
         };
         let (mut at, mut below) = (0, None);
-        let blocks = self.events.iter().map(|event| self.blocks[event.block()]);
+        let blocks = self.strip.sorted(End::Low);
         let blocks = blocks.map(|block| (block.low, block.high, Some(block.body)));
         for (low, high, above) in blocks.chain([(highest, highest, None)]) {
             if low >= at {
@@ -236,44 +193,53 @@ impl Ejection {
         best.is_some()
     }
 
-    /// Places a body where the bodies in its way weigh least; ejects and returns these. Returns `None` if a
-    /// body that cannot move is always in the way.
+    /// Places a body, which has just been found to fit into no gap, where the bodies in its way weigh least; ejects
+    /// and returns these. Returns `None` if a body that cannot move is always in the way.
     fn force(&mut self, body: usize, weights: &[u64]) -> Option<Vec<usize>> {
-        let highest = self.collect(body, true);
-        let (mut cost, mut at, mut next) = (0, 0, 0);
-        let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, 0);
-        // The cost is least where a block begins or ends, or at an end of the range.
-        while at <= highest {
-            while let Some(&event) = self.events.get(next)
-                && (event.at() < at || event.at() == at && !event.begins())
-            {
-                let weight = u128::from(weights[self.blocks[event.block()].body as usize]);
-                cost = if event.begins() { cost + weight } else { cost - weight };
-                next += 1;
-            }
-            if cost < least {
-                (least, found, best) = (cost, 0, at);
-            }
-            if cost == least {
-                found += 1;
-                if self.random.below(found) == 0 {
-                    best = at;
-                }
-            }
-            let later = self.events[next..].iter().map(|event| event.at());
-            let later = later.chain([highest, highest + 1]).find(|&later| later > at);
-            at = later.unwrap_or(highest + 1);
-        }
-        if found == 0 {
-            return None;
-        }
-        let in_way = self.blocks.iter().filter(|block| block.low < best && best < block.high);
+        let best = self.lightest(self.highest(body), weights)?;
+        let blocks = self.strip.sorted(End::Low);
+        let in_way = blocks.filter(|block| block.low < best && best < block.high);
         let ejected: Vec<usize> = in_way.map(|block| block.body as usize).collect();
         for &other in &ejected {
             self.strip.offsets[other] = None;
         }
         self.strip.offsets[body] = Some(best);
         Some(ejected)
+    }
+
+    /// The offset at which the bodies in the way of the body that was looked at last weigh least.
+    fn lightest(&mut self, highest: i64, weights: &[u64]) -> Option<i64> {
+        self.strip.sort(End::High);
+        let begins = || self.strip.sorted(End::Low).peekable();
+        let (mut begun, mut later) = (begins(), begins());
+        let mut ends = self.strip.sorted(End::High).peekable();
+        let weight = |block: Block| u128::from(weights[block.body as usize]);
+        let (mut cost, mut at) = (0, 0);
+        let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, None);
+        // The cost is least where a block begins or ends, or at an end of the range.
+        while at <= highest {
+            while let Some(block) = begun.next_if(|block| block.low < at) {
+                cost += weight(block);
+            }
+            while let Some(block) = ends.next_if(|block| block.high <= at) {
+                cost -= weight(block);
+            }
+            if cost < least {
+                (least, found) = (cost, 0);
+            }
+            if cost == least {
+                found += 1;
+                if self.random.below(found) == 0 {
+                    best = Some(at);
+                }
+            }
+            // Blocks that begin here are not in the way.
+            while later.next_if(|block| block.low <= at).is_some() {}
+            let next = later.peek().map_or(highest, |block| block.low.min(highest));
+            let next = ends.peek().map_or(next, |block| block.high.min(next));
+            at = if at < highest { next } else { highest + 1 };
+        }
+        best
     }
 
     /// Moves all placed bodies up or down, each as far as those that have moved before it allow.
@@ -288,20 +254,21 @@ impl Ejection {
         placed.sort_unstable();
         self.strip.offsets.clone_from(&self.strip.fixed);
         for (_, body) in placed {
-            let highest = self.limit - self.strip.aligned(self.strip.items[body].size);
-            self.strip.blocks(body, highest, &mut self.blocks);
+            let highest = self.highest(body);
+            self.strip.look_at(body, highest, true);
             let mut offset = if up { highest } else { 0 };
             if up {
-                self.blocks.sort_unstable_by_key(|block| -block.high);
-                for block in &self.blocks {
+                self.strip.sort(End::High);
+                let blocks = self.strip.sorted(End::High).rev();
+                for block in blocks {
                     if block.high <= offset {
                         break;
                     }
                     offset = offset.min(block.low);
                 }
             } else {
-                self.blocks.sort_unstable_by_key(|block| block.low);
-                for block in &self.blocks {
+                self.strip.sort(End::Low);
+                for block in self.strip.sorted(End::Low) {
                     if block.low >= offset {
                         break;
                     }
@@ -315,6 +282,38 @@ impl Ejection {
             }
             self.strip.offsets[body] = Some(offset);
         }
+    }
+}
+
+impl Ejection {
+    /// Begins an attempt, with the last packing if there is one; returns the bodies that fit into no gap, or `None`
+    /// if `stop` returned true.
+    fn begin(&mut self, stop: &mut impl FnMut(u64) -> bool) -> Option<Vec<usize>> {
+        let mut waiting = Vec::new();
+        if let Some(packed) = &self.packed {
+            self.strip.offsets.clone_from(packed);
+            for &body in &self.order {
+                let highest = self.highest(body);
+                let offset = &mut self.strip.offsets[body];
+                if offset.is_some_and(|offset| offset > highest) {
+                    *offset = None;
+                    waiting.push(body);
+                }
+            }
+            return Some(waiting);
+        }
+        self.strip.offsets.clone_from(&self.strip.fixed);
+        for at in 0..self.order.len() {
+            let body = self.order[at];
+            let is_later = self.strip.items[body].end > self.peak;
+            if !self.place(body, if is_later { Match::Ends } else { Match::Begins }, false) {
+                waiting.push(body);
+            }
+            if stop(self.nodes()) {
+                return None;
+            }
+        }
+        Some(waiting)
     }
 }
 
@@ -336,43 +335,33 @@ impl Packer for Ejection {
         self.random = Random::new(attempt.seed);
         let last = self.nodes().saturating_add(attempt.nodes);
         let mut stop = |nodes| nodes >= last || stop(nodes);
-        self.strip.offsets.clone_from(&self.strip.fixed);
-        let mut waiting = Vec::new();
-        for at in 0..self.order.len() {
-            let body = self.order[at];
-            let is_later = self.strip.items[body].end > self.peak;
-            if !self.place(body, if is_later { Match::Ends } else { Match::Begins }) {
-                waiting.push(body);
-            }
-            if stop(self.nodes()) {
-                return false;
-            }
-        }
+        let Some(mut waiting) = self.begin(&mut stop) else { return false };
         let mut weights = self.weights.clone();
-        let until_settled = (self.order.len() as u64).div_ceil(SETTLINGS);
+        let until_settled = self.order.len() as u64;
         let mut forced = 0;
         while !waiting.is_empty() {
             let next = self.random.below(waiting.len());
             let body = waiting.swap_remove(next);
-            if !self.place(body, Match::Either) {
+            if !self.place(body, Match::Either, true) {
                 weights[body] += 1 + self.weights[body] / GROWTH;
                 let Some(mut ejected) = self.force(body, &weights) else { return false };
                 ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
                 for other in ejected {
-                    if !self.place(other, Match::Either) {
+                    if !self.place(other, Match::Either, true) {
                         waiting.push(other);
                     }
                 }
                 forced += 1;
                 if forced % until_settled == 0 {
                     self.settle(forced / until_settled % 2 == 1);
-                    waiting.retain(|&body| !self.place(body, Match::Either));
+                    waiting.retain(|&body| !self.place(body, Match::Either, true));
                 }
             }
             if stop(self.nodes()) {
                 return false;
             }
         }
+        self.packed = Some(self.strip.offsets.clone());
         true
     }
 

@@ -1,4 +1,7 @@
 //! The strip: all bodies over time, some of them placed, and the heights at which these block a body.
+//!
+//! Between two looks at a body, few others move. So for a body that is looked at again, the offsets at which others
+//! overlap it are kept, and so is the order in which they last blocked it, which is then sorted almost at once.
 
 use std::slice;
 
@@ -10,6 +13,9 @@ const STRIDE: usize = 64;
 /// Sorting a block takes about as long as examining this many bodies.
 pub const WORK_PER_BLOCK: u64 = 4;
 
+/// No more [`Neighbours`] are kept if they have more clashes than this, in about 130 MB.
+const MOST_KEPT: usize = 1 << 22;
+
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -17,6 +23,51 @@ pub struct Block {
     pub high: i64,
     /// The body that is placed.
     pub body: u32,
+}
+
+/// An end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Low,
+    High,
+}
+
+impl End {
+    pub fn of(self, block: Block) -> i64 {
+        match self {
+            Self::Low => block.low,
+            Self::High => block.high,
+        }
+    }
+}
+
+/// Differences of offsets at which a body and another overlap: those between `low` and `high`, both excluded.
+#[derive(Clone, Copy)]
+struct Clash {
+    low: i64,
+    high: i64,
+    body: u32,
+}
+
+/// The bodies that share a section with a body.
+#[derive(Clone, Default)]
+struct Neighbours {
+    clashes: Vec<Clash>,
+    /// By [`End`]: the numbers of the clashes, in the order in which that end of their blocks was last sorted.
+    orders: [Vec<u32>; 2],
+}
+
+/// The blocks of the body that was looked at last.
+#[derive(Default)]
+struct Look {
+    /// By the number of a clash; without a height if the other body is not placed.
+    blocks: Vec<Block>,
+    /// The body, if its neighbours are kept.
+    kept: Option<usize>,
+    /// By [`End`]: the numbers of the blocks in order, if the neighbours are not kept.
+    orders: [Vec<u32>; 2],
+    /// The highest offset to know.
+    most: i64,
 }
 
 /// All bodies by first section, some of them placed.
@@ -34,8 +85,15 @@ pub struct Strip {
     pub offsets: Vec<Option<i64>>,
     /// The number of pairs of bodies that share a section.
     pub pairs: u64,
-    /// The number of bodies examined, and a multiple of the number of blocks found.
+    /// The number of bodies examined, and a multiple of the number of blocks sorted.
     pub work: u64,
+    /// By body; empty if they are not kept.
+    neighbours: Vec<Neighbours>,
+    /// The number of clashes kept.
+    kept: usize,
+    look: Look,
+    /// The numbers of blocks that are out of order.
+    strayed: Vec<u32>,
 }
 
 impl Strip {
@@ -67,13 +125,76 @@ impl Strip {
             }
             live.push((at, item));
         }
-        Some(Self { items, parts, align, alive, offsets: fixed.clone(), fixed, pairs, work: 0 })
+        let neighbours = vec![Neighbours::default(); items.len()];
+        Some(Self {
+            items,
+            parts,
+            align,
+            alive,
+            offsets: fixed.clone(),
+            fixed,
+            pairs,
+            work: 0,
+            neighbours,
+            kept: 0,
+            look: Look::default(),
+            strayed: Vec::new(),
+        })
     }
 
-    /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks are in no order. Those of
-    /// one placed body are apart: a staircase may interlock with another at offsets between two of them.
-    pub fn blocks(&mut self, body: usize, most: i64, blocks: &mut Vec<Block>) {
-        blocks.clear();
+    /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks of one placed body are
+    /// apart: a staircase may interlock with another at offsets between two of them. With `again`, the neighbours
+    /// of the body are kept for another look.
+    pub fn look_at(&mut self, body: usize, most: i64, again: bool) {
+        let mut look = std::mem::take(&mut self.look);
+        look.blocks.clear();
+        look.most = most;
+        look.kept = (again && self.keep(body)).then_some(body);
+        if look.kept.is_some() {
+            let clashes = &self.neighbours[body].clashes;
+            self.work += clashes.len() as u64;
+            look.blocks.extend(clashes.iter().map(|&Clash { low, high, body }| match self.offsets
+                [body as usize]
+            {
+                Some(offset) => Block { low: offset + low, high: offset + high, body },
+                None => Block { low: i64::MAX, high: i64::MAX, body },
+            }));
+        } else {
+            self.find(body, |clash, offset| {
+                if let Some(offset) = offset {
+                    let Clash { low, high, body } = clash;
+                    look.blocks.push(Block { low: offset + low, high: offset + high, body });
+                }
+            });
+            look.blocks.retain(|block| block.low < most && block.high > 0);
+            let count = u32::try_from(look.blocks.len()).unwrap_or(u32::MAX);
+            for order in &mut look.orders {
+                order.clear();
+                order.extend(0..count);
+            }
+        }
+        self.look = look;
+    }
+
+    /// Keeps the neighbours of a body; returns false if there are too many of all bodies.
+    fn keep(&mut self, body: usize) -> bool {
+        if !self.neighbours[body].clashes.is_empty() {
+            return true;
+        }
+        if self.kept > MOST_KEPT {
+            return false;
+        }
+        let mut clashes = Vec::new();
+        self.find(body, |clash, _| clashes.push(clash));
+        self.kept += clashes.len();
+        let count = u32::try_from(clashes.len()).unwrap_or(u32::MAX);
+        let order: Vec<u32> = (0..count).collect();
+        self.neighbours[body] = Neighbours { clashes, orders: [order.clone(), order] };
+        true
+    }
+
+    /// Finds the clashes of a body with all others, and their offsets.
+    fn find(&mut self, body: usize, mut found: impl FnMut(Clash, Option<i64>)) {
         let item = self.items[body];
         let known = self.items.partition_point(|other| other.first <= item.first);
         let list = known.saturating_sub(1) / STRIDE;
@@ -84,18 +205,16 @@ impl Strip {
         self.work += (earlier.len() + later.len()) as u64;
         for at in earlier.iter().map(|&at| at as usize).chain(later) {
             let other = self.items[at];
-            let Some(offset) = self.offsets[at].filter(|_| other.end > item.first && at != body)
-            else {
+            if other.end <= item.first || at == body {
                 continue;
-            };
+            }
             let mut add = |low, high| {
-                if low < most && high > 0 {
-                    blocks.push(Block { low, high, body: u32::try_from(at).unwrap_or(u32::MAX) });
-                }
+                let body = u32::try_from(at).unwrap_or(u32::MAX);
+                found(Clash { low, high, body }, self.offsets[at]);
             };
             let (steps, others) = (&self.parts[body], &self.parts[at]);
             if steps.is_empty() && others.is_empty() {
-                add(offset - self.aligned(item.size), offset + self.aligned(other.size));
+                add(-self.aligned(item.size), self.aligned(other.size));
                 continue;
             }
             let (whole, other) = (whole(item), whole(other));
@@ -104,10 +223,58 @@ impl Strip {
             self.work += (steps.len() + others.len()) as u64;
             clash(steps, others, self.align, &mut clashes);
             for &(low, high) in &clashes {
-                add(offset + low, offset + high);
+                add(low, high);
             }
         }
-        self.work += blocks.len() as u64 * WORK_PER_BLOCK;
+    }
+
+    /// Sorts the blocks of the last look by one of their ends.
+    pub fn sort(&mut self, end: End) {
+        let Look { blocks, kept, orders, .. } = &mut self.look;
+        let key = |at: u32| end.of(blocks[at as usize]);
+        let Some(body) = *kept else {
+            let order = &mut orders[end as usize];
+            order.sort_unstable_by_key(|&at| key(at));
+            self.work += order.len() as u64 * WORK_PER_BLOCK;
+            return;
+        };
+        let order = &mut self.neighbours[body].orders[end as usize];
+        let strayed = &mut self.strayed;
+        // Of two blocks out of order, the one has strayed without which the last ones are in order.
+        let mut count = 0;
+        for next in 0..order.len() {
+            let at = order[next];
+            let is_after = |before: usize| count < before || key(order[count - before]) <= key(at);
+            if is_after(1) {
+                order[count] = at;
+                count += 1;
+            } else if is_after(2) {
+                strayed.push(std::mem::replace(&mut order[count - 1], at));
+            } else {
+                strayed.push(at);
+            }
+        }
+        self.work += order.len() as u64 + strayed.len() as u64 * WORK_PER_BLOCK;
+        strayed.sort_unstable_by_key(|&at| key(at));
+        let mut free = order.len();
+        while let Some(&at) = strayed.last() {
+            free -= 1;
+            if count > 0 && key(order[count - 1]) > key(at) {
+                count -= 1;
+                order[free] = order[count];
+            } else {
+                order[free] = at;
+                strayed.pop();
+            }
+        }
+    }
+
+    /// The blocks of the last look, once they are sorted by that end.
+    pub fn sorted(&self, end: End) -> impl DoubleEndedIterator<Item = Block> {
+        let Look { blocks, kept, orders, most } = &self.look;
+        let orders = kept.map_or(orders, |body| &self.neighbours[body].orders);
+        let blocks = orders[end as usize].iter().map(|&at| blocks[at as usize]);
+        blocks.filter(|block| block.low < *most && block.high > 0)
     }
 
     /// A size, rounded up to a multiple of the alignment.

@@ -62,6 +62,25 @@ fn packed_bodies_lie_apart_below_the_limit_at_aligned_offsets() {
     assert!(packed > 0 && staircases > 0, "{packed} {staircases}");
 }
 
+#[test]
+fn an_attempt_begins_with_the_last_packing() {
+    let mut packed = 0;
+    arbtest::arbtest(|random| {
+        let inst = instance(&random_problem(random)?);
+        let Some(mut ejection) = Ejection::new(&inst) else { return Ok(()) };
+        let attempt = Attempt { limit: inst.bound() * 2, seed: 0, nodes: 100 };
+        if ejection.pack(attempt, &mut |_| false) {
+            let (height, offsets) = (ejection.height(), ejection.offsets());
+            assert!(ejection.pack(Attempt { limit: height, seed: 1, nodes: 1 }, &mut |_| false));
+            assert_eq!(ejection.offsets(), offsets);
+            packed += usize::from(height > inst.bound());
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(packed > 0, "no packing is above its bound");
+}
+
 /// An ejection for a random problem, in which some bodies are placed below a low limit, and the numbers that the
 /// instance gives to them.
 fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>> {
@@ -72,7 +91,7 @@ fn placed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, Ejection)>>
     ejection.limit = limit.cast_signed();
     for body in 0..inst.bodies() {
         let by = *random.choose(&[Match::Begins, Match::Ends, Match::Either])?;
-        ejection.place(body, by);
+        ejection.place(body, by, random.arbitrary()?);
     }
     Ok(Some((inst, ejection)))
 }
@@ -102,7 +121,8 @@ fn a_body_ejects_those_that_weigh_least() {
         }
         let weight = |bodies: &[usize]| bodies.iter().map(|&body| weights[body]).sum::<u64>();
         for body in 0..inst.bodies() {
-            if ejection.strip.offsets[body].is_some() {
+            let is_placed = ejection.strip.offsets[body].is_some();
+            if is_placed || ejection.place(body, Match::Either, random.arbitrary()?) {
                 continue;
             }
             forced += 1;
@@ -172,7 +192,7 @@ fn a_long_run_is_packed_close_to_the_bound_within_the_nodes() {
         false
     };
     let nodes = 200_000;
-    let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes };
+    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
     let found = descend_from(bound, bound * 11 / 10, attempts, &mut ejection, &mut stop);
     let tops = found.unwrap().into_iter().zip(&inst.items).map(|(offset, item)| offset + item.size);
     let height = tops.max().unwrap();
@@ -189,7 +209,7 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     let inst = instance(&interlocking(60));
     let mut ejection = Ejection::new(&inst).unwrap();
     let bound = inst.bound();
-    let attempts = Attempts { rungs: ejection.rungs(), share: ejection.share(), nodes: 60_000 };
+    let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes: 60_000 };
     let found = descend_from(bound, 2 * bound, attempts, &mut ejection, &mut |_, _| false).unwrap();
     let tops = (0..).zip(&found).map(|(body, offset)| offset + inst.height(body));
     let height = tops.max().unwrap();
@@ -197,13 +217,36 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     assert!(height * 100 <= bound * 139, "{height} for a bound of {bound}");
 }
 
+/// However the bodies have moved since the last look.
 #[test]
-fn events_are_sorted_by_height_and_ends_come_first() {
-    let events = [(-5, true, 3), (-1, true, 4), (0, false, 9), (0, true, 1), (7, false, 0)];
-    let packed = events.map(|(at, begins, block)| Event::new(at, begins, block));
-    assert!(packed.is_sorted());
-    for (event, (at, begins, block)) in packed.into_iter().zip(events) {
-        let block = usize::try_from(block).unwrap();
-        assert_eq!((event.at(), event.begins(), event.block()), (at.max(-1), begins, block));
-    }
+fn kept_neighbours_block_a_body_as_new_ones_do() {
+    let mut blocking = 0;
+    arbtest::arbtest(|random| {
+        let Some((inst, ejection)) = placed(random)? else { return Ok(()) };
+        let (limit, mut strip) = (ejection.limit, ejection.strip);
+        for _ in 0..30 {
+            let moved = random.choose_index(inst.bodies())?;
+            let offset: Option<u8> = random.arbitrary()?;
+            strip.offsets[moved] = offset.map(|offset| i64::from(offset) % limit);
+            let body = random.choose_index(inst.bodies())?;
+            let end = *random.choose(&[End::Low, End::High])?;
+            let mut look = |again| {
+                strip.look_at(body, limit, again);
+                strip.sort(end);
+                let blocks: Vec<_> = strip.sorted(end).collect();
+                assert!(blocks.is_sorted_by_key(|&block| end.of(block)), "{blocks:?}");
+                let blocks = blocks.into_iter();
+                let mut blocks: Vec<_> =
+                    blocks.map(|block| (block.low, block.high, block.body)).collect();
+                blocks.sort_unstable();
+                blocks
+            };
+            let kept = look(true);
+            assert_eq!(kept, look(false));
+            blocking += kept.len();
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(blocking > 0, "nothing is in the way");
 }

@@ -16,7 +16,7 @@ use crate::{
                 monitor::Monitor,
                 threads::{self, Board, Standing},
             },
-            ejection::Ejection,
+            ejection::{Ejection, RUNGS},
             improve::LARGE,
             state::instance::{Instance, Outline},
         },
@@ -136,7 +136,7 @@ impl Search<'_> {
         if packer.placing() > nodes {
             return;
         }
-        let attempts = Attempts { rungs: packer.rungs(), share, nodes };
+        let attempts = Attempts { rungs: &RUNGS, share, nodes };
         let mut stop =
             |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
         let found = descend_from(bound, best, attempts, &mut packer, &mut stop);
