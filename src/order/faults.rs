@@ -26,6 +26,8 @@ pub(super) enum Fault {
     CutWithoutOverwriting,
     /// Siblings in a tree run by falling hill.
     TreeByHill,
+    /// An operator that rewrites a chunk may need bytes besides it.
+    RewriteWithHill,
     /// Branches of equal colours are twins.
     TwinsByColour,
     /// Twins need not be alike in the goal.

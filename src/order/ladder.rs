@@ -5,6 +5,7 @@ use crate::{
     order::{
         bound,
         effort::Effort,
+        fuse::Fused,
         greedy,
         lazy::Lazies,
         model::Model,
@@ -26,6 +27,12 @@ pub(super) struct Best {
 }
 
 impl Best {
+    /// The given order.
+    fn given(model: &Model) -> Self {
+        let order: Vec<u32> = (0..narrow(model.operators())).collect();
+        Self { peak: model.peak(&order), order, lower_bound: 0 }
+    }
+
     fn is_proven(&self) -> bool {
         self.peak <= self.lower_bound
     }
@@ -49,10 +56,27 @@ impl Best {
 
 /// Searches for the order that needs the fewest bytes, starting with the given one.
 pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
-    let given: Vec<u32> = (0..narrow(model.operators())).collect();
-    let given_peak = model.peak(&given);
-    let mut best = Best { order: given, peak: given_peak, lower_bound: 0 };
+    let mut best = Best::given(model);
+    let given_peak = best.peak;
     effort.best = given_peak;
+    let found = match Fused::new(model) {
+        Some(fused) => {
+            let found = climb_fused(&fused.model, effort);
+            Best { order: fused.expanded(&found.order), ..found }
+        }
+        None => climb_fused(model, effort),
+    };
+    best.raise(found.lower_bound, effort);
+    if best.better(found.order, model, effort) {
+        best.order = nearest::nearest(model, best.order, best.peak, effort);
+        best.peak = model.peak(&best.order);
+    }
+    best
+}
+
+/// The same, for a model in which nothing is left to join.
+fn climb_fused(model: &Model, effort: &mut Effort) -> Best {
+    let mut best = Best::given(model);
     best.raise(model.operands(), effort);
     let chained = trees::chained(model);
     let searched = chained.as_ref().unwrap_or(model);
@@ -70,10 +94,6 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
             best.better(order, model, effort);
         }
         search(model, searched, &mut best, effort);
-    }
-    if best.peak < given_peak {
-        best.order = nearest::nearest(model, best.order, best.peak, effort);
-        best.peak = model.peak(&best.order);
     }
     best
 }

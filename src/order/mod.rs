@@ -12,6 +12,7 @@
 //! | `bound` | bytes that every order needs, by minimum cuts |
 //! | `operands` | bytes that every order needs, by its operators one by one |
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
+//! | `fuse` | operators that only rewrite a result run right after its producer |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
 //! | `twins` | branches that are equal |
@@ -31,6 +32,7 @@ mod cut;
 mod effort;
 mod faults;
 mod fewest;
+mod fuse;
 mod greedy;
 mod ladder;
 mod layer;

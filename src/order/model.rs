@@ -96,6 +96,12 @@ impl Overwrite {
             && (exchange(self.chunk), made) == (other.chunk, other.made)
     }
 
+    /// Returns the same request with other numbers for chunks.
+    pub(super) fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
+        let made = if self.made == NOBODY { NOBODY } else { number(self.made) };
+        Self { chunk: number(self.chunk), made, ..*self }
+    }
+
     /// Returns whether it is a request of the same output for the same bytes.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         (self.output, self.bytes) == (other.output, other.bytes)
@@ -344,19 +350,19 @@ impl Model {
 }
 
 /// A model under construction.
-struct Parts {
-    base: Bytes,
-    unread: Bytes,
+pub(super) struct Parts {
+    pub(super) base: Bytes,
+    pub(super) unread: Bytes,
     sizes: Vec<Bytes>,
     producers: Vec<u32>,
     kept: Vec<bool>,
     readers: Vec<Vec<u32>>,
-    adds: Vec<Bytes>,
-    overwrites: Vec<Vec<Overwrite>>,
+    pub(super) adds: Vec<Bytes>,
+    pub(super) overwrites: Vec<Vec<Overwrite>>,
 }
 
 impl Parts {
-    fn new(operators: usize) -> Self {
+    pub(super) fn new(operators: usize) -> Self {
         Self {
             base: 0,
             unread: 0,
@@ -371,7 +377,13 @@ impl Parts {
 
     /// Adds a chunk if it is more than a constant number of bytes. A chunk that is live from start
     /// to end always counts; an unread one counts in one step only.
-    fn chunk(&mut self, size: Bytes, producer: u32, kept: bool, readers: Vec<u32>) -> Option<u32> {
+    pub(super) fn chunk(
+        &mut self,
+        size: Bytes,
+        producer: u32,
+        kept: bool,
+        readers: Vec<u32>,
+    ) -> Option<u32> {
         if producer == NOBODY && kept {
             self.base += size;
             return None;
@@ -387,7 +399,7 @@ impl Parts {
         Some(narrow(self.sizes.len() - 1))
     }
 
-    fn finish(self, predecessors: Lists) -> Model {
+    pub(super) fn finish(self, predecessors: Lists) -> Model {
         let operators = self.adds.len();
         let readers = Lists::new(self.readers);
         let mut reads = vec![Vec::new(); operators];

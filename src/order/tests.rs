@@ -250,6 +250,7 @@ fn a_wrong_rule_is_noticed() {
         Fault::HighRefusal,
         Fault::CutWithoutOverwriting,
         Fault::TreeByHill,
+        Fault::RewriteWithHill,
         Fault::TwinsByColour,
         Fault::TwinsInAnyGoal,
         Fault::ValleyWithoutCut,

@@ -1,0 +1,97 @@
+//! Joins operators with those that only rewrite their result.
+//!
+//! An operator *rewrites* a chunk if it waits for its producer alone, nobody else reads it, and the
+//! operator's only result is as large and lies over it. Right after the producer, such a step adds
+//! nothing, and the live bytes stay as they are, in whatever state it runs: it is a forced move (see
+//! `moves`). So no peak is lost if both run as one operator, whose step is that of the first and
+//! which produces the second result. Otherwise an activation, which lets its input die, would hide
+//! that a convolution can wait (see `blocks`).
+
+use crate::order::{
+    faults::{Fault, has_fault},
+    model::{Model, NOBODY, Overwrite, Parts},
+    sets::{Lists, full, narrow},
+};
+
+/// A model in which operators are joined.
+pub(super) struct Fused {
+    pub(super) model: Model,
+    /// The operators that each one stands for, in order.
+    runs: Vec<Vec<u32>>,
+}
+
+impl Fused {
+    /// Joins each operator with those that rewrite its results; `None` if there are none.
+    pub(super) fn new(model: &Model) -> Option<Self> {
+        let all = full(model.operators());
+        let mut runs: Vec<Vec<u32>> = Vec::new();
+        // The run of each operator, and the chunk that each chunk rewrites in the end.
+        let mut run_of: Vec<u32> = Vec::new();
+        let mut first: Vec<u32> = (0..narrow(model.sizes.len())).collect();
+        let mut last = first.clone();
+        // Operators are numbered in an executable order.
+        for operator in 0..narrow(model.operators()) {
+            if let Some((old, new)) = rewrites(model, operator, &all) {
+                let run = run_of[model.producers[old as usize] as usize];
+                run_of.push(run);
+                runs[run as usize].push(operator);
+                first[new as usize] = first[old as usize];
+                last[first[old as usize] as usize] = new;
+            } else {
+                run_of.push(narrow(runs.len()));
+                runs.push(vec![operator]);
+            }
+        }
+        if !model.exact || runs.len() == run_of.len() {
+            return None;
+        }
+        let run = |&operator: &u32| run_of[operator as usize];
+        let mut parts = Parts::new(runs.len());
+        (parts.base, parts.unread) = (model.base, model.unread);
+        let mut numbers = vec![NOBODY; first.len()];
+        for chunk in (0..first.len()).filter(|&chunk| first[chunk] == narrow(chunk)) {
+            let last = last[chunk] as usize;
+            let producer = Some(model.producers[chunk]).filter(|&producer| producer != NOBODY);
+            let producer = producer.map_or(NOBODY, |producer| run(&producer));
+            let readers = model.readers.get(last).iter().map(run).collect();
+            let number = parts.chunk(model.sizes[chunk], producer, model.kept[last], readers);
+            numbers[chunk] = number.unwrap_or(NOBODY);
+        }
+        let number = |chunk: u32| numbers[first[chunk as usize] as usize];
+        for (at, operators) in runs.iter().enumerate() {
+            let leader = operators[0] as usize;
+            parts.adds[at] = model.adds[leader];
+            let renumbered = |overwrite: &Overwrite| overwrite.renumbered(number);
+            parts.overwrites[at] = model.overwrites[leader].iter().map(renumbered).collect();
+        }
+        let predecessors = runs.iter().map(|operators| {
+            let mut list: Vec<u32> =
+                model.predecessors.get(operators[0] as usize).iter().map(run).collect();
+            list.sort_unstable();
+            list.dedup();
+            list
+        });
+        let model = parts.finish(Lists::new(predecessors));
+        Some(Self { model, runs })
+    }
+
+    /// Returns the order of the single operators.
+    pub(super) fn expanded(&self, order: &[u32]) -> Vec<u32> {
+        order.iter().flat_map(|&run| &self.runs[run as usize]).copied().collect()
+    }
+}
+
+/// Returns the chunk that an operator rewrites, and its result.
+fn rewrites(model: &Model, operator: u32, all: &[u64]) -> Option<(u32, u32)> {
+    let at = operator as usize;
+    let (&[before], &[old], &[new]) =
+        (model.predecessors.get(at), model.reads.get(at), model.produces.get(at))
+    else {
+        return None;
+    };
+    let alone =
+        model.producers[old as usize] == before && model.readers.get(old as usize).len() == 1;
+    let same = model.sizes[old as usize] == model.sizes[new as usize];
+    let free = model.step_adds(operator, all) == 0 || has_fault(Fault::RewriteWithHill);
+    (alone && same && free).then_some((old, new))
+}
