@@ -1,12 +1,22 @@
 //! Joins chunks into bodies: overwrites and parts tie the chunks of a body together, and the
 //! demands of all of them say where it may lie.
 
+mod needs;
+mod spans;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use needs::{Needs, Settled};
+use spans::Index;
+
 use crate::{
-    Bytes,
+    Bytes, Step,
     problem::{
-        ChunkId, Link, Refusal, Request,
+        Chunk, ChunkId, Link, Refusal, Request,
         demands::{
-            AllowedPool, Body, Place, Pool, PoolId, TimedBox,
+            Body, PoolId, TimedBox,
             boxes::{View, concurrent},
             bytes::Family,
             fault::{Fault, Obstacle},
@@ -14,17 +24,17 @@ use crate::{
     },
 };
 
-/// The offsets that alignments allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Congruence {
-    modulus: Bytes,
-    rest: Bytes,
-}
+/// Groups of more chunks than this have an [`Index`].
+const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 
 /// A group of chunks while links are joined. Distances count from one of them.
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<(ChunkId, i128)>,
+    /// If a request has concerned the group: what its chunks ask.
+    needs: Option<Box<Needs>>,
+    /// The same for a group of many chunks: where they are found.
+    index: Option<Box<Index>>,
 }
 
 /// The bodies of a problem, and its honoured overwrites.
@@ -52,6 +62,8 @@ pub(crate) struct Joiner<'a> {
     groups: Vec<Group>,
     /// By chunk: its group and its distance there.
     of: Vec<(u32, i128)>,
+    /// By chunk: a chunk that it overwrites, by itself or through others, or itself.
+    overwritten: Vec<usize>,
     /// By chunk: the lists of chunks that it is kept apart from.
     apart: Vec<Vec<u32>>,
 }
@@ -71,9 +83,13 @@ impl<'a> Joiner<'a> {
             family: Family::new(view.chunks, &view.demands.parts),
             links: vec![None; count],
             groups: (0..count)
-                .map(|chunk| Group { members: vec![(ChunkId::from_index(chunk), 0)] })
+                .map(|chunk| Group {
+                    members: vec![(ChunkId::from_index(chunk), 0)],
+                    ..Group::default()
+                })
                 .collect(),
             of: (0..).take(count).map(|group| (group, 0)).collect(),
+            overwritten: (0..count).collect(),
             apart,
         };
         for part in &view.demands.parts {
@@ -83,7 +99,7 @@ impl<'a> Joiner<'a> {
             if view.chunks[chunk].size > 0 && joiner.of[chunk].0 as usize == chunk {
                 let members = joiner.groups[chunk].members.clone();
                 joiner.check_pairs(&members)?;
-                joiner.check(&members)?;
+                joiner.body(&members)?;
             }
         }
         Ok(joiner)
@@ -97,16 +113,46 @@ impl<'a> Joiner<'a> {
         if a == b {
             return if shift == 0 { Ok(()) } else { Err(Fault::TwoPlaces(inner)) };
         }
-        let (keep, drop, shift) =
-            if self.groups[a as usize].members.len() >= self.groups[b as usize].members.len() {
-                (a, b, shift)
-            } else {
-                (b, a, -shift)
-            };
-        let members = std::mem::take(&mut self.groups[drop as usize].members);
+        let (keep, drop, shift) = self.larger_first(a, b, shift);
+        let members = std::mem::take(&mut self.groups[drop as usize]).members;
         for (chunk, at) in members {
             self.of[chunk.index()] = (keep, at + shift);
             self.groups[keep as usize].members.push((chunk, at + shift));
+            self.index(keep, (chunk, at + shift));
+        }
+        Ok(())
+    }
+
+    /// The larger one of two groups, the other one, and the distance between their origins.
+    fn larger_first(&self, a: u32, b: u32, shift: i128) -> (u32, u32, i128) {
+        let len = |group: u32| self.groups[group as usize].members.len();
+        if len(a) >= len(b) { (a, b, shift) } else { (b, a, -shift) }
+    }
+
+    /// Adds a chunk to the index of its group, if it has one.
+    fn index(&mut self, group: u32, (chunk, at): (ChunkId, i128)) {
+        if let Some(index) = &mut self.groups[group as usize].index {
+            let Chunk { begin, end, .. } = self.view.chunks[chunk.index()];
+            let end_of_bytes = at + i128::from(self.view.padded(chunk));
+            index.add(chunk, at..end_of_bytes, begin.into()..end.into());
+        }
+    }
+
+    /// Prepares a group for requests.
+    fn prepare(&mut self, group: u32) -> Result<(), Fault> {
+        let Group { members, needs, index } = &self.groups[group as usize];
+        let lacks_index = index.is_none() && members.len() > MOST_LOOKED_AT;
+        if needs.is_none() {
+            let is_root = |chunk| self.is_root(chunk);
+            let needs = Needs::of(&self.view, members.iter().copied(), is_root)?;
+            self.groups[group as usize].needs = Some(Box::new(needs));
+        }
+        if lacks_index {
+            let members = self.groups[group as usize].members.clone();
+            self.groups[group as usize].index = Some(Box::default());
+            for member in members {
+                self.index(group, member);
+            }
         }
         Ok(())
     }
@@ -184,10 +230,14 @@ impl<'a> Joiner<'a> {
 
     /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
     /// several streams, chunks that are made in the same step may request that.
-    fn closes_ring(&self, request: Request) -> bool {
-        let link = |&chunk: &ChunkId| self.links[chunk.index()].map(|link| link.overwritten);
-        std::iter::successors(Some(request.overwritten), link)
-            .any(|chunk| chunk == request.overwriter)
+    fn closes_ring(&mut self, request: Request) -> bool {
+        let mut chunk = request.overwritten.index();
+        // Skips every other link, so that long chains are soon short.
+        while self.overwritten[chunk] != chunk {
+            self.overwritten[chunk] = self.overwritten[self.overwritten[chunk]];
+            chunk = self.overwritten[chunk];
+        }
+        chunk == request.overwriter.index()
     }
 
     /// Honours a request, or changes nothing and returns the fault.
@@ -199,11 +249,25 @@ impl<'a> Joiner<'a> {
         if a == b && shift != 0 {
             return Err(Fault::TwoPlaces(new));
         }
+        self.prepare(a)?;
+        self.prepare(b)?;
+        let was_root = self.is_root(new);
         self.links[new.index()] = Some(link);
-        let result = self.check_join(a, b, shift).and_then(|()| self.check_written(new, old, link));
+        let result = self
+            .check_join((a, b, shift), was_root.then_some(new))
+            .and_then(|needs| self.check_written(new, old, link).map(|()| needs));
         match result {
-            Ok(()) if a != b => self.join(old, new, link.distance()),
-            Ok(()) => Ok(()),
+            Ok(needs) => {
+                let needs = if a == self.larger_first(a, b, shift).0 {
+                    needs
+                } else {
+                    needs.counted_from(shift)
+                };
+                self.overwritten[new.index()] = old.index();
+                self.join(old, new, link.distance())?;
+                self.groups[self.of[new.index()].0 as usize].needs = Some(Box::new(needs));
+                Ok(())
+            }
             Err(fault) => {
                 self.links[new.index()] = None;
                 Err(fault)
@@ -211,19 +275,56 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Checks two groups as one body, the second at a distance from the first.
-    fn check_join(&self, a: u32, b: u32, shift: i128) -> Result<(), Fault> {
-        let mut members = self.groups[a as usize].members.clone();
+    /// Checks two groups as one body, the second at a distance from the first. A chunk of the second may no
+    /// longer be a root. Returns what all of them ask.
+    fn check_join(
+        &self,
+        (a, b, shift): (u32, u32, i128),
+        no_root: Option<ChunkId>,
+    ) -> Result<Needs, Fault> {
         if a != b {
-            let first = members.len();
-            members.extend(self.groups[b as usize].members.iter().map(|&(c, at)| (c, at + shift)));
-            for &x in &members[..first] {
-                for &y in &members[first..] {
+            let (large, small, shift) = self.larger_first(a, b, shift);
+            for &(chunk, at) in &self.groups[small as usize].members {
+                let x = (chunk, at + shift);
+                let bytes = x.1..x.1 + i128::from(self.view.padded(chunk));
+                for y in self.sharing(large, bytes, self.steps(chunk)) {
                     self.check_pair(x, y)?;
                 }
             }
         }
-        self.check(&members)
+        let [first, second] = [a, b].map(|group| &self.groups[group as usize]);
+        // Both groups are prepared.
+        let (Some(needs), Some(other)) = (&first.needs, &second.needs) else {
+            return Err(Fault::NoCommonPool(first.members[0].0));
+        };
+        let (mut needs, mut other) = (Needs::clone(needs), Needs::clone(other));
+        if let Some(chunk) = no_root {
+            other.no_longer_root(&self.view, (chunk, self.of[chunk.index()].1));
+        }
+        let settled = if a == b {
+            needs = other;
+            needs.settle(&self.view, |_, _| None)
+        } else {
+            // Chunks that are pinned already lie at no reserved bytes.
+            let unpinned = |needs: &Needs| needs.pinned().is_none();
+            let [of_first, of_second] = [(&needs, first), (&other, second)]
+                .map(|(needs, group)| if unpinned(needs) { &group.members[..] } else { &[] });
+            needs.add_all(&other, shift)?;
+            needs.settle(&self.view, |pool, origin| {
+                let reserved = self.reserved(of_first, pool, origin);
+                reserved.or_else(|| self.reserved(of_second, pool, origin + shift))
+            })
+        };
+        settled.map(|_| needs)
+    }
+
+    /// The steps in which a chunk is alive. On several streams, nothing is known by steps.
+    fn steps(&self, chunk: ChunkId) -> Range<i128> {
+        let Chunk { begin, end, .. } = self.view.chunks[chunk.index()];
+        if self.view.demands.streams > 1 || !self.apart[chunk.index()].is_empty() {
+            return i128::from(Step::MIN)..i128::from(Step::MAX);
+        }
+        begin.into()..end.into()
     }
 
     /// Checks that an overwriter destroys no bytes that the overwritten chunk shares with a part or a whole
@@ -239,7 +340,8 @@ impl<'a> Joiner<'a> {
         let mut end = begin.clone();
         end[self.view.demands.chunks[new.index()].stream] += 1;
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
-        for &(other, at) in &self.groups[group as usize].members {
+        let bytes = at_new..at_new + i128::from(self.size(new));
+        for (other, at) in self.sharing(group, bytes, self.steps(new)) {
             if other == new || other == old || !self.family.related(other, old) {
                 continue;
             }
@@ -328,133 +430,54 @@ impl<'a> Joiner<'a> {
         Ok(())
     }
 
-    /// Checks that a body has a pool, a place and an alignment.
-    fn check(&self, members: &[(ChunkId, i128)]) -> Result<(), Fault> {
-        self.body(members).map(|_| ())
-    }
-
-    fn body(&self, members: &[(ChunkId, i128)]) -> Result<Body, Fault> {
-        let demands = self.view.demands;
-        let of = |chunk: ChunkId| &demands.chunks[chunk.index()];
-        let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);
-        let within = |at: i128| Bytes::try_from(at - low).unwrap_or(Bytes::MAX);
-        let mut placed: Vec<(ChunkId, Bytes)> =
-            members.iter().map(|&(chunk, at)| (chunk, within(at))).collect();
-        placed.sort_unstable();
-        let first = placed[0].0;
-        let mut pools: Vec<PoolId> = (0..).take(demands.pools.len()).map(PoolId).collect();
-        let mut fixed: Option<(PoolId, i128)> = None;
-        for &(chunk, at) in &placed {
-            if let Some(allowed) = &of(chunk).pools {
-                pools.retain(|pool| allowed.contains(pool));
-            }
-            if let Some(pin) = of(chunk).pin {
-                pools.retain(|&pool| pool == pin.pool);
-                let base = i128::from(pin.offset) - i128::from(at);
-                if fixed.is_some_and(|fixed| fixed != (pin.pool, base)) {
-                    return Err(Fault::TwoPins(first));
-                }
-                fixed = Some((pin.pool, base));
-            }
-        }
-        let Some(&preferred) = pools.first() else { return Err(Fault::NoCommonPool(first)) };
-        self.congruence(&placed, preferred)?;
-        let extent = placed.iter().map(|&(chunk, at)| at + self.view.padded(chunk)).max();
-        let extent = extent.unwrap_or(0);
-        let fixed = match fixed {
-            None => None,
-            Some((pool, base)) => {
-                let pinned = placed.iter().map(|&(chunk, _)| chunk).find(|&c| of(c).pin.is_some());
-                let pins = |obstacle| Fault::Pins(pinned.unwrap_or(first), obstacle);
-                let offset = Bytes::try_from(base).map_err(|_| pins(Obstacle::BelowThePool))?;
-                let place = Place::new(pool, offset);
-                match self.obstacle(&placed, extent, place) {
-                    Some(obstacle) => return Err(pins(obstacle)),
-                    None => Some(place),
-                }
-            }
-        };
-        let pools: Vec<AllowedPool> = pools
-            .into_iter()
-            .filter_map(|pool| {
-                let Pool { largest, capacity, .. } = demands.pools[pool.index()];
-                let limit = largest.into_iter().chain(capacity).min();
-                let Congruence { modulus, rest } = self.congruence(&placed, pool).ok()?;
-                // In a pool of buffers, the lowest offset in a buffer that the alignments allow.
-                let lowest = largest
-                    .map_or(0, |largest| rest % modulus.min(largest & largest.wrapping_neg()));
-                let end = lowest.checked_add(extent);
-                limit
-                    .is_none_or(|limit| end.is_some_and(|end| end <= limit))
-                    .then_some(AllowedPool { pool, modulus, rest })
-            })
-            .collect();
-        if pools.is_empty() {
-            return Err(Fault::TooLarge(first, extent));
-        }
-        Ok(Body { members: placed, pools, fixed, extent })
-    }
-
-    /// The alignment of a pool's roots.
-    fn alignment(&self, pool: &Pool) -> Bytes {
-        pool.alignment.max(self.view.alignment)
+    /// The chunks of a group that may share bytes with a range of them in some steps, and a few more.
+    fn sharing(
+        &self,
+        group: u32,
+        bytes: Range<i128>,
+        steps: Range<i128>,
+    ) -> impl Iterator<Item = (ChunkId, i128)> {
+        let Group { members, index, .. } = &self.groups[group as usize];
+        let near = index.as_ref().map(|index| {
+            let near = index.near(&bytes, &steps).into_iter();
+            near.map(|chunk| (chunk, self.of[chunk.index()].1))
+        });
+        let all = members.iter().copied().filter(|_| index.is_none());
+        near.into_iter().flatten().chain(all)
     }
 
     fn is_root(&self, chunk: ChunkId) -> bool {
         self.links[chunk.index()].is_none() && self.family.wholes(chunk).is_empty()
     }
 
-    /// The offsets of a body that its members' alignments allow in a pool.
-    fn congruence(&self, members: &[(ChunkId, Bytes)], pool: PoolId) -> Result<Congruence, Fault> {
-        let of_roots = self.alignment(&self.view.demands.pools[pool.index()]);
-        let mut sum = Congruence { modulus: 1, rest: 0 };
-        for &(chunk, at) in members {
-            let own = self.view.demands.chunks[chunk.index()].alignment;
-            let modulus = if self.is_root(chunk) { own.max(of_roots) } else { own };
-            let rest = at.wrapping_neg() & (modulus - 1);
-            let common = modulus.min(sum.modulus);
-            if rest % common != sum.rest % common {
-                return Err(Fault::Misaligned(chunk));
-            }
-            if modulus > sum.modulus {
-                sum = Congruence { modulus, rest };
-            }
-        }
-        Ok(sum)
+    /// The reserved bytes that a chunk has if the origin of these lies at an offset in a pool.
+    fn reserved(
+        &self,
+        members: &[(ChunkId, i128)],
+        pool: PoolId,
+        origin: i128,
+    ) -> Option<Obstacle> {
+        let reserved = &self.view.demands.pools[pool.index()].reserved;
+        let hit = |&(chunk, at): &(ChunkId, i128)| {
+            let low = origin + at;
+            let high = low + i128::from(self.view.padded(chunk));
+            reserved.iter().find(|one| low < i128::from(one.end) && i128::from(one.start) < high)
+        };
+        let hit = members.iter().filter(|_| !reserved.is_empty()).find_map(hit)?;
+        Some(Obstacle::Reserved { low: hit.start, high: hit.end })
     }
 
-    /// Returns what keeps a body from a place: its alignment, reserved bytes or the end of the pool.
-    fn obstacle(
-        &self,
-        members: &[(ChunkId, Bytes)],
-        extent: Bytes,
-        place: Place,
-    ) -> Option<Obstacle> {
-        let Place { offset, .. } = place;
-        let pool = &self.view.demands.pools[place.pool.index()];
-        let modulus = self.alignment(pool);
-        let Ok(aligned) = self.congruence(members, place.pool) else {
-            return Some(Obstacle::Alignment { offset, modulus });
-        };
-        let Some(end) = offset.checked_add(extent) else { return Some(Obstacle::Capacity(None)) };
-        let reserved = members.iter().find_map(|&(chunk, at)| {
-            let (low, high) = (offset + at, offset + at + self.view.padded(chunk));
-            pool.reserved.iter().find(|range| low < range.end && range.start < high)
-        });
-        if let Some(range) = reserved {
-            return Some(Obstacle::Reserved { low: range.start, high: range.end });
-        }
-        match (pool.largest, pool.capacity) {
-            (Some(largest), _) if offset / largest != (end - 1) / largest => {
-                return Some(Obstacle::Buffers(largest));
-            }
-            (None, Some(capacity)) if end > capacity => {
-                return Some(Obstacle::Capacity(Some(capacity)));
-            }
-            _ => {}
-        }
-        let modulus = aligned.modulus;
-        (offset % modulus != aligned.rest).then_some(Obstacle::Alignment { offset, modulus })
+    /// Makes chunks a body, if they have a pool, a place and an alignment.
+    fn body(&self, members: &[(ChunkId, i128)]) -> Result<Body, Fault> {
+        let mut members = members.to_vec();
+        members.sort_unstable();
+        let needs = Needs::of(&self.view, members.iter().copied(), |chunk| self.is_root(chunk))?;
+        let reserved = |pool, origin| self.reserved(&members, pool, origin);
+        let Settled { pools, fixed, extent } = needs.settle(&self.view, reserved)?;
+        let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);
+        let within = |at: i128| Bytes::try_from(at - low).unwrap_or(Bytes::MAX);
+        let members = members.into_iter().map(|(chunk, at)| (chunk, within(at))).collect();
+        Ok(Body { members, pools, fixed, extent })
     }
 
     fn finish(self) -> Bodies {
@@ -465,9 +488,9 @@ impl<'a> Joiner<'a> {
                 continue;
             }
             // Every group was checked when it was joined.
-            let Ok(body) = self.body(&self.groups[self.of[chunk].0 as usize].members) else {
-                continue;
-            };
+            let body = self.body(&self.groups[self.of[chunk].0 as usize].members);
+            debug_assert!(body.is_ok(), "{body:?}");
+            let Ok(body) = body else { continue };
             let index = u32::try_from(bodies.len()).ok();
             body.members.iter().for_each(|&(member, _)| of_chunk[member.index()] = index);
             bodies.push(body);

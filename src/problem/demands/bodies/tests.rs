@@ -1,0 +1,118 @@
+use arbitrary::{Result, Unstructured};
+
+use super::*;
+use crate::{Problem, problem::demands::Pool};
+
+/// What the chunks of a body ask, and the pairs of them that clash, by looking at all of them.
+impl Joiner<'_> {
+    fn overwrite_slowly(&mut self, request: Request) -> std::result::Result<(), Fault> {
+        let (new, old) = (request.overwriter, request.overwritten);
+        let link = Link { overwritten: old, offset: request.offset, below: request.below };
+        let before = (self.groups.clone(), self.of.clone());
+        self.links[new.index()] = Some(link);
+        let (first, second) = (self.of[old.index()].0, self.of[new.index()].0);
+        let of_first = self.groups[first as usize].members.len();
+        let result = self.join(old, new, link.distance()).and_then(|()| {
+            let (group, _) = self.of[new.index()];
+            let members = self.groups[group as usize].members.clone();
+            if first != second {
+                // The chunks of the larger group are the first ones.
+                let (a, b) = members.split_at(of_first.max(members.len() - of_first));
+                a.iter().try_for_each(|&x| b.iter().try_for_each(|&y| self.check_pair(x, y)))?;
+            }
+            self.body(&members)?;
+            self.check_written(new, old, link)
+        });
+        if result.is_err() {
+            self.links[new.index()] = None;
+            (self.groups, self.of) = before;
+        }
+        result
+    }
+}
+
+/// Chunks that are made over others, parts of larger ones and chunks with demands of their own.
+fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
+    let mut problem = Problem::builder().alignment(1 << random.int_in_range(0..=2)?);
+    let pools: Vec<PoolId> = (0..random.int_in_range(1..=2)?)
+        .map(|at| problem.pool(Pool::new(format!("p{at}")).alignment(1 << (3 * at))))
+        .collect();
+    let count = random.int_in_range(2..=30)?;
+    let mut ends = Vec::new();
+    for at in 0..count {
+        let begin = at + random.int_in_range(0..=1)?;
+        let end = begin + random.int_in_range(1..=3)?;
+        let size = 4 * random.int_in_range(1..=3)?;
+        let chunk = problem.chunk(begin..end, size);
+        ends.push((chunk, begin, end, size));
+        if random.ratio(1, 20)? {
+            problem.align(chunk, 1 << random.int_in_range(1..=3)?);
+        }
+        if random.ratio(1, 20)? {
+            problem.only_in(chunk, [pools[random.int_in_range(0..=pools.len() - 1)?]]);
+        }
+        if random.ratio(1, 20)? {
+            problem.pin(chunk, pools[0], 4 * random.int_in_range(0..=8)?);
+        }
+    }
+    let mut whole = 0;
+    while whole + 3 < ends.len() && random.ratio(2, 3)? {
+        let size = 12 * 3;
+        let around = problem.chunk(ends[whole].1..ends[whole + 2].2.max(ends[whole].2), size);
+        for part in 0..3 {
+            problem.part(ends[whole + part].0, around, 12 * part as u64);
+        }
+        whole += random.int_in_range(3..=5)?;
+    }
+    for &(new, begin, _, size) in &ends {
+        let over = ends.iter().filter(|old| old.2 == begin + 1 && old.0 < new && size <= old.3);
+        for old in over.take(2) {
+            problem.overwrite(new, old.0, random.int_in_range(0..=(old.3 - size) / 4)? * 4);
+        }
+    }
+    problem.build().map_err(|_| arbitrary::Error::IncorrectFormat)
+}
+
+#[test]
+fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
+    let (mut honoured, mut refused, mut large) = (0, std::collections::BTreeMap::new(), 0);
+    for seed in 0..1000_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
+        let bytes: Vec<u8> = (0..1024)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()[3]
+            })
+            .collect();
+        let Ok(problem) = random_problem(&mut Unstructured::new(&bytes)) else { continue };
+        let Some(demands) = problem.demands() else { continue };
+        let view = View {
+            chunks: &problem.chunks,
+            demands,
+            alignment: problem.alignment,
+            padding: problem.padding,
+        };
+        let mut slow = Joiner::new(view).unwrap();
+        let mut expected = Vec::new();
+        for taken in slow.allowed(problem.requests(), &mut Vec::new()) {
+            if let Err(fault) = slow.overwrite_slowly(problem.requests()[taken]) {
+                expected.push((taken, fault.refusal()));
+            }
+        }
+        let allowed = slow.allowed(problem.requests(), &mut Vec::new());
+        let Resolved { bodies, refused: mut found } =
+            Joiner::new(view).unwrap().honour(problem.requests());
+        found.retain(|(request, _)| allowed.contains(request));
+        assert_eq!(found, expected, "{problem:?}");
+        assert_eq!(bodies, slow.finish());
+        honoured += bodies.links.iter().flatten().count();
+        large += bodies.bodies.iter().filter(|body| body.members.len() > 4).count();
+        for (_, refusal) in found {
+            *refused.entry(refusal.to_string()).or_insert(0) += 1;
+        }
+    }
+    // Clash, TwoPlaces, Misaligned, NoCommonPool, TwoPins and Pins.
+    assert!(honoured > 1000 && large > 50 && refused.len() >= 6, "{honoured} {large} {refused:?}");
+}
