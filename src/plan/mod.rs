@@ -30,7 +30,7 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
-    problem::{ChunkId, Link, ProblemError},
+    problem::{ChunkId, Link, ProblemError, demands::Crowd},
     sequence::{DimRange, Origin, SizeBasis, TensorId},
 };
 
@@ -264,7 +264,7 @@ impl Plan {
     /// Creates a plan from the places of the chunks alone. They may be wrong, and there may be more
     /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
-        let bound = problem.lower_bound();
+        let Crowd { bytes: lower_bound, step: peak_step, chunks: peak } = problem.crowd();
         let padding = problem.padding();
         let pools = planned_pools(problem, &chunks);
         let pool_size = if problem.is_plain() {
@@ -281,15 +281,15 @@ impl Plan {
             strategy: None,
             winner: None,
             pool_size,
-            lower_bound: bound.bytes,
+            lower_bound,
             proven_optimal: false,
             claimed_bound: None,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
             padding: problem.padding(),
             steps: problem.steps(),
-            peak_step: bound.peak_step,
-            peak: Vec::new(),
+            peak_step,
+            peak: peak.into_iter().map(ChunkId::index).collect(),
             chunks,
             tensors: Vec::new(),
             objects: Vec::new(),
@@ -303,7 +303,7 @@ impl Plan {
             traffic: 0,
             dims: BTreeMap::new(),
         };
-        let proven_optimal = plan.is_at_bound(bound.bytes);
+        let proven_optimal = plan.is_at_bound(lower_bound);
         Self { proven_optimal, ..plan }.with_demands(problem)
     }
 

@@ -38,7 +38,7 @@ pub struct PlannedPart {
 }
 
 impl Plan {
-    /// Adds the parts, windows and pins of a problem, the traffic and, with several streams, the peak.
+    /// Adds the parts, windows and pins of a problem, and the traffic.
     pub(super) fn with_demands(self, problem: &Problem) -> Self {
         let Some(demands) = problem.demands() else { return self };
         let parts = demands.parts.iter().map(|part| PlannedPart {
@@ -48,9 +48,7 @@ impl Plan {
         });
         let pool = |chunk: ChunkId| self.chunks.get(chunk.index()).map_or(0, |chunk| chunk.pool);
         let traffic = problem.cost_of(|chunk| PoolId::from_index(pool(chunk)));
-        let peak = if demands.streams > 1 { problem.crowd().chunks } else { Vec::new() };
-        let peak = peak.into_iter().map(ChunkId::index).collect();
-        Self { parts: parts.collect(), traffic, peak, ..self }.with_windows(problem)
+        Self { parts: parts.collect(), traffic, ..self }.with_windows(problem)
     }
 
     /// The figures that planning minimizes, the most important first: the cost of the traffic, then the sizes

@@ -34,10 +34,7 @@ impl Strategy {
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
         if let Some(linear) = linear {
-            let layout = self.layout_of(linear, None, limits, observer)?;
-            // In steps, the bound also counts the bytes of pins and reserved ranges.
-            let lower_bound = layout.lower_bound.max(linear.lower_bound().bytes);
-            return Ok(Layout { lower_bound, ..layout });
+            return self.layout_of(linear, None, limits, observer);
         }
         if let Some(Asked { feature, chunk }) = problem.asked() {
             return match self {

@@ -66,11 +66,18 @@ impl Problem {
     /// sum of their sizes. With several streams, there is no peak step.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
+        let Crowd { bytes, step, .. } = self.crowd();
+        Bound { bytes, peak_step: step }
+    }
+
+    /// The chunks that the lower bound counts.
+    pub(crate) fn crowd(&self) -> Crowd {
         if !self.is_plain() {
-            let Crowd { bytes, step, .. } = self.crowd();
-            return Bound { bytes, peak_step: step };
+            return self.crowd_of_bodies();
         }
-        self.bound_of(self.ids().filter_map(|chunk| self.segment(chunk)), self.len())
+        let segments = self.ids().filter_map(|chunk| self.segment(chunk));
+        let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
+        Crowd { bytes, step, chunks: Vec::new() }
     }
 
     /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless

@@ -28,7 +28,7 @@ impl Problem {
     #[must_use]
     pub fn linearized(&self) -> Option<Self> {
         let demands = self.demands().filter(|demands| demands.streams > 1)?;
-        let boxes = in_steps(&self.all_boxes(demands))?;
+        let boxes = in_steps(&self.all_boxes())?;
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
         let mut begins: Vec<Step> = vec![0; self.len()];
@@ -55,14 +55,23 @@ impl Problem {
             }
         }
         let linear = linear.finish().ok()?;
-        let plain = Demands::none(self.len());
         let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
-            && linear.all_boxes(linear.demands().unwrap_or(&plain)) == boxes;
+            && linear.all_boxes() == boxes;
         is_same.then_some(linear)
     }
 
+    /// The chunks that need bytes in a step, with one stream.
+    pub(crate) fn alive_at(&self, step: Step) -> impl Iterator<Item = ChunkId> {
+        let is_alive =
+            move |boxes: &Vec<TimedBox>| boxes.iter().any(|one| one.is_alive_at(&[step]));
+        let boxes = self.ids().zip(self.all_boxes());
+        boxes.filter(move |(_, boxes)| is_alive(boxes)).map(|(chunk, _)| chunk)
+    }
+
     /// The boxes of every chunk.
-    fn all_boxes(&self, demands: &Demands) -> Vec<Vec<TimedBox>> {
+    fn all_boxes(&self) -> Vec<Vec<TimedBox>> {
+        let plain = Demands::none(self.len());
+        let demands = self.demands().unwrap_or(&plain);
         let (alignment, padding) = (self.alignment, self.padding);
         let view = View { chunks: &self.chunks, demands, alignment, padding };
         self.ids().map(|chunk| view.boxes(chunk, self.link(chunk))).collect()

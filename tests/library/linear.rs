@@ -196,6 +196,35 @@ fn the_steps_of_random_problems_have_the_same_conflicts() {
     );
 }
 
+/// The chunks that a plan names for its bound are those that are alive at the peak of the steps.
+#[test]
+fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
+    let mut dice = Dice(78);
+    let (mut compared, mut pinned) = (0, 0);
+    for round in 0..2_000 {
+        let text =
+            if round % 4 == 0 { random_program(&mut dice) } else { random_problem(&mut dice) };
+        let Ok(problem) = serde_json::from_value::<Problem>(text.clone()) else { continue };
+        let Some(linear) = problem.linearized() else { continue };
+        let plan = |problem| Planner::new().strategy(Strategy::FirstFit).plan(problem);
+        let (Ok(on_streams), Ok(in_steps)) = (plan(&problem), plan(&linear)) else { continue };
+        assert_eq!(on_streams.lower_bound, in_steps.lower_bound, "{text}");
+        assert_eq!(on_streams.lower_bound, problem.lower_bound().bytes, "{text}");
+        let alive: Vec<usize> = (lives(&linear).iter().enumerate())
+            .filter(|(_, life)| {
+                let at_peak =
+                    |(begin, end): &Life| (begin[0]..end[0]).contains(&in_steps.peak_step);
+                life.as_ref().is_some_and(at_peak)
+            })
+            .map(|(chunk, _)| chunk)
+            .collect();
+        assert_eq!(on_streams.peak, alive, "{text}");
+        compared += 1;
+        pinned += u32::from(text["chunks"].as_array().unwrap().iter().any(|c| !c["pin"].is_null()));
+    }
+    assert!(compared > 100 && pinned > 10, "{compared} compared, {pinned} with pins");
+}
+
 /// Two streams that wait for each other after each step, with some chunks that live on.
 #[test]
 fn ten_thousand_chunks_in_one_line_of_time_are_numbered() {

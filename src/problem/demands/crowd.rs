@@ -11,7 +11,7 @@ use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
 use crate::{
     Bytes, Step,
     problem::{
-        ChunkId, LiveWeight, Problem, align_up,
+        Bound, ChunkId, LiveWeight, Problem, align_up,
         demands::{
             Body, Clock, TimedBox,
             boxes::{concurrent, is_over},
@@ -48,8 +48,14 @@ struct Slab {
 
 impl Problem {
     /// The heaviest crowd of a problem that is not plain.
-    pub(crate) fn crowd(&self) -> Crowd {
+    pub(crate) fn crowd_of_bodies(&self) -> Crowd {
         let streams = self.demands().map_or(1, |demands| demands.streams);
+        // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
+        if let Some(linear) = self.linearized() {
+            let Bound { bytes, peak_step } = linear.lower_bound();
+            let chunks = linear.alive_at(peak_step).collect();
+            return Crowd { bytes, step: 0, chunks };
+        }
         let slabs: Vec<Slab> = self.bodies().iter().flat_map(|body| self.slabs(body)).collect();
         let crowd = if streams == 1 { self.peak(&slabs) } else { self.antichain(&slabs) };
         match self.pools() {

@@ -258,11 +258,8 @@ impl<'a> Joiner<'a> {
             .and_then(|needs| self.check_written(new, old, link).map(|()| needs));
         match result {
             Ok(needs) => {
-                let needs = if a == self.larger_first(a, b, shift).0 {
-                    needs
-                } else {
-                    needs.counted_from(shift)
-                };
+                let stays = a == self.larger_first(a, b, shift).0;
+                let needs = if stays { needs } else { needs.counted_from(shift) };
                 self.overwritten[new.index()] = old.index();
                 self.join(old, new, link.distance())?;
                 self.groups[self.of[new.index()].0 as usize].needs = Some(Box::new(needs));
