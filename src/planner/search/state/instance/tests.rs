@@ -127,3 +127,30 @@ fn only_bodies_that_begin_at_their_offsets_are_turned(#[case] low: u64, #[case] 
     let inst = Instance::of_outlines(&[fixed], 1, false);
     assert_eq!(inst.upside_down.is_some(), is_turned);
 }
+
+#[test]
+fn items_are_searched_in_one_direction_of_time() {
+    let mut mirrored = 0;
+    arbtest::arbtest(|random| {
+        let (mut forwards, mut backwards) = (Problem::builder(), Problem::builder());
+        for _ in 0..random.int_in_range(0..=20)? {
+            let begin = random.int_in_range(0..=20)?;
+            let end = begin + random.int_in_range(1..=9)?;
+            let size = random.int_in_range(1..=9)?;
+            forwards.chunk(begin..end, size);
+            backwards.chunk(100 - end..100 - begin, size);
+        }
+        let [inst, other] = [forwards, backwards].map(|it| instance(&it.build().unwrap()));
+        let turn = |item: &Item| item.mirrored(inst.sections);
+        let turned: Vec<Item> = inst.items.iter().map(turn).collect();
+        if begins_fuller(&turned, inst.sections) {
+            mirrored += 1;
+            assert_eq!((&other.items, &other.roots), (&inst.items, &inst.roots));
+        } else {
+            // As many bytes at both ends.
+            assert!(!begins_fuller(&inst.items, inst.sections), "{inst:?}");
+        }
+        Ok(())
+    });
+    assert!(mirrored > 0);
+}
