@@ -1,6 +1,7 @@
-//! Names that a sub-graph uses again for a constant of its own. They are not the tensors around it.
+//! Names that a sub-graph uses again for a constant of its own, which are not the tensors around it, and names
+//! that nobody reads.
 
-use crate::onnx_text::{OPSET, model, with_body};
+use crate::onnx_text::{OPSET, graph, model, with_body};
 use memplan::{
     OpSequence, Planner,
     import::{ImportOptions, onnx},
@@ -72,4 +73,24 @@ fn a_branch_reads_the_nearest_constant() {
     let bodies = &branch.operators()[0].bodies;
     assert_eq!(inputs(&bodies[0], 0)[..2], ["x", constant]);
     assert_eq!(inputs(&bodies[1], 0)[..2], ["x", "t of If (which makes 'w')"]);
+}
+
+/// Only a reshape that somebody reads refuses the model.
+#[rstest]
+#[case::read_by_nobody("y = Exp(x)\nt = Reshape(x, s)\nout y", None)]
+#[case::read("t = Reshape(x, s)\ny = Exp(t)\nout y", Some("another number of elements"))]
+#[case::returned("y = Exp(x)\nt = Reshape(x, s)\nout y\nout t", Some("another number of elements"))]
+fn a_reshape_that_nobody_reads_may_be_for_other_sizes(
+    #[case] operators: &str,
+    #[case] words: Option<&str>,
+) {
+    let graph = graph(&format!("in x:f32[3,4]\nweight s=[4]\n{operators}"));
+    let error = onnx::read(&model(graph, OPSET), &ImportOptions::default()).err();
+    let error = error.map(|error| error.to_string());
+    match words {
+        None => assert_eq!(error, None),
+        Some(words) => {
+            assert!(error.as_ref().is_some_and(|found| found.contains(words)), "{error:?}");
+        }
+    }
 }

@@ -822,7 +822,7 @@ fn functions_that_call_themselves_are_refused() {
     "operator PRelu (which makes 'y') with a slope of shape [2, 1, 3] for an input of shape [1, 1, 2, 1] is not supported; the slope must be broadcast to the input: give it a shape that is"
 )]
 #[case::another_number_of_elements(
-    "in x:f32[3,4]\nweight s=[1,4]\ny = Reshape(x, s)",
+    "in x:f32[3,4]\nweight s=[1,4]\ny = Reshape(x, s)\nout y",
     "operator Reshape (which makes 'y') from shape [3, 4] to shape [1, 4], which has another number of elements, is not supported; the model states this shape itself: read it with the sizes that it was made for"
 )]
 #[case::maps(

@@ -86,8 +86,8 @@ pub(crate) fn sequence<'a>(
             bodies => bodies?,
         };
         let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
-        // A branch that is not made for these sizes may never run.
-        if outer.is_none() {
+        // A branch that is not made for these sizes may never run, and what nobody reads need not.
+        if outer.is_none() && node.outputs().any(|(_, name)| emitter.read.contains(name)) {
             refuse_other_count(&op, &inferred.outputs)?;
         }
         let operator = emitter.operator(&op, row, &inferred)?;
