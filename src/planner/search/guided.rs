@@ -115,6 +115,10 @@ impl Packer for Guided<'_> {
         false
     }
 
+    fn floor(&self) -> u64 {
+        self.bound
+    }
+
     fn height(&self) -> u64 {
         ladder::height(self.inst, &self.offsets)
     }

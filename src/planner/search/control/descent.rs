@@ -10,9 +10,12 @@ pub trait Packer {
     /// The number of nodes so far; one takes about as long as a node of the search tree.
     fn nodes(&self) -> u64;
 
-    /// Packs all bodies, from the beginning. Returns false if the nodes of the attempt are spent, or if
+    /// Packs all bodies below a limit, perhaps beginning with the last packing. Returns false if the nodes of the attempt are spent, or if
     /// `stop`, called with the nodes so far, returns true.
     fn pack(&mut self, attempt: Attempt, stop: &mut impl FnMut(u64) -> bool) -> bool;
+
+    /// No attempt below this height has a chance.
+    fn floor(&self) -> u64;
 
     /// The height of the last packing, a multiple of the alignment.
     fn height(&self) -> u64;
@@ -60,8 +63,12 @@ pub fn descend_from(
     let mut stopped = stop(asked, best);
     while !stopped && bound < best && packer.nodes() < nodes {
         let part = rungs.get(rung).copied().unwrap_or(0);
-        let gap = u128::from(best - bound) * u128::from(part) / 64;
-        let limit = bound + u64::try_from(gap).unwrap_or(0);
+        let floor = packer.floor().max(bound);
+        if floor >= best {
+            break;
+        }
+        let gap = u128::from(best - floor) * u128::from(part) / 64;
+        let limit = floor + u64::try_from(gap).unwrap_or(0);
         seed += 1;
         let attempt = Attempt { limit, seed, nodes: share.min(nodes - packer.nodes()) };
         let is_packed = packer.pack(attempt, &mut |nodes| {

@@ -86,6 +86,8 @@ pub struct Ejection {
     random: Random,
     /// By body of the strip: its offset in the last packing.
     packed: Option<Vec<Option<i64>>>,
+    /// Bodies that cannot move leave some body no place below it.
+    floor: i64,
 }
 
 impl Ejection {
@@ -112,6 +114,8 @@ impl Ejection {
         let strip = Strip::new(bodies, fixed, align, MOST_PAIRS)?;
         let mut order = outwards(&strip.items, peak);
         order.retain(|&body| strip.fixed[body].is_none());
+        let tops = (strip.items.iter().zip(&strip.fixed))
+            .map(|(item, fixed)| fixed.unwrap_or(0) + strip.aligned(item.size));
         let count = strip.items.len() as u64;
         let mean = |sum: u64| i64::try_from(sum / count).unwrap_or(i64::MAX).max(1);
         let lives = strip.items.iter().map(|item| item.sections().len() as u64);
@@ -127,6 +131,7 @@ impl Ejection {
             life: mean(lives.sum()),
             random: Random::default(),
             packed: None,
+            floor: tops.max().unwrap_or(0),
             strip,
         })
     }
@@ -242,8 +247,9 @@ impl Ejection {
         best
     }
 
-    /// Moves all placed bodies up or down, each as far as those that have moved before it allow.
-    fn settle(&mut self, up: bool) {
+    /// Moves all placed bodies up or down, each as far as those that have moved before it allow; none if `stop` returns
+    /// true meanwhile.
+    fn settle(&mut self, up: bool, stop: &mut impl FnMut(u64) -> bool) {
         let before = self.strip.offsets.clone();
         let mut placed: Vec<(i64, usize)> = (self.order.iter())
             .filter_map(|&body| {
@@ -276,7 +282,7 @@ impl Ejection {
                 }
             }
             // Staircases that interlock may block each other in another order.
-            if !(0..=highest).contains(&offset) {
+            if !(0..=highest).contains(&offset) || stop(self.nodes()) {
                 self.strip.offsets = before;
                 return;
             }
@@ -327,11 +333,11 @@ impl Packer for Ejection {
         self.strip.work += WORK_PER_NODE;
         let limit = i64::try_from(attempt.limit).unwrap_or(i64::MAX);
         self.limit = limit.div_euclid(self.align) * self.align;
-        let tops = (self.strip.items.iter().zip(&self.strip.fixed))
-            .map(|(item, fixed)| fixed.unwrap_or(0) + self.strip.aligned(item.size));
-        if limit >= HIGH || tops.max().unwrap_or(0) > self.limit {
+        if limit >= HIGH || self.limit < self.floor {
             return false;
         }
+        // Offsets, weights and waiting bodies are gone through.
+        self.strip.work += 3 * self.strip.items.len() as u64;
         self.random = Random::new(attempt.seed);
         let last = self.nodes().saturating_add(attempt.nodes);
         let mut stop = |nodes| nodes >= last || stop(nodes);
@@ -344,7 +350,10 @@ impl Packer for Ejection {
             let body = waiting.swap_remove(next);
             if !self.place(body, Match::Either, true) {
                 weights[body] += 1 + self.weights[body] / GROWTH;
-                let Some(mut ejected) = self.force(body, &weights) else { return false };
+                let Some(mut ejected) = self.force(body, &weights) else {
+                    self.floor = self.limit + self.align;
+                    return false;
+                };
                 ejected.sort_by_key(|&other| std::cmp::Reverse(self.weights[other]));
                 for other in ejected {
                     if !self.place(other, Match::Either, true) {
@@ -353,8 +362,10 @@ impl Packer for Ejection {
                 }
                 forced += 1;
                 if forced % until_settled == 0 {
-                    self.settle(forced / until_settled % 2 == 1);
-                    waiting.retain(|&body| !self.place(body, Match::Either, true));
+                    self.settle(forced / until_settled % 2 == 1, &mut stop);
+                    waiting.retain(|&body| {
+                        stop(self.nodes()) || !self.place(body, Match::Either, true)
+                    });
                 }
             }
             if stop(self.nodes()) {
@@ -363,6 +374,10 @@ impl Packer for Ejection {
         }
         self.packed = Some(self.strip.offsets.clone());
         true
+    }
+
+    fn floor(&self) -> u64 {
+        self.floor.unsigned_abs()
     }
 
     fn height(&self) -> u64 {

@@ -6,8 +6,9 @@ use crate::{
     planner::search::{
         control::descent::{Attempts, descend_from},
         samples::{check_places, instance, interlocking, random_problem},
-        state::fingerprint::scramble,
+        state::{fingerprint::scramble, instance::Outline},
     },
+    problem::{ChunkId, Segment},
 };
 
 /// The parts of a body of an instance.
@@ -148,6 +149,57 @@ fn a_body_ejects_those_that_weigh_least() {
     assert!(forced > 0, "no body has been forced");
 }
 
+#[test]
+fn a_limit_below_the_only_place_of_a_body_is_not_tried_again() {
+    // The fixed body leaves 2 units below it, and the items need 3.
+    let body = |end, high, fixed| {
+        let root = ChunkId::from_index(0);
+        Outline {
+            root,
+            segments: vec![Segment { chunk: root, begin: 0, end, low: 0, high }],
+            fixed,
+        }
+    };
+    let bodies = [body(4, 5, Some(2)), body(4, 3, None), body(2, 1, None)];
+    let inst = Instance::of_outlines(&bodies, 1, false);
+    let mut ejection = Ejection::new(&inst).unwrap();
+    assert_eq!((inst.bound(), ejection.floor()), (9, 7));
+    let attempt = Attempt { limit: 9, seed: 0, nodes: 1000 };
+    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert_eq!(ejection.floor(), 10);
+    let before = ejection.nodes();
+    assert!(!ejection.pack(attempt, &mut |_| false));
+    assert_eq!(ejection.nodes(), before + 1);
+    assert!(ejection.pack(Attempt { limit: 10, ..attempt }, &mut |_| false));
+    // No lower limit is tried.
+    let attempts = Attempts { rungs: &RUNGS, share: 1000, nodes: 1_000_000 };
+    let before = ejection.nodes();
+    assert_eq!(descend_from(9, 10, attempts, &mut ejection, &mut |_, _| false), None);
+    assert_eq!(ejection.nodes(), before);
+}
+
+#[test]
+fn bodies_that_are_stopped_while_they_settle_stay() {
+    let mut stopped = 0;
+    arbtest::arbtest(|random| {
+        let Some((_, mut ejection)) = placed(random)? else { return Ok(()) };
+        let before = ejection.strip.offsets.clone();
+        let mut left = random.int_in_range(0..=3)?;
+        let mut stop = |_| {
+            left -= 1;
+            left < 0
+        };
+        ejection.settle(random.arbitrary()?, &mut stop);
+        if left < 0 {
+            stopped += 1;
+            assert_eq!(ejection.strip.offsets, before);
+        }
+        Ok(())
+    })
+    .budget_ms(500);
+    assert!(stopped > 0);
+}
+
 /// Each body then lies on another or on the floor, or below another or the limit.
 #[test]
 fn settled_bodies_can_move_no_further() {
@@ -156,7 +208,7 @@ fn settled_bodies_can_move_no_further() {
         let Some((inst, mut ejection)) = placed(random)? else { return Ok(()) };
         for up in [true, false] {
             let before = ejection.strip.offsets.clone();
-            ejection.settle(up);
+            ejection.settle(up, &mut |_| false);
             if ejection.strip.offsets == before {
                 continue;
             }

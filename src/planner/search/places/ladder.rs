@@ -124,7 +124,7 @@ impl Search<'_> {
     }
 
     /// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
-    /// not fit eject others, with this many nodes; by default, with two attempts on top.
+    /// not fit eject others, with this many nodes; by default, with more on top.
     fn eject(&mut self, nodes: u64, is_default: bool, monitor: &mut Monitor<'_>) {
         let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
         if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
