@@ -323,12 +323,13 @@ impl Plan {
     /// exceeds 64 bits.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
         let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
-        let bound = problem.lower_bound();
+        let Crowd { bytes: lower_bound, step: peak_step, chunks: peak } = problem.crowd();
         let counted = Self {
-            lower_bound: bound.bytes,
-            proven_optimal: self.is_at_bound(bound.bytes),
-            claimed_bound: (self.lower_bound != bound.bytes).then_some(self.lower_bound),
-            peak_step: bound.peak_step,
+            lower_bound,
+            proven_optimal: self.is_at_bound(lower_bound),
+            claimed_bound: (self.lower_bound != lower_bound).then_some(self.lower_bound),
+            peak_step,
+            peak: peak.into_iter().map(ChunkId::index).collect(),
             ..self
         };
         Ok(counted.with_windows(&problem))
