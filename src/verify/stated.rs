@@ -1,4 +1,4 @@
-//! What a plan states about itself and its chunks, as violations name it.
+//! The statements of a plan about itself and its chunks, as violations name it.
 
 use std::fmt;
 

@@ -196,7 +196,7 @@ fn a_gather_that_costs_memory_is_refused() {
     assert!(lowered.problem.is_plain());
 }
 
-/// Where the whole is pinned, its part would take the chunk that it is written over along.
+/// If the whole is pinned, its part would take the chunk that it is written over along.
 #[test]
 fn a_gather_that_lifts_a_pinned_body_is_refused() {
     let mut sequence = OpSequence::builder();

@@ -65,7 +65,7 @@ fn a_race_is_found_once_the_wait_that_orders_it_is_gone() {
     assert_eq!(Planner::new().plan(&without).unwrap().pool_size, 136);
 }
 
-/// What is supplied waits for no operator that has nothing to do with it.
+/// A supplied tensor waits for no operator that has nothing to do with it.
 #[test]
 fn a_variable_is_updated_on_another_stream_than_the_first_operator() {
     let sequence = OpSequence::builder()

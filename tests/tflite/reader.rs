@@ -23,7 +23,7 @@ fn surveyed(bytes: &[u8]) -> Survey {
     survey(bytes, &ImportOptions::default()).unwrap()
 }
 
-/// What an output may share memory with: `view of x at 16`, `over a, b`, or nothing.
+/// The tensors that an output may share memory with: `view of x at 16`, `over a, b`, or none.
 fn shares(sequence: &OpSequence, name: &str) -> String {
     let tensor = sequence.tensors().iter().find(|tensor| &*tensor.name == name).unwrap();
     let name_of = |id| &sequence.tensor(id).name;

@@ -1,4 +1,4 @@
-//! What the chunks of a body ask of its place, summed up. So two bodies are joined without a look at all of
+//! The needs of the chunks of a body, summed up. So two bodies are joined without a look at all of
 //! their chunks.
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What chunks at fixed distances ask of their place. Distances count from their origin.
+/// The needs of chunks at fixed distances: pools, pins, alignments and extent. Distances count from their origin.
 #[derive(Clone, Debug)]
 pub(super) struct Needs {
     first: ChunkId,
@@ -65,7 +65,7 @@ pub(super) struct Settled {
 }
 
 impl Needs {
-    /// What chunks at distances from their origin ask.
+    /// The needs of chunks at distances from their origin.
     pub(super) fn of(
         view: &View<'_>,
         members: impl IntoIterator<Item = (ChunkId, i128)>,
@@ -260,7 +260,7 @@ fn rest(offset: i128, modulus: Bytes) -> Bytes {
     Bytes::try_from(offset.rem_euclid(modulus.into())).unwrap_or(0)
 }
 
-/// What keeps a body from a place: reserved bytes, the end of the pool or its alignment.
+/// The obstacle that keeps a body from a place: reserved bytes, the end of the pool or its alignment.
 fn obstacle(
     view: &View<'_>,
     place: Place,

@@ -1,9 +1,9 @@
 use arbitrary::{Result, Unstructured};
 
 use super::*;
-use crate::{Problem, problem::demands::Pool};
+use crate::{Problem, problem::demands::Pool, seeds::bytes_of};
 
-/// What the chunks of a body ask, and the pairs of them that clash, by looking at all of them.
+/// The needs of the chunks of a body, and the pairs of them that clash, by looking at all of them.
 impl Joiner<'_> {
     fn overwrite_slowly(&mut self, request: Request) -> std::result::Result<(), Fault> {
         let (new, old) = (request.overwriter, request.overwritten);
@@ -77,16 +77,7 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
 fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
     let (mut honoured, mut refused, mut large) = (0, std::collections::BTreeMap::new(), 0);
     for seed in 0..1000_u64 {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-        let bytes: Vec<u8> = (0..1024)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state.to_le_bytes()[3]
-            })
-            .collect();
-        let Ok(problem) = random_problem(&mut Unstructured::new(&bytes)) else { continue };
+        let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
         let Some(demands) = problem.demands() else { continue };
         let view = View {
             chunks: &problem.chunks,
