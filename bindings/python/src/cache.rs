@@ -25,13 +25,13 @@ impl Borrow<memplan::Plan> for Kept {
 
 /// Plans of one model for several shapes, by the tuple of the sizes of its open dimensions. All of them use one pool,
 /// one at a time.
-#[pyclass(module = "memplan")]
+#[pyclass(module = "memplan", subclass)]
 #[derive(Default)]
 pub(crate) struct PlanCache {
     plans: memplan::planner::PlanCache<Kept>,
 }
 
-/// Reads the sizes of a shape.
+/// Reads the sizes of a shape. This may run Python code that uses the cache, so nothing may have borrowed it.
 fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if shape.try_iter().is_err() {
         let found = shown(shape);
@@ -72,11 +72,13 @@ impl PlanCache {
     /// The smallest plan of a shape that is at least as large in every dimension, with that shape. It often holds for the
     /// smaller shape as well: `verify(sequence, plan, smaller=True)` decides.
     fn dominating<'py>(
-        &self,
-        py: Python<'py>,
+        this: &Bound<'py, Self>,
         shape: &Bound<'py, PyAny>,
     ) -> PyResult<Option<(Bound<'py, PyTuple>, Py<Plan>)>> {
-        let Some((shape, plan)) = self.plans.dominating(&sizes(shape)?) else { return Ok(None) };
+        let py = this.py();
+        let sizes = sizes(shape)?;
+        let cache = this.borrow();
+        let Some((shape, plan)) = cache.plans.dominating(&sizes) else { return Ok(None) };
         Ok(Some((PyTuple::new(py, shape)?, plan.0.clone_ref(py))))
     }
 
@@ -90,14 +92,16 @@ impl PlanCache {
         self.plans.len()
     }
 
-    fn __contains__(&self, shape: &Bound<'_, PyAny>) -> bool {
-        sizes(shape).is_ok_and(|sizes| self.plans.get(&sizes).is_some())
+    fn __contains__(this: &Bound<'_, Self>, shape: &Bound<'_, PyAny>) -> bool {
+        sizes(shape).is_ok_and(|sizes| this.borrow().plans.get(&sizes).is_some())
     }
 
-    fn __getitem__(&self, shape: &Bound<'_, PyAny>) -> PyResult<Py<Plan>> {
-        match self.plans.get(&sizes(shape)?) {
-            Some(plan) => Ok(plan.0.clone_ref(shape.py())),
-            None => Err(PyKeyError::new_err(shape.clone().unbind())),
+    fn __getitem__(this: &Bound<'_, Self>, shape: &Bound<'_, PyAny>) -> PyResult<Py<Plan>> {
+        let sizes = sizes(shape)?;
+        match this.borrow().plans.get(&sizes) {
+            Some(plan) => Ok(plan.0.clone_ref(this.py())),
+            // A tuple by itself would be read as the arguments of the exception.
+            None => Err(PyKeyError::new_err((shape.clone().unbind(),))),
         }
     }
 

@@ -89,8 +89,10 @@ def test_plans_are_kept_by_shape():
         plans.get_or_plan((1, 1), lambda: 1 // 0)
     assert len(plans) == 3 and memplan.PlanCache().pool_size == 0
     assert (8, 2) in plans and [8, 2] in plans and (8,) not in plans and 5 not in plans and "ab" not in plans
-    with pytest.raises(KeyError, match=r"\(1, 1\)"):
-        plans[1, 1]
+    for shape in ((1, 1), (5,), (), [7]):
+        with pytest.raises(KeyError) as error:
+            plans[shape]
+        assert error.value.args == (shape,)
 
 
 @pytest.mark.parametrize("shape", [5, (8, "rows"), (-1,), (2**64,)])
@@ -110,6 +112,34 @@ def test_a_cache_keeps_plans():
     # A plan may be made with the plans of others.
     inner = lambda: plans.get_or_plan((1,), lambda: plan)  # noqa: E731
     assert plans.get_or_plan((2,), inner) is plan and list(plans) == [(1,), (2,)]
+
+
+class Kept(memplan.PlanCache):
+    """A cache of one's own."""
+
+    def plan(self, n):
+        return self.get_or_plan((n,), lambda: memplan.plan(rows(n)))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda plans, shape: plans[shape] is plans[1,],
+        lambda plans, shape: shape in plans,
+        lambda plans, shape: plans.dominating(shape) == ((1,), plans[1,]),
+        lambda plans, shape: plans.get_or_plan(shape, lambda: 1 // 0) is plans[1,],
+    ],
+)
+def test_a_shape_may_use_the_cache_while_it_is_read(use):
+    class Size:
+        def __index__(self):
+            plans.plan(1)
+            return 1
+
+    plans = Kept()
+    assert use(plans, (Size(),)) and list(plans) == [(1,)]
+    plans = Kept()
+    assert use(plans, (size for size in [Size()])) and list(plans) == [(1,)]
 
 
 def test_waits_are_not_those_of_several_sizes(sequence):
