@@ -1,5 +1,7 @@
 """Loops of exported programs: their graphs are planned in the workspace of the loop, and run there."""
 
+import json
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -61,7 +63,7 @@ def planned(model, x):
     given = lambda x: [  # noqa: E731
         state[names[n]].detach() if n in names else lifted[constants[n]] if n in constants else x for n in nodes
     ]
-    return Planned(program.graph_module, plan), plan, given
+    return Planned(program.graph_module, plan), plan, sequence.operators, given
 
 
 class Slices(nn.Module):
@@ -79,30 +81,50 @@ class Slices(nn.Module):
         return a, b + 1, rows
 
 
-@pytest.mark.parametrize(("model", "bodies"), [(While, 2), (Scan, 1), (Map, 1), (Slices, 1)])
-def test_loops_run_in_the_arena(model, bodies):
+MODELS = [(While, 2), (Scan, 1), (Map, 1), (Slices, 1)]
+
+
+@pytest.mark.parametrize(("model", "graphs"), MODELS)
+def test_loops_run_in_the_arena(model, graphs, monkeypatch):
     torch.manual_seed(0)
     model, x = model(), torch.randn(4, 8)
-    run, plan, given = planned(model, x)
-    assert len(plan.bodies) == bodies and all(body.inputs > 0 and body.plan.pool_size > 0 for body in plan.bodies)
-    (workspace,) = [at for at in plan.workspaces if at is not None]
-    needed = max(body.inputs + body.plan.pool_size for body in plan.bodies)
-    assert plan.sizes[workspace] == needed
+    run, plan, names, given = planned(model, x)
+    pools, needed = {}, {}
+    for body in plan.bodies:
+        workspace, size = plan.workspaces[body.operator], body.inputs + body.plan.pool_size
+        assert body.inputs > 0
+        needed[workspace] = max(size, needed.get(workspace, 0))
+        begin = plan.offsets[workspace]
+        if body.plan.pool_size:
+            pool = run.arena[begin + body.inputs : begin + size]
+            pools.setdefault(names[body.operator], []).append(pool)
+    assert sum(map(len, pools.values())) == graphs
+    assert all(plan.sizes[workspace] == size for workspace, size in needed.items())
+    loop, loops = run.loop, []
+
+    def watched(node):
+        # Before the loop and after it, other tensors may lie there.
+        for pool in pools[node.name]:
+            pool.fill_(0xA5)
+        result = loop(node)
+        assert all((pool != 0xA5).any() for pool in pools[node.name])
+        loops.append(node.name)
+        return result
+
+    monkeypatch.setattr(run, "loop", watched)
     for x in (x, -x, x * 3, x * 0):
         run.arena.fill_(0xA5)
         found, wanted = run.run(*given(x)), model(x)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         assert len(found) == len(wanted) and all(map(torch.equal, found, wanted))
-        begin = plan.offsets[workspace]
-        assert (run.arena[begin : begin + needed] != 0xA5).any()
+    assert loops == [*pools] * 4
 
 
 def test_what_a_loop_reads_around_it_is_kept():
-    model = Scan()
-    program = torch.export.export(model, (torch.randn(4, 8),))
-    plan = memplan.plan(from_exported_program(program))
+    plan = memplan.plan(from_exported_program(torch.export.export(Scan(), (torch.randn(4, 8),))))
     (body,) = plan.bodies
     # Two rows are copied: the state and a slice.
     assert body.inputs == 2 * 32
-    around = {tensor.supplied for tensor in body.plan.tensors.values() if tensor.place == "supplied"}
-    assert plan.tensors["sum_1"].place == "pool" and "x" not in around
+    chunks = {chunk["name"]: chunk for chunk in json.loads(plan.to_json())["chunks"]}
+    # An iteration reads it.
+    assert chunks["sum_1"]["end"] > body.operator
