@@ -36,11 +36,9 @@ def is_operator(node: fx.Node) -> bool:
     return node.op not in ("placeholder", "get_attr", "output") and node.target is not operator.getitem
 
 
-def _bytes(tensor: torch.Tensor) -> int:
-    """The bytes from a real tensor's first element to the end of its last one."""
-    if 0 in tensor.shape:
-        return 0
-    return (1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))) * tensor.element_size()
+def span(sizes, strides, width: int) -> int:
+    """The bytes from a tensor's first element to the end of its last one; fewer than its elements if it is expanded."""
+    return 0 if 0 in sizes else (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * width
 
 
 class _InArena(fx.Interpreter):
@@ -123,7 +121,7 @@ class _InArena(fx.Interpreter):
         for value in values:
             if isinstance(value, torch.Tensor):
                 copy = self.at(at, value.dtype, value.shape, value.stride())
-                if size := _bytes(value):
+                if size := span(value.shape, value.stride(), value.element_size()):
                     at += -(-(size + plan.padding) // plan.alignment) * plan.alignment
                 value = copy.copy_(value)
             copies.append(value)

@@ -23,7 +23,7 @@ from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
 from . import Operator, Output, Sequence
-from ._torch_arena import Planned, graphs, is_condition, is_operator
+from ._torch_arena import Planned, graphs, is_condition, is_operator, span
 
 __all__ = ["Planned", "from_exported_program", "from_graph", "in_order"]
 
@@ -137,12 +137,8 @@ def _whole(value, node: fx.Node) -> int:
 
 
 def _span(tensor: torch.Tensor, node: fx.Node) -> int:
-    """The bytes from a tensor's first element to the end of its last one; fewer than its elements if it is expanded."""
     sizes = [_whole(size, node) for size in tensor.shape]
-    if 0 in sizes:
-        return 0
-    strides = [_whole(stride, node) for stride in tensor.stride()]
-    return (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * tensor.element_size()
+    return span(sizes, [_whole(stride, node) for stride in tensor.stride()], tensor.element_size())
 
 
 def _offset(tensor: torch.Tensor, node: fx.Node) -> int:
