@@ -41,6 +41,18 @@ def span(sizes, strides, width: int) -> int:
     return 0 if 0 in sizes else (1 + sum((size - 1) * stride for size, stride in zip(sizes, strides))) * width
 
 
+def _written(place, value):
+    """Writes a value into a tensor, and returns that tensor. Numbers have no bytes in the arena: they pass as they are."""
+    if not isinstance(place, torch.Tensor):
+        return value
+    place.copy_(value)
+    return place
+
+
+def _clone(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
 class _InArena(fx.Interpreter):
     """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. `around` are the places in the arena of
     the tensors around a branch, by name."""
@@ -96,26 +108,25 @@ class _InArena(fx.Interpreter):
             condition, body, state, further = arguments
             copies = self.copies(n, 1, state)
             while self.branch(n, 0, condition, [*copies, *further]):
-                for copy, value in zip(copies, self.branch(n, 1, body, [*copies, *further])):
-                    copy.copy_(value)
-            return tuple(copy.clone() for copy in copies)
+                copies = list(map(_written, copies, self.branch(n, 1, body, [*copies, *further])))
+            return tuple(map(_clone, copies))
         body, *state, scanned, further = arguments
         state = state[0] if state else []
         copies = self.copies(n, 0, [*state, *(x[0] for x in scanned)])
         collected = []
         for at in range(len(scanned[0])):
             for copy, x in zip(copies[len(state) :], scanned):
-                copy.copy_(x[at])
+                _written(copy, x[at])
             values = self.branch(n, 0, body, [*copies, *further])
             collected.append([value.clone() for value in values[len(state) :]])
             for copy, value in zip(copies, values[: len(state)]):
-                copy.copy_(value)
+                _written(copy, value)
         return (*(copy.clone() for copy in copies[: len(state)]), *map(torch.stack, zip(*collected)))
 
     def copies(self, n: fx.Node, index: int, values) -> list:
         """Copies what a graph of a loop gets in its first iteration to the start of the workspace."""
         if (n.name, index) not in self.rooms:
-            return [value.clone() for value in values]
+            return list(map(_clone, values))
         plan, at, _ = self.rooms[n.name, index]
         copies = []
         for value in values:
@@ -123,7 +134,7 @@ class _InArena(fx.Interpreter):
                 copy = self.at(at, value.dtype, value.shape, value.stride())
                 if size := span(value.shape, value.stride(), value.element_size()):
                     at += -(-(size + plan.padding) // plan.alignment) * plan.alignment
-                value = copy.copy_(value)
+                value = _written(copy, value)
             copies.append(value)
         return copies
 
@@ -144,9 +155,7 @@ class _InArena(fx.Interpreter):
         is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
         if is_in_arena and result.storage_offset() * result.dtype.itemsize == offset:
             return result
-        place = self.at(offset, result.dtype, result.shape, result.stride())
-        place.copy_(result)
-        return place
+        return _written(self.at(offset, result.dtype, result.shape, result.stride()), result)
 
     def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
         """A tensor in the arena."""

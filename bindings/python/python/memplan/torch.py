@@ -97,15 +97,18 @@ def _values(graph_module: fx.GraphModule, *, is_loop: bool = False) -> dict[fx.N
     mode = next(iter(modes.values())) if len(modes) == 1 else FakeTensorMode()
     if is_loop or len(modes) != 1:
         with mode:
-            inputs = [_empty_like(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+            inputs = list(map(_empty_like, inputs))
     run = _FakeRun(graph_module, mode)
     with mode:
         run.run(*inputs)
     return run.values
 
 
-def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+def _empty_like(value):
+    """A tensor like another in a storage of its own, or a number as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
 
 
 def _lost_its_storage(node: fx.Node) -> bool:

@@ -51,6 +51,14 @@ class Map(nn.Module):
         return map_slices(lambda row, bias: (row.sin() + bias).exp(), x, bias) + 1
 
 
+class Counted(nn.Module):
+    """A state is an integer, which has no bytes."""
+
+    def forward(self, x):
+        i, y = while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, (y * 2).sin() + i), (0, x * 2))
+        return y + i
+
+
 def planned(model, x):
     program = torch.export.export(model, (x,))
     sequence = from_exported_program(program)
@@ -81,7 +89,7 @@ class Slices(nn.Module):
         return a, b + 1, rows
 
 
-MODELS = [(While, 2), (Scan, 1), (Map, 1), (Slices, 1)]
+MODELS = [(While, 2), (Scan, 1), (Map, 1), (Slices, 1), (Counted, 1)]
 
 
 @pytest.mark.parametrize(("model", "graphs"), MODELS)
