@@ -45,7 +45,9 @@ def _written(place, value):
     """Writes a value into a tensor, and returns that tensor. Numbers have no bytes in the arena: they pass as they are."""
     if not isinstance(place, torch.Tensor):
         return value
-    place.copy_(value)
+    # All elements of an expanded dimension are one in memory, which PyTorch refuses to write more than once.
+    firsts = tuple(slice(1) if strides == (0, 0) else slice(None) for strides in zip(place.stride(), value.stride()))
+    place[firsts].copy_(value[firsts])
     return place
 
 

@@ -59,6 +59,14 @@ class Counted(nn.Module):
         return y + i
 
 
+class Expanded(nn.Module):
+    """The elements of a slice lie in fewer bytes than they count."""
+
+    def forward(self, x):
+        last, rows = scan(lambda state, x: (state + x.sum(1).exp(), state * 2), x[0], x[:, :, None].expand(4, 8, 3))
+        return last, rows, map_slices(lambda x: (x + 1).exp() * 2, x[:, None, :].expand(4, 3, 8))
+
+
 def planned(model, x):
     program = torch.export.export(model, (x,))
     sequence = from_exported_program(program)
@@ -89,7 +97,7 @@ class Slices(nn.Module):
         return a, b + 1, rows
 
 
-MODELS = [(While, 2), (Scan, 1), (Map, 1), (Slices, 1), (Counted, 1)]
+MODELS = [(While, 2), (Scan, 1), (Map, 1), (Slices, 1), (Counted, 1), (Expanded, 2)]
 
 
 @pytest.mark.parametrize(("model", "graphs"), MODELS)
