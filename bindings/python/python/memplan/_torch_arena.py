@@ -56,8 +56,8 @@ def _clone(value):
 
 
 class _InArena(fx.Interpreter):
-    """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. `around` are the places in the arena of
-    the tensors around a branch, by name."""
+    """Runs a graph with every tensor of a plan's pool in an arena, from `begin` on. Of a body, which is a branch of a
+    condition or a graph of a loop, `around` has the places in the arena of the tensors around it, by name."""
 
     def __init__(
         self, graph_module: fx.GraphModule, plan: Plan, arena: torch.Tensor, begin: int, prefix: str, around: dict[str, int]
@@ -66,7 +66,7 @@ class _InArena(fx.Interpreter):
         self.tensors, self.arena, self.begin, self.prefix, self.around = plan.tensors, arena, begin, prefix, around
         steps = [node.name for node in graph_module.graph.nodes if is_operator(node)]
         self.rooms = {}
-        """The plans of branches, and the places of the copies of their inputs and of their pools, by operator and branch."""
+        """The plans of bodies, and the places of the copies of their inputs and of their pools, by operator and body."""
         for body in plan.bodies:
             workspace = plan.workspaces[body.operator] if body.plan.pool_size or body.inputs else None
             room = begin if workspace is None else begin + plan.offsets[workspace]
@@ -82,7 +82,7 @@ class _InArena(fx.Interpreter):
         if is_condition(n):
             (predicate, *branches, operands), _ = self.fetch_args_kwargs_from_env(n)
             index = 0 if predicate else 1
-            result = self.branch(n, index, branches[index], operands)
+            result = self.body(n, index, branches[index], operands)
         elif graphs(n):
             result = self.loop(n)
         else:
@@ -93,8 +93,8 @@ class _InArena(fx.Interpreter):
             return type(result)(self.placed(f"{self.prefix}{n.name}.{at}", item) for at, item in enumerate(result))
         return self.placed(self.prefix + n.name, result)
 
-    def branch(self, n: fx.Node, index: int, module: fx.GraphModule, arguments):
-        """Runs one of the branches of a condition, or a graph of a loop, in the workspace of its operator."""
+    def body(self, n: fx.Node, index: int, module: fx.GraphModule, arguments):
+        """Runs a body in the workspace of its operator."""
         if (n.name, index) not in self.rooms:
             return module(*arguments)
         plan, _, begin = self.rooms[n.name, index]
@@ -109,8 +109,8 @@ class _InArena(fx.Interpreter):
         if n.target is torch.ops.higher_order.while_loop:
             condition, body, state, further = arguments
             copies = self.copies(n, 1, state)
-            while self.branch(n, 0, condition, [*copies, *further]):
-                copies = list(map(_written, copies, self.branch(n, 1, body, [*copies, *further])))
+            while self.body(n, 0, condition, [*copies, *further]):
+                copies = list(map(_written, copies, self.body(n, 1, body, [*copies, *further])))
             return tuple(map(_clone, copies))
         body, *state, scanned, further = arguments
         state = state[0] if state else []
@@ -119,7 +119,7 @@ class _InArena(fx.Interpreter):
         for at in range(len(scanned[0])):
             for copy, x in zip(copies[len(state) :], scanned):
                 _written(copy, x[at])
-            values = self.branch(n, 0, body, [*copies, *further])
+            values = self.body(n, 0, body, [*copies, *further])
             collected.append([value.clone() for value in values[len(state) :]])
             for copy, value in zip(copies, values[: len(state)]):
                 _written(copy, value)

@@ -8,8 +8,8 @@
 Two tensors share memory if the fake tensors of a trace share their storage: views and in-place operators follow from
 that, not from a list of operators. Where a trace has lost this, as with AOTAutograd or after saving, the graph is run once
 with fake tensors. Weights and graph inputs stay outside the pool. The branches of `torch.cond` share memory, and make
-their results in its outputs where each fills a storage of its own. So do the graphs of `while_loop`, `scan` and `map`,
-whose values from one iteration to the next, and slices, are copied into the workspace of the loop.
+their results in its outputs where each fills a storage of its own. The graphs of `while_loop`, `scan` and `map` are
+planned in the workspace of the loop. Values that pass to the next iteration, and slices, are copied there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _FakeRun(fx.Interpreter):
 
 
 def _values(graph_module: fx.GraphModule, *, is_loop: bool = False) -> dict[fx.Node, object]:
-    """What each node returns, as fake tensors that share their storage where the real ones would. The graph of a loop gets
+    """The value of each node, as fake tensors that share their storage where the real ones would. The graph of a loop gets
     copies, which share no storage."""
     nodes = list(graph_module.graph.nodes)
     values = {node: node.meta.get("val") for node in nodes}
@@ -179,7 +179,7 @@ def _reads_before_it_writes(node: fx.Node) -> bool:
 
 @dataclass(frozen=True)
 class _Operand:
-    """A tensor around a branch in which one of the branch's arguments lies."""
+    """A tensor around a body in which one of the body's arguments lies."""
 
     owner: str
     """The tensor that its storage was made for."""
@@ -190,32 +190,32 @@ class _Operand:
 
 
 @dataclass(frozen=True)
-class _Branch:
-    """The surroundings of a branch."""
+class _Surroundings:
+    """The surroundings of a body, which is a branch of a condition or a graph of a loop."""
 
     prefix: str
-    """Tensors of the branch have names that begin with it, unlike those around it."""
+    """Tensors of the body have names that begin with it, unlike those around it."""
     operands: list[_Operand | None]
-    """The tensors that its placeholders stand for; None for numbers."""
+    """The tensors that its placeholders stand for; None for numbers and for copies that a loop makes."""
     results: list[tuple[str, int] | None]
-    """The outputs of the condition, with their sizes in bytes; None for what is no tensor."""
+    """The outputs of the condition, with their sizes in bytes; None for what is no tensor. A loop has none here."""
     arguments: list
-    """What its placeholders stand for in the graph around it."""
+    """The nodes and numbers of the graph around it that its placeholders stand for; None for copies that a loop makes."""
     is_loop: bool
     """True if its results become the arguments of the next iteration, so that they must not lie in them."""
 
 
 class _Reader:
     def __init__(
-        self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool, branch: _Branch | None = None
+        self, graph_module: fx.GraphModule, weights: frozenset[str], inplace: bool, around: _Surroundings | None = None
     ):
         self.module = graph_module
         self.graph = graph_module.graph
-        self.branch = branch or _Branch("", [], [], [], False)
-        self.values = _values(graph_module, is_loop=self.branch.is_loop)
+        self.around = around or _Surroundings("", [], [], [], False)
+        self.values = _values(graph_module, is_loop=self.around.is_loop)
         self.weight_names, self.inplace = weights, inplace
         self.operands: dict[fx.Node, _Operand] = {}
-        """The tensors that a branch's placeholders stand for."""
+        """The tensors that a body's placeholders stand for."""
         self.owners: dict[int, tuple[str, int]] = {}
         """The tensor that each storage was made for, and the byte of that tensor at which the storage begins."""
         self.inputs: dict[str, int] = {}
@@ -235,12 +235,12 @@ class _Reader:
         """The name of the tensor that an argument stands for."""
         if node.target is operator.getitem and isinstance(node.args[0], fx.Node):
             return f"{self.name(node.args[0])}.{node.args[1]}"
-        return self.operands[node].owner if node in self.operands else self.branch.prefix + node.name
+        return self.operands[node].owner if node in self.operands else self.around.prefix + node.name
 
     def sequence(self) -> Sequence:
-        self.operands = {node: operand for node, operand in zip(self.placeholders(), self.branch.operands) if operand}
+        self.operands = {node: operand for node, operand in zip(self.placeholders(), self.around.operands) if operand}
         self.results = self.results_by_storage()
-        self.weights |= dict(result for result in self.branch.results if result is not None)
+        self.weights |= dict(result for result in self.around.results if result is not None)
         for node in self.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 self.supplied(node)
@@ -251,14 +251,14 @@ class _Reader:
         return Sequence(self.operators, inputs=self.inputs, outputs=self.outputs, weights=self.weights)
 
     def output(self, node: fx.Node) -> None:
-        if not self.branch.results:
+        if not self.around.results:
             known = set(self.inputs) | set(self.weights) | {name for n in self.graph.nodes for name, _ in self.tensors(n)}
             for value in node.all_input_nodes:
                 name = self.name(value)
                 if name in known:
-                    self.outputs.append(self.copied(value, name) if self.branch.is_loop else name)
+                    self.outputs.append(self.copied(value, name) if self.around.is_loop else name)
             return
-        for at, (value, result) in enumerate(zip(self.returned(node), self.branch.results)):
+        for at, (value, result) in enumerate(zip(self.returned(node), self.around.results)):
             if result is None:
                 continue
             name, size = result
@@ -283,14 +283,14 @@ class _Reader:
 
     @staticmethod
     def returned(node: fx.Node) -> list:
-        """The values that a branch returns, in order."""
+        """The values that a body returns, in order."""
         values = node.args[0]
         return list(values) if isinstance(values, (list, tuple)) else [values]
 
     def results_by_storage(self) -> dict[int, int]:
         """The storages that may be made in outputs of the condition, whose types and strides `torch.cond` makes equal."""
         found: dict[int, int] = {}
-        for at, (value, result) in enumerate(zip(self.returned(self.graph.output_node()), self.branch.results)):
+        for at, (value, result) in enumerate(zip(self.returned(self.graph.output_node()), self.around.results)):
             if result is not None:
                 inside = self.values[value]
                 if inside.storage_offset() == 0 and _capacity(inside, value) == result[1]:
@@ -300,25 +300,25 @@ class _Reader:
     def placeholders(self) -> list[fx.Node]:
         return [node for node in self.graph.nodes if node.op == "placeholder"]
 
-    def branches(self, node: fx.Node) -> list[_Reader]:
+    def bodies(self, node: fx.Node) -> list[_Reader]:
         """Readers of the branches of a condition, or of the graphs of a loop."""
         inner = graphs(node)
         modules = [getattr(self.module, str(graph.target), None) for graph, _ in inner]
         if not all(isinstance(module, fx.GraphModule) for module in modules):
             return []
         is_tensor = lambda n: isinstance(n, fx.Node) and isinstance(self.values[n], torch.Tensor)  # noqa: E731
-        around = lambda arguments: [self.operand(n) if is_tensor(n) else None for n in arguments]  # noqa: E731
+        operands = lambda arguments: [self.operand(n) if is_tensor(n) else None for n in arguments]  # noqa: E731
         results: list[tuple[str, int] | None] = []
         if is_condition(node):
             value = self.values[node]
             values = [value] if isinstance(value, torch.Tensor) else value
             outputs = {id(tensor): name for name, tensor in self.tensors(node)}
             results = [(outputs[id(v)], _capacity(v, node)) if id(v) in outputs else None for v in values]
-        place = lambda graph, arguments: _Branch(  # noqa: E731
-            f"{self.branch.prefix}{graph.target}.", around(arguments), results, arguments, not is_condition(node)
+        around = lambda graph, arguments: _Surroundings(  # noqa: E731
+            f"{self.around.prefix}{graph.target}.", operands(arguments), results, arguments, not is_condition(node)
         )
         return [
-            _Reader(module, frozenset(), self.inplace, place(graph, arguments))
+            _Reader(module, frozenset(), self.inplace, around(graph, arguments))
             for (graph, arguments), module in zip(inner, modules)
         ]
 
@@ -350,12 +350,12 @@ class _Reader:
                 self.weights[name] = size
 
     def stands_for(self, node: fx.Node, operand: _Operand) -> None:
-        """A placeholder of a branch may begin anywhere in its own storage and in that around the branch."""
+        """A placeholder of a body may begin anywhere in its own storage and in that around the body."""
         tensor = self.values[node]
         owner = (operand.owner, operand.offset - _offset(tensor, node))
         if self.owners.setdefault(_storage(tensor), owner) != owner:
-            name = self.branch.prefix + node.name
-            raise ValueError(f"{name}: it shares memory with another argument in the branch, but not around it")
+            name = self.around.prefix + node.name
+            raise ValueError(f"{name}: it shares memory with another argument in the branch or loop, but not around it")
         self.weights[operand.owner] = operand.size
 
     def operator(self, node: fx.Node) -> None:
@@ -366,12 +366,12 @@ class _Reader:
         written = {_storage(value) for value in self.written(node)}
         made: set[int] = set()
         outputs = []
-        branches = self.branches(node)
-        bodies = [branch.sequence() for branch in branches]
-        for branch in branches:
-            read += [operand.owner for operand in branch.operands.values()]
-            written |= self.written_in(branch)
-        # A branch inside makes its results in this operator's own outputs.
+        readers = self.bodies(node)
+        bodies = [body.sequence() for body in readers]
+        for body in readers:
+            read += [operand.owner for operand in body.operands.values()]
+            written |= self.written_in(body)
+        # A body inside makes its results in this operator's own outputs.
         results = {} if bodies else self.results
         for name, tensor in self.tensors(node):
             storage = _storage(tensor)
@@ -382,7 +382,7 @@ class _Reader:
                 size = _capacity(tensor, node) if owner is None else _span(tensor, node)
                 if storage in results and owner is None:
                     self.made[storage] = results[storage]
-                    place = self.branch.results[results[storage]][0]
+                    place = self.around.results[results[storage]][0]
                     read.append(place)
                     outputs.append(Output(name, size, updates=place))
                 else:
@@ -413,11 +413,11 @@ class _Reader:
             )
         )  # fmt: skip
 
-    def written_in(self, branch: _Reader) -> set[int]:
-        """The storages of a condition's or a loop's arguments that a branch writes."""
-        pairs = zip(branch.placeholders(), branch.branch.arguments)
-        arguments = [(branch.values[inside], self.values[n]) for inside, n in pairs if inside in branch.operands]
-        return {_storage(around) for inside, around in arguments if _storage(inside) in branch.writers}
+    def written_in(self, body: _Reader) -> set[int]:
+        """The storages of a condition's or a loop's arguments that a body writes."""
+        pairs = zip(body.placeholders(), body.around.arguments)
+        arguments = [(body.values[inside], self.values[n]) for inside, n in pairs if inside in body.operands]
+        return {_storage(around) for inside, around in arguments if _storage(inside) in body.writers}
 
     def written(self, node: fx.Node) -> list[torch.Tensor]:
         """The arguments that a node writes."""
