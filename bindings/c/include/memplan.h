@@ -626,7 +626,8 @@ memplan_status memplan_sequence_weight(memplan_sequence *sequence,
  Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
  it runs, which begin after the largest of its bodies. `name` and `kind` are for messages and may be
  null. `out` gets the numbers of the outputs, one for each, and may be null. Operators are numbered
- from 0 as they are added. After a failure the sequence is as it was.
+ from 0 as they are added. After a failure the sequence is as it was, except that the calls of
+ `memplan_sequence_body` and `memplan_sequence_after` for this operator must be repeated.
  */
 memplan_status memplan_sequence_operator(memplan_sequence *sequence,
                                          const char *name,

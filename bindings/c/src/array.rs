@@ -45,7 +45,7 @@ pub(crate) fn check_count<T>(
     what: &str,
 ) -> Result<(), Failure> {
     if n != count {
-        return Err(Failure::invalid(format!("'n' is {n}, but the plan has {count} {what}")));
+        return Err(Failure::invalid(format!("'n' is {n}, but there are {count} {what}")));
     }
     if n == 0 { Ok(()) } else { check(out, n, "out") }
 }

@@ -1,6 +1,6 @@
 //! Operators in execution order, from which memplan derives the lifetimes.
 
-use std::{collections::HashSet, ffi::c_char};
+use std::{collections::HashSet, ffi::c_char, mem};
 
 use library::{OpSequence, Operator, sequence::SequenceBuilder};
 
@@ -225,7 +225,8 @@ unsafe fn supplied(
 /// Adds the next operator. It reads `inputs` and produces `outputs`, and needs `workspace` bytes while
 /// it runs, which begin after the largest of its bodies. `name` and `kind` are for messages and may be
 /// null. `out` gets the numbers of the outputs, one for each, and may be null. Operators are numbered
-/// from 0 as they are added. After a failure the sequence is as it was.
+/// from 0 as they are added. After a failure the sequence is as it was, except that the calls of
+/// `memplan_sequence_body` and `memplan_sequence_after` for this operator must be repeated.
 ///
 /// # Safety
 ///
@@ -247,6 +248,8 @@ pub unsafe extern "C" fn memplan_sequence_operator(
     guard(|| {
         // SAFETY: promised by the caller.
         let sequence = unsafe { exclusive(sequence, "sequence") }?;
+        // A failed call takes them as well, or the next operator would get them.
+        let (after, bodies) = (mem::take(&mut sequence.after), mem::take(&mut sequence.bodies));
         // SAFETY: promised by the caller.
         let (name, kind) = unsafe { (text(name, "name")?, text(kind, "kind")?) };
         // SAFETY: promised by the caller.
@@ -259,11 +262,11 @@ pub unsafe extern "C" fn memplan_sequence_operator(
             .inputs(inputs.collect::<Result<Vec<_>, _>>()?)
             .workspace(workspace)
             .on_stream(sequence.stream);
-        for &earlier in &sequence.after {
+        for earlier in after {
             operator = operator.after(earlier);
         }
-        for body in &sequence.bodies {
-            operator = operator.body(body.clone());
+        for body in bodies {
+            operator = operator.body(body);
         }
         let mut taken = Vec::with_capacity(outputs.len());
         for (at, output) in outputs.iter().enumerate() {
@@ -282,8 +285,6 @@ pub unsafe extern "C" fn memplan_sequence_operator(
         }
         sequence.builder.operator(operator);
         sequence.operators += 1;
-        sequence.after.clear();
-        sequence.bodies.clear();
         for (_, name) in taken {
             sequence.take(name);
         }

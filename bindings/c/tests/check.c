@@ -61,7 +61,7 @@ static void problems(void) {
     EXPECT(memplan_plan_pool_size(plan) == 30 && memplan_plan_lower_bound(plan) == 30);
     uint64_t offsets[4] = {7, 7, 7, 7};
     EXPECT(memplan_plan_offsets(plan, offsets, 4) == MEMPLAN_STATUS_INVALID);
-    EXPECT(said("'n' is 4, but the plan has 3 chunks"));
+    EXPECT(said("'n' is 4, but there are 3 chunks"));
     EXPECT(memplan_plan_offsets(plan, NULL, 3) == MEMPLAN_STATUS_NULL);
     EXPECT(offsets[0] == 7);
     EXPECT(memplan_plan_offsets(plan, offsets, 3) == MEMPLAN_STATUS_OK);
@@ -333,6 +333,13 @@ static void bodies(void) {
     EXPECT(said("memplan_sequence_body was called for a next operator, but none was added"));
     EXPECT(memplan_plan_reordered(sequence, NULL, order, 2, &plan) == MEMPLAN_STATUS_INVALID);
     EXPECT(memplan_sequence_body(sequence, sequence) == MEMPLAN_STATUS_INVALID);
+    /* An operator that fails takes the body with it, so that the next one does not run it. */
+    const uint32_t unknown = 99;
+    EXPECT(memplan_sequence_operator(sequence, "bad", NULL, &unknown, 1, NULL, 0, 0, NULL) ==
+           MEMPLAN_STATUS_INVALID);
+    EXPECT(memplan_plan_sequence(sequence, NULL, &plan) == MEMPLAN_STATUS_OK);
+    memplan_plan_free(plan);
+    EXPECT(memplan_sequence_body(sequence, sequence) == MEMPLAN_STATUS_OK);
     EXPECT(memplan_sequence_operator(sequence, "again", NULL, NULL, 0, NULL, 0, 0, NULL) ==
            MEMPLAN_STATUS_OK);
     EXPECT(memplan_plan_sequence(sequence, NULL, &plan) == MEMPLAN_STATUS_OK);
