@@ -131,8 +131,9 @@ impl SequenceBuilder {
     /// If a tensor or an operator to run after is unknown, a tensor is defined twice, an output has
     /// dependencies of two kinds, a dependency names a tensor that is not an input of its operator,
     /// a view, an overwriter or a gathered input does not fit, operators form a cycle, a body uses a tensor
-    /// around it that its operator does not list, bodies are nested more than [`OpSequence::MAX_DEPTH`] levels deep, a range of sizes is empty or begins at 0,
-    /// or the sum of the sizes exceeds 64 bits.
+    /// around it in a way that its operator does not declare, bodies are nested more than
+    /// [`OpSequence::MAX_DEPTH`] levels deep, a range of sizes is empty or begins at 0, or the sum of the sizes
+    /// exceeds 64 bits.
     pub fn build(&self) -> Result<OpSequence, SequenceError> {
         self.check_outputs()?;
         let names = Names::collect(self)?;
@@ -159,7 +160,6 @@ impl SequenceBuilder {
         check::views(&sequence)?;
         check::overwriters(&sequence)?;
         check::gathers(&sequence)?;
-        check::results(&sequence)?;
         captured::captured(&sequence)?;
         check::streams(&sequence)?;
         check::sizes(&sequence)?;

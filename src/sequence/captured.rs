@@ -3,9 +3,18 @@
 //! A plan keeps a tensor whole for an operator only if it is among the operator's inputs, and lets an operator
 //! change only what an output is declared to overwrite. So an operator must declare what its bodies use.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
-use crate::sequence::{Dependency, OpSequence, Origin, SequenceError, Tensor, TensorId, check};
+use crate::{
+    Bytes,
+    sequence::{
+        Dependency, OpSequence, Origin, SequenceError, TensorId,
+        uses::{Use, homes, uses},
+    },
+};
 
 #[cfg(feature = "onnx")]
 impl OpSequence {
@@ -32,67 +41,193 @@ impl OpSequence {
     }
 }
 
-/// Checks that operators declare the tensors that their bodies use. What a body makes in an output of its
-/// operator is a result, which is checked elsewhere.
+/// Checks that operators declare the tensors that their bodies use, and that what a body makes in an output of
+/// its operator has memory of its own there.
 pub(super) fn captured(sequence: &OpSequence) -> Result<(), SequenceError> {
-    for (step, operator) in sequence.operators().iter().enumerate() {
+    if !sequence.has_bodies() {
+        return Ok(());
+    }
+    let homes = homes(sequence);
+    let hosts = sequence.operators().iter().enumerate();
+    for (step, operator) in hosts.filter(|(_, operator)| !operator.bodies.is_empty()) {
+        let host = Host {
+            sequence,
+            step,
+            homes: &homes,
+            inputs: operator.inputs.iter().copied().collect(),
+            outputs: operator.outputs.iter().copied().collect(),
+            updates: updates(sequence, &operator.outputs, &homes),
+        };
         for (place, body) in operator.bodies.iter().enumerate() {
-            for weight in used_weights(body) {
-                match sequence.tensor_id(&weight.name) {
-                    Some(around) if !operator.outputs.contains(&around) => {
-                        declared(sequence, step, place, weight, around)?;
+            let uses = uses(body);
+            for (name, of) in &uses {
+                match sequence.tensor_id(name) {
+                    Some(around) if host.outputs.contains(&around) => {
+                        host.result(place, around, of)?;
                     }
-                    _ => {}
+                    Some(around) => host.declared(place, around, of)?,
+                    None => {}
                 }
             }
+            host.aliases(place, &uses)?;
         }
     }
     Ok(())
 }
 
-/// Checks that an operator declares how one of its bodies uses the tensor `around` it.
-fn declared(
+/// The bytes that the outputs of an operator must overwrite, by the tensor whose memory they share: ranges that
+/// neither overlap nor touch.
+fn updates(
     sequence: &OpSequence,
-    step: usize,
-    place: usize,
-    weight: &Tensor,
-    around: TensorId,
-) -> Result<(), SequenceError> {
-    let (operator, body) = (sequence.operator_name(step), place);
-    let (host, tensor) = (&sequence.operators()[step], weight.name.to_string());
-    if !host.inputs.contains(&around) {
-        return Err(SequenceError::NotCaptured { operator, body, tensor });
-    }
-    if let (Some(size), Some(room)) = (weight.size, sequence.tensor(around).size)
-        && size > room
-    {
-        return Err(SequenceError::CapturedTooLarge { operator, body, tensor, size, room });
-    }
-    let updates = |output: &TensorId| match &sequence.tensor(*output).origin {
-        Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } => {
-            overwrites.iter().any(|overwrite| overwrite.required && overwrite.input == around)
+    outputs: &[TensorId],
+    homes: &[(TensorId, Bytes)],
+) -> HashMap<TensorId, Vec<Range<Bytes>>> {
+    let mut ranges: Vec<(TensorId, Range<Bytes>)> = Vec::new();
+    for &output in outputs {
+        let tensor = sequence.tensor(output);
+        if let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
+            &tensor.origin
+            && overwrites.iter().any(|overwrite| overwrite.required)
+        {
+            let (home, start) = homes[output.index()];
+            ranges.push((home, start..start.saturating_add(tensor.size.unwrap_or(0))));
         }
-        _ => false,
-    };
-    match check::updater(&host.bodies[place], &weight.name) {
-        Some(result) if !host.outputs.iter().any(updates) => {
-            let result = result.name.to_string();
-            Err(SequenceError::CapturedUpdated { operator, body, result, tensor })
-        }
-        _ => Ok(()),
     }
+    ranges.sort_unstable_by_key(|(home, range)| (*home, range.start));
+    let mut updates: HashMap<TensorId, Vec<Range<Bytes>>> = HashMap::new();
+    for (home, range) in ranges {
+        let merged = updates.entry(home).or_default();
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    updates
 }
 
-/// The weights that a body and the bodies in it use and do not define.
-fn used_weights(body: &OpSequence) -> Vec<&Tensor> {
-    let inputs = body.operators().iter().flat_map(|operator| &operator.inputs);
-    let used: HashSet<TensorId> = inputs.chain(body.outputs()).copied().collect();
-    let tensors = body.tensors().iter().enumerate();
-    let own = tensors.filter(|(at, tensor)| {
-        tensor.origin == Origin::Weight && used.contains(&TensorId::from_index(*at))
-    });
-    let bodies = body.operators().iter().flat_map(|operator| &operator.bodies);
-    let inner = bodies.flat_map(used_weights);
-    let free = inner.filter(|weight| body.tensor_id(&weight.name).is_none());
-    own.map(|(_, tensor)| tensor).chain(free).collect()
+/// The end of a range, and the name of its tensor.
+type Reach<'n> = (Bytes, &'n str);
+
+/// An operator with bodies.
+struct Host<'s> {
+    sequence: &'s OpSequence,
+    step: usize,
+    /// By tensor: the tensor whose memory it shares, and the offset there.
+    homes: &'s [(TensorId, Bytes)],
+    inputs: HashSet<TensorId>,
+    outputs: HashSet<TensorId>,
+    /// The bytes that its outputs must overwrite, by the tensor whose memory they share.
+    updates: HashMap<TensorId, Vec<Range<Bytes>>>,
+}
+
+impl Host<'_> {
+    fn name(&self) -> String {
+        self.sequence.operator_name(self.step)
+    }
+
+    /// Checks that an output in which a body makes a result has memory of its own and room for it, and that the
+    /// body does not read it before: an output that shares bytes with an input would be written while the body
+    /// may still read the input.
+    fn result(&self, place: usize, output: TensorId, of: &Use) -> Result<(), SequenceError> {
+        let tensor = self.sequence.tensor(output);
+        let (operator, output) = (self.name(), tensor.name.to_string());
+        let Some((_, result)) = &of.writes else {
+            return Err(SequenceError::UnwrittenOutput { operator, body: place, output });
+        };
+        let (result, room) = (result.name.to_string(), tensor.size.unwrap_or(0));
+        if !matches!(&tensor.origin, Origin::Output { dependency: Dependency::Fresh, .. }) {
+            return Err(SequenceError::ResultInShared { operator, output, result });
+        }
+        let body = &self.sequence.operators()[self.step].bodies[place];
+        let Some(weight) = body.tensor_id(&output).filter(|_| !of.is_indirect) else {
+            return Err(SequenceError::ResultNotDirect { operator, output, result });
+        };
+        // The body checks that its results fit in its weight.
+        if body.tensor(weight).size.is_none_or(|size| size > room) {
+            return Err(SequenceError::ResultTooLarge { operator, output, result, room });
+        }
+        if !of.is_written_first {
+            return Err(SequenceError::UnwrittenOutput { operator, body: place, output });
+        }
+        Ok(())
+    }
+
+    /// Checks that the operator declares how one of its bodies uses the tensor `around` it.
+    fn declared(&self, place: usize, around: TensorId, of: &Use) -> Result<(), SequenceError> {
+        let tensor = self.sequence.tensor(around);
+        let (operator, body, name) = (|| self.name(), place, || tensor.name.to_string());
+        if !self.inputs.contains(&around) {
+            let (operator, tensor) = (operator(), name());
+            return Err(SequenceError::NotCaptured { operator, body, tensor });
+        }
+        if let Some((Range { start: low, end: high }, result)) = of.writes.clone()
+            && !self.is_updated(around, low..high)
+        {
+            let (operator, tensor, result) = (operator(), name(), result.name.to_string());
+            return Err(SequenceError::CapturedUpdated {
+                operator,
+                body,
+                result,
+                tensor,
+                low,
+                high,
+            });
+        }
+        // An update may reach beyond a view, in the memory that it shares.
+        let written = of.writes.as_ref().map_or(0, |(bytes, _)| bytes.end);
+        match tensor.size.filter(|&room| of.reads > room.max(written)) {
+            Some(room) => {
+                let (operator, tensor, size) = (operator(), name(), of.reads);
+                Err(SequenceError::CapturedTooLarge { operator, body, tensor, size, room })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the outputs of the operator must overwrite these bytes of a tensor.
+    fn is_updated(&self, tensor: TensorId, bytes: Range<Bytes>) -> bool {
+        let (home, start) = self.homes[tensor.index()];
+        let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
+        let mut updates = self.updates.get(&home).into_iter().flatten();
+        updates.any(|update| update.start <= low && high <= update.end)
+    }
+
+    /// Checks that no tensor that a body overwrites shares bytes with another that it uses: the body could read
+    /// that one when its bytes are gone.
+    fn aliases(&self, body: usize, uses: &BTreeMap<&str, Use>) -> Result<(), SequenceError> {
+        let mut ranges = Vec::new();
+        for (&name, of) in uses {
+            let Some(around) = self.sequence.tensor_id(name) else { continue };
+            let (home, low) = self.homes[around.index()];
+            let written = of.writes.as_ref().map_or(0, |(bytes, _)| bytes.end);
+            // A weight of unknown size may extend anywhere.
+            let size = self.sequence.tensor(around).size.unwrap_or(Bytes::MAX);
+            let high = low.saturating_add(size.max(of.reads).max(written));
+            ranges.push((home, low, high, name, of.writes.is_some()));
+        }
+        ranges.sort_unstable();
+        // In one tensor's memory, the range that ends last so far, and the written one that does.
+        let mut before = None;
+        let (mut any, mut written): (Option<Reach>, Option<Reach>) = (None, None);
+        for (home, low, high, name, is_written) in ranges {
+            if before.replace(home) != Some(home) {
+                (any, written) = (None, None);
+            }
+            let other = if is_written { any } else { written };
+            if let Some((_, other)) = other.filter(|(end, _)| low < *end && low < high) {
+                let (tensor, other) = if is_written { (name, other) } else { (other, name) };
+                return Err(SequenceError::CapturedAlias {
+                    operator: self.name(),
+                    body,
+                    tensor: tensor.to_owned(),
+                    other: other.to_owned(),
+                });
+            }
+            any = any.max(Some((high, name)));
+            if is_written {
+                written = written.max(Some((high, name)));
+            }
+        }
+        Ok(())
+    }
 }

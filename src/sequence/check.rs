@@ -1,12 +1,9 @@
 //! The checks of a sequence whose names are resolved.
 
-use std::collections::HashSet;
-
 use crate::{
     Bytes,
     sequence::{
-        Dependency, Gather, OpSequence, OperatorNode, Origin, Overwrite, SequenceError, Tensor,
-        TensorId,
+        Dependency, Gather, OpSequence, OperatorNode, Origin, Overwrite, SequenceError, TensorId,
     },
 };
 
@@ -122,76 +119,6 @@ pub(super) fn gathers(sequence: &OpSequence) -> Result<(), SequenceError> {
         }
     }
     Ok(())
-}
-
-/// Checks that the outputs in which bodies make their results have memory of their own and room for them:
-/// an output that shares bytes with an input would be written while the body may still read the input.
-pub(super) fn results(sequence: &OpSequence) -> Result<(), SequenceError> {
-    for (step, operator) in sequence.operators().iter().enumerate() {
-        for (output, body) in operator
-            .outputs
-            .iter()
-            .flat_map(|&output| operator.bodies.iter().map(move |body| (output, body)))
-        {
-            let output = sequence.tensor(output);
-            let Some(result) = updater(body, &output.name) else { continue };
-            let (operator, result) = (sequence.operator_name(step), result.name.to_string());
-            let (name, room) = (output.name.to_string(), output.size.unwrap_or(0));
-            if !matches!(&output.origin, Origin::Output { dependency: Dependency::Fresh, .. }) {
-                return Err(SequenceError::ResultInShared { operator, output: name, result });
-            }
-            let weight = body.tensor_id(&name).filter(|&id| is_used_directly(body, id));
-            let Some(weight) = weight else {
-                return Err(SequenceError::ResultNotDirect { operator, output: name, result });
-            };
-            // The body checks that its results fit in its weight.
-            if body.tensor(weight).size.is_none_or(|size| size > room) {
-                return Err(SequenceError::ResultTooLarge { operator, output: name, result, room });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A tensor that a body must write over a weight, if there is one: directly, over a view of it, or in a body
-/// of an operator.
-pub(super) fn updater<'s>(body: &'s OpSequence, weight: &str) -> Option<&'s Tensor> {
-    let own = body.tensor_id(weight);
-    let is_other = own.is_some_and(|id| body.tensor(id).origin != Origin::Weight);
-    if is_other || own.is_none() && !body.has_bodies() {
-        return None;
-    }
-    let mut inside: HashSet<TensorId> = own.into_iter().collect();
-    for operator in body.operators() {
-        for &output in &operator.outputs {
-            let tensor = body.tensor(output);
-            let Origin::Output { dependency, .. } = &tensor.origin else { continue };
-            match dependency {
-                Dependency::Reads { input, .. } if inside.contains(input) => {
-                    inside.insert(output);
-                }
-                Dependency::Overwrites(overwrites)
-                    if overwrites.iter().any(|one| one.required && inside.contains(&one.input)) =>
-                {
-                    return Some(tensor);
-                }
-                _ => {}
-            }
-        }
-        let inner = operator.bodies.iter().find_map(|inner| updater(inner, weight));
-        if inner.is_some() {
-            return inner;
-        }
-    }
-    None
-}
-
-/// Returns whether nothing in a body is a view of a weight, and no body of an operator updates it.
-fn is_used_directly(body: &OpSequence, weight: TensorId) -> bool {
-    let is_view = |tensor: &Tensor| matches!(&tensor.origin, Origin::Output { dependency: Dependency::Reads { input, .. }, .. } if *input == weight);
-    let name = &body.tensor(weight).name;
-    let mut inner = body.operators().iter().flat_map(|operator| &operator.bodies);
-    !body.tensors().iter().any(is_view) && inner.all(|inner| updater(inner, name).is_none())
 }
 
 /// Every chunk has a clock with an entry for each stream.

@@ -132,7 +132,7 @@ pub enum SequenceError {
     },
     /// A result that a body makes in an output of its operator through a view or a further body.
     #[error(
-        "operator '{operator}': a body makes '{result}' in '{output}' through a view or a body of its own; update '{output}' directly, or name the weight otherwise"
+        "operator '{operator}': a body makes '{result}' in '{output}' through a view or a body of its own; update '{output}' directly, or give the weight another name"
     )]
     ResultNotDirect {
         /// The operator.
@@ -144,7 +144,7 @@ pub enum SequenceError {
     },
     /// A result that a body makes in a weight that is larger than the output of that name, or of unknown size.
     #[error(
-        "operator '{operator}': a body makes '{result}' in '{output}', an output of {room} B; declare the weight '{output}' of the body with at most that size, or name it otherwise"
+        "operator '{operator}': a body makes '{result}' in '{output}', an output of {room} B; declare the weight '{output}' of the body with at most that size, or give it another name"
     )]
     ResultTooLarge {
         /// The operator.
@@ -158,7 +158,7 @@ pub enum SequenceError {
     },
     /// A tensor that a body reads, and that is not among the inputs of its operator.
     #[error(
-        "operator '{operator}': its body {body} reads '{tensor}', which is not among the operator's inputs; add it there, or name the weight of the body otherwise if it is another tensor"
+        "operator '{operator}': its body {body} reads '{tensor}', which is not among the operator's inputs; add it there, or give the weight of the body another name if it is another tensor"
     )]
     NotCaptured {
         /// The operator.
@@ -170,7 +170,7 @@ pub enum SequenceError {
     },
     /// A tensor of which a body reads more bytes than it has.
     #[error(
-        "operator '{operator}': its body {body} reads {size} B of '{tensor}', which has {room} B; declare the weight of the body with at most that size, or name it otherwise"
+        "operator '{operator}': its body {body} reads {size} B of '{tensor}', which has {room} B; declare the weight of the body with at most that size, or give it another name"
     )]
     CapturedTooLarge {
         /// The operator.
@@ -184,9 +184,9 @@ pub enum SequenceError {
         /// The size of the tensor in bytes.
         room: Bytes,
     },
-    /// A tensor that a body changes, although no output of its operator must be written over it.
+    /// Bytes that a body changes, although no output of its operator must be written over them.
     #[error(
-        "operator '{operator}': '{result}' of its body {body} must overwrite '{tensor}', but no output of the operator does; give it one that updates '{tensor}', which later operators then read instead"
+        "operator '{operator}': '{result}' of its body {body} must overwrite the bytes [{low}, {high}) of '{tensor}', but no output of the operator does; give it one that updates '{tensor}' there, which later operators then read instead"
     )]
     CapturedUpdated {
         /// The operator.
@@ -197,6 +197,36 @@ pub enum SequenceError {
         result: String,
         /// The tensor.
         tensor: String,
+        /// The first of the bytes that the body overwrites, from the start of the tensor.
+        low: Bytes,
+        /// The byte after the last of them.
+        high: Bytes,
+    },
+    /// A tensor that a body changes, and one that it also uses and that shares bytes with the first.
+    #[error(
+        "operator '{operator}': its body {body} overwrites '{tensor}' and also uses '{other}', which shares bytes with it; let the body read '{other}' as a view of '{tensor}', or read a copy"
+    )]
+    CapturedAlias {
+        /// The operator.
+        operator: String,
+        /// The place of the body in the operator's list.
+        body: usize,
+        /// The tensor that is written.
+        tensor: String,
+        /// The other tensor.
+        other: String,
+    },
+    /// An output of an operator that its body reads before it writes it.
+    #[error(
+        "operator '{operator}': its body {body} reads '{output}', an output of the operator to which nothing has been written; update it in the body first, or give the weight another name"
+    )]
+    UnwrittenOutput {
+        /// The operator.
+        operator: String,
+        /// The place of the body in the operator's list.
+        body: usize,
+        /// The output.
+        output: String,
     },
     /// Two inputs that an output gathers at the same bytes.
     #[error("operator '{operator}': '{output}' gathers '{first}' and '{second}' at the same bytes")]

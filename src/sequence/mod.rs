@@ -32,6 +32,7 @@ mod file;
 mod order;
 mod precedence;
 mod streams;
+mod uses;
 #[cfg(feature = "onnx")]
 pub(crate) mod widen;
 

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 use crate::{
     Bytes, OpSequence, Plan, PlannedBody, Step, TensorPlace,
     sequence::Origin,
-    verify::{Field, Figure, Violation, captured},
+    verify::{Field, Figure, Violation, captured::Around},
 };
 
 /// A check of a sequence and its plan.
@@ -40,6 +40,7 @@ pub(super) fn flatten<'s>(
         }
     }
     let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];
+    let around = Around::new(sequence, plan);
     for (step, operator) in sequence.operators().iter().enumerate() {
         for (place, body) in operator.bodies.iter().enumerate() {
             let name = format!("body {place} of {}", sequence.operator_name(step));
@@ -48,7 +49,7 @@ pub(super) fn flatten<'s>(
                 continue;
             };
             let mut found = check_body(body, plan, planned, check);
-            found.extend(captured::check(sequence, operator, body, &planned.plan));
+            found.extend(around.check(operator, body, &planned.plan));
             violations.extend(found.into_iter().map(|violation| Violation::InBody {
                 body: name.clone(),
                 violation: Box::new(violation),

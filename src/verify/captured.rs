@@ -4,95 +4,246 @@
 //! The plan of the sequence around keeps the inputs of an operator whole, and knows that its outputs are
 //! written. A body's weight is the tensor of that name in the nearest sequence around it that has one.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use crate::{
     Bytes, OpSequence, Plan, TensorPlace,
-    sequence::{Dependency, OperatorNode, Origin},
+    sequence::{Dependency, OperatorNode, Origin, TensorId},
     verify::Violation,
 };
 
-/// The use that a body makes of the memory around it.
-#[derive(Clone, Copy, Default)]
+/// The use that a body makes of the memory around it, in bytes from the start of a tensor.
 struct Use {
-    /// The bytes that it reads, from the start of the tensor.
+    /// The end of the bytes that it reads.
     reads: Bytes,
-    /// True if it writes some of them.
-    writes: bool,
+    /// The bytes from the first to the last that it writes.
+    writes: Option<Range<Bytes>>,
+    /// When it first reads and writes there: two moments for each of its operators, one in which the operator
+    /// runs its bodies, and one in which it runs itself. The last one if it never does.
+    first_read: usize,
+    first_write: usize,
 }
 
-/// Compares what the body of an operator uses with what the operator declares.
-pub(super) fn check(
-    sequence: &OpSequence,
-    operator: &OperatorNode,
-    body: &OpSequence,
-    plan: &Plan,
-) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    for (name, Use { reads, writes }) in uses(body, plan) {
-        let Some(around) = sequence.tensor_id(name) else { continue };
-        let tensor = name.to_owned();
-        let is_output = operator.outputs.contains(&around);
-        if !is_output && !operator.inputs.contains(&around) {
-            violations.push(Violation::NotKept { tensor: tensor.clone() });
-        }
-        match sequence.tensor(around).size {
-            Some(size) if size < reads && !is_output => {
-                let tensor = tensor.clone();
-                violations.push(Violation::ReadsBeyond { tensor, size, reads });
+impl Default for Use {
+    fn default() -> Self {
+        Self { reads: 0, writes: None, first_read: usize::MAX, first_write: usize::MAX }
+    }
+}
+
+impl Use {
+    fn read(&mut self, end: Bytes, when: usize) {
+        self.reads = self.reads.max(end);
+        self.first_read = self.first_read.min(when);
+    }
+
+    fn write(&mut self, bytes: Range<Bytes>, when: usize) {
+        let old = self.writes.take().unwrap_or_else(|| bytes.clone());
+        self.writes = Some(old.start.min(bytes.start)..old.end.max(bytes.end));
+        self.first_write = self.first_write.min(when);
+    }
+
+    /// Returns whether it reads what it has not yet written.
+    const fn reads_unwritten(&self) -> bool {
+        self.first_read < self.first_write || self.first_write == usize::MAX
+    }
+
+    /// The end of the bytes that it uses.
+    fn end(&self) -> Bytes {
+        self.reads.max(self.writes.as_ref().map_or(0, |writes| writes.end))
+    }
+}
+
+/// A memory (the pool, or a supplied tensor) and a byte of it.
+type At<'p> = (Option<&'p str>, Bytes);
+
+/// By memory: ranges of it in ascending order, with gaps between them.
+type Ranges<'p> = HashMap<Option<&'p str>, Vec<Range<Bytes>>>;
+
+/// A sequence, and the places of its tensors in a plan.
+pub(super) struct Around<'s> {
+    sequence: &'s OpSequence,
+    places: HashMap<&'s str, At<'s>>,
+}
+
+impl<'s> Around<'s> {
+    pub(super) fn new(sequence: &'s OpSequence, plan: &'s Plan) -> Self {
+        let places = if sequence.has_bodies() { places(plan) } else { HashMap::new() };
+        Self { sequence, places }
+    }
+
+    /// Compares what the body of an operator uses with what the operator declares.
+    pub(super) fn check(
+        &self,
+        operator: &OperatorNode,
+        body: &OpSequence,
+        plan: &Plan,
+    ) -> Vec<Violation> {
+        let uses = uses(body, plan);
+        let inputs: HashSet<TensorId> = operator.inputs.iter().copied().collect();
+        let outputs: HashSet<TensorId> = operator.outputs.iter().copied().collect();
+        let updated = self.updated(operator);
+        let mut violations = Vec::new();
+        for (&name, of) in &uses {
+            let Some(around) = self.sequence.tensor_id(name) else { continue };
+            let tensor = || name.to_owned();
+            let is_output = outputs.contains(&around);
+            if !is_output && !inputs.contains(&around) {
+                violations.push(Violation::NotKept { tensor: tensor() });
             }
-            _ => {}
-        }
-        let is_written = operator.outputs.iter().any(|&output| {
-            output == around
-                || match &sequence.tensor(output).origin {
-                    Origin::Output { dependency: Dependency::Overwrites(over), .. } => {
-                        over.iter().any(|over| over.required && over.input == around)
-                    }
-                    _ => false,
+            if is_output && of.reads_unwritten() {
+                violations.push(Violation::ReadsUnwritten { tensor: tensor() });
+            }
+            let end = of.writes.as_ref().map_or(0, |writes| writes.end);
+            match self.sequence.tensor(around).size {
+                Some(size) if size.max(end) < of.reads => {
+                    let (tensor, reads) = (tensor(), of.reads);
+                    violations.push(Violation::ReadsBeyond { tensor, size, reads });
                 }
-        });
-        if writes && !is_written {
-            violations.push(Violation::ChangesKept { tensor });
+                _ => {}
+            }
+            if let Some(Range { start: low, end: high }) = of.writes.clone() {
+                let is_written = if is_output {
+                    self.sequence.tensor(around).size.is_some_and(|size| high <= size)
+                } else {
+                    low == high || self.is_written(name, low..high, &updated)
+                };
+                if !is_written {
+                    let tensor = tensor();
+                    violations.push(Violation::ChangesKept { tensor, low, high });
+                }
+            }
         }
+        violations.extend(self.destroyed(&uses));
+        violations
     }
-    violations
+
+    /// Returns whether these bytes of a tensor are all among those that an operator updates.
+    fn is_written(&self, tensor: &str, bytes: Range<Bytes>, updated: &Ranges<'_>) -> bool {
+        let Some(&(memory, start)) = self.places.get(tensor) else { return false };
+        let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
+        let mut ranges = updated.get(&memory).into_iter().flatten();
+        ranges.any(|range| range.start <= low && high <= range.end)
+    }
+
+    /// The bytes that an operator must overwrite.
+    fn updated(&self, operator: &OperatorNode) -> Ranges<'s> {
+        let mut ranges: Vec<(Option<&str>, Bytes, Bytes)> = Vec::new();
+        for &output in &operator.outputs {
+            let tensor = self.sequence.tensor(output);
+            if let Origin::Output { dependency: Dependency::Overwrites(over), .. } = &tensor.origin
+                && over.iter().any(|over| over.required)
+                && let Some(&(memory, low)) = self.places.get(&*tensor.name)
+            {
+                ranges.push((memory, low, low.saturating_add(tensor.size.unwrap_or(0))));
+            }
+        }
+        ranges.sort_unstable();
+        let mut updated = Ranges::new();
+        for (memory, low, high) in ranges {
+            let joined = updated.entry(memory).or_default();
+            match joined.last_mut() {
+                Some(last) if low <= last.end => last.end = last.end.max(high),
+                _ => joined.push(low..high),
+            }
+        }
+        updated
+    }
+
+    /// Finds a tensor that a body writes while another that it uses lies there.
+    fn destroyed(&self, uses: &BTreeMap<&str, Use>) -> Option<Violation> {
+        let spans = uses.iter().filter_map(|(&name, of)| {
+            let &(memory, low) = self.places.get(name)?;
+            let size = self.sequence.tensor(self.sequence.tensor_id(name)?).size;
+            let high = low.saturating_add(size.unwrap_or(Bytes::MAX).max(of.end()));
+            (low < high).then_some((memory, low, high, name, of.writes.is_some()))
+        });
+        let mut spans: Vec<_> = spans.collect();
+        spans.sort_unstable();
+        // The spans that reach highest so far: of all, and of those written.
+        let mut highest: [Option<(Option<&str>, Bytes, &str)>; 2] = [None; 2];
+        for (memory, low, high, name, is_written) in spans {
+            let other = highest[usize::from(!is_written)];
+            if let Some((_, _, other)) = other.filter(|&(of, end, _)| of == memory && low < end) {
+                let (written, other) = if is_written { (name, other) } else { (other, name) };
+                let (tensor, other) = (written.to_owned(), other.to_owned());
+                return Some(Violation::ChangesOther { tensor, other });
+            }
+            for highest in &mut highest[..=usize::from(is_written)] {
+                *highest = (*highest).max(Some((memory, high, name)));
+            }
+        }
+        None
+    }
 }
 
-/// What a body uses of the memory around it, by the name of the tensor.
+/// The places of the tensors of a plan.
+fn places(plan: &Plan) -> HashMap<&str, At<'_>> {
+    let place = |place| match place {
+        &TensorPlace::Pool { offset, .. } => Some((None, offset)),
+        TensorPlace::Supplied { tensor, offset } => Some((Some(&**tensor), *offset)),
+        TensorPlace::Nowhere => None,
+    };
+    let tensors = plan.tensors.iter();
+    tensors.filter_map(|tensor| Some((&*tensor.name, place(&tensor.place)?))).collect()
+}
+
+/// The uses that a body makes of the memory around it, by the name of the tensor.
 fn uses<'s>(body: &'s OpSequence, plan: &'s Plan) -> BTreeMap<&'s str, Use> {
-    let mut uses: BTreeMap<&str, Use> = BTreeMap::new();
-    let read = body.operators().iter().flat_map(|operator| &operator.inputs);
-    for &id in read.chain(body.outputs()) {
+    let places = places(plan);
+    // The weight in which a tensor lies, and its first byte and its end there.
+    let in_weight = |id: TensorId| {
         let tensor = body.tensor(id);
-        if tensor.origin == Origin::Weight {
-            let of = uses.entry(&tensor.name).or_default();
-            of.reads = of.reads.max(tensor.size.unwrap_or(0));
+        let (weight, low) = match places.get(&*tensor.name) {
+            Some(&(weight, low)) => (weight?, low),
+            None => (&*tensor.name, 0),
+        };
+        let is_weight = |id: TensorId| body.tensor(id).origin == Origin::Weight;
+        let end = low.saturating_add(tensor.size.unwrap_or(0));
+        // Without bytes, it uses none.
+        let lies_there = tensor.size != Some(0) && body.tensor_id(weight).is_some_and(is_weight);
+        lies_there.then_some((weight, low, end))
+    };
+    let mut uses: BTreeMap<&str, Use> = BTreeMap::new();
+    for (step, operator) in body.operators().iter().enumerate() {
+        for (weight, _, end) in operator.inputs.iter().filter_map(|&input| in_weight(input)) {
+            uses.entry(weight).or_default().read(end, 2 * step + 1);
+        }
+        for &output in &operator.outputs {
+            let Some((weight, low, end)) = in_weight(output) else { continue };
+            let of = uses.entry(weight).or_default();
+            match &body.tensor(output).origin {
+                Origin::Output { dependency: Dependency::Reads { .. }, .. } => {
+                    of.read(end, 2 * step + 1);
+                }
+                _ => of.write(low..end, 2 * step + 1),
+            }
         }
     }
-    for planned in &plan.tensors {
-        // A view writes nothing.
-        let is_written = body.tensor_id(&planned.name).is_some_and(|id| {
-            matches!(&body.tensor(id).origin,
-                Origin::Output { dependency, .. } if !matches!(dependency, Dependency::Reads { .. }))
-        });
-        if let TensorPlace::Supplied { tensor, .. } = &planned.place
-            && is_written
-            && body.tensor_id(tensor).is_some_and(|id| body.tensor(id).origin == Origin::Weight)
-        {
-            uses.entry(tensor).or_default().writes = true;
-        }
+    for (weight, _, end) in body.outputs().iter().filter_map(|&output| in_weight(output)) {
+        uses.entry(weight).or_default().read(end, 2 * body.operators().len());
     }
     for inner in &plan.bodies {
-        let operator = usize::try_from(inner.step).ok();
-        let operator = operator.and_then(|step| body.operators().get(step));
-        let Some(sequence) = operator.and_then(|operator| operator.bodies.get(inner.body)) else {
-            continue;
-        };
-        for (name, Use { reads, writes }) in self::uses(sequence, &inner.plan) {
-            if body.tensor_id(name).is_none() {
-                let of = uses.entry(name).or_default();
-                *of = Use { reads: of.reads.max(reads), writes: of.writes || writes };
+        let step = usize::try_from(inner.step).ok();
+        let operator = step.and_then(|step| body.operators().get(step));
+        let sequence = operator.and_then(|operator| operator.bodies.get(inner.body));
+        let (Some(step), Some(sequence)) = (step, sequence) else { continue };
+        for (name, of) in self::uses(sequence, &inner.plan) {
+            let (name, low) = match body.tensor_id(name).map(in_weight) {
+                Some(Some((weight, low, _))) => (weight, low),
+                Some(None) => continue,
+                None => (name, 0),
+            };
+            let around = uses.entry(name).or_default();
+            if of.reads_unwritten() {
+                around.read(low.saturating_add(of.reads), 2 * step);
+            }
+            if let Some(writes) = &of.writes {
+                let shift = |byte: Bytes| byte.saturating_add(low);
+                around.write(shift(writes.start)..shift(writes.end), 2 * step);
+                around.reads = around.reads.max(shift(of.reads));
             }
         }
     }
@@ -106,6 +257,7 @@ mod tests {
     use super::*;
     use crate::{
         Operator, Output, Planner,
+        sequence::Tensor,
         verify::{execute, verify},
     };
 
@@ -131,6 +283,15 @@ mod tests {
             .unwrap()
     }
 
+    /// The tensors `x` and `n` of the body that uses them.
+    fn innermost(sequence: &mut OpSequence) -> &mut [Tensor] {
+        let is_host = |operator: &OperatorNode| !operator.bodies.is_empty();
+        match sequence.operators().iter().position(is_host) {
+            Some(step) => innermost(&mut sequence.parts_mut().0[step].bodies[0]),
+            None => sequence.parts_mut().1,
+        }
+    }
+
     /// Sequences that cannot be built.
     #[rstest]
     #[case::right(true, |_: &mut OpSequence| (), None)]
@@ -140,7 +301,7 @@ mod tests {
         let (operators, _) = s.parts_mut();
         let x = operators[1].inputs.pop().unwrap();
         operators[1].outputs.push(x);
-    }, None)]
+    }, Some("'x' is an output of the operator, and the body reads it before it writes anything there"))]
     #[case::too_small(false, |s: &mut OpSequence| s.parts_mut().1[1].size = Some(7),
         Some("'x' has 7 B, but the body reads 8 B of it"))]
     #[case::of_unknown_size(false, |s: &mut OpSequence| s.parts_mut().1[1].size = None, None)]
@@ -148,7 +309,18 @@ mod tests {
         if let Origin::Output { dependency, .. } = &mut s.parts_mut().1[2].origin {
             *dependency = Dependency::Fresh;
         }
-    }, Some("'x' is written by the body but not by its operator, so others may still read it"))]
+    }, Some("bytes [0, 8) of 'x' are written by the body but not by its operator, so other tensors may lie or be read there"))]
+    #[case::writes_beyond(true, |s: &mut OpSequence| {
+        let tensors = innermost(s);
+        (tensors[0].size, tensors[1].size) = (None, Some(64));
+    }, Some("bytes [0, 64) of 'x' are written by the body but not by its operator, so other tensors may lie or be read there"))]
+    #[case::views_beyond(true, |s: &mut OpSequence| {
+        let tensors = innermost(s);
+        (tensors[0].size, tensors[1].size) = (None, Some(64));
+        if let Origin::Output { dependency, .. } = &mut tensors[1].origin {
+            *dependency = Dependency::Reads { input: TensorId(0), offset: 0 };
+        }
+    }, Some("'x' has 8 B, but the body reads 64 B of it"))]
     fn a_body_uses_what_its_operator_declares(
         #[values(false, true)] is_nested: bool,
         #[case] updates: bool,
@@ -161,7 +333,7 @@ mod tests {
         spoil(&mut sequence);
         let body = &plan.bodies[0];
         let operator = &sequence.operators()[1];
-        let found = check(&sequence, operator, &operator.bodies[0], &body.plan);
+        let found = Around::new(&sequence, &plan).check(operator, &operator.bodies[0], &body.plan);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, Vec::from_iter(message.map(str::to_owned)));
         if let Some(message) = message {
@@ -170,5 +342,41 @@ mod tests {
                 assert!(found.contains(&format!("in body 0 of if: {message}")), "{found:?}");
             }
         }
+    }
+
+    /// The body writes `x` and then reads `v`, which must lie elsewhere.
+    #[test]
+    fn a_body_does_not_read_what_it_has_overwritten() {
+        let run = Operator::new("if").inputs(["x", "v"]);
+        let update = Operator::new("u").inputs(["x"]);
+        let late = Operator::new("late").inputs(["v", "r"]).output(Output::new("q", 8));
+        let body = OpSequence::builder()
+            .weight("x", Some(8))
+            .weight("v", Some(8))
+            .operator(update.output(Output::new("r", 8).updates("x", 0)))
+            .operator(late)
+            .output("q")
+            .build()
+            .unwrap();
+        let sequence = OpSequence::builder()
+            .operator(Operator::new("load").output(Output::new("x", 8)))
+            .operator(Operator::new("other").output(Output::new("v", 8)))
+            .operator(run.output(Output::new("y", 8).updates("x", 0)).body(body))
+            .output("y")
+            .build()
+            .unwrap();
+        let mut plan = Planner::new().plan(&sequence).unwrap();
+        assert_eq!(verify(&sequence, &plan), []);
+        let place = |plan: &Plan, name| plan.tensors.iter().position(|t| &*t.name == name).unwrap();
+        let (x, v) = (place(&plan, "x"), place(&plan, "v"));
+        plan.tensors[v].place = plan.tensors[x].place.clone();
+        let operator = &sequence.operators()[2];
+        let found = Around::new(&sequence, &plan).check(
+            operator,
+            &operator.bodies[0],
+            &plan.bodies[0].plan,
+        );
+        let (tensor, other) = ("x".to_owned(), "v".to_owned());
+        assert_eq!(found, [Violation::ChangesOther { tensor, other }]);
     }
 }

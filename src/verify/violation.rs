@@ -332,12 +332,34 @@ pub enum Violation {
         /// The bytes that the body reads.
         reads: Bytes,
     },
-    /// A tensor around a body that the body writes, although its operator must only read it.
+    /// Bytes around a body that the body writes, although its operator must only read them.
     #[error(
-        "'{tensor}' is written by the body but not by its operator, so others may still read it"
+        "bytes [{low}, {high}) of '{tensor}' are written by the body but not by its operator, so other tensors may lie or be read there"
     )]
     ChangesKept {
         /// The tensor.
+        tensor: String,
+        /// The first of the bytes, from the start of the tensor.
+        low: Bytes,
+        /// The byte after the last of them.
+        high: Bytes,
+    },
+    /// A tensor around a body that the body writes, and another with the same bytes that it uses.
+    #[error(
+        "'{tensor}' is written by the body, which also uses '{other}', and that shares bytes with it"
+    )]
+    ChangesOther {
+        /// The tensor that is written.
+        tensor: String,
+        /// The other tensor.
+        other: String,
+    },
+    /// An output of an operator that its body reads before anything is written there.
+    #[error(
+        "'{tensor}' is an output of the operator, and the body reads it before it writes anything there"
+    )]
+    ReadsUnwritten {
+        /// The output.
         tensor: String,
     },
     /// Bodies whose pools have a total size that exceeds 64 bits.

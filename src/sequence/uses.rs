@@ -1,0 +1,125 @@
+//! The bytes around a body that it uses: how far it reads each tensor there, and which of its bytes it overwrites.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    Bytes,
+    sequence::{Dependency, OpSequence, Origin, Tensor, TensorId},
+};
+
+/// The use that a body makes of a tensor around it. Bytes count from the start of that tensor.
+#[derive(Default)]
+pub(super) struct Use<'s> {
+    /// The end of the bytes that it reads, as far as sizes are known.
+    pub(super) reads: Bytes,
+    /// The bytes from the first to the last that it must overwrite, and a tensor that it writes there.
+    pub(super) writes: Option<(Range<Bytes>, &'s Tensor)>,
+    /// True if it, or a body in it, uses it through a view, or a body in it writes it.
+    pub(super) is_indirect: bool,
+    /// True if the first operator that uses it overwrites it.
+    pub(super) is_written_first: bool,
+    /// The step of that operator.
+    first: usize,
+}
+
+impl<'s> Use<'s> {
+    fn write(&mut self, bytes: Range<Bytes>, result: &'s Tensor) {
+        self.writes = Some(match self.writes.take() {
+            Some((old, first)) => (old.start.min(bytes.start)..old.end.max(bytes.end), first),
+            None => (bytes, result),
+        });
+    }
+
+    /// Adds the use that a body of an operator makes, of a tensor that begins at `offset`.
+    fn add(&mut self, inner: &Self, offset: Bytes, step: usize) {
+        self.reads = self.reads.max(inner.reads.saturating_add(offset));
+        if let Some((bytes, result)) = &inner.writes {
+            let shift = |byte: Bytes| byte.saturating_add(offset);
+            self.write(shift(bytes.start)..shift(bytes.end), result);
+        }
+        self.is_indirect |= inner.is_indirect || inner.writes.is_some();
+        self.is_written_first &= self.first != step;
+    }
+}
+
+/// The uses that a body and the bodies in it make of the tensors around it, by name.
+pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
+    let mut uses: BTreeMap<&str, Use> = BTreeMap::new();
+    let at = home_of_weights(body);
+    let name = |id: TensorId| &*body.tensor(id).name;
+    for (step, operator) in body.operators().iter().enumerate() {
+        let new = || Use { first: step, ..Use::default() };
+        for &input in &operator.inputs {
+            let Some((weight, offset)) = at[input.index()] else { continue };
+            let end = offset.saturating_add(body.tensor(input).size.unwrap_or(0));
+            let of = uses.entry(name(weight)).or_insert_with(new);
+            of.reads = of.reads.max(end);
+        }
+        for &output in &operator.outputs {
+            let Some((weight, offset)) = at[output.index()] else { continue };
+            let tensor = body.tensor(output);
+            let end = offset.saturating_add(tensor.size.unwrap_or(0));
+            let of = uses.entry(name(weight)).or_insert_with(new);
+            if is_view(tensor) {
+                of.reads = of.reads.max(end);
+                of.is_indirect = true;
+            } else {
+                of.write(offset..end, tensor);
+                of.is_written_first |= of.first == step;
+            }
+        }
+        for inner in &operator.bodies {
+            for (used, inner) in self::uses(inner) {
+                let (weight, offset) = match body.tensor_id(used).map(|id| at[id.index()]) {
+                    Some(Some((weight, offset))) => (name(weight), offset),
+                    Some(None) => continue,
+                    None => (used, 0),
+                };
+                uses.entry(weight).or_insert_with(new).add(&inner, offset, step);
+            }
+        }
+    }
+    let last = body.operators().len();
+    for &output in body.outputs() {
+        if let Some((weight, offset)) = at[output.index()] {
+            let end = offset.saturating_add(body.tensor(output).size.unwrap_or(0));
+            let new = || Use { first: last, ..Use::default() };
+            let of = uses.entry(name(weight)).or_insert_with(new);
+            of.reads = of.reads.max(end);
+        }
+    }
+    uses
+}
+
+fn is_view(tensor: &Tensor) -> bool {
+    matches!(&tensor.origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
+}
+
+/// By tensor: the weight in which it lies, and the offset there.
+fn home_of_weights(body: &OpSequence) -> Vec<Option<(TensorId, Bytes)>> {
+    let is_weight = |id: TensorId| body.tensor(id).origin == Origin::Weight;
+    homes(body).into_iter().map(|home| Some(home).filter(|home| is_weight(home.0))).collect()
+}
+
+/// By tensor: the tensor whose memory it shares as a view or as an update, and the offset there. A tensor that
+/// shares none is its own home.
+pub(super) fn homes(sequence: &OpSequence) -> Vec<(TensorId, Bytes)> {
+    let mut homes: Vec<(TensorId, Bytes)> =
+        (0..sequence.tensors().len()).map(|index| (TensorId::from_index(index), 0)).collect();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
+        let shared = match dependency {
+            Dependency::Reads { input, offset } => Some((*input, *offset)),
+            Dependency::Overwrites(overwrites) => {
+                let update = overwrites.iter().find(|overwrite| overwrite.required);
+                update.map(|overwrite| (overwrite.input, overwrite.offset))
+            }
+            Dependency::Fresh | Dependency::Gathers(_) => None,
+        };
+        if let Some((input, offset)) = shared {
+            let (home, start) = homes[input.index()];
+            homes[output.index()] = (home, start.saturating_add(offset));
+        }
+    }
+    homes
+}
