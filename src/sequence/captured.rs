@@ -12,7 +12,7 @@ use crate::{
     Bytes,
     sequence::{
         Dependency, OpSequence, Origin, SequenceError, TensorId,
-        uses::{Use, homes, uses},
+        uses::{Home, Use, homes, uses},
     },
 };
 
@@ -80,7 +80,7 @@ pub(super) fn captured(sequence: &OpSequence) -> Result<(), SequenceError> {
 fn updates(
     sequence: &OpSequence,
     outputs: &[TensorId],
-    homes: &[(TensorId, Bytes)],
+    homes: &[Home],
 ) -> HashMap<TensorId, Vec<Range<Bytes>>> {
     let mut ranges: Vec<(TensorId, Range<Bytes>)> = Vec::new();
     for &output in outputs {
@@ -89,7 +89,7 @@ fn updates(
             &tensor.origin
             && overwrites.iter().any(|overwrite| overwrite.required)
         {
-            let (home, start) = homes[output.index()];
+            let Home { tensor: home, offset: start, .. } = homes[output.index()];
             ranges.push((home, start..start.saturating_add(tensor.size.unwrap_or(0))));
         }
     }
@@ -113,7 +113,7 @@ struct Host<'s> {
     sequence: &'s OpSequence,
     step: usize,
     /// By tensor: the tensor whose memory it shares, and the offset there.
-    homes: &'s [(TensorId, Bytes)],
+    homes: &'s [Home],
     inputs: HashSet<TensorId>,
     outputs: HashSet<TensorId>,
     /// The bytes that its outputs must overwrite, by the tensor whose memory they share.
@@ -186,7 +186,7 @@ impl Host<'_> {
 
     /// Returns whether the outputs of the operator must overwrite these bytes of a tensor.
     fn is_updated(&self, tensor: TensorId, bytes: Range<Bytes>) -> bool {
-        let (home, start) = self.homes[tensor.index()];
+        let Home { tensor: home, offset: start, .. } = self.homes[tensor.index()];
         let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
         let mut updates = self.updates.get(&home).into_iter().flatten();
         updates.any(|update| update.start <= low && high <= update.end)
@@ -198,7 +198,7 @@ impl Host<'_> {
         let mut ranges = Vec::new();
         for (&name, of) in uses {
             let Some(around) = self.sequence.tensor_id(name) else { continue };
-            let (home, low) = self.homes[around.index()];
+            let Home { tensor: home, offset: low, .. } = self.homes[around.index()];
             let written = of.writes.as_ref().map_or(0, |(bytes, _)| bytes.end);
             // A weight of unknown size may extend anywhere.
             let size = self.sequence.tensor(around).size.unwrap_or(Bytes::MAX);

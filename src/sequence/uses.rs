@@ -14,7 +14,8 @@ pub(super) struct Use<'s> {
     pub(super) reads: Bytes,
     /// The bytes from the first to the last that it must overwrite, and a tensor that it writes there.
     pub(super) writes: Option<(Range<Bytes>, &'s Tensor)>,
-    /// True if it, or a body in it, uses it through a view, or a body in it writes it.
+    /// True if it, or a body in it, uses it through a view, or a body in it writes it; uses of a result that was
+    /// written over it do not count.
     pub(super) is_indirect: bool,
     /// True if the first operator that uses it overwrites it.
     pub(super) is_written_first: bool,
@@ -30,14 +31,14 @@ impl<'s> Use<'s> {
         });
     }
 
-    /// Adds the use that a body of an operator makes, of a tensor that begins at `offset`.
-    fn add(&mut self, inner: &Self, offset: Bytes, step: usize) {
+    /// Adds the use that a body of an operator makes, of a tensor that begins at `offset` and is a result or not.
+    fn add(&mut self, inner: &Self, (offset, is_result): (Bytes, bool), step: usize) {
         self.reads = self.reads.max(inner.reads.saturating_add(offset));
         if let Some((bytes, result)) = &inner.writes {
             let shift = |byte: Bytes| byte.saturating_add(offset);
             self.write(shift(bytes.start)..shift(bytes.end), result);
         }
-        self.is_indirect |= inner.is_indirect || inner.writes.is_some();
+        self.is_indirect |= !is_result && (inner.is_indirect || inner.writes.is_some());
         self.is_written_first &= self.first != step;
     }
 }
@@ -50,19 +51,21 @@ pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
     for (step, operator) in body.operators().iter().enumerate() {
         let new = || Use { first: step, ..Use::default() };
         for &input in &operator.inputs {
-            let Some((weight, offset)) = at[input.index()] else { continue };
+            let Some(Home { tensor: weight, offset, .. }) = at[input.index()] else { continue };
             let end = offset.saturating_add(body.tensor(input).size.unwrap_or(0));
             let of = uses.entry(name(weight)).or_insert_with(new);
             of.reads = of.reads.max(end);
         }
         for &output in &operator.outputs {
-            let Some((weight, offset)) = at[output.index()] else { continue };
+            let Some(Home { tensor: weight, offset, is_result }) = at[output.index()] else {
+                continue;
+            };
             let tensor = body.tensor(output);
             let end = offset.saturating_add(tensor.size.unwrap_or(0));
             let of = uses.entry(name(weight)).or_insert_with(new);
             if is_view(tensor) {
                 of.reads = of.reads.max(end);
-                of.is_indirect = true;
+                of.is_indirect |= !is_result;
             } else {
                 of.write(offset..end, tensor);
                 of.is_written_first |= of.first == step;
@@ -70,18 +73,18 @@ pub(super) fn uses(body: &OpSequence) -> BTreeMap<&str, Use<'_>> {
         }
         for inner in &operator.bodies {
             for (used, inner) in self::uses(inner) {
-                let (weight, offset) = match body.tensor_id(used).map(|id| at[id.index()]) {
-                    Some(Some((weight, offset))) => (name(weight), offset),
+                let (weight, place) = match body.tensor_id(used).map(|id| at[id.index()]) {
+                    Some(Some(home)) => (name(home.tensor), (home.offset, home.is_result)),
                     Some(None) => continue,
-                    None => (used, 0),
+                    None => (used, (0, false)),
                 };
-                uses.entry(weight).or_insert_with(new).add(&inner, offset, step);
+                uses.entry(weight).or_insert_with(new).add(&inner, place, step);
             }
         }
     }
     let last = body.operators().len();
     for &output in body.outputs() {
-        if let Some((weight, offset)) = at[output.index()] {
+        if let Some(Home { tensor: weight, offset, .. }) = at[output.index()] {
             let end = offset.saturating_add(body.tensor(output).size.unwrap_or(0));
             let new = || Use { first: last, ..Use::default() };
             let of = uses.entry(name(weight)).or_insert_with(new);
@@ -95,30 +98,46 @@ fn is_view(tensor: &Tensor) -> bool {
     matches!(&tensor.origin, Origin::Output { dependency: Dependency::Reads { .. }, .. })
 }
 
-/// By tensor: the weight in which it lies, and the offset there.
-fn home_of_weights(body: &OpSequence) -> Vec<Option<(TensorId, Bytes)>> {
-    let is_weight = |id: TensorId| body.tensor(id).origin == Origin::Weight;
-    homes(body).into_iter().map(|home| Some(home).filter(|home| is_weight(home.0))).collect()
+/// By tensor: its home, if that is a weight and the tensor has bytes there.
+fn home_of_weights(body: &OpSequence) -> Vec<Option<Home>> {
+    let is_weight = |home: &Home| body.tensor(home.tensor).origin == Origin::Weight;
+    let homes = homes(body).into_iter().zip(body.tensors());
+    homes
+        .map(|(home, tensor)| Some(home).filter(|home| tensor.size != Some(0) && is_weight(home)))
+        .collect()
 }
 
-/// By tensor: the tensor whose memory it shares as a view or as an update, and the offset there. A tensor that
-/// shares none is its own home.
-pub(super) fn homes(sequence: &OpSequence) -> Vec<(TensorId, Bytes)> {
-    let mut homes: Vec<(TensorId, Bytes)> =
-        (0..sequence.tensors().len()).map(|index| (TensorId::from_index(index), 0)).collect();
+/// The tensor whose memory another shares as a view or as an update, and the offset there. A tensor that shares
+/// none is its own home.
+#[derive(Clone, Copy)]
+pub(super) struct Home {
+    pub(super) tensor: TensorId,
+    pub(super) offset: Bytes,
+    /// True if an update lies on the way to it.
+    is_result: bool,
+}
+
+/// By tensor: its home.
+pub(super) fn homes(sequence: &OpSequence) -> Vec<Home> {
+    let own = |index| Home { tensor: TensorId::from_index(index), offset: 0, is_result: false };
+    let mut homes: Vec<Home> = (0..sequence.tensors().len()).map(own).collect();
     for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
         let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
         let shared = match dependency {
-            Dependency::Reads { input, offset } => Some((*input, *offset)),
+            Dependency::Reads { input, offset } => Some((*input, *offset, false)),
             Dependency::Overwrites(overwrites) => {
                 let update = overwrites.iter().find(|overwrite| overwrite.required);
-                update.map(|overwrite| (overwrite.input, overwrite.offset))
+                update.map(|overwrite| (overwrite.input, overwrite.offset, true))
             }
             Dependency::Fresh | Dependency::Gathers(_) => None,
         };
-        if let Some((input, offset)) = shared {
-            let (home, start) = homes[input.index()];
-            homes[output.index()] = (home, start.saturating_add(offset));
+        if let Some((input, offset, is_update)) = shared {
+            let home = homes[input.index()];
+            homes[output.index()] = Home {
+                tensor: home.tensor,
+                offset: home.offset.saturating_add(offset),
+                is_result: home.is_result || is_update,
+            };
         }
     }
     homes

@@ -473,6 +473,7 @@ fn an_if_of_the_size_of_its_condition_is_not_in_place() {
 #[case::a_view("t = Exp(a)\nr = Identity(t)\nout r", "e = Cos(a)\nout e", ["r", "e"], 64)]
 #[case::the_same_name("y = Exp(a)\nout y", "e = Cos(a)\nout e", ["", "e"], 64)]
 #[case::read_again("t = Exp(a)\nu = Cos(t)\nv = Add(t, u)\nout t", "e = Cos(a)\nout e", ["t", "e"], 64)]
+#[case::viewed_again("t = Exp(a)\nv = Identity(t)\nu = Cos(v)\nout t\nw = Add(t, u)", "e = Cos(a)\nout e", ["tv", "e"], 64)]
 #[case::captured("out a", "e = Cos(a)\nout e", ["", "e"], 0)]
 fn an_if_makes_its_results_in_its_outputs(
     #[case] then_branch: &str,
