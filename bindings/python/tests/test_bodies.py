@@ -9,11 +9,12 @@ from memplan import Operator, Output, Sequence
 
 
 def branch(size, **result):
-    """Makes its result in `y`, which is an output of the condition."""
+    """Makes its result in `y`, which is an output of the condition, unless it overwrites something else."""
+    operands = ["t"] if "overwrites" in result else ["t", "y"]
     return Sequence(
         [
             Operator("first", [], [Output("t", size)]),
-            Operator("last", ["t", "y"], [Output("result", 16, **(result or {"updates": "y"}))]),
+            Operator("last", operands, [Output("result", 16, **(result or {"updates": "y"}))]),
         ],
         weights={"y": 16},
         outputs=["result"],
