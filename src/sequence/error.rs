@@ -156,9 +156,9 @@ pub enum SequenceError {
         /// The size of the output in bytes.
         room: Bytes,
     },
-    /// A tensor that a body reads, and that is not among the inputs of its operator.
+    /// A tensor that a body uses, and that is not among the inputs of its operator.
     #[error(
-        "operator '{operator}': its body {body} reads '{tensor}', which is not among the operator's inputs; add it there, or give the weight of the body another name if it is another tensor"
+        "operator '{operator}': its body {body} uses '{tensor}', which is not among the operator's inputs; add it there, or give the weight of the body another name if it is another tensor"
     )]
     NotCaptured {
         /// The operator.

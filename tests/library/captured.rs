@@ -70,7 +70,7 @@ fn returns() -> OpSequence {
 }
 
 const NOT_LISTED: &str =
-    "operator 'if': its body 0 reads 'x', which is not among the operator's inputs; add it there";
+    "operator 'if': its body 0 uses 'x', which is not among the operator's inputs; add it there";
 const TOO_LARGE: &str =
     "operator 'if': its body 0 reads 9 B of 'x', which has 8 B; declare the weight of the body";
 const CHANGED: &str = "operator 'if': 'r' of its body 0 must overwrite the bytes [0, 8) of 'x', but no output of the operator does; give it one that";
@@ -82,7 +82,7 @@ const CHANGED: &str = "operator 'if': 'r' of its body 0 must overwrite the bytes
 #[case::returned(returns(), &[], Some(NOT_LISTED))]
 #[case::never_used(unused(), &[], None)]
 #[case::constant_of_the_body(reads("k", Some(8)), &[], None)]
-#[case::made_later(reads("z", Some(4)), &[], Some("its body 0 reads 'z'"))]
+#[case::made_later(reads("z", Some(4)), &[], Some("its body 0 uses 'z'"))]
 #[case::nested(nested(&["x"], reads("x", Some(8))), &[], Some(NOT_LISTED))]
 #[case::nested_and_listed(nested(&["x"], reads("x", Some(8))), &["x"], None)]
 #[case::two_levels_up(nested(&[], reads("x", Some(8))), &[], Some(NOT_LISTED))]
@@ -236,4 +236,48 @@ fn a_body_writes_an_output_before_it_reads_it(
         (Some(error), Some(message)) => assert!(error.starts_with(message), "{error}"),
         (error, message) => assert_eq!(error.as_deref(), message),
     }
+}
+
+/// A branch makes `made` in `y`, views it, and runs a body that views it too: `y` itself is written before it is read.
+#[test]
+fn a_result_made_in_an_output_may_be_viewed() {
+    let make = Operator::new("make").inputs(["y"]).output(Output::new("made", 8).updates("y", 0));
+    let view =
+        Operator::new("view").inputs(["made"]).output(Output::new("w", 4).reads_at("made", 4));
+    let inner = Operator::new("inner").inputs(["made", "w"]).output(Output::new("m", 4));
+    let branch = OpSequence::builder()
+        .weight("y", Some(8))
+        .operator(make)
+        .operator(view)
+        .operator(inner.body(views("made", 0, 8)))
+        .output("made")
+        .build()
+        .unwrap();
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("if").output(Output::new("y", 8)).body(branch))
+        .output("y")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(verify(&sequence, &plan), []);
+}
+
+/// An update of no bytes changes nothing, and makes nothing in an output either.
+#[rstest]
+#[case::of_a_tensor_around(&["x"], "x", None)]
+#[case::of_an_output(&[], "y", Some("reads 'y', an output of the operator to which nothing has been written"))]
+fn an_update_of_no_bytes_writes_nothing(
+    #[case] inputs: &[&str],
+    #[case] weight: &str,
+    #[case] message: Option<&str>,
+) {
+    let run = Operator::new("if").inputs(inputs.iter().copied()).output(Output::new("y", 8));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("load").output(Output::new("x", 8)))
+        .operator(run.body(writes(weight, Some(8), 0, 0)))
+        .output("y")
+        .build();
+    let error = sequence.err().map(|error| error.to_string());
+    assert_eq!(error.is_some(), message.is_some(), "{error:?}");
+    assert!(error.unwrap_or_default().contains(message.unwrap_or_default()));
 }
