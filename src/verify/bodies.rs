@@ -41,7 +41,9 @@ pub(super) fn flatten<'s>(
     }
     let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];
     let around = Around::new(sequence, plan);
-    for (step, operator) in sequence.operators().iter().enumerate() {
+    let hosts = sequence.operators().iter().enumerate();
+    for (step, operator) in hosts.filter(|(_, operator)| !operator.bodies.is_empty()) {
+        let declared = around.of(operator);
         for (place, body) in operator.bodies.iter().enumerate() {
             let name = format!("body {place} of {}", sequence.operator_name(step));
             let Some(planned) = planned.get(&(step as Step, place)) else {
@@ -49,7 +51,7 @@ pub(super) fn flatten<'s>(
                 continue;
             };
             let mut found = check_body(body, plan, planned, check);
-            found.extend(around.check(operator, body, &planned.plan));
+            found.extend(declared.check(body, &planned.plan));
             violations.extend(found.into_iter().map(|violation| Violation::InBody {
                 body: name.clone(),
                 violation: Box::new(violation),

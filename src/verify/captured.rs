@@ -21,8 +21,8 @@ struct Use {
     reads: Bytes,
     /// The bytes from the first to the last that it writes.
     writes: Option<Range<Bytes>>,
-    /// When it first reads and writes there: two moments for each of its operators, one in which the operator
-    /// runs its bodies, and one in which it runs itself. The last one if it never does.
+    /// The moments of its first read and its first write there; `usize::MAX` if there is none. Each of its
+    /// operators has two moments: first its bodies run, then it runs itself.
     first_read: usize,
     first_write: usize,
 }
@@ -74,58 +74,14 @@ impl<'s> Around<'s> {
         Self { sequence, places }
     }
 
-    /// Compares what the body of an operator uses with what the operator declares.
-    pub(super) fn check(
-        &self,
-        operator: &OperatorNode,
-        body: &OpSequence,
-        plan: &Plan,
-    ) -> Vec<Violation> {
-        let uses = uses(body, plan);
-        let inputs: HashSet<TensorId> = operator.inputs.iter().copied().collect();
-        let outputs: HashSet<TensorId> = operator.outputs.iter().copied().collect();
-        let updated = self.updated(operator);
-        let mut violations = Vec::new();
-        for (&name, of) in &uses {
-            let Some(around) = self.sequence.tensor_id(name) else { continue };
-            let tensor = || name.to_owned();
-            let is_output = outputs.contains(&around);
-            if !is_output && !inputs.contains(&around) {
-                violations.push(Violation::NotKept { tensor: tensor() });
-            }
-            if is_output && of.reads_unwritten() {
-                violations.push(Violation::ReadsUnwritten { tensor: tensor() });
-            }
-            let end = of.writes.as_ref().map_or(0, |writes| writes.end);
-            match self.sequence.tensor(around).size {
-                Some(size) if size.max(end) < of.reads => {
-                    let (tensor, reads) = (tensor(), of.reads);
-                    violations.push(Violation::ReadsBeyond { tensor, size, reads });
-                }
-                _ => {}
-            }
-            if let Some(Range { start: low, end: high }) = of.writes.clone() {
-                let is_written = if is_output {
-                    self.sequence.tensor(around).size.is_some_and(|size| high <= size)
-                } else {
-                    low == high || self.is_written(name, low..high, &updated)
-                };
-                if !is_written {
-                    let tensor = tensor();
-                    violations.push(Violation::ChangesKept { tensor, low, high });
-                }
-            }
+    /// The declarations of an operator with bodies.
+    pub(super) fn of(&self, operator: &OperatorNode) -> Declared<'_, 's> {
+        Declared {
+            around: self,
+            inputs: operator.inputs.iter().copied().collect(),
+            outputs: operator.outputs.iter().copied().collect(),
+            updated: self.updated(operator),
         }
-        violations.extend(self.destroyed(&uses));
-        violations
-    }
-
-    /// Returns whether these bytes of a tensor are all among those that an operator updates.
-    fn is_written(&self, tensor: &str, bytes: Range<Bytes>, updated: &Ranges<'_>) -> bool {
-        let Some(&(memory, start)) = self.places.get(tensor) else { return false };
-        let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
-        let mut ranges = updated.get(&memory).into_iter().flatten();
-        ranges.any(|range| range.start <= low && high <= range.end)
     }
 
     /// The bytes that an operator must overwrite.
@@ -151,12 +107,70 @@ impl<'s> Around<'s> {
         }
         updated
     }
+}
+
+/// The tensors and bytes around its bodies that an operator declares to read and to write.
+pub(super) struct Declared<'a, 's> {
+    around: &'a Around<'s>,
+    inputs: HashSet<TensorId>,
+    outputs: HashSet<TensorId>,
+    /// The bytes that it must overwrite.
+    updated: Ranges<'s>,
+}
+
+impl Declared<'_, '_> {
+    /// Compares what a body of the operator uses with what the operator declares.
+    pub(super) fn check(&self, body: &OpSequence, plan: &Plan) -> Vec<Violation> {
+        let uses = uses(body, plan);
+        let sequence = self.around.sequence;
+        let mut violations = Vec::new();
+        for (&name, of) in &uses {
+            let Some(around) = sequence.tensor_id(name) else { continue };
+            let tensor = || name.to_owned();
+            let is_output = self.outputs.contains(&around);
+            if !is_output && !self.inputs.contains(&around) {
+                violations.push(Violation::NotKept { tensor: tensor() });
+            }
+            if is_output && of.reads_unwritten() {
+                violations.push(Violation::ReadsUnwritten { tensor: tensor() });
+            }
+            let end = of.writes.as_ref().map_or(0, |writes| writes.end);
+            match sequence.tensor(around).size {
+                Some(size) if size.max(end) < of.reads => {
+                    let (tensor, reads) = (tensor(), of.reads);
+                    violations.push(Violation::ReadsBeyond { tensor, size, reads });
+                }
+                _ => {}
+            }
+            if let Some(Range { start: low, end: high }) = of.writes.clone() {
+                let is_written = if is_output {
+                    sequence.tensor(around).size.is_some_and(|size| high <= size)
+                } else {
+                    low == high || self.is_written(name, low..high)
+                };
+                if !is_written {
+                    let tensor = tensor();
+                    violations.push(Violation::ChangesKept { tensor, low, high });
+                }
+            }
+        }
+        violations.extend(self.destroyed(&uses));
+        violations
+    }
+
+    /// Returns whether these bytes of a tensor are all among those that an operator updates.
+    fn is_written(&self, tensor: &str, bytes: Range<Bytes>) -> bool {
+        let Some(&(memory, start)) = self.around.places.get(tensor) else { return false };
+        let (low, high) = (start.saturating_add(bytes.start), start.saturating_add(bytes.end));
+        let mut ranges = self.updated.get(&memory).into_iter().flatten();
+        ranges.any(|range| range.start <= low && high <= range.end)
+    }
 
     /// Finds a tensor that a body writes while another that it uses lies there.
     fn destroyed(&self, uses: &BTreeMap<&str, Use>) -> Option<Violation> {
         let spans = uses.iter().filter_map(|(&name, of)| {
-            let &(memory, low) = self.places.get(name)?;
-            let size = self.sequence.tensor(self.sequence.tensor_id(name)?).size;
+            let &(memory, low) = self.around.places.get(name)?;
+            let size = self.around.sequence.tensor(self.around.sequence.tensor_id(name)?).size;
             let high = low.saturating_add(size.unwrap_or(Bytes::MAX).max(of.end()));
             (low < high).then_some((memory, low, high, name, of.writes.is_some()))
         });
@@ -333,7 +347,8 @@ mod tests {
         spoil(&mut sequence);
         let body = &plan.bodies[0];
         let operator = &sequence.operators()[1];
-        let found = Around::new(&sequence, &plan).check(operator, &operator.bodies[0], &body.plan);
+        let found =
+            Around::new(&sequence, &plan).of(operator).check(&operator.bodies[0], &body.plan);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, Vec::from_iter(message.map(str::to_owned)));
         if let Some(message) = message {
@@ -371,11 +386,9 @@ mod tests {
         let (x, v) = (place(&plan, "x"), place(&plan, "v"));
         plan.tensors[v].place = plan.tensors[x].place.clone();
         let operator = &sequence.operators()[2];
-        let found = Around::new(&sequence, &plan).check(
-            operator,
-            &operator.bodies[0],
-            &plan.bodies[0].plan,
-        );
+        let found = Around::new(&sequence, &plan)
+            .of(operator)
+            .check(&operator.bodies[0], &plan.bodies[0].plan);
         let (tensor, other) = ("x".to_owned(), "v".to_owned());
         assert_eq!(found, [Violation::ChangesOther { tensor, other }]);
     }
