@@ -289,9 +289,7 @@ impl Ejection {
             self.strip.offsets[body] = Some(offset);
         }
     }
-}
 
-impl Ejection {
     /// Begins an attempt, with the last packing if there is one; returns the bodies that fit into no gap, or `None`
     /// if `stop` returned true.
     fn begin(&mut self, stop: &mut impl FnMut(u64) -> bool) -> Option<Vec<usize>> {

@@ -58,8 +58,8 @@ impl Item {
 /// Returns whether more bytes are alive in the first tenth of the sections than in the last.
 ///
 /// Time has no direction for a packing, but ties are broken towards the first section, and on hard problems that
-/// makes a difference. So items are searched in one of the two directions, whichever way time runs: the hard public
-/// problems take fewer nodes if the emptier end comes first.
+/// makes a difference. So items are searched in one of the two directions, whichever way time runs: some hard public
+/// problems take far fewer nodes if the emptier end comes first, and none takes many more.
 fn begins_fuller<'a>(items: impl IntoIterator<Item = &'a Item>, sections: usize) -> bool {
     let edge = sections.div_ceil(10);
     let (mut first, mut last) = (0_u128, 0_u128);
