@@ -1,6 +1,7 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
-//! It is a tree over clocks; its places are the boxes of all bodies. Each node keeps the bytes of the boxes
+//! Where streams seldom wait for each other, [spans](super::in_spans) of time are long, and this is faster: a
+//! tree over clocks. Its places are the boxes of all bodies. Each node keeps the bytes of the boxes
 //! below it that lie here, as runs. If all of them are alive together with a new box, these runs tell where it
 //! cannot lie, so boxes of streams that never wait for each other are not looked at one by one.
 
@@ -8,13 +9,14 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::{
     Bytes,
-    planner::{runs::Runs, statement::Statement},
+    planner::runs::Runs,
     problem::demands::{ClockTree, TimedBox, is_over},
 };
 
 /// The boxes that lie in a pool.
 pub(super) struct InClocks<'a> {
-    statement: &'a Statement<'a>,
+    /// By body: the places of its boxes.
+    places: &'a [Vec<usize>],
     /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
     /// limits of all begins and of all ends below it.
     tree: ClockTree,
@@ -41,19 +43,57 @@ impl Meeting<'_> {
     }
 }
 
+/// Adds a box to a tree at its place.
+fn add(tree: &mut ClockTree, one: &TimedBox, place: usize) {
+    let (begin, end) = (&one.begin, &one.end);
+    tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
+}
+
+/// Finds the nodes with all boxes that are alive together with one, and returns the number of nodes visited.
+fn visit(tree: &ClockTree, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
+    let mut visited = 0;
+    tree.visit(|node, low, high| {
+        visited += 1;
+        let (begins, ends) = low.split_at(own.begin.len());
+        let (last_ends, last_begins) = high.split_at(own.begin.len());
+        if is_over(last_ends, &own.begin) || is_over(&own.end, begins) {
+            return false;
+        }
+        let is_all = !is_over(ends, &own.begin) && !is_over(&own.end, last_begins);
+        if is_all {
+            meet(node);
+        }
+        !is_all
+    });
+    visited
+}
+
+/// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
+/// pool.
+pub(super) fn visited(boxes: &[Vec<TimedBox>], places: &[Vec<usize>]) -> u64 {
+    const SAMPLES: usize = 64;
+    let all = || boxes.iter().flatten().zip(places.iter().flatten());
+    let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
+    let mut tree = ClockTree::new(count, 2 * streams);
+    for (one, &place) in all() {
+        add(&mut tree, one, place);
+    }
+    let samples = || all().step_by(count.div_ceil(SAMPLES).max(1));
+    let visited: u64 = samples().map(|(one, _)| visit(&tree, one, |_| ())).sum();
+    visited / samples().count().max(1) as u64
+}
+
 impl<'a> InClocks<'a> {
-    pub(super) fn new(statement: &'a Statement<'a>) -> Self {
-        let count = statement.boxes.iter().map(Vec::len).sum();
-        let tree = ClockTree::new(count, 2 * statement.streams());
+    pub(super) fn new(places: &'a [Vec<usize>], streams: usize) -> Self {
+        let tree = ClockTree::new(places.iter().map(Vec::len).sum(), 2 * streams);
         let taken = vec![Runs::default(); tree.len()];
-        Self { statement, tree, taken }
+        Self { places, tree, taken }
     }
 
     /// Takes the bytes of a body that lies at an offset.
-    pub(super) fn take(&mut self, body: usize, offset: Bytes) {
-        for (one, &place) in self.statement.boxes[body].iter().zip(&self.statement.ranks[body]) {
-            let (begin, end) = (&one.begin, &one.end);
-            self.tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
+    pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
+        for (one, &place) in boxes.iter().zip(&self.places[body]) {
+            add(&mut self.tree, one, place);
             for node in self.tree.nodes(place) {
                 self.taken[node].add(offset + one.bytes.start, offset + one.bytes.end);
             }
@@ -64,18 +104,8 @@ impl<'a> InClocks<'a> {
     fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
         let mut meetings: Vec<Meeting<'b>> = Vec::new();
         for own in boxes {
-            self.tree.visit(|node, low, high| {
-                let (begins, ends) = low.split_at(own.begin.len());
-                let (last_ends, last_begins) = high.split_at(own.begin.len());
-                if is_over(last_ends, &own.begin) || is_over(&own.end, begins) {
-                    return false;
-                }
-                let is_all = !is_over(ends, &own.begin) && !is_over(&own.end, last_begins);
-                if is_all {
-                    meetings.push(Meeting { own, runs: &self.taken[node].0 });
-                }
-                !is_all
-            });
+            let mut meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
+            visit(&self.tree, own, &mut meet);
         }
         meetings
     }
@@ -108,24 +138,36 @@ impl<'a> InClocks<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{Problem, demands::concurrent};
+    use crate::{
+        Step,
+        planner::{in_spans::InSpans, spans::Spans, statement::Statement},
+        problem::{
+            Problem,
+            demands::{concurrent, ranks},
+        },
+    };
 
     #[test]
     fn the_lowest_free_offset_is_found() {
-        let mut lifted = 0;
+        let (mut lifted, mut most_spans) = (0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let mut problem = Problem::builder();
             problem.streams(2);
-            for _ in 0..random.int_in_range(1..=10)? {
+            let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
+            for _ in 0..random.int_in_range(1..=many)? {
                 let chunk = problem.chunk(0..1, random.int_in_range(1..=6)?);
-                let begin = [random.int_in_range(0..=5)?, random.int_in_range(0..=5)?];
+                let begin: Step = random.int_in_range(0..=last)?;
+                let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
                 let (more, beside) = (random.int_in_range(1..=3)?, random.int_in_range(0..=2)?);
                 let end = [begin[0] + more, begin[1] + beside];
                 problem.clocks(chunk, begin.into(), end.into(), 0);
             }
             let problem = problem.build().unwrap();
             let statement = Statement::of(&problem);
-            let mut taken = InClocks::new(&statement);
+            let (places, spans) = (ranks(&statement.boxes), Spans::of(&statement.boxes));
+            most_spans = spans.count.max(most_spans);
+            let mut taken = InClocks::new(&places, 2);
+            let mut in_spans = InSpans::new(&spans);
             let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
             for (body, boxes) in statement.boxes.iter().enumerate() {
                 let is_free = |&base: &Bytes| {
@@ -141,15 +183,18 @@ mod tests {
                 let expected = (from..).step_by(2).find(is_free);
                 let lift = |offset: Bytes| Some(offset + (offset - from) % 2);
                 assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{problem:?}");
+                let in_span = in_spans.lowest_from(body, boxes, from, lift);
+                assert_eq!(in_span, expected, "{problem:?}");
                 lifted += u32::from(expected > Some(from));
                 let base = expected.unwrap();
-                taken.take(body, base);
+                taken.take(body, boxes, base);
+                in_spans.take(body, boxes, base);
                 laid.extend(boxes.iter().map(|one| (one, base)));
             }
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);
-        assert!(lifted > 0, "{lifted}");
+        assert!(lifted > 0 && most_spans > 4, "{lifted}, {most_spans}");
     }
 
     /// Four streams of which none waits for another: each box meets thousands of others, in few nodes.
@@ -165,9 +210,10 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let statement = Statement::of(&problem);
-        let mut taken = InClocks::new(&statement);
-        for body in 0..statement.boxes.len() {
-            taken.take(body, 0);
+        let places = ranks(&statement.boxes);
+        let mut taken = InClocks::new(&places, 4);
+        for (body, boxes) in statement.boxes.iter().enumerate() {
+            taken.take(body, boxes, 0);
         }
         for boxes in &statement.boxes {
             // Ten levels of nodes for each of the other streams at most, and few boxes of its own.

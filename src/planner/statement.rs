@@ -3,10 +3,45 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::problem::{
-    ChunkId, Problem,
-    demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
+use crate::{
+    planner::{in_clocks, spans::Spans},
+    problem::{
+        ChunkId, Problem,
+        demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
+    },
 };
+
+/// How the boxes that are alive together are found.
+pub(super) enum Times {
+    /// With one stream.
+    Steps,
+    /// With several streams.
+    Spans(Spans),
+    /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
+    Places(Vec<Vec<usize>>),
+}
+
+/// Spans are used if a box meets at most this many others in its spans.
+const FEW_MET: u64 = 4096;
+
+/// Visiting a node of a tree over clocks takes as long as passing this many boxes of a span.
+const BOXES_PER_NODE: u64 = 64;
+
+impl Times {
+    fn of(boxes: &[Vec<TimedBox>]) -> Self {
+        if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
+            return Self::Steps;
+        }
+        let spans = Spans::of(boxes);
+        if spans.met > FEW_MET {
+            let places = ranks(boxes);
+            if in_clocks::visited(boxes, &places) * BOXES_PER_NODE < spans.met {
+                return Self::Places(places);
+            }
+        }
+        Self::Spans(spans)
+    }
+}
 
 /// Bodies to place in pools.
 pub(super) struct Statement<'p> {
@@ -15,8 +50,7 @@ pub(super) struct Statement<'p> {
     pub(super) bodies: Cow<'p, [Body]>,
     /// By body.
     pub(super) boxes: Vec<Vec<TimedBox>>,
-    /// By body, with several streams: the places of its boxes in a tree over clocks.
-    pub(super) ranks: Vec<Vec<usize>>,
+    pub(super) times: Times,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
 }
@@ -27,13 +61,19 @@ impl<'p> Statement<'p> {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
             let boxes = problem.roots().map(|root| chain_boxes(problem, root)).collect();
             let pools = vec![Pool::new("pool")];
-            let (bodies, ranks, groups) = (bodies.into(), Vec::new(), HashMap::new());
-            return Self { problem, pools: pools.into(), bodies, boxes, ranks, groups };
+            let (bodies, groups) = (bodies.into(), HashMap::new());
+            return Self {
+                problem,
+                pools: pools.into(),
+                bodies,
+                boxes,
+                times: Times::Steps,
+                groups,
+            };
         }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes(body)).collect();
-        let is_line = problem.demands().is_none_or(|demands| demands.streams == 1);
-        let ranks = if is_line { Vec::new() } else { ranks(&boxes) };
+        let times = Times::of(&boxes);
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -45,7 +85,7 @@ impl<'p> Statement<'p> {
             }
         }
         let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, ranks, groups }
+        Self { problem, pools, bodies, boxes, times, groups }
     }
 
     /// The groups of chunks kept apart.
@@ -85,4 +125,36 @@ fn chain_boxes(problem: &Problem, root: ChunkId) -> Vec<TimedBox> {
         bytes: segment.low..segment.high,
     };
     problem.segments(root).map(timed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Step;
+
+    /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
+    fn boxes(wait: Option<usize>) -> Vec<Vec<TimedBox>> {
+        let mut last = vec![vec![0; 4]; 4];
+        let boxes = (0..20_000).map(|at: usize| {
+            let (own, other) = (at % 4, (at + 3) % 4);
+            let mut clock: Vec<Step> = last[own].clone();
+            if wait.is_some_and(|wait| at.is_multiple_of(wait)) {
+                for (step, &seen) in clock.iter_mut().zip(&last[other]) {
+                    *step = seen.max(*step);
+                }
+            }
+            let begin = clock.clone().into();
+            clock[own] += 1;
+            last[own].clone_from(&clock);
+            vec![TimedBox { begin, end: clock.into(), bytes: 0..1 }]
+        });
+        boxes.collect()
+    }
+
+    #[test]
+    fn boxes_are_found_by_spans_unless_streams_never_wait() {
+        let Times::Spans(spans) = Times::of(&boxes(Some(13))) else { panic!("no spans") };
+        assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);
+        assert!(matches!(Times::of(&boxes(None)), Times::Places(_)));
+    }
 }

@@ -23,7 +23,7 @@ pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent, is_over};
-pub(crate) use chains::wide_sum;
+pub(crate) use chains::{Chains, chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
