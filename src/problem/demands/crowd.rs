@@ -14,6 +14,7 @@ use crate::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
         demands::{
             Body, Clock, TimedBox,
+            bodies::{Index, MOST_LOOKED_AT},
             boxes::{concurrent, is_over},
             cliques::heaviest_clique,
             free_bytes::FreeBytes,
@@ -44,6 +45,35 @@ struct Slab {
     celled: Bytes,
     /// The addresses, if a pin fixes them.
     fixed: Option<Range<Bytes>>,
+}
+
+/// The earlier boxes of a list.
+enum Earlier {
+    /// Of a short list: all.
+    All,
+    /// Of a long list: those near another one.
+    Near(Index),
+}
+
+impl Earlier {
+    fn of(count: usize) -> Self {
+        if count > MOST_LOOKED_AT { Self::Near(Index::default()) } else { Self::All }
+    }
+
+    /// The earlier boxes, in order, that may share bytes with the next one while both are alive.
+    fn then(&mut self, at: usize, next: &TimedBox) -> Vec<usize> {
+        let Self::Near(index) = self else { return (0..at).collect() };
+        let bytes = next.bytes.start.into()..next.bytes.end.into();
+        // On several streams, nothing is known by steps.
+        let steps = match (&*next.begin, &*next.end) {
+            ([begin], [end]) => i128::from(*begin)..i128::from(*end),
+            _ => i128::from(Step::MIN)..i128::from(Step::MAX),
+        };
+        let mut near = index.near(&bytes, &steps);
+        near.sort_unstable();
+        index.add(at, bytes, steps);
+        near
+    }
 }
 
 impl Problem {
@@ -104,18 +134,16 @@ impl Problem {
             self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
         // A whole comes before the parts in it, so that few boxes are cut.
         boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
-        let mut open: Vec<&(ChunkId, TimedBox)> = Vec::new();
+        // The boxes of one chunk share nothing, so those of a body with a single chunk need not be found.
+        let mut earlier = (body.members.len() > 1).then(|| Earlier::of(boxes.len()));
         let mut slabs = Vec::new();
-        for one @ (chunk, new) in &boxes {
-            open.retain(|(_, old)| old.bytes.end > new.bytes.start);
+        for (at, (chunk, new)) in boxes.iter().enumerate() {
             let mut pieces = vec![new.clone()];
-            // The boxes of one chunk share nothing, so those of a body with a single chunk need not be kept.
-            let meets = |old: &TimedBox| concurrent(old, new);
-            for (_, old) in open.iter().filter(|(other, old)| other != chunk && meets(old)) {
-                pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
-            }
-            if body.members.len() > 1 {
-                open.push(one);
+            let near = earlier.as_mut().map_or_else(Vec::new, |earlier| earlier.then(at, new));
+            for (other, old) in near.into_iter().map(|near| &boxes[near]) {
+                if other != chunk && concurrent(old, new) {
+                    pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
+                }
             }
             slabs.extend(pieces.into_iter().map(|time| Slab {
                 chunk: *chunk,
@@ -343,4 +371,51 @@ fn augment(
     from[node] -= bytes;
     into[end] -= bytes;
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_earlier_boxes_are_found_that_share_bytes_while_both_are_alive() {
+        let mut found = 0;
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(1..=2)?;
+            let (mut boxes, mut earlier) = (Vec::<TimedBox>::new(), Earlier::of(100));
+            for at in 0..random.int_in_range(1..=20)? {
+                let (mut begin, mut end) = (Vec::new(), Vec::new());
+                for _ in 0..streams {
+                    begin.push(random.int_in_range(0..=20)?);
+                    end.push(begin[begin.len() - 1] + random.int_in_range(1..=5)?);
+                }
+                let low = random.int_in_range(0..=20)?;
+                let bytes = low..low + random.int_in_range(1..=9)?;
+                let new = TimedBox { begin: begin.into(), end: end.into(), bytes };
+                let near = earlier.then(at, &new);
+                assert!(near.is_sorted(), "{near:?}");
+                for (other, old) in boxes.iter().enumerate() {
+                    let shares = old.bytes.start < new.bytes.end && new.bytes.start < old.bytes.end;
+                    let meets = shares && concurrent(old, &new);
+                    assert!(!meets || near.contains(&other), "{boxes:?}, {new:?}");
+                    found += u32::from(meets);
+                }
+                boxes.push(new);
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(found > 0);
+    }
+
+    #[test]
+    fn few_boxes_of_a_long_chain_are_looked_at() {
+        let mut earlier = Earlier::of(1000);
+        for at in 0..1000 {
+            let begin = at as Step;
+            let (begin, end) = (Box::new([begin]), Box::new([begin + 1]));
+            let near = earlier.then(at, &TimedBox { begin, end, bytes: 0..64 });
+            assert!(near.len() <= 4, "{at}: {near:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ mod tests;
 use std::ops::Range;
 
 use needs::{Needs, Settled};
-use spans::Index;
+pub(super) use spans::Index;
 
 use crate::{
     Bytes, Step,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Groups of more chunks than this have an [`Index`].
-const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
+pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 
 /// A group of chunks while links are joined. Distances count from one of them.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +134,7 @@ impl<'a> Joiner<'a> {
         if let Some(index) = &mut self.groups[group as usize].index {
             let Chunk { begin, end, .. } = self.view.chunks[chunk.index()];
             let end_of_bytes = at + i128::from(self.view.padded(chunk));
-            index.add(chunk, at..end_of_bytes, begin.into()..end.into());
+            index.add(chunk.index(), at..end_of_bytes, begin.into()..end.into());
         }
     }
 
@@ -437,10 +437,10 @@ impl<'a> Joiner<'a> {
         let Group { members, index, .. } = &self.groups[group as usize];
         let near = index.as_ref().map(|index| {
             let near = index.near(&bytes, &steps).into_iter();
-            near.map(|chunk| (chunk, self.of[chunk.index()].1))
+            near.map(|chunk| (ChunkId::from_index(chunk), self.of[chunk].1))
         });
-        let all = members.iter().copied().filter(|_| index.is_none());
-        near.into_iter().flatten().chain(all)
+        let all = if index.is_none() { &members[..] } else { &[] };
+        near.into_iter().flatten().chain(all.iter().copied())
     }
 
     fn is_root(&self, chunk: ChunkId) -> bool {

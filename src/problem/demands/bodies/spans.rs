@@ -1,52 +1,59 @@
-//! The chunks of a large body by their bytes and by their lives, to find those that share bytes with others
-//! while both are alive, without a look at all of them.
+//! The chunks of a large body, or its boxes, by their bytes and by their lives, to find those that share bytes
+//! with others while both are alive, without a look at all of them.
 
 use std::{collections::BTreeSet, ops::Range};
 
-use crate::problem::ChunkId;
-
-/// The chunks of a body.
+/// The chunks of a body, or its boxes, by index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Index {
+pub(in crate::problem::demands) struct Index {
     bytes: Spans,
     steps: Spans,
 }
 
 impl Index {
-    pub(super) fn add(&mut self, chunk: ChunkId, bytes: Range<i128>, steps: Range<i128>) {
-        self.bytes.add(chunk, bytes);
-        self.steps.add(chunk, steps);
+    pub(in crate::problem::demands) fn add(
+        &mut self,
+        one: usize,
+        bytes: Range<i128>,
+        steps: Range<i128>,
+    ) {
+        self.bytes.add(one, bytes);
+        self.steps.add(one, steps);
     }
 
-    /// The chunks that share bytes with this range and are alive in some of the steps, and a few more.
-    pub(super) fn near(&self, bytes: &Range<i128>, steps: &Range<i128>) -> Vec<ChunkId> {
+    /// Those that share bytes with this range and are alive in some of the steps, and a few more.
+    pub(in crate::problem::demands) fn near(
+        &self,
+        bytes: &Range<i128>,
+        steps: &Range<i128>,
+    ) -> Vec<usize> {
         shorter(self.bytes.near(bytes), self.steps.near(steps))
     }
 }
 
-/// Chunks with ranges of numbers. Ranges of about the same length are sorted by their starts, so those that
+/// Ranges of numbers. Ranges of about the same length are sorted by their starts, so those that
 /// share a number with another range lie side by side.
 #[derive(Clone, Debug, Default)]
 struct Spans {
     /// By binary logarithm of the length.
-    by_length: BTreeSet<(u32, i128, ChunkId)>,
+    by_length: BTreeSet<(u32, i128, usize)>,
     /// Bit by bit: the logarithms that occur.
     logarithms: u128,
 }
 
 impl Spans {
-    fn add(&mut self, chunk: ChunkId, range: Range<i128>) {
+    fn add(&mut self, one: usize, range: Range<i128>) {
         let log = (range.end - range.start).max(1).ilog2();
-        self.by_length.insert((log, range.start, chunk));
+        self.by_length.insert((log, range.start, one));
         self.logarithms |= 1 << log;
     }
 
-    /// The chunks whose ranges share numbers with this one, and a few more.
-    fn near(&self, range: &Range<i128>) -> impl Iterator<Item = ChunkId> {
-        let (low, high, first) = (range.start, range.end, ChunkId(0));
+    /// Those whose ranges share numbers with this one, and a few more.
+    fn near(&self, range: &Range<i128>) -> impl Iterator<Item = usize> {
+        let (low, high) = (range.start, range.end);
         let logarithms = (0..u128::BITS).filter(|log| self.logarithms >> log & 1 == 1);
-        let near = move |log| (log, low - (2_i128 << log), first)..(log, high, first);
-        logarithms.flat_map(move |log| self.by_length.range(near(log))).map(|&(.., chunk)| chunk)
+        let near = move |log| (log, low - (2_i128 << log), 0)..(log, high, 0);
+        logarithms.flat_map(move |log| self.by_length.range(near(log))).map(|&(.., one)| one)
     }
 }
 
@@ -79,17 +86,17 @@ mod tests {
                 let start = random.int_in_range(-60..=60_i128)?;
                 let longest = 1 << random.int_in_range(0..=6)?;
                 let end = start + random.int_in_range(1..=longest)?;
-                spans.add(ChunkId(at), start..end);
+                spans.add(at, start..end);
                 all.push((start, end));
             }
             let low = random.int_in_range(-70..=70_i128)?;
             let high = low + random.int_in_range(1..=30)?;
-            let near: BTreeSet<ChunkId> = spans.near(&(low..high)).collect();
-            for (&(start, end), chunk) in all.iter().zip((0..).map(ChunkId)) {
+            let near: BTreeSet<usize> = spans.near(&(low..high)).collect();
+            for (one, &(start, end)) in all.iter().enumerate() {
                 let shares = start < high && low < end;
-                assert!(!shares || near.contains(&chunk), "{all:?}: {low}..{high}");
+                assert!(!shares || near.contains(&one), "{all:?}: {low}..{high}");
                 (found, others) = (found + u32::from(shares), others + u32::from(!shares));
-                others -= u32::from(!shares && !near.contains(&chunk));
+                others -= u32::from(!shares && !near.contains(&one));
             }
             Ok(())
         };
