@@ -10,6 +10,8 @@ pub(super) enum Fault {
     LooseBudget,
     /// A lazy operator may have an output that nobody reads, or a workspace.
     LazyWithHill,
+    /// An operator that consumes may have a workspace.
+    ConsumerWithHill,
     /// A raise may have an output that nobody reads, or a workspace.
     RaiseWithHill,
     /// A block never has the other readers of a chunk.
@@ -28,6 +30,10 @@ pub(super) enum Fault {
     TreeByHill,
     /// An operator that rewrites a chunk may need bytes besides it.
     RewriteWithHill,
+    /// A chunk that an operator updates may have other readers.
+    UpdateBesideReaders,
+    /// Operators update chunks in trees as well.
+    UpdateInTree,
     /// Branches of equal colours are twins.
     TwinsByColour,
     /// Twins need not be alike in the goal.

@@ -1,4 +1,4 @@
-//! Joins operators with those that only rewrite their result.
+//! Joins operators with those that only rewrite their result, and chunks with those that replace them.
 //!
 //! An operator *rewrites* a chunk if it waits for its producer alone, nobody else reads it, and the
 //! operator's only result is as large and lies over it. Right after the producer, such a step adds
@@ -6,11 +6,19 @@
 //! `moves`). So no peak is lost if both run as one operator, whose step is that of the first and
 //! which produces the second result. Otherwise an activation, which lets its input die, would hide
 //! that a convolution can wait (see `blocks`).
+//!
+//! An operator *updates* a chunk if the same holds, but for other operators that it waits for and
+//! other chunks that it reads, such as the gate of an expert. Its result counts as the chunk that it
+//! updates, from that one's producer to its own readers, which wait for the operator. In every order
+//! the bytes of all steps stay the same: the result takes the place of a chunk that dies where it
+//! appears. The operator itself only consumes what else it reads (see `lazy`). In trees, which have
+//! an order of their own (see `trees`), operators stay as they are.
 
 use crate::order::{
     faults::{Fault, has_fault},
     model::{Model, NOBODY, Overwrite, Parts},
     sets::{Lists, full, narrow},
+    trees,
 };
 
 /// A model in which operators are joined.
@@ -21,14 +29,23 @@ pub(super) struct Fused {
 }
 
 impl Fused {
-    /// Joins each operator with those that rewrite its results; `None` if there are none.
+    /// Joins each operator with those that rewrite its results; `None` if there are none, or if the
+    /// moves are not forced because the model is not exact.
     pub(super) fn new(model: &Model) -> Option<Self> {
+        if !model.exact {
+            return None;
+        }
         let all = full(model.operators());
         let mut runs: Vec<Vec<u32>> = Vec::new();
         // The run of each operator, and the chunk that each chunk rewrites in the end.
         let mut run_of: Vec<u32> = Vec::new();
         let mut first: Vec<u32> = (0..narrow(model.sizes.len())).collect();
         let mut last = first.clone();
+        // The operators that update a chunk.
+        let mut updating = vec![false; model.operators()];
+        let parents = trees::parents(model);
+        let is_in_tree =
+            |operator: u32| parents[operator as usize].is_some() && !has_fault(Fault::UpdateInTree);
         // Operators are numbered in an executable order.
         for operator in 0..narrow(model.operators()) {
             if let Some((old, new)) = rewrites(model, operator, &all) {
@@ -37,12 +54,17 @@ impl Fused {
                 runs[run as usize].push(operator);
                 first[new as usize] = first[old as usize];
                 last[first[old as usize] as usize] = new;
-            } else {
-                run_of.push(narrow(runs.len()));
-                runs.push(vec![operator]);
+                continue;
             }
+            if let Some((old, new)) = updates(model, operator).filter(|_| !is_in_tree(operator)) {
+                updating[operator as usize] = true;
+                first[new as usize] = first[old as usize];
+                last[first[old as usize] as usize] = new;
+            }
+            run_of.push(narrow(runs.len()));
+            runs.push(vec![operator]);
         }
-        if !model.exact || runs.len() == run_of.len() {
+        if runs.len() == run_of.len() && !updating.contains(&true) {
             return None;
         }
         let run = |&operator: &u32| run_of[operator as usize];
@@ -60,6 +82,10 @@ impl Fused {
         let number = |chunk: u32| numbers[first[chunk as usize] as usize];
         for (at, operators) in runs.iter().enumerate() {
             let leader = operators[0] as usize;
+            if updating[leader] {
+                // Its step adds nothing.
+                continue;
+            }
             parts.adds[at] = model.adds[leader];
             let renumbered = |overwrite: &Overwrite| overwrite.renumbered(number);
             parts.overwrites[at] = model.overwrites[leader].iter().map(renumbered).collect();
@@ -94,4 +120,24 @@ fn rewrites(model: &Model, operator: u32, all: &[u64]) -> Option<(u32, u32)> {
     let same = model.sizes[old as usize] == model.sizes[new as usize];
     let free = model.step_adds(operator, all) == 0 || has_fault(Fault::RewriteWithHill);
     (alone && same && free).then_some((old, new))
+}
+
+/// Returns the chunk that an operator updates, and its result.
+fn updates(model: &Model, operator: u32) -> Option<(u32, u32)> {
+    let at = operator as usize;
+    let &[new] = model.produces.get(at) else { return None };
+    let bytes = model.sizes[new as usize];
+    let overwrites = &model.overwrites[at];
+    // Whichever request is granted, the step adds nothing.
+    let free = overwrites.iter().all(|w| w.is_like(&overwrites[0]) && w.bytes == bytes);
+    let alone = |&old: &u32| {
+        let old = old as usize;
+        model.sizes[old] == bytes
+            && (model.readers.get(old).len() == 1 || has_fault(Fault::UpdateBesideReaders))
+            && !model.kept[old]
+            && model.producers[old] != NOBODY
+    };
+    let mut chunks = overwrites.iter().map(|overwrite| overwrite.chunk);
+    let old = chunks.find(alone).filter(|_| free && model.adds[at] == bytes);
+    old.map(|old| (old, new))
 }

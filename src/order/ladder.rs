@@ -7,7 +7,7 @@ use crate::{
         effort::Effort,
         fuse::Fused,
         greedy,
-        lazy::Lazies,
+        lazy::{Lazies, Waits},
         model::Model,
         nearest,
         search::{Answer, Question, TURNS},
@@ -57,14 +57,14 @@ impl Best {
 /// Searches for the order that needs the fewest bytes, starting with the given one.
 pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     let mut best = Best::given(model);
-    let given_peak = best.peak;
-    effort.best = given_peak;
+    effort.best = best.peak;
+    best.raise(model.operands(), effort);
     let found = match Fused::new(model) {
         Some(fused) => {
-            let found = climb_fused(&fused.model, effort);
+            let found = climb_fused(&fused.model, best.lower_bound, effort);
             Best { order: fused.expanded(&found.order), ..found }
         }
-        None => climb_fused(model, effort),
+        None => climb_fused(model, best.lower_bound, effort),
     };
     best.raise(found.lower_bound, effort);
     if best.better(found.order, model, effort) {
@@ -75,9 +75,9 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
 }
 
 /// The same, for a model in which nothing is left to join.
-fn climb_fused(model: &Model, effort: &mut Effort) -> Best {
+fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let mut best = Best::given(model);
-    best.raise(model.operands(), effort);
+    best.raise(bound, effort);
     let chained = trees::chained(model);
     let searched = chained.as_ref().unwrap_or(model);
     // If all operators are one tree, its order is the best one.
@@ -136,11 +136,11 @@ fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort)
     if effort.is_stopped() {
         return;
     }
-    let lazies = Lazies::new(searched);
+    let waits = Waits::new(searched);
     let twins = Twins::new(searched, effort);
     let question = Question {
         model: searched,
-        lazies: &lazies,
+        waits: &waits,
         twins: &twins,
         budget: 0,
         width: 0,

@@ -9,7 +9,7 @@
 //!   later or is overwritten less, as more readers have run. Backwards, the operator run last is
 //!   undone if no more bytes are live before it and its step is within the budget; the argument is
 //!   the same from the end, by submodularity.
-//! - **Lazy operators**, forwards: see `lazy`. Backwards they are forced moves.
+//! - **Lazy operators**: see `lazy`. From the other end they are forced moves.
 //! - **Blocks**, forwards: operators that can wait move with one that needs them or reads the
 //!   same chunk; see `blocks`.
 //! - **Valleys.** Let `y` be a state reached from `r` within the budget, with no more bytes live
@@ -32,7 +32,7 @@ use crate::{
         effort::Effort,
         faults::{Fault, has_fault},
         layer::Place,
-        lazy::Lazies,
+        lazy::{Lazies, Waits},
         model::Model,
         sets::{difference, has, insert, remove},
     },
@@ -47,7 +47,7 @@ const MANY: usize = 32;
 /// The moves within a budget.
 pub(super) struct Moves<'a> {
     model: &'a Model,
-    lazies: &'a Lazies,
+    waits: &'a Waits,
     budget: Bytes,
     cutter: Cutter,
     blocks: Blocks,
@@ -61,13 +61,15 @@ pub(super) struct Moves<'a> {
     /// The last start after which a move concerned each operator.
     concerned: Vec<u32>,
     starts: u32,
+    /// A state without some operators.
+    set: Vec<u64>,
 }
 
 impl<'a> Moves<'a> {
-    pub(super) fn new(model: &'a Model, lazies: &'a Lazies, budget: Bytes) -> Self {
+    pub(super) fn new(model: &'a Model, waits: &'a Waits, budget: Bytes) -> Self {
         Self {
             model,
-            lazies,
+            waits,
             budget,
             cutter: Cutter::new(model),
             blocks: Blocks::new(model),
@@ -77,6 +79,7 @@ impl<'a> Moves<'a> {
             is_open: vec![false; model.operators()],
             concerned: vec![0; model.operators()],
             starts: 0,
+            set: Vec::new(),
         }
     }
 
@@ -94,13 +97,16 @@ impl<'a> Moves<'a> {
     }
 
     /// Returns the bytes of the step by which a ready operator is moved, and those live beyond it.
-    fn weigh<const F: bool>(&self, operator: u32, place: &Place) -> (Bytes, Bytes) {
+    fn weigh<const F: bool>(&mut self, operator: u32, place: &Place) -> (Bytes, Bytes) {
+        let needs = self.lazies::<F>().needs.get(operator as usize);
+        if !F && needs.iter().any(|&lazy| has(&place.set, lazy)) {
+            return self.weigh_with_lazies(operator, place);
+        }
         let produced = self.model.produced[operator as usize];
         let frees = self.model.frees(operator, &place.set);
         let adds = self.model.step_adds(operator, &place.set);
         if F {
-            let needs = self.lazies.needs.get(operator as usize).iter();
-            let lazy = needs.filter(|&&lazy| !has(&place.set, lazy));
+            let lazy = needs.iter().filter(|&&lazy| !has(&place.set, lazy));
             let lazy: Bytes = lazy.map(|&lazy| self.model.produced[lazy as usize]).sum();
             let live = place.live + lazy;
             (live + adds, live + produced - frees)
@@ -108,6 +114,32 @@ impl<'a> Moves<'a> {
             let after = place.live + frees - produced;
             (after + adds, after)
         }
+    }
+
+    /// The same, backwards and with operators that are undone right before.
+    fn weigh_with_lazies(&mut self, operator: u32, place: &Place) -> (Bytes, Bytes) {
+        let model = self.model;
+        let set = &mut self.set;
+        set.clone_from(&place.set);
+        let mut live = place.live;
+        for &lazy in self.waits.back.needs.get(operator as usize).iter().rev() {
+            if has(set, lazy) {
+                live += model.frees(lazy, set);
+                remove(set, lazy);
+            }
+        }
+        let after = live + model.frees(operator, set) - model.produced[operator as usize];
+        (after + model.step_adds(operator, set), after)
+    }
+
+    /// The visits that weighing an operator takes.
+    fn looks<const F: bool>(&self, operator: u32) -> u64 {
+        let needs = self.lazies::<F>().needs.get(operator as usize);
+        4 + (self.model.reads.get(operator as usize).len() + 2 * needs.len()) as u64
+    }
+
+    fn lazies<const F: bool>(&self) -> &'a Lazies {
+        if F { &self.waits.front } else { &self.waits.back }
     }
 
     /// Returns the moves with a choice at a place.
@@ -118,13 +150,14 @@ impl<'a> Moves<'a> {
         effort: &mut Effort,
     ) -> Vec<Block> {
         if F && self.model.exact {
-            let found = self.blocks.find(self.model, self.lazies, &place.set, &place.ready, goal);
+            let found =
+                self.blocks.find(self.model, &self.waits.front, &place.set, &place.ready, goal);
             effort.spend(std::mem::take(&mut self.blocks.work));
             match found {
                 // Only raises are left.
                 Some(blocks) if blocks.is_empty() => {
                     let mut raises = difference(goal, &place.set);
-                    raises.retain(|&operator| !self.lazies.lazy[operator as usize]);
+                    raises.retain(|&operator| !self.waits.front.lazy[operator as usize]);
                     return raises.pop().map(|last| Block { raises, last }).into_iter().collect();
                 }
                 Some(blocks) => return blocks,
@@ -146,7 +179,7 @@ impl<'a> Moves<'a> {
             |place: &Place, operator: u32| place.ready.iter().position(|&o| o == operator);
         for &raise in &block.raises {
             let Some(at) = position(place, raise) else { return false };
-            effort.spend(4 + self.model.reads.get(raise as usize).len() as u64);
+            effort.spend(self.looks::<F>(raise));
             let (_, after) = self.weigh::<F>(raise, place);
             self.make::<F>(place, at, after, goal);
         }
@@ -162,7 +195,7 @@ impl<'a> Moves<'a> {
         effort: &mut Effort,
     ) -> bool {
         let operator = place.ready[at];
-        effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+        effort.spend(self.looks::<F>(operator));
         let (step, after) = self.weigh::<F>(operator, place);
         if step > self.budget + Bytes::from(has_fault(Fault::LooseBudget)) {
             self.refused = self.refused.min(step);
@@ -175,30 +208,36 @@ impl<'a> Moves<'a> {
     /// Moves a ready operator.
     fn make<const F: bool>(&mut self, place: &mut Place, at: usize, after: Bytes, goal: &[u64]) {
         let operator = place.ready.swap_remove(at);
-        let (model, lazies) = (self.model, self.lazies);
-        if F {
-            for &lazy in lazies.needs.get(operator as usize) {
-                if !has(&place.set, lazy) {
-                    insert(&mut place.set, lazy);
-                    self.moved.push(lazy);
-                    self.concern(lazies.needed_by.get(lazy as usize), place);
-                }
+        let lazies = self.lazies::<F>();
+        let needs = lazies.needs.get(operator as usize);
+        for at in 0..needs.len() {
+            // Backwards, the last one is undone first.
+            let lazy = needs[if F { at } else { needs.len() - 1 - at }];
+            if has(&place.set, lazy) != F {
+                self.put::<F>(lazy, place);
+                self.concern(lazies.needed_by.get(lazy as usize), place);
             }
-            insert(&mut place.set, operator);
-        } else {
-            remove(&mut place.set, operator);
         }
+        self.put::<F>(operator, place);
         place.live = after;
-        self.moved.push(operator);
-        for &chunk in model.reads.get(operator as usize) {
-            self.concern(model.readers.get(chunk as usize), place);
-        }
-        let neighbours = if F { &lazies.successors } else { &model.predecessors };
-        for &next in neighbours.get(operator as usize) {
+        for &next in lazies.successors.get(operator as usize) {
             if self.is_ready::<F>(next, &place.set, goal) {
                 place.ready.push(next);
                 self.concern(&[next], place);
             }
+        }
+    }
+
+    /// Adds an operator to the state, or backwards removes it.
+    fn put<const F: bool>(&mut self, operator: u32, place: &mut Place) {
+        if F {
+            insert(&mut place.set, operator);
+        } else {
+            remove(&mut place.set, operator);
+        }
+        self.moved.push(operator);
+        for &chunk in self.model.reads.get(operator as usize) {
+            self.concern(self.model.readers.get(chunk as usize), place);
         }
     }
 
@@ -252,7 +291,7 @@ impl<'a> Moves<'a> {
             let Some(at) = place.ready.iter().position(|&ready| ready == operator) else {
                 continue;
             };
-            effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+            effort.spend(self.looks::<F>(operator));
             let (step, after) = self.weigh::<F>(operator, place);
             if after > place.live + Bytes::from(has_fault(Fault::RaisingMove)) {
                 continue;
@@ -293,7 +332,7 @@ impl<'a> Moves<'a> {
             let mut best = None;
             for (at, &operator) in place.ready.iter().enumerate() {
                 if self.concerned[operator as usize] == self.starts {
-                    effort.spend(4 + self.model.reads.get(operator as usize).len() as u64);
+                    effort.spend(self.looks::<F>(operator));
                     let (step, after) = self.weigh::<F>(operator, place);
                     let key = (after, step, operator, at);
                     if step <= self.budget && best.is_none_or(|other| key < other) {
@@ -342,28 +381,22 @@ impl<'a> Moves<'a> {
     /// Returns whether an operator that has not been moved can be moved, as far as other operators
     /// allow.
     fn is_ready<const F: bool>(&self, operator: u32, set: &[u64], goal: &[u64]) -> bool {
-        let at = operator as usize;
-        if F {
-            has(goal, operator)
-                && self.lazies.predecessors.get(at).iter().all(|&first| has(set, first))
-        } else {
-            !has(goal, operator)
-                && !self.model.successors.get(at).iter().any(|&next| has(set, next))
-        }
+        let mut before = self.lazies::<F>().predecessors.get(operator as usize).iter();
+        has(goal, operator) == F && before.all(|&first| has(set, first) == F)
     }
 
     fn ready<const F: bool>(&self, set: &[u64], goal: &[u64]) -> Vec<u32> {
         let (low, high) = if F { (set, goal) } else { (goal, set) };
         let mut ready = difference(high, low);
         ready.retain(|&operator| {
-            !(F && self.lazies.lazy[operator as usize]) && self.is_ready::<F>(operator, set, goal)
+            !self.lazies::<F>().lazy[operator as usize] && self.is_ready::<F>(operator, set, goal)
         });
         ready
     }
 
-    /// Counts moves. Forwards, lazy operators move with others and do not count.
+    /// Counts moves. Lazy operators move with others and do not count.
     pub(super) fn count<const F: bool>(&self, moves: &[u32]) -> usize {
-        let lazy = |&&operator: &&u32| F && self.lazies.lazy[operator as usize];
+        let lazy = |&&operator: &&u32| self.lazies::<F>().lazy[operator as usize];
         moves.len() - moves.iter().filter(lazy).count()
     }
 }

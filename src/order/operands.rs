@@ -16,12 +16,16 @@ impl Model {
         steps.chain([at_end, self.least_first_step()]).max().unwrap_or(0)
     }
 
-    /// Returns the bytes of the outputs of an operator that may overwrite something.
+    /// Returns the most bytes that the outputs of an operator may save by overwriting something.
     pub(super) fn free_outputs(&self, operator: usize) -> Bytes {
         let overwrites = &self.overwrites[operator];
         let first = |at: &usize| {
             overwrites[..*at].iter().all(|overwrite| overwrite.output != overwrites[*at].output)
         };
-        (0..overwrites.len()).filter(first).map(|at| overwrites[at].bytes).sum()
+        let most = |at: usize| {
+            let same = overwrites[at..].iter().filter(|w| w.output == overwrites[at].output);
+            same.map(|overwrite| overwrite.bytes).max().unwrap_or(0)
+        };
+        (0..overwrites.len()).filter(first).map(most).sum()
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         effort::Effort,
         faults::{Fault, has_fault},
         layer::{Layer, Place},
-        lazy::Lazies,
+        lazy::Waits,
         model::Model,
         moves::Moves,
         sets::{difference, full, narrow},
@@ -43,7 +43,7 @@ pub(super) enum Answer {
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) model: &'a Model,
-    pub(super) lazies: &'a Lazies,
+    pub(super) waits: &'a Waits,
     pub(super) twins: &'a Twins,
     pub(super) budget: Bytes,
     /// The largest number of states in a layer.
@@ -72,7 +72,7 @@ impl Question<'_> {
     pub(super) fn answer(&self, effort: &mut Effort) -> Answer {
         let mut search = Search {
             question: self,
-            moves: Moves::new(self.model, self.lazies, self.budget),
+            moves: Moves::new(self.model, self.waits, self.budget),
             dropped: false,
             paths: Vec::new(),
             steps: Vec::new(),

@@ -98,7 +98,7 @@ pub(super) fn only_order(model: &Model) -> Option<Vec<u32>> {
 ///
 /// An operator is in a tree if it is the only successor of each of its predecessors, these are in
 /// trees themselves, and everything it reads can die and comes from them.
-fn parents(model: &Model) -> Vec<Option<u32>> {
+pub(super) fn parents(model: &Model) -> Vec<Option<u32>> {
     let operators = model.operators();
     let mut parents: Vec<Option<u32>> = vec![None; operators];
     for operator in 0..operators {

@@ -7,7 +7,7 @@ use crate::{
     Bytes,
     order::{
         effort::Effort,
-        lazy::Lazies,
+        lazy::Waits,
         model::Model,
         search::{Answer, Question, TURNS},
         sets::insert,
@@ -71,13 +71,13 @@ fn round(
         done = window.start;
         let part = model.part(&order[window.clone()], &set, live);
         let worst = steps[window.clone()].iter().copied().max().unwrap_or(0);
-        let (lazies, twins) = (Lazies::new(&part), Twins::default());
+        let (waits, twins) = (Waits::new(&part), Twins::default());
         effort.spend(8 * window.len() as u64);
         let better = [peak - peak / 32, worst - unit].into_iter().find_map(|budget| {
             let budget = budget.min(worst.checked_sub(unit)?);
             let question = Question {
                 model: &part,
-                lazies: &lazies,
+                waits: &waits,
                 twins: &twins,
                 budget,
                 width: WIDTH,

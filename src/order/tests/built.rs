@@ -144,6 +144,36 @@ pub(super) fn idle_branch() -> Model {
     Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
 }
 
+/// A tree with a sum in place. The other branch has to run before it, although the sum has the higher
+/// hill.
+pub(super) fn sum_in_tree() -> Model {
+    let mut sequence = OpSequence::builder();
+    for name in ["a", "b"] {
+        sequence.operator(Operator::new(name).output(Output::new(name, 10)));
+    }
+    let sum = Output::new("sum", 10).overwrites("a");
+    sequence.operator(Operator::new("sum").inputs(["a", "b"]).output(sum));
+    sequence.operator(Operator::new("other").workspace(15).output(Output::new("other", 3)));
+    let last = Operator::new("last").inputs(["sum", "other"]).output(Output::new("y", 1));
+    let sequence = sequence.operator(last).output("y").build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}
+
+/// An output that saves fewer bytes over its first input, which does not die, than over its second.
+pub(super) fn two_ways_to_overwrite() -> Model {
+    let mut sequence = OpSequence::builder();
+    for name in ["a", "b"] {
+        sequence.operator(Operator::new(name).output(Output::new(name, 8)));
+    }
+    let output = Output::new("c", 8).overlaps("a", 4).overwrites("b");
+    sequence.operator(Operator::new("c").inputs(["a", "b"]).output(output));
+    sequence.operator(Operator::new("last").inputs(["a", "c"]));
+    let sequence = sequence.build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}
+
 /// Creates chunks of one byte, a reader of each behind all of them, and an operator that needs half
 /// as many bytes.
 pub(super) fn wide(chunks: u32) -> Model {
