@@ -19,6 +19,11 @@ const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 /// packing is its own proof, and their other limits are further apart.
 const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
+/// The bound has this many times the rounds of other limits, and more if bodies cannot move: these make a packing rare
+/// under any limit, and other limits no easier.
+const AT_BOUND: u64 = 2;
+const AT_BOUND_WITH_FIXED: u64 = 8;
+
 /// The rounds of a rung of the first sweep.
 const SHARE: u64 = 6;
 
@@ -29,6 +34,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     let Standing { mut bound, mut best } = board.standing();
     let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
     let mut rounds = Restarts::new(inst, thread);
+    let at_bound = if inst.fixed.is_empty() { AT_BOUND } else { AT_BOUND_WITH_FIXED };
     let mut share = SHARE;
     let mut stopped = false;
     let mut rung = 0;
@@ -36,7 +42,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
         let gap = u128::from(best - bound) * rungs[rung] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;
-        let rounds_now = if rung == 0 { 2 * share } else { share };
+        let rounds_now = if rung == 0 { at_bound * share } else { share };
         let verdict = rounds.decide(limit, rounds_now, last, &mut |nodes| {
             stopped = stopped || stop(nodes, Standing { bound, best }) || board.is_over();
             stopped

@@ -5,7 +5,8 @@
 //! nodes, and each has another branching order, another branching rule and a little random noise.
 //! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
 //! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
-//! there are staircases, rounds alternate with the disjunctive search.
+//! there are staircases, rounds alternate with the disjunctive search. If some bodies cannot move, each round is
+//! repeated upside down, backwards in time, and both.
 
 use crate::planner::search::{
     branching::{
@@ -31,12 +32,12 @@ pub struct Restarts<'a> {
     nogoods: Nogoods,
     /// The other search, if there are staircases.
     pub disjunctive: Option<Disjunctive>,
-    /// The rounds upside down, if some bodies cannot move.
-    upside_down: Option<Box<Self>>,
+    /// The rounds from other sides, if some bodies cannot move.
+    turned: Vec<Self>,
     /// The search that found the last packing.
     found: Found,
-    /// The offsets of the last packing that was found upside down.
-    turned: Vec<u64>,
+    /// The offsets of the last packing that was found from another side.
+    turned_back: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
     /// By body: its offset in a packing that guides every second round, if it has one there.
@@ -48,7 +49,7 @@ pub struct Restarts<'a> {
 enum Found {
     InValleys,
     InDisjunctive,
-    UpsideDown,
+    Turned,
 }
 
 /// The nodes of both searches.
@@ -67,19 +68,16 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
-        let upside_down = inst
-            .upside_down
-            .as_deref()
-            .map(|turned| Box::new(Self::new(turned, thread).in_valleys()));
+        let turned = inst.turned.iter().map(|turned| Self::new(&turned.inst, thread).in_valleys());
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
             nogoods: Nogoods::new(),
             disjunctive: Disjunctive::new(inst),
-            upside_down,
+            turned: turned.collect(),
             found: Found::InValleys,
-            turned: Vec::new(),
+            turned_back: Vec::new(),
             round: first_round(thread),
             rank: vec![0; inst.bodies()],
             guide: None,
@@ -104,8 +102,7 @@ impl<'a> Restarts<'a> {
     fn spent(&self) -> Spent {
         Spent {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
-            in_valleys: self.in_own_valleys()
-                + self.upside_down.as_ref().map_or(0, |turned| turned.nodes()),
+            in_valleys: self.in_own_valleys() + self.turned.iter().map(Self::nodes).sum::<u64>(),
         }
     }
 
@@ -185,7 +182,7 @@ impl<'a> Restarts<'a> {
         verdict
     }
 
-    /// Searches the valleys for one round, and then for one upside down if bodies cannot move.
+    /// Searches the valleys for one round, and then for one from each other side if bodies cannot move.
     fn run_rounds(
         &mut self,
         limit: u64,
@@ -194,20 +191,24 @@ impl<'a> Restarts<'a> {
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
         let elsewhere = self.nodes() - self.in_own_valleys();
-        let verdict = self.run_round(limit, units, last, elsewhere, stop);
+        let mut verdict = self.run_round(limit, units, last, elsewhere, stop);
         self.found = Found::InValleys;
-        let nodes = self.nodes();
-        let Some(turned) = &mut self.upside_down else { return verdict };
-        if verdict != Verdict::Spent || stop(nodes) {
-            return verdict;
-        }
-        let elsewhere = nodes - turned.nodes();
-        let verdict = turned.run_round(limit, units, last, elsewhere, stop);
-        if verdict == Verdict::Packed {
-            self.found = Found::UpsideDown;
-            let offsets = (0..).zip(turned.valleys.sky.offsets());
-            let offset = |(body, offset)| limit - offset - self.inst.height(body);
-            self.turned = offsets.map(offset).collect();
+        for at in 0..self.turned.len() {
+            let nodes = self.nodes();
+            if verdict != Verdict::Spent || stop(nodes) {
+                return verdict;
+            }
+            let turned = &mut self.turned[at];
+            let elsewhere = nodes - turned.nodes();
+            verdict = turned.run_round(limit, units, last, elsewhere, stop);
+            if verdict == Verdict::Packed {
+                self.found = Found::Turned;
+                self.turned_back.resize(self.inst.bodies(), 0);
+                let numbers = (0..).zip(&self.inst.turned[at].numbers);
+                for ((body, &number), &offset) in numbers.zip(turned.valleys.sky.offsets()) {
+                    self.turned_back[number as usize] = turned.inst.turn(body, offset, limit);
+                }
+            }
         }
         verdict
     }
@@ -261,7 +262,7 @@ impl<'a> Restarts<'a> {
     pub fn offsets(&self) -> &[u64] {
         match (self.found, &self.disjunctive) {
             (Found::InDisjunctive, Some(search)) => search.offsets(),
-            (Found::UpsideDown, _) => &self.turned,
+            (Found::Turned, _) => &self.turned_back,
             _ => self.valleys.sky.offsets(),
         }
     }

@@ -77,7 +77,8 @@ pub fn climb(
     let first = effort.min(usual);
     if statement.bodies.len() <= LARGE {
         search.climb(first, limits.threads, monitor);
-        search.eject(first / 4, limits.is_default(), monitor);
+        // More effort begins as the default one does.
+        search.eject(first / 4, effort >= usual, monitor);
         // A search that only time ends goes on as long as it can.
         search.climb(effort - first, limits.threads, monitor);
     } else {

@@ -9,6 +9,9 @@
 //! 3. the rooms waste more than the slack of the section, even if the items that fit into a room
 //!    fill it as well as they can: the largest sum of their sizes that the room can hold is found
 //!    exactly unless heights are too many units.
+//!
+//! Examining a section takes far longer than a node of the search, so sections that do not fail are
+//! examined less and less often.
 
 use std::ops::Range;
 
@@ -26,6 +29,10 @@ const MOST_UNITS: u64 = 2047;
 /// Sections with more rooms are not examined: the rooms of an item are bits of a word.
 const MOST_ROOMS: usize = 64;
 
+/// The most examinations of a section that are left out in turn. With 31 and more, some perfect packings are no longer
+/// found.
+const LONGEST_PAUSE: u32 = 7;
+
 /// A room, and the sizes of the items that fit into it.
 #[derive(Clone, Copy)]
 struct Room {
@@ -39,6 +46,29 @@ struct Room {
 impl Room {
     fn size(&self) -> u64 {
         self.span.high - self.span.low
+    }
+}
+
+/// The examinations of a section that are left out, because it has not failed for a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Pause {
+    left: u32,
+    length: u32,
+}
+
+impl Pause {
+    /// Returns whether the section is to be examined now.
+    fn is_over(&mut self) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
+
+    /// Begins the next pause: a longer one if nothing was found, and a shorter one otherwise.
+    fn begin(&mut self, is_failed: bool) {
+        self.length = if is_failed { self.length / 4 } else { self.length * 2 + 1 };
+        self.length = self.length.min(LONGEST_PAUSE);
+        self.left = self.length;
     }
 }
 
@@ -56,11 +86,18 @@ pub struct Rooms {
     items: Vec<Vec<u32>>,
     /// By item: the ranges of heights that no fixed body takes in any of its sections, ascending.
     free: Vec<Vec<Span>>,
+    /// By item: the highest floor over its sections, and the count of examinations when it was found.
+    floors: Vec<(u64, u64)>,
+    /// The examinations so far.
+    examined: u64,
+    /// By section.
+    pauses: Vec<Pause>,
+    limit: u64,
     /// Scratch: the rooms of a section, ascending.
     divided: Vec<Room>,
     /// Scratch: the items over a section.
     guests: Vec<Guest>,
-    /// The number of items, their free ranges and sums examined.
+    /// The number of items, their sections, their free ranges and sums examined.
     work: u64,
 }
 
@@ -97,16 +134,38 @@ impl Rooms {
             free
         });
         let free = free.collect();
-        Some(Self { items, free, divided: Vec::new(), guests: Vec::new(), work: 0 })
+        let floors = vec![(0, 0); inst.items.len()];
+        let (divided, guests) = (Vec::new(), Vec::new());
+        let pauses = vec![Pause::default(); inst.sections];
+        Some(Self { items, free, floors, examined: 0, pauses, limit, divided, guests, work: 0 })
     }
 
-    /// The number of items, their free ranges and sums examined so far.
+    /// The number of items, their sections, their free ranges and sums examined so far; four sections count as one.
     pub fn work(&self) -> u64 {
         self.work
     }
 
+    /// The limit below which the rooms lie.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The first of some sections whose items left cannot fit into its rooms. Examining a section costs far more
+    /// than a node, so sections that never fail are seldom examined; others find what these would.
+    pub fn first_unfit(&mut self, sky: &Skyline<'_>, mut sections: Range<usize>) -> Option<usize> {
+        self.examined += 1;
+        sections.find(|&x| {
+            if !self.pauses[x].is_over() {
+                return false;
+            }
+            let fits = self.fit(sky, x);
+            self.pauses[x].begin(!fits);
+            !fits
+        })
+    }
+
     /// Returns whether the items left over a section may fit into its rooms.
-    pub fn fit(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
+    fn fit(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
         let reserved = sky.reserved(x);
         let is_examined = !reserved.is_empty()
             && reserved.len() < MOST_ROOMS
@@ -143,12 +202,18 @@ impl Rooms {
         self.guests.clear();
         for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id)) {
             let item = sky.inst.items[id as usize];
-            self.work += 1 + self.free[id as usize].len() as u64;
-            let floor = item.sections().map(|x| sky.floor(x)).max().unwrap_or(0);
+            let (floor, found) = &mut self.floors[id as usize];
+            if *found != self.examined {
+                *found = self.examined;
+                *floor = sky.highest_floor(item.sections());
+                self.work += item.sections().len() as u64 / 4;
+            }
+            self.work += 1;
             let mut rooms = 0_u64;
-            for free in &self.free[id as usize] {
+            let fits = |free: &&Span| free.low.max(*floor).saturating_add(item.size) <= free.high;
+            for free in self.free[id as usize].iter().filter(fits) {
                 for (at, Room { span, .. }) in self.divided.iter().enumerate() {
-                    let low = free.low.max(span.low).max(floor);
+                    let low = free.low.max(span.low).max(*floor);
                     let fits = low.saturating_add(item.size) <= free.high.min(span.high);
                     rooms |= u64::from(fits) << at;
                 }
@@ -177,6 +242,9 @@ impl Rooms {
             let mut sums = Sums::from(room.must, size);
             let choice = |guest: &&Guest| guest.rooms >> at & 1 > 0 && guest.rooms != 1 << at;
             for guest in self.guests.iter().filter(choice) {
+                if sums.has_last() {
+                    break;
+                }
                 sums.add(guest.size);
                 self.work += 1;
             }
@@ -214,6 +282,11 @@ impl Sums {
         }
     }
 
+    /// Returns whether the last sum is one of them.
+    fn has_last(&self) -> bool {
+        self.bits[usize::try_from(self.last / 64).unwrap_or(0)] >> (self.last % 64) & 1 > 0
+    }
+
     /// The largest sum.
     fn most(&self) -> u64 {
         let mut keep = u64::MAX >> (63 - self.last % 64);
@@ -246,6 +319,27 @@ mod tests {
         Outline { root, segments: vec![segment], fixed }
     }
 
+    #[test]
+    fn a_section_that_never_fails_is_seldom_examined_and_one_that_fails_often() {
+        let mut pause = Pause::default();
+        let mut examined = |is_failed: bool, times: u32| {
+            let mut count = 0;
+            for _ in 0..times {
+                if pause.is_over() {
+                    pause.begin(is_failed);
+                    count += 1;
+                }
+            }
+            count
+        };
+        assert_eq!(examined(false, 1), 1);
+        // After 2 + 4 + 8 times, each pause is the longest.
+        assert_eq!(examined(false, 2 + 4 + 8), 3);
+        assert_eq!(examined(false, 800), 100);
+        // The pauses shrink to a quarter: 7, 1 and none.
+        assert_eq!(examined(true, 8 + 2 + 96), 98);
+    }
+
     /// Below the limit of 10, a body that lies at 3..5 leaves rooms of 3 and 5.
     #[rstest::rstest]
     #[case::both_full(&[3, 5], true)]
@@ -262,7 +356,8 @@ mod tests {
         assert_eq!(inst.unit, 1);
         let mut sky = Skyline::new(&inst, 0);
         sky.reset(10);
-        assert_eq!(Rooms::new(&inst, 10).unwrap().fit(&sky, 0), fits);
+        let unfit = Rooms::new(&inst, 10).unwrap().first_unfit(&sky, 0..inst.sections);
+        assert_eq!(unfit, (!fits).then_some(0));
     }
 
     /// The room of 3 in the first step is closed to an item that meets another body in the second.
@@ -278,6 +373,7 @@ mod tests {
         let inst = Instance::of_outlines(&[&fixed[..], &items].concat(), 1, false);
         let mut sky = Skyline::new(&inst, 0);
         sky.reset(10);
-        assert_eq!(Rooms::new(&inst, 10).unwrap().fit(&sky, 0), fits);
+        let unfit = Rooms::new(&inst, 10).unwrap().first_unfit(&sky, 0..inst.sections);
+        assert_eq!(unfit, (!fits).then_some(0));
     }
 }

@@ -87,6 +87,9 @@ impl<'a> Valleys<'a> {
     /// Undoes everything and starts under another limit.
     pub fn reset(&mut self, limit: u64) {
         self.sky.reset(limit);
+        if self.rooms.as_ref().is_some_and(|rooms| rooms.limit() == limit) {
+            return;
+        }
         self.work_in_rooms += self.rooms.as_ref().map_or(0, Rooms::work);
         self.rooms = Rooms::new(self.sky.inst, limit);
     }
@@ -147,13 +150,11 @@ impl<'a> Valleys<'a> {
     fn rooms_fit(&mut self, sections: Range<usize>) -> bool {
         let Self { sky, rooms, faults, .. } = self;
         let Some(rooms) = rooms else { return true };
-        for x in sections {
-            if !rooms.fit(sky, x) {
-                faults[x] += 1;
-                return false;
-            }
+        let unfit = rooms.first_unfit(sky, sections);
+        if let Some(x) = unfit {
+            faults[x] += 1;
         }
-        true
+        unfit.is_none()
     }
 
     /// The best of some sections to branch on; `None` if no bodies are left over them.
@@ -291,7 +292,14 @@ impl<'a> Valleys<'a> {
     /// Conclusion 1: returns whether the items over a section that cross the banks fit above the lower one.
     fn crossing_fits(&self, v: Valley, x: usize) -> bool {
         let crossing = self.sky.items_left(x) - self.survey.cells[x].inside;
-        crossing <= self.sky.limit().saturating_sub(v.bank)
+        let room = self.sky.limit().saturating_sub(v.bank);
+        if self.rooms.is_none() {
+            return crossing <= room;
+        }
+        // The parts that hang above the bank take bytes there as well.
+        let hanging = self.sky.reserved(x).iter();
+        let taken = hanging.map(|part| part.high.saturating_sub(part.low.max(v.bank)));
+        crossing + taken.sum::<u64>() <= room
     }
 
     /// Conclusion 2: returns whether nothing can rest on a section's floor, so that it rises.

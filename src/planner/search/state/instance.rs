@@ -50,9 +50,15 @@ impl Item {
 
     /// The same item with time reversed, among this many sections.
     fn mirrored(self, sections: usize) -> Self {
-        let mirror = |section| u32::try_from(sections).unwrap_or(u32::MAX) - section;
-        Self { first: mirror(self.end), end: mirror(self.first), ..self }
+        let Range { start, end } = mirrored(self.first..self.end, sections);
+        Self { first: start, end, ..self }
     }
+}
+
+/// The same sections with time reversed, among this many.
+fn mirrored(Range { start, end }: Range<u32>, sections: usize) -> Range<u32> {
+    let mirror = |section| u32::try_from(sections).unwrap_or(u32::MAX) - section;
+    mirror(end)..mirror(start)
 }
 
 /// Returns whether more bytes are alive in the first tenth of the sections than in the last.
@@ -137,11 +143,19 @@ pub struct Instance {
     pub fixed: Vec<Fixed>,
     /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
     pub exact: Option<ExactSizes>,
-    /// The same problem upside down, if bodies cannot move: fewer bodies may fit just above the
-    /// fixed ones than just below them.
-    pub upside_down: Option<Box<Instance>>,
+    /// The same problem upside down, backwards in time and both, if bodies cannot move: fewer bodies may fit just
+    /// above, before or after the fixed ones than on the other side of them.
+    pub turned: Vec<Turned>,
     /// True if heights are counted from the limit down.
     is_upside_down: bool,
+}
+
+/// The same problem seen from another side.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    pub inst: Instance,
+    /// By body: its number in the original.
+    pub numbers: Vec<u32>,
 }
 
 /// A body that cannot move.
@@ -312,18 +326,30 @@ impl Instance {
             unit,
             align: (alignment / unit).max(1),
             roots,
-            upside_down: None,
+            turned: Vec::new(),
             is_upside_down: false,
         };
-        inst.upside_down = inst.turned().map(Box::new);
+        inst.turned = inst.all_turned();
         Some(inst)
     }
 
-    /// The same problem upside down; `None` if all bodies can move.
-    fn turned(&self) -> Option<Self> {
+    /// The same problem from all other sides; none if all bodies can move.
+    fn all_turned(&self) -> Vec<Turned> {
+        if self.fixed.is_empty() {
+            return Vec::new();
+        }
+        let down = self.upside_down();
+        let both = down.as_ref().map(Self::backwards);
+        let numbers = (0u32..).take(self.bodies()).collect();
+        let down = down.map(|inst| Turned { inst, numbers });
+        down.into_iter().chain([self.backwards()]).chain(both).collect()
+    }
+
+    /// The same problem upside down, if alignment and bodies allow it.
+    fn upside_down(&self) -> Option<Self> {
         // Offsets that are multiples of the alignment would not be so from the limit down.
         let begins_at_0 = |staircase: &Staircase| staircase.parts.iter().any(|part| part.low == 0);
-        if self.fixed.is_empty() || self.align > 1 || !self.staircases.iter().all(begins_at_0) {
+        if self.align > 1 || !self.staircases.iter().all(begins_at_0) {
             return None;
         }
         let mut turned = Self { is_upside_down: true, ..self.clone() };
@@ -336,9 +362,33 @@ impl Instance {
         Some(turned)
     }
 
+    /// The same problem with time reversed.
+    fn backwards(&self) -> Turned {
+        let mut turned = self.clone();
+        let mirror = |item: &Item| item.mirrored(self.sections);
+        let mut items: Vec<(Item, u32)> = self.items.iter().map(mirror).zip(0u32..).collect();
+        items.sort_by_key(|&(i, number)| (i.first, i.end, i.size, number));
+        for staircase in &mut turned.staircases {
+            staircase.parts.reverse();
+            for part in &mut staircase.parts {
+                let Range { start, end } = mirrored(part.first..part.end, self.sections);
+                (part.first, part.end) = (start, end);
+            }
+        }
+        let staircases = (0u32..).take(self.bodies()).skip(self.items.len());
+        let numbers: Vec<u32> = items.iter().map(|&(_, number)| number).chain(staircases).collect();
+        turned.items = items.into_iter().map(|(item, _)| item).collect();
+        turned.roots = numbers.iter().map(|&number| self.roots[number as usize]).collect();
+        Turned { inst: turned, numbers }
+    }
+
     /// The offset of a body that cannot move, under a limit that is no lower than its top.
     pub fn offset_of(&self, fixed: &Fixed, limit: u64) -> u64 {
-        let Fixed { body, offset } = *fixed;
+        self.turn(fixed.body, fixed.offset, limit)
+    }
+
+    /// The offset of a body under a limit, if it lies at `offset` in the original, and vice versa.
+    pub fn turn(&self, body: u32, offset: u64, limit: u64) -> u64 {
         if self.is_upside_down { limit.saturating_sub(offset + self.height(body)) } else { offset }
     }
 

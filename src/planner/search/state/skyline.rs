@@ -167,6 +167,11 @@ impl<'a> Skyline<'a> {
         self.floor[x]
     }
 
+    /// The highest floor of some sections.
+    pub fn highest_floor(&self, sections: Range<usize>) -> u64 {
+        self.floor[sections].iter().max().map_or(0, |&floor| floor)
+    }
+
     /// The bytes of waste just below the floor of a section.
     pub fn waste(&self, x: usize) -> u64 {
         self.floor[x] - self.base[x]
