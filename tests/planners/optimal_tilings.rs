@@ -116,3 +116,26 @@ fn odd_bytes_are_packed_at_the_bound() {
     assert_eq!(outcome.pool_size, problem.lower_bound().bytes);
     assert!(outcome.proven_optimal);
 }
+
+/// Sizes in single bytes are rounded only after a short search with the true ones, which is enough where nothing is
+/// wasted.
+#[test]
+fn fine_sizes_without_waste_are_packed_as_they_are() {
+    for seed in 6..9 {
+        is_solved(&pinwheel(257, seed), 20_000);
+    }
+}
+
+/// Where every chunk lives in a crowded step, a core would be the whole problem, which is searched once with all of the
+/// effort. Cuts that meet, because there are few steps, make it harder.
+#[test]
+fn a_tiling_without_a_smaller_core_is_searched_once() {
+    let mut problem = Problem::builder();
+    for tile in pinwheel(1025, 1) {
+        problem.chunk(tile.begin / 32..tile.end / 32, (tile.high >> 8) - (tile.low >> 8));
+    }
+    let problem = problem.build().unwrap();
+    let limits = Limits::default().nodes(150_000);
+    let outcome = optimize(&problem, None, &limits, Observer::default());
+    assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL >> 8, true));
+}

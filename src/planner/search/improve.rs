@@ -7,6 +7,7 @@ use super::{
         monitor::Monitor,
         threads::{self, Board, Standing},
     },
+    effort::UNIT,
     greedy::{Greedy, Key, MOST_WORK},
     solution::Solution,
     state::instance::Instance,
@@ -61,6 +62,10 @@ const FINE: Bytes = 1 << 14;
 
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
+
+/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded. Those of the ladder
+/// at the bound are as many.
+const EXACT_ROUNDS: u64 = 12;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
@@ -132,7 +137,7 @@ pub fn search(
     monitor: &mut Monitor<'_>,
 ) {
     let roots: Vec<_> = problem.roots().collect();
-    if roots.len() > FEW_CHAINS {
+    if has_cores(greedy, roots.len(), solution.lower_bound) {
         let mut nodes = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
         if limits.is_default() {
             nodes += LARGER_EFFORT;
@@ -144,7 +149,7 @@ pub fn search(
     }
     let weight = node_weight(roots.len());
     let nodes = limits.stretched(solution.lower_bound, solution.pool_size, weight).effort();
-    let rounded = climb_rounded(problem, &roots, greedy, solution, nodes, monitor);
+    let rounded = climb_rounded(problem, &roots, greedy, solution, &limits.nodes(nodes), monitor);
     let in_turns = search_in_turns(problem, &roots, greedy, solution, limits, rounded, monitor);
     if solution.pool_size > solution.lower_bound && !monitor.stopped() {
         // The gap may be smaller now.
@@ -152,6 +157,12 @@ pub fn search(
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
+}
+
+/// Returns whether a problem is searched core by core: it has many chains, and some of them live in no crowded step.
+fn has_cores(greedy: &Greedy<'_>, chains: usize, live: Bytes) -> bool {
+    let is_smaller = || greedy.crowded(thousandths(live, CROWDS[0])).len() < chains;
+    chains > LARGE || chains > FEW_CHAINS && is_smaller()
 }
 
 /// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
@@ -328,16 +339,22 @@ fn climb_rounded(
     roots: &[ChunkId],
     greedy: &mut Greedy<'_>,
     solution: &mut Solution,
-    nodes: u64,
+    limits: &Limits,
     monitor: &mut Monitor<'_>,
 ) -> u64 {
     let plain = Instance::new(problem, roots);
     let unit = plain.unit.max(problem.alignment());
     // The parts of a staircase would not stay in line.
     let is_plain = plain.staircases.is_empty();
-    if roots.len() < FEW || solution.lower_bound / unit < FINE || !is_plain {
+    if roots.len() < FEW || solution.lower_bound / unit <= FINE || !is_plain {
         return 0;
     }
+    // Sizes that fill the pool without waste are seldom hard to pack as they are.
+    let nodes = limits.effort();
+    let few = EXACT_ROUNDS * (UNIT + 2 * roots.len() as u64);
+    let few = limits.nodes(few.min(nodes / 4));
+    let exact = climb_and_complete(problem, roots, greedy, solution, &few, monitor).nodes;
+    let nodes = nodes.saturating_sub(exact);
     let grain = problem.align_up(solution.lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain);
     let step = inst.unit * inst.align;
@@ -347,7 +364,7 @@ fn climb_rounded(
     let inst = inst.with_exact_sizes(problem);
     let board = Board::new(solution.lower_bound, solution.pool_size);
     let share = (nodes.saturating_sub(first) / 3).min(MOST_ROUNDED);
-    first + climb_and_settle(problem, &inst, board, greedy, solution, share, monitor)
+    exact + first + climb_and_settle(problem, &inst, board, greedy, solution, share, monitor)
 }
 
 /// Packs all chains and places them in the order of their offsets with their true sizes; returns the
