@@ -126,7 +126,7 @@ fn fine_sizes_without_waste_are_packed_as_they_are() {
     }
 }
 
-/// Where every chunk lives in a crowded step, a core would be the whole problem, which is searched once with all of the
+/// Where every chunk lives in a crowded step, a core would be the whole problem, which is searched once with half of the
 /// effort. Cuts that meet, because there are few steps, make it harder.
 #[test]
 fn a_tiling_without_a_smaller_core_is_searched_once() {
@@ -135,7 +135,7 @@ fn a_tiling_without_a_smaller_core_is_searched_once() {
         problem.chunk(tile.begin / 32..tile.end / 32, (tile.high >> 8) - (tile.low >> 8));
     }
     let problem = problem.build().unwrap();
-    let limits = Limits::default().nodes(150_000);
+    let limits = Limits::default().nodes(300_000);
     let outcome = optimize(&problem, None, &limits, Observer::default());
     assert_eq!((outcome.pool_size, outcome.proven_optimal), (POOL >> 8, true));
 }

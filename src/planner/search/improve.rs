@@ -63,9 +63,9 @@ const FINE: Bytes = 1 << 14;
 /// The number of grains in the bound, when the sizes of such a problem are rounded to grains.
 const GRAINS: Bytes = 1 << 12;
 
-/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded. Those of the ladder
-/// at the bound are as many.
-const EXACT_ROUNDS: u64 = 12;
+/// The shortest rounds of a first search with true sizes, in a problem whose sizes are rounded: the ladder spends that
+/// many at the bound.
+const EXACT_ROUNDS: u64 = ladder::AT_BOUND * ladder::SHARE;
 
 /// The most nodes for each of the two searches with rounded sizes, so that a search without an end
 /// reaches the exact ones.
@@ -137,7 +137,7 @@ pub fn search(
     monitor: &mut Monitor<'_>,
 ) {
     let roots: Vec<_> = problem.roots().collect();
-    if has_cores(greedy, roots.len(), solution.lower_bound) {
+    if roots.len() > FEW_CHAINS {
         let mut nodes = limits.stretched(solution.lower_bound, solution.pool_size, 1).effort();
         if limits.is_default() {
             nodes += LARGER_EFFORT;
@@ -157,12 +157,6 @@ pub fn search(
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
-}
-
-/// Returns whether a problem is searched core by core: it has many chains, and some of them live in no crowded step.
-fn has_cores(greedy: &Greedy<'_>, chains: usize, live: Bytes) -> bool {
-    let is_smaller = || greedy.crowded(thousandths(live, CROWDS[0])).len() < chains;
-    chains > LARGE || chains > FEW_CHAINS && is_smaller()
 }
 
 /// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
@@ -224,9 +218,12 @@ fn search_cores(
 ) {
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = solution.lower_bound;
+    let is_whole = |crowd| greedy.crowded(thousandths(live, crowd)).len() == roots.len();
+    // Then the first cores would be the whole problem, each time searched from the beginning.
+    let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
     let mut left = limits.effort().min(FIRST_SHARE);
     let mut most_chains = usize::MAX;
-    for crowd in CROWDS {
+    for crowd in CROWDS.into_iter().filter(|_| !is_even) {
         let core = greedy.crowded(thousandths(live, crowd));
         let limits = limits.nodes(left / 3 * 2);
         let climb = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
@@ -241,11 +238,15 @@ fn search_cores(
     }
     let mut limits = limits.nodes(limits.effort().saturating_sub(FIRST_SHARE));
     if roots.len() <= LARGE {
-        let weight = whole_weight(problem, roots);
-        let whole = limits.nodes(limits.effort().min(WHOLE_SHARE) / weight);
+        let (most, weight) = if is_even {
+            (limits.effort() / 2, 1)
+        } else {
+            (limits.effort().min(WHOLE_SHARE), whole_weight(problem, roots))
+        };
+        let whole = limits.nodes(most / weight);
         let climb = climb_and_complete(problem, roots, greedy, solution, &whole, monitor);
         // A few nodes may examine more bodies than that, which ejection must not pay for.
-        let spent = climb.nodes.saturating_mul(weight).min(WHOLE_SHARE);
+        let spent = climb.nodes.saturating_mul(weight).min(most);
         limits = limits.nodes(limits.effort().saturating_sub(spent));
         if solution.pool_size == solution.lower_bound || monitor.stopped() {
             return;
@@ -354,6 +355,9 @@ fn climb_rounded(
     let few = EXACT_ROUNDS * (UNIT + 2 * roots.len() as u64);
     let few = limits.nodes(few.min(nodes / 4));
     let exact = climb_and_complete(problem, roots, greedy, solution, &few, monitor).nodes;
+    if solution.pool_size == solution.lower_bound || monitor.stopped() {
+        return exact;
+    }
     let nodes = nodes.saturating_sub(exact);
     let grain = problem.align_up(solution.lower_bound / GRAINS);
     let inst = Instance::rounded(problem, roots, grain);

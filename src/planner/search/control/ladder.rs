@@ -21,11 +21,11 @@ const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
 /// The bound has this many times the rounds of other limits, and more if bodies cannot move: these make a packing rare
 /// under any limit, and other limits no easier.
-const AT_BOUND: u64 = 2;
+pub const AT_BOUND: u64 = 2;
 const AT_BOUND_WITH_FIXED: u64 = 8;
 
 /// The rounds of a rung of the first sweep.
-const SHARE: u64 = 6;
+pub const SHARE: u64 = 6;
 
 /// Improves the packing and the bound on the board until they meet, `stop` returns true or there
 /// are `last` nodes; returns the number of nodes. Threads other than the first, number 0, also
