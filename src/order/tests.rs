@@ -26,7 +26,8 @@ use crate::{
     seeds::bytes_of,
 };
 use built::{
-    equal_chains, idle_branch, sum_in_tree, tree_graphs, twin_graphs, two_ways_to_overwrite,
+    equal_chains, half_overwritten, idle_branch, sum_in_tree, tree_graphs, twin_graphs,
+    two_ways_to_overwrite,
 };
 
 /// A graph with every feature: shared readers, requests to overwrite, several outputs that request
@@ -260,6 +261,16 @@ fn a_search_finds_the_least_peak_and_proves_it() {
         }
     }
     assert!(exact > 1_500 && twins > 150, "{exact} exact graphs, {twins} with twins");
+}
+
+#[test]
+fn branches_are_no_twins_if_only_one_may_be_overwritten() {
+    for model in half_overwritten() {
+        let least = least_peak(&model);
+        let found = ladder::climb(&model, &mut effort());
+        assert_eq!((found.peak, found.lower_bound, least), (29, 29, 29));
+        assert_eq!(check(&model, least), Ok(()));
+    }
 }
 
 #[test]

@@ -252,7 +252,8 @@ impl<'a> Exchange<'a> {
             (model.sizes[from], model.kept[from]) == (model.sizes[to], model.kept[to])
                 && same(model.readers.get(from), model.readers.get(to), &operator)
         };
-        // An operator outside that may overwrite chunks of the branches does not mind which.
+        // An operator outside that may overwrite a chunk of the branches may as well overwrite the one
+        // that takes its place, and does not mind which.
         let readers = chunks.keys().flat_map(|&chunk| model.readers.get(chunk as usize));
         let mut outside: Vec<u32> =
             readers.copied().filter(|reader| !self.image.contains_key(reader)).collect();
@@ -262,7 +263,9 @@ impl<'a> Exchange<'a> {
             && chunks.iter().all(same_chunk)
             && outside.iter().all(|&reader| {
                 let overwrites = &model.overwrites[reader as usize];
+                let named: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
                 overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0]))
+                    && same(&named, &named, &chunk)
             })
     }
 }

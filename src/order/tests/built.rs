@@ -174,6 +174,27 @@ pub(super) fn two_ways_to_overwrite() -> Model {
     Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
 }
 
+/// Two equal branches and a sum of both. In place, it may only take one or the other of the two.
+pub(super) fn half_overwritten() -> [Model; 2] {
+    ["a", "b"].map(|overwritten| {
+        let mut sequence = OpSequence::builder();
+        for name in ["a", "b"] {
+            sequence.operator(Operator::new(name).output(Output::new(name, 8)));
+        }
+        let branch = |name: &str, input: &str| {
+            Operator::new(name).inputs([input]).output(Output::new(name, 10))
+        };
+        sequence.operator(branch("c", "a"));
+        let sum = Output::new("sum", 8).overwrites(overwritten);
+        sequence.operator(Operator::new("sum").inputs(["a", "b"]).output(sum));
+        let last = Operator::new("last").inputs(["sum"]).output(Output::new("y", 1));
+        sequence.operator(last).operator(branch("d", "b"));
+        let sequence = sequence.output("c").output("d").output("y").build().unwrap();
+        let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+        Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+    })
+}
+
 /// Creates chunks of one byte, a reader of each behind all of them, and an operator that needs half
 /// as many bytes.
 pub(super) fn wide(chunks: u32) -> Model {
