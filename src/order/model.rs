@@ -69,6 +69,8 @@ pub(super) struct Model {
     pub(super) unread: Bytes,
     /// True if every operator's step is as described at the top of this file. If not, the model
     /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
+    /// In no order does the model need more than a plan. It may need less: it grants all overlaps,
+    /// and lowering those that save something in bytes without alignment and padding.
     pub(super) exact: bool,
 }
 
@@ -115,10 +117,12 @@ impl Model {
         // An unaligned overwriter touches as many cells as its offset in the chain implies, but at
         // least as many as it fills.
         let aligned =
-            |request: &&Request| (request.offset + request.below).is_multiple_of(placing.alignment);
+            |request: &Request| (request.offset + request.below).is_multiple_of(placing.alignment);
+        // So does whatever may be written over it; requests come in the order of the operators.
         let mut unaligned = vec![false; graph.chunks.len()];
-        for request in graph.requests.iter().filter(|request| !aligned(request)) {
-            unaligned[request.overwriter.index()] = true;
+        for request in &graph.requests {
+            unaligned[request.overwriter.index()] |=
+                !aligned(request) || unaligned[request.overwritten.index()];
         }
         let mut exact = !unaligned.contains(&true);
         let cells = |chunk: usize| match graph.chunks[chunk].size {

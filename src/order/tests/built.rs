@@ -195,6 +195,22 @@ pub(super) fn half_overwritten() -> [Model; 2] {
     })
 }
 
+/// Chunks that begin inside cells of 4 bytes because they overwrite one that does: after an update at
+/// an offset, and after one that begins below its input.
+pub(super) fn off_the_alignment() -> [OpSequence; 2] {
+    let update = (7, Output::new("b", 2).updates("a", 2), 2, 6);
+    let overlap = (6, Output::new("b", 5).overlaps("a", 2), 5, 3);
+    [update, overlap].map(|(room, output, size, last)| {
+        let mut sequence = OpSequence::builder();
+        sequence.operator(Operator::new("a").output(Output::new("a", room)));
+        sequence.operator(Operator::new("b").inputs(["a"]).output(output));
+        let output = Output::new("c", size).overwrites("b");
+        sequence.operator(Operator::new("c").inputs(["b"]).output(output));
+        let output = Output::new("d", last);
+        sequence.operator(Operator::new("d").inputs(["c"]).output(output)).build().unwrap()
+    })
+}
+
 /// Creates chunks of one byte, a reader of each behind all of them, and an operator that needs half
 /// as many bytes.
 pub(super) fn wide(chunks: u32) -> Model {
