@@ -32,8 +32,8 @@ pub(super) enum Fault {
     RewriteWithHill,
     /// A chunk that an operator updates may have other readers.
     UpdateBesideReaders,
-    /// Operators update chunks in trees as well.
-    UpdateInTree,
+    /// In a tree, what an operator produces may be read above its parent.
+    ReadAboveParent,
     /// Branches of equal colours are twins.
     TwinsByColour,
     /// Twins need not be alike in the goal.

@@ -44,8 +44,7 @@ impl Fused {
         // The operators that update a chunk.
         let mut updating = vec![false; model.operators()];
         let parents = trees::parents(model);
-        let is_in_tree =
-            |operator: u32| parents[operator as usize].is_some() && !has_fault(Fault::UpdateInTree);
+        let is_in_tree = |operator: u32| parents[operator as usize].is_some();
         // Operators are numbered in an executable order.
         for operator in 0..narrow(model.operators()) {
             if let Some((old, new)) = rewrites(model, operator, &all) {

@@ -11,6 +11,7 @@ use super::{
     bound,
     effort::Effort,
     faults::{self, Fault},
+    fuse::Fused,
     ladder,
     lazy::Waits,
     model::{Model, Placing},
@@ -26,8 +27,8 @@ use crate::{
     seeds::bytes_of,
 };
 use built::{
-    equal_chains, half_overwritten, idle_branch, off_the_alignment, sum_in_tree, tree_graphs,
-    twin_graphs, two_ways_to_overwrite,
+    equal_chains, gated_graphs, gated_unit, half_overwritten, idle_branch, off_the_alignment,
+    rewritten_before_update, sum_in_tree, tree_graphs, twin_graphs, two_ways_to_overwrite,
 };
 
 /// A graph with every feature: shared readers, requests to overwrite, several outputs that request
@@ -258,6 +259,7 @@ fn a_search_finds_the_least_peak_and_proves_it() {
     for (seed, model) in graphs(3_000, 11)
         .chain(twin_graphs(300))
         .chain(equal_chains(100))
+        .chain(gated_graphs(300))
         .chain([(0, sum_in_tree())])
     {
         let least = least_peak(&model);
@@ -319,7 +321,7 @@ fn a_wrong_rule_is_noticed() {
         Fault::TreeByHill,
         Fault::RewriteWithHill,
         Fault::UpdateBesideReaders,
-        Fault::UpdateInTree,
+        Fault::ReadAboveParent,
         Fault::TwinsByColour,
         Fault::TwinsInAnyGoal,
         Fault::ValleyWithoutCut,
@@ -335,7 +337,10 @@ fn a_wrong_rule_is_noticed() {
             let check = std::panic::AssertUnwindSafe(|| check(&model, least));
             !matches!(std::panic::catch_unwind(check), Ok(Ok(())))
         };
-        let built = twin_graphs(200).chain(tree_graphs(100)).chain(equal_chains(100));
+        let built = twin_graphs(200)
+            .chain(tree_graphs(100))
+            .chain(equal_chains(100))
+            .chain(gated_graphs(100));
         let mut graphs =
             built.chain([(0, idle_branch()), (0, sum_in_tree())]).chain(graphs(2_000, 10));
         // The fault is on where the models are created as well.
@@ -367,13 +372,45 @@ fn any_order(model: &Model, mut seed: u64) -> Vec<u32> {
 #[test]
 fn chained_trees_lose_no_least_peak() {
     let mut chained = 0;
-    for (seed, model) in graphs(3_000, 11).chain(tree_graphs(1_000)) {
-        if let Some(chain) = trees::chained(&model).filter(|_| model.exact) {
-            assert_eq!(least_peak(&chain), least_peak(&model), "graph {seed}");
-            chained += 1;
+    for (seed, model) in graphs(3_000, 11).chain(tree_graphs(1_000)).chain(gated_graphs(1_000)) {
+        let fused = Fused::new(&model).map(|fused| fused.model);
+        for model in [Some(model), fused].into_iter().flatten() {
+            if let Some(chain) = trees::chained(&model).filter(|_| model.exact) {
+                assert_eq!(least_peak(&chain), least_peak(&model), "graph {seed}");
+                chained += 1;
+            }
         }
     }
     assert!(chained > 1_200, "{chained} graphs");
+}
+
+#[test]
+fn joined_operators_lose_no_least_peak() {
+    let mut joined = 0;
+    for (seed, model) in graphs(3_000, 11).chain(gated_graphs(1_000)).chain(tree_graphs(200)) {
+        let Some(fused) = Fused::new(&model) else { continue };
+        let least = least_peak(&model);
+        assert_eq!(least_peak(&fused.model), least, "graph {seed}");
+        let order = any_order(&fused.model, seed);
+        let (one, other) = (fused.model.peak(&order), model.peak(&fused.expanded(&order)));
+        assert_eq!(one, other, "graph {seed}");
+        if least > 0 {
+            assert_eq!(check(&fused.model, least), Ok(()), "graph {seed}");
+        }
+        joined += 1;
+    }
+    assert!(joined > 1_000, "{joined} graphs");
+}
+
+#[test]
+fn a_chunk_that_outlives_its_update_is_in_no_tree() {
+    for (model, least) in [(rewritten_before_update(), 13), (gated_unit(), 21)] {
+        assert_eq!(least_peak(&model), least);
+        assert_eq!(check(&model, least), Ok(()));
+        let fused = Fused::new(&model).unwrap().model;
+        assert_eq!(least_peak(&fused), least);
+        assert_eq!(check(&fused, least), Ok(()));
+    }
 }
 
 #[test]

@@ -97,24 +97,26 @@ pub(super) fn only_order(model: &Model) -> Option<Vec<u32>> {
 /// Returns the parent of each operator in a tree, and [`NOBODY`] for the root of a largest tree.
 ///
 /// An operator is in a tree if it is the only successor of each of its predecessors, these are in
-/// trees themselves, and everything it reads can die and comes from them.
+/// trees themselves, and it alone reads what they produce, and nothing live from the start. Where
+/// operators update chunks (see `fuse`), a chunk may outlive its producer's only successor.
 pub(super) fn parents(model: &Model) -> Vec<Option<u32>> {
     let operators = model.operators();
     let mut parents: Vec<Option<u32>> = vec![None; operators];
     for operator in 0..operators {
         let reads = model.reads.get(operator);
-        let alone = |&chunk: &u32| {
-            model.readers.get(chunk as usize).len() == 1
-                && model.producers[chunk as usize] != NOBODY
-        };
+        let supplied = |&chunk: &u32| model.producers[chunk as usize] == NOBODY;
         let children = model.predecessors.get(operator);
+        let dies_here = |&chunk: &u32| {
+            let readers = model.readers.get(chunk as usize);
+            !model.kept[chunk as usize]
+                && (readers == [narrow(operator)] || has_fault(Fault::ReadAboveParent))
+        };
         let inner = |&child: &u32| {
-            let kept = model.produces.get(child as usize).iter();
             parents[child as usize].is_some()
                 && model.successors.get(child as usize).len() == 1
-                && !{ kept }.any(|&chunk| model.kept[chunk as usize])
+                && model.produces.get(child as usize).iter().all(dies_here)
         };
-        if reads.iter().all(alone) && children.iter().all(inner) {
+        if !reads.iter().any(supplied) && children.iter().all(inner) {
             for &child in children {
                 parents[child as usize] = Some(narrow(operator));
             }

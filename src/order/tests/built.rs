@@ -4,6 +4,7 @@ use crate::{
     Bytes, OpSequence, Operator, Output,
     lower::{LoweringOptions, chunk_graph},
     order::model::{Model, Placing},
+    sequence::SequenceBuilder,
 };
 
 /// Returns pseudo-random numbers below given ones.
@@ -155,6 +156,94 @@ pub(super) fn sum_in_tree() -> Model {
     sequence.operator(Operator::new("sum").inputs(["a", "b"]).output(sum));
     sequence.operator(Operator::new("other").workspace(15).output(Output::new("other", 3)));
     let last = Operator::new("last").inputs(["sum", "other"]).output(Output::new("y", 1));
+    let sequence = sequence.operator(last).output("y").build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}
+
+/// Creates units of two outputs of one operator, some rewritten in place, that are joined in place,
+/// beside other operators with workspaces. The results flow into further units and the last operator.
+pub(super) fn gated_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
+    (0..count).map(|seed| {
+        let mut draw = draws(seed);
+        let mut sequence = OpSequence::builder();
+        let mut roots: Vec<String> = Vec::new();
+        let mut operators = 0;
+        while operators < 8 {
+            let step = operators;
+            let first = if roots.is_empty() || draw(2) == 0 {
+                None
+            } else {
+                Some(roots.swap_remove(usize::try_from(draw(roots.len() as u64)).unwrap()))
+            };
+            let source = Operator::new("source").inputs(first).workspace(draw(2) * draw(20));
+            operators += 1;
+            if draw(3) == 0 {
+                let name = format!("w{step}");
+                sequence.operator(source.output(Output::new(name.as_str(), 1 + draw(4))));
+                roots.push(name);
+                continue;
+            }
+            let size = 1 + draw(9);
+            let sizes = [size, if draw(2) == 0 { size } else { 1 + draw(9) }];
+            let mut names = ["a", "b"].map(|side| format!("{side}{step}"));
+            let outputs = [0, 1].map(|side| Output::new(names[side].as_str(), sizes[side]));
+            sequence.operator(outputs.into_iter().fold(source, Operator::output));
+            for (name, &size) in names.iter_mut().zip(&sizes) {
+                if draw(2) == 0 {
+                    let rewritten = format!("{name}'");
+                    let output = Output::new(rewritten.as_str(), size).overwrites(name.as_str());
+                    let old = std::mem::replace(name, rewritten);
+                    sequence.operator(Operator::new("rewrite").inputs([old]).output(output));
+                    operators += 1;
+                }
+            }
+            let mut joined = Output::new(format!("z{step}"), size).overwrites(names[0].as_str());
+            if sizes[1] == size && draw(2) == 0 {
+                joined = joined.overwrites(names[1].as_str());
+            }
+            sequence.operator(Operator::new("join").inputs(names).output(joined));
+            roots.push(format!("z{step}"));
+            operators += 1;
+        }
+        (seed, joined_at_the_end(sequence, &roots))
+    })
+}
+
+/// A chunk that is updated right after its producer once another rewrite of it is joined, but that
+/// lives on until the last operator. The operator with the workspace has to run first.
+pub(super) fn rewritten_before_update() -> Model {
+    let mut sequence = OpSequence::builder();
+    let outputs = [Output::new("x", 2), Output::new("y0", 10)];
+    sequence.operator(outputs.into_iter().fold(Operator::new("source"), Operator::output));
+    let rewritten = Output::new("y1", 10).overwrites("y0");
+    sequence.operator(Operator::new("rewrite").inputs(["y0"]).output(rewritten));
+    let updated = Output::new("z", 10).overwrites("y1");
+    sequence.operator(Operator::new("update").inputs(["y1", "x"]).output(updated));
+    sequence.operator(Operator::new("other").workspace(7).output(Output::new("w", 1)));
+    joined_at_the_end(sequence, &["z", "w"])
+}
+
+/// Two results of one operator, both rewritten in place and then joined in place, beside an operator
+/// that has to run first.
+pub(super) fn gated_unit() -> Model {
+    let mut sequence = OpSequence::builder();
+    let outputs = ["a", "b"].map(|name| Output::new(name, 10));
+    sequence.operator(outputs.into_iter().fold(Operator::new("split"), Operator::output));
+    for (old, new) in [("a", "a'"), ("b", "b'")] {
+        let output = Output::new(new, 10).overwrites(old);
+        sequence.operator(Operator::new("rewrite").inputs([old]).output(output));
+    }
+    let product = Output::new("z", 10).overwrites("a'").overwrites("b'");
+    sequence.operator(Operator::new("product").inputs(["a'", "b'"]).output(product));
+    sequence.operator(Operator::new("other").workspace(14).output(Output::new("w", 1)));
+    joined_at_the_end(sequence, &["z", "w"])
+}
+
+/// Returns the model of a sequence that ends with an operator that reads these tensors.
+fn joined_at_the_end(mut sequence: SequenceBuilder, read: &[impl AsRef<str>]) -> Model {
+    let read = read.iter().map(AsRef::as_ref);
+    let last = Operator::new("last").inputs(read).output(Output::new("y", 1));
     let sequence = sequence.operator(last).output("y").build().unwrap();
     let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
     Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
