@@ -1,4 +1,4 @@
-//! Operators that only supply something: constants, converted weights, masks.
+//! Operators that only supply something, such as constants and masks, or only consume something.
 //!
 //! A *lazy* operator reads no chunk that can die, needs nothing that dies in its own step, and has
 //! a successor. Running it raises the live bytes and never lowers them, so it is best run right
@@ -9,9 +9,9 @@
 //! The same from the end: an operator that produces nothing and has no workspace only consumes. It
 //! runs as soon as it can, right after the last of its predecessors, because its step adds nothing
 //! and it leaves no more bytes live, wherever it runs. So backwards it is undone right before the
-//! first of them that is. This is used for operators that read little beside what one of their
-//! predecessors makes. With the others, such as the sums of long chains, there would be more ways
-//! back from each state, and not fewer states.
+//! first of them that is. This holds for all of them, but only serves speed where they read little
+//! beside what one of their predecessors makes, at most half. With the others, such as the sums of
+//! long chains, there would be more ways back from each state, and not fewer states.
 //!
 //! The other operators remain, each with the lazy ones that it *needs*.
 
@@ -19,7 +19,7 @@ use crate::{
     Bytes,
     order::{
         faults::{Fault, has_fault},
-        model::Model,
+        model::{Model, NOBODY},
         sets::{Lists, narrow},
     },
 };
@@ -64,7 +64,7 @@ impl Lazies {
         Self::waiting(lazy, &model.successors)
     }
 
-    /// Operators wait for those that are moved after them, which `before` lists them for.
+    /// `before` lists the operators that must have been moved before each.
     fn waiting(lazy: Vec<bool>, before: &Lists) -> Self {
         let operators = lazy.len();
         let (mut needs, mut predecessors) = (Vec::new(), Vec::new());
@@ -99,8 +99,6 @@ impl Lazies {
         Self { lazy, needs, needed_by, predecessors, successors }
     }
 }
-
-const NOBODY: u32 = u32::MAX;
 
 /// The lazy operators of both ends.
 pub(super) struct Waits {

@@ -117,6 +117,9 @@ impl<'a> Moves<'a> {
     }
 
     /// The same, backwards and with operators that are undone right before.
+    ///
+    /// The steps of these add nothing, so they need no more than is live after the operator's step.
+    /// That is no more than its own step needs, as its outputs overwrite no more than dies.
     fn weigh_with_lazies(&mut self, operator: u32, place: &Place) -> (Bytes, Bytes) {
         let model = self.model;
         let set = &mut self.set;
