@@ -277,7 +277,7 @@ impl Model {
     /// the peak, whichever operator runs first.
     fn is_exact(&self) -> bool {
         let bound = || self.operands();
-        self.overwrites.iter().all(|overwrites| never_overwrites_less(overwrites))
+        self.overwrites.iter().all(|overwrites| is_monotone(overwrites, &self.sizes))
             && (self.unread == 0
                 || self.first_steps().max() <= Some(bound())
                 || has_fault(Fault::UnreadIsNoPeak))
@@ -471,8 +471,8 @@ fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
     granted.iter().map(|overwrite| overwrite.bytes).sum()
 }
 
-/// Returns whether more dying chunks never lead to fewer overwritten bytes.
-fn never_overwrites_less(overwrites: &[Overwrite]) -> bool {
+/// Returns whether one more dying chunk never leads to fewer overwritten bytes, nor to more than its own bytes added.
+fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
     let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
     chunks.sort_unstable();
     chunks.dedup();
@@ -489,6 +489,9 @@ fn never_overwrites_less(overwrites: &[Overwrite]) -> bool {
     };
     (0..1_usize << chunks.len()).all(|set| {
         let present = bytes(set);
-        (0..chunks.len()).all(|at| bytes(set | 1 << at) >= present)
+        (0..chunks.len()).all(|at| {
+            let most = present.saturating_add(sizes[chunks[at] as usize]);
+            (present..=most).contains(&bytes(set | 1 << at))
+        })
     })
 }

@@ -28,7 +28,8 @@ use crate::{
 };
 use built::{
     equal_chains, gated_graphs, gated_unit, half_overwritten, idle_branch, off_the_alignment,
-    rewritten_before_update, sum_in_tree, tree_graphs, twin_graphs, two_ways_to_overwrite,
+    rewritten_before_update, small_death_saves_much, sum_in_tree, tree_graphs, twin_graphs,
+    two_ways_to_overwrite,
 };
 
 /// A graph with every feature: shared readers, requests to overwrite, several outputs that request
@@ -301,6 +302,12 @@ fn bounds_count_the_most_that_an_output_can_save() {
     let least = least_peak(&model);
     assert_eq!((least, model.operands()), (16, 16));
     assert_eq!(check(&model, least), Ok(()));
+}
+
+/// The search from the end takes it that a chunk that dies saves no more than its own bytes.
+#[test]
+fn a_model_in_which_a_small_death_saves_much_is_not_exact() {
+    assert!(!small_death_saves_much().exact);
 }
 
 /// With any of these rules wrong, some graph has a wrong answer.

@@ -263,6 +263,22 @@ pub(super) fn two_ways_to_overwrite() -> Model {
     Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
 }
 
+/// Two outputs of which the first overlaps a small input or else a large one, which only then is left for the second.
+/// So the death of the small one saves more than its own bytes.
+pub(super) fn small_death_saves_much() -> Model {
+    let mut sequence = OpSequence::builder();
+    let (a, b) = (Output::new("a", 10), Output::new("b", 1));
+    sequence.operator(Operator::new("first").output(a).output(b));
+    let overlap = Output::new("c", 10).overlaps("b", 9).overlaps("a", 9);
+    let over = Output::new("d", 10).overwrites("a");
+    sequence.operator(Operator::new("both").inputs(["a", "b"]).output(overlap).output(over));
+    sequence.operator(Operator::new("reader").inputs(["b"]).output(Output::new("e", 1)));
+    let last = Operator::new("last").inputs(["c", "d", "e"]).output(Output::new("y", 1));
+    let sequence = sequence.operator(last).output("y").build().unwrap();
+    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
+    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+}
+
 /// Two equal branches and a sum of both. In place, it may only take one or the other of the two.
 pub(super) fn half_overwritten() -> [Model; 2] {
     ["a", "b"].map(|overwritten| {
