@@ -15,12 +15,12 @@ use crate::planner::search::{effort::Verdict, state::instance::Instance};
 /// The limits of a sweep, in 64ths of the gap between the bound and the best packing.
 const RUNGS: [u128; 5] = [0, 1, 8, 32, 52];
 
-/// The limits of threads other than the first: half of their rounds are at the bound, where a
+/// The limits of threads other than the first: at least half of their rounds are at the bound, where a
 /// packing is its own proof, and their other limits are further apart.
 const OTHER_RUNGS: [u128; 3] = [0, 32, 48];
 
-/// The bound has this many times the rounds of other limits, and more if bodies cannot move: these make a packing rare
-/// under any limit, and other limits no easier.
+/// The bound has this many times the rounds of other limits. It has more if some bodies cannot move, because
+/// higher limits then make a packing hardly easier; but at first, no more than three quarters of the nodes.
 pub const AT_BOUND: u64 = 2;
 const AT_BOUND_WITH_FIXED: u64 = 8;
 
@@ -34,7 +34,11 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     let Standing { mut bound, mut best } = board.standing();
     let rungs = if thread == 0 { &RUNGS[..] } else { &OTHER_RUNGS };
     let mut rounds = Restarts::new(inst, thread);
-    let at_bound = if inst.fixed.is_empty() { AT_BOUND } else { AT_BOUND_WITH_FIXED };
+    let (at_bound, mut last_at_bound) = if inst.fixed.is_empty() {
+        (AT_BOUND, last)
+    } else {
+        (AT_BOUND_WITH_FIXED, last - last / 4)
+    };
     let mut share = SHARE;
     let mut stopped = false;
     let mut rung = 0;
@@ -42,8 +46,9 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
         let gap = u128::from(best - bound) * rungs[rung] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;
-        let rounds_now = if rung == 0 { at_bound * share } else { share };
-        let verdict = rounds.decide(limit, rounds_now, last, &mut |nodes| {
+        let (rounds_now, last_now) =
+            if rung == 0 { (at_bound * share, last_at_bound) } else { (share, last) };
+        let verdict = rounds.decide(limit, rounds_now, last_now, &mut |nodes| {
             stopped = stopped || stop(nodes, Standing { bound, best }) || board.is_over();
             stopped
         });
@@ -61,6 +66,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
             Verdict::Spent if rung + 1 < rungs.len() => rung += 1,
             Verdict::Spent => {
                 rung = 0;
+                last_at_bound = last;
                 share = share.saturating_mul(2);
             }
         }
