@@ -6,8 +6,8 @@
 //! alignments, the capacity and the bodies placed before it allow. All orders are tried, and the best
 //! layout is kept: the least traffic, then the smallest pools, the last pool first.
 //!
-//! **Cost.** O(n log n) in common cases; with several streams, O(n) for each body at most, of about a nanosecond for
-//! each box in the same [spans](super::spans) of time.
+//! **Cost.** O(n log n) in common cases. With several streams, each body passes the boxes that lie in its spans of
+//! time, which are all if they live long.
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 

@@ -3,8 +3,8 @@
 //! Each [span](super::spans) keeps the boxes that may be alive in it, in order of their addresses. To find room
 //! for a box, the boxes of its spans are passed from the lowest address on. Those that are over before it
 //! begins, or begin when it is over, are found by comparing clocks, many at a time, and the others lift it,
-//! until the next one lies high enough above. Passing a box takes about a nanosecond, far less than any search
-//! for those that are alive.
+//! until the next one lies high enough above. Passing a box takes far less than any search for those that are
+//! alive.
 
 use crate::{
     Bytes,
