@@ -1,9 +1,10 @@
 //! The bytes taken on several streams, for first packings of 10^5 bodies and more.
 //!
-//! Where streams seldom wait for each other, [spans](super::in_spans) of time are long, and this is faster: a
-//! tree over clocks. Its places are the boxes of all bodies. Each node keeps the bytes of the boxes
-//! below it that lie here, as runs. If all of them are alive together with a new box, these runs tell where it
-//! cannot lie, so boxes of streams that never wait for each other are not looked at one by one.
+//! A tree over clocks is faster than [spans](super::in_spans) of time where streams seldom wait for each
+//! other, because spans are long there. Its places are the boxes of all bodies. Each node keeps the bytes
+//! of the boxes below it that lie here, as runs. If all of them are alive together with a new box, these
+//! runs tell where it cannot lie, so boxes of streams that never wait for each other are not looked at one
+//! by one.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

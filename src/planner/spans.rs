@@ -41,7 +41,7 @@ impl Spans {
         let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
         let Chains { chains, .. } = chains(&begins);
         let line = chains.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        // How many moments are over when a box begins, and at how many it is not over.
+        // The number of moments that are over when a box begins, and of those at which it is not over.
         let on_line = |one: &&TimedBox| {
             let begun = line.partition_point(|&at| is_over(begins[at], &one.begin));
             (begun, line.partition_point(|&at| !is_over(&one.end, begins[at])))

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// How the boxes that are alive together are found.
+/// The structure that finds the boxes that are alive together.
 pub(super) enum Times {
     /// With one stream.
     Steps,

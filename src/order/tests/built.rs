@@ -155,10 +155,7 @@ pub(super) fn sum_in_tree() -> Model {
     let sum = Output::new("sum", 10).overwrites("a");
     sequence.operator(Operator::new("sum").inputs(["a", "b"]).output(sum));
     sequence.operator(Operator::new("other").workspace(15).output(Output::new("other", 3)));
-    let last = Operator::new("last").inputs(["sum", "other"]).output(Output::new("y", 1));
-    let sequence = sequence.operator(last).output("y").build().unwrap();
-    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+    joined_at_the_end(sequence, &["sum", "other"])
 }
 
 /// Creates units of two outputs of one operator, some rewritten in place, that are joined in place,
@@ -273,10 +270,7 @@ pub(super) fn small_death_saves_much() -> Model {
     let over = Output::new("d", 10).overwrites("a");
     sequence.operator(Operator::new("both").inputs(["a", "b"]).output(overlap).output(over));
     sequence.operator(Operator::new("reader").inputs(["b"]).output(Output::new("e", 1)));
-    let last = Operator::new("last").inputs(["c", "d", "e"]).output(Output::new("y", 1));
-    let sequence = sequence.operator(last).output("y").build().unwrap();
-    let graph = chunk_graph(&sequence, LoweringOptions::default()).unwrap();
-    Model::new(&graph, &sequence.predecessors(), Placing { alignment: 1, padding: 0 })
+    joined_at_the_end(sequence, &["c", "d", "e"])
 }
 
 /// Two equal branches and a sum of both. In place, it may only take one or the other of the two.

@@ -219,7 +219,7 @@ fn search_cores(
     // Use the live bytes, not the raised bound: each core contains the one before, and the peak.
     let live = solution.lower_bound;
     let is_whole = |crowd| greedy.crowded(thousandths(live, crowd)).len() == roots.len();
-    // Then the first cores would be the whole problem, each time searched from the beginning.
+    // The first cores would then be the whole problem, each time searched from the beginning.
     let is_even = roots.len() <= LARGE && is_whole(CROWDS[0]);
     let mut left = limits.effort().min(FIRST_SHARE);
     let mut most_chains = usize::MAX;

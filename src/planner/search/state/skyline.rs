@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::{
     exact::ExactPacking,
-    fingerprint::{Fingerprint, scramble},
+    fingerprint::{Fingerprint, Hashed, scramble},
     instance::{Instance, Item, Span},
 };
 
@@ -41,13 +41,6 @@ enum Undo {
         part: Span,
         base: u64,
     },
-}
-
-/// A fingerprint and the time at which it was taken.
-#[derive(Clone, Copy, Default)]
-struct Hashed {
-    clock: u64,
-    fingerprint: Fingerprint,
 }
 
 /// A partial packing. Bodies that are not placed are *left*.
