@@ -1,15 +1,15 @@
 //! Joins chunks into bodies: overwrites and parts tie the chunks of a body together, and the
 //! demands of all of them say where it may lie.
 
+mod index;
 mod needs;
-mod spans;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+pub(super) use index::Index;
 use needs::{Needs, Settled};
-pub(super) use spans::Index;
 
 use crate::{
     Bytes, Step,

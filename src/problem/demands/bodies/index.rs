@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, ops::Range};
 /// The chunks of a body, or its boxes, by index.
 #[derive(Clone, Debug, Default)]
 pub(in crate::problem::demands) struct Index {
-    bytes: Spans,
-    steps: Spans,
+    bytes: Ranges,
+    steps: Ranges,
 }
 
 impl Index {
@@ -34,14 +34,14 @@ impl Index {
 /// Ranges of numbers. Ranges of about the same length are sorted by their starts, so those that
 /// share a number with another range lie side by side.
 #[derive(Clone, Debug, Default)]
-struct Spans {
+struct Ranges {
     /// By binary logarithm of the length.
     by_length: BTreeSet<(u32, i128, usize)>,
     /// Bit by bit: the logarithms that occur.
     logarithms: u128,
 }
 
-impl Spans {
+impl Ranges {
     fn add(&mut self, one: usize, range: Range<i128>) {
         let log = (range.end - range.start).max(1).ilog2();
         self.by_length.insert((log, range.start, one));
@@ -80,18 +80,18 @@ mod tests {
     fn all_that_share_a_number_are_found_and_few_others() {
         let (mut found, mut others) = (0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let mut spans = Spans::default();
+            let mut ranges = Ranges::default();
             let mut all = Vec::new();
             for at in 0..random.int_in_range(1..=40)? {
                 let start = random.int_in_range(-60..=60_i128)?;
                 let longest = 1 << random.int_in_range(0..=6)?;
                 let end = start + random.int_in_range(1..=longest)?;
-                spans.add(at, start..end);
+                ranges.add(at, start..end);
                 all.push((start, end));
             }
             let low = random.int_in_range(-70..=70_i128)?;
             let high = low + random.int_in_range(1..=30)?;
-            let near: BTreeSet<usize> = spans.near(&(low..high)).collect();
+            let near: BTreeSet<usize> = ranges.near(&(low..high)).collect();
             for (one, &(start, end)) in all.iter().enumerate() {
                 let shares = start < high && low < end;
                 assert!(!shares || near.contains(&one), "{all:?}: {low}..{high}");
