@@ -1,15 +1,14 @@
 //! Spans of time on several streams.
 //!
-//! Some moments, each over at the next, cut time into spans. A box may be alive in the spans from the last of these
-//! moments that is over when it begins to the first at which it is over. If two boxes have no span in common,
-//! a moment lies between them, so one is over before the other begins. So only boxes of the same spans need to
-//! be compared. Where streams seldom wait for each other, spans are long.
+//! The moments of a [line](Line) cut time into spans. If two boxes have no span in common, one is over before the
+//! other begins. So only boxes of the same spans need to be compared. Where streams seldom wait for each
+//! other, spans are long.
 
 use std::{iter, ops::Range};
 
 use crate::{
     Step,
-    problem::demands::{Chains, TimedBox, chains, is_over},
+    problem::demands::{Line, TimedBox},
 };
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
@@ -39,14 +38,9 @@ impl Spans {
     pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Self {
         let all: Vec<&TimedBox> = boxes.iter().flatten().collect();
         let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
-        let Chains { chains, .. } = chains(&begins);
-        let line = chains.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        // The number of moments that are over when a box begins, and of those at which it is not over.
-        let on_line = |one: &&TimedBox| {
-            let begun = line.partition_point(|&at| is_over(begins[at], &one.begin));
-            (begun, line.partition_point(|&at| !is_over(&one.end, begins[at])))
-        };
-        let on_line: Vec<(usize, usize)> = all.iter().map(on_line).collect();
+        let line = Line::of(&begins);
+        let on_line: Vec<Range<usize>> =
+            all.iter().map(|one| line.life(&one.begin, &one.end)).collect();
         let widths = iter::successors(Some(1), |width| Some(2 * width));
         let widths = widths.take_while(|width| *width <= 2 * line.len());
         let work = |width: usize| work(&on_line, line.len() / width + 1, width);
@@ -56,10 +50,10 @@ impl Spans {
             .min()
             .unwrap_or((0, 1, 0));
         let times = times(&all);
-        let mut lives = on_line.iter().zip(times).map(|(&(begun, not_over), times)| Life {
-            times,
-            spans: begun / width..not_over / width + 1,
-        });
+        let mut lives = on_line
+            .iter()
+            .zip(times)
+            .map(|(life, times)| Life { times, spans: in_spans(life, width) });
         Self {
             lives: boxes.iter().map(|own| lives.by_ref().take(own.len()).collect()).collect(),
             count: line.len() / width + 1,
@@ -68,15 +62,21 @@ impl Spans {
     }
 }
 
+/// The spans of a life on the line, if a span has a number of moments.
+fn in_spans(life: &Range<usize>, width: usize) -> Range<usize> {
+    life.start / width..(life.end - 1) / width + 1
+}
+
 /// The boxes in the spans of all boxes, and the spans of all boxes, if a span has a number of moments.
-fn work(on_line: &[(usize, usize)], count: usize, width: usize) -> (u64, u64) {
+fn work(on_line: &[Range<usize>], count: usize, width: usize) -> (u64, u64) {
     let mut begun: Vec<u64> = vec![0; count + 1];
     let mut over: Vec<u64> = vec![0; count + 1];
     let mut spans: u64 = 0;
-    for &(first, last) in on_line {
-        begun[first / width] += 1;
-        over[last / width] += 1;
-        spans += (last / width + 1 - first / width) as u64;
+    for life in on_line {
+        let life = in_spans(life, width);
+        begun[life.start] += 1;
+        over[life.end] += 1;
+        spans += life.len() as u64;
     }
     if spans > SPANS_PER_BOX * on_line.len() as u64 {
         return (u64::MAX, u64::MAX / BOXES_PER_SPAN);
@@ -85,11 +85,13 @@ fn work(on_line: &[(usize, usize)], count: usize, width: usize) -> (u64, u64) {
     let mut before: Vec<u64> = vec![0; count + 1];
     let mut alive = 0;
     for at in 0..count {
-        alive += begun[at];
+        alive = alive + begun[at] - over[at];
         before[at + 1] = before[at] + alive;
-        alive -= over[at];
     }
-    let met = |&(first, last): &(usize, usize)| before[last / width + 1] - before[first / width];
+    let met = |life: &Range<usize>| {
+        let life = in_spans(life, width);
+        before[life.end] - before[life.start]
+    };
     (on_line.iter().map(met).fold(0, u64::saturating_add), spans)
 }
 

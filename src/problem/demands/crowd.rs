@@ -13,7 +13,7 @@ use crate::{
     problem::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
         demands::{
-            Body, Clock, TimedBox,
+            Body, Clock, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
             boxes::{concurrent, is_over},
             cliques::heaviest_clique,
@@ -52,23 +52,23 @@ enum Earlier {
     /// Of a short list: all.
     All,
     /// Of a long list: those near another one.
-    Near(Index),
+    Near(Index, Line),
 }
 
 impl Earlier {
-    fn of(count: usize) -> Self {
-        if count > MOST_LOOKED_AT { Self::Near(Index::default()) } else { Self::All }
+    fn of(boxes: &[(ChunkId, TimedBox)]) -> Self {
+        if boxes.len() <= MOST_LOOKED_AT {
+            return Self::All;
+        }
+        let begins: Vec<&[Step]> = boxes.iter().map(|(_, one)| &*one.begin).collect();
+        Self::Near(Index::default(), Line::of(&begins))
     }
 
     /// The earlier boxes, in order, that may share bytes with the next one while both are alive.
     fn then(&mut self, at: usize, next: &TimedBox) -> Vec<usize> {
-        let Self::Near(index) = self else { return (0..at).collect() };
+        let Self::Near(index, line) = self else { return (0..at).collect() };
         let bytes = next.bytes.start.into()..next.bytes.end.into();
-        // On several streams, nothing is known by steps.
-        let steps = match (&*next.begin, &*next.end) {
-            ([begin], [end]) => i128::from(*begin)..i128::from(*end),
-            _ => i128::from(Step::MIN)..i128::from(Step::MAX),
-        };
+        let steps = line.steps(&next.begin, &next.end);
         let mut near = index.near(&bytes, &steps);
         near.sort_unstable();
         index.add(at, bytes, steps);
@@ -135,7 +135,7 @@ impl Problem {
         // A whole comes before the parts in it, so that few boxes are cut.
         boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
         // The boxes of one chunk share nothing, so those of a body with a single chunk need not be found.
-        let mut earlier = (body.members.len() > 1).then(|| Earlier::of(boxes.len()));
+        let mut earlier = (body.members.len() > 1).then(|| Earlier::of(&boxes));
         let mut slabs = Vec::new();
         for (at, (chunk, new)) in boxes.iter().enumerate() {
             let mut pieces = vec![new.clone()];
@@ -375,15 +375,17 @@ fn augment(
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
     fn all_earlier_boxes_are_found_that_share_bytes_while_both_are_alive() {
-        let mut found = 0;
+        let (mut found, mut others) = (0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let streams = random.int_in_range(1..=2)?;
-            let (mut boxes, mut earlier) = (Vec::<TimedBox>::new(), Earlier::of(100));
-            for at in 0..random.int_in_range(1..=20)? {
+            let mut boxes = Vec::new();
+            for _ in 0..random.int_in_range(1..=20)? {
                 let (mut begin, mut end) = (Vec::new(), Vec::new());
                 for _ in 0..streams {
                     begin.push(random.int_in_range(0..=20)?);
@@ -391,30 +393,35 @@ mod tests {
                 }
                 let low = random.int_in_range(0..=20)?;
                 let bytes = low..low + random.int_in_range(1..=9)?;
-                let new = TimedBox { begin: begin.into(), end: end.into(), bytes };
-                let near = earlier.then(at, &new);
+                boxes.push((ChunkId(0), TimedBox { begin: begin.into(), end: end.into(), bytes }));
+            }
+            let mut earlier = Earlier::of(&boxes);
+            for (at, (_, new)) in boxes.iter().enumerate() {
+                let near = earlier.then(at, new);
                 assert!(near.is_sorted(), "{near:?}");
-                for (other, old) in boxes.iter().enumerate() {
+                for (other, (_, old)) in boxes[..at].iter().enumerate() {
                     let shares = old.bytes.start < new.bytes.end && new.bytes.start < old.bytes.end;
-                    let meets = shares && concurrent(old, &new);
+                    let meets = shares && concurrent(old, new);
                     assert!(!meets || near.contains(&other), "{boxes:?}, {new:?}");
                     found += u32::from(meets);
+                    others += u32::from(!near.contains(&other));
                 }
-                boxes.push(new);
             }
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);
-        assert!(found > 0);
+        assert!(found > 0 && others > 0);
     }
 
-    #[test]
-    fn few_boxes_of_a_long_chain_are_looked_at() {
-        let mut earlier = Earlier::of(1000);
-        for at in 0..1000 {
-            let begin = at as Step;
-            let (begin, end) = (Box::new([begin]), Box::new([begin + 1]));
-            let near = earlier.then(at, &TimedBox { begin, end, bytes: 0..64 });
+    #[rstest]
+    #[case::one_stream(&|at| [at].into())]
+    #[case::two_streams(&|at| [at, at / 7].into())]
+    fn few_boxes_of_a_long_chain_are_looked_at(#[case] clock: &dyn Fn(Step) -> Clock) {
+        let boxed = |at| TimedBox { begin: clock(at), end: clock(at + 1), bytes: 0..64 };
+        let boxes: Vec<_> = (0..1000).map(|at| (ChunkId(0), boxed(at))).collect();
+        let mut earlier = Earlier::of(&boxes);
+        for (at, (_, one)) in boxes.iter().enumerate() {
+            let near = earlier.then(at, one);
             assert!(near.len() <= 4, "{at}: {near:?}");
         }
     }

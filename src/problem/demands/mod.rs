@@ -16,6 +16,7 @@ mod crowd;
 mod fault;
 mod features;
 mod free_bytes;
+mod line;
 mod pinned;
 mod pools;
 
@@ -32,6 +33,7 @@ pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
 pub(crate) use features::Asked;
 pub use features::Feature;
+pub(crate) use line::Line;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
 

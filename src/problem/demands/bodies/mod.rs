@@ -16,7 +16,7 @@ use crate::{
     problem::{
         Chunk, ChunkId, Link, Refusal, Request,
         demands::{
-            Body, PoolId, TimedBox,
+            Body, Line, PoolId, TimedBox,
             boxes::{View, concurrent},
             bytes::Family,
             fault::{Fault, Obstacle},
@@ -26,6 +26,18 @@ use crate::{
 
 /// Groups of more chunks than this have an [`Index`].
 pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
+
+/// All steps in which a chunk may be alive.
+const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
+
+/// The steps in which a chunk is alive, on several streams those of a line of moments, if there is one.
+fn steps(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
+    let Chunk { begin, end, .. } = view.chunks[chunk.index()];
+    match (line, view.demands.lives.get(chunk.index())) {
+        (Some(line), Some(life)) => line.steps(&life.begin, &life.end),
+        _ => begin.into()..end.into(),
+    }
+}
 
 /// A group of chunks while links are joined. Distances count from one of them.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +78,8 @@ pub(crate) struct Joiner<'a> {
     overwritten: Vec<usize>,
     /// By chunk: the lists of chunks that it is kept apart from.
     apart: Vec<Vec<u32>>,
+    /// With several streams, once a group has an index: moments by which lives are compared.
+    line: Option<Line>,
 }
 
 impl<'a> Joiner<'a> {
@@ -91,6 +105,7 @@ impl<'a> Joiner<'a> {
             of: (0..).take(count).map(|group| (group, 0)).collect(),
             overwritten: (0..count).collect(),
             apart,
+            line: None,
         };
         for part in &view.demands.parts {
             joiner.join(part.whole, part.part, i128::from(part.offset))?;
@@ -132,9 +147,9 @@ impl<'a> Joiner<'a> {
     /// Adds a chunk to the index of its group, if it has one.
     fn index(&mut self, group: u32, (chunk, at): (ChunkId, i128)) {
         if let Some(index) = &mut self.groups[group as usize].index {
-            let Chunk { begin, end, .. } = self.view.chunks[chunk.index()];
             let end_of_bytes = at + i128::from(self.view.padded(chunk));
-            index.add(chunk.index(), at..end_of_bytes, begin.into()..end.into());
+            let steps = steps(&self.view, self.line.as_ref(), chunk);
+            index.add(chunk.index(), at..end_of_bytes, steps);
         }
     }
 
@@ -148,6 +163,11 @@ impl<'a> Joiner<'a> {
             self.groups[group as usize].needs = Some(Box::new(needs));
         }
         if lacks_index {
+            if self.view.demands.streams > 1 && self.line.is_none() {
+                let lives = &self.view.demands.lives;
+                let begins: Vec<&[Step]> = lives.iter().map(|life| &*life.begin).collect();
+                self.line = Some(Line::of(&begins));
+            }
             let members = self.groups[group as usize].members.clone();
             self.groups[group as usize].index = Some(Box::default());
             for member in members {
@@ -315,13 +335,13 @@ impl<'a> Joiner<'a> {
         settled.map(|_| needs)
     }
 
-    /// The steps in which a chunk is alive. On several streams, nothing is known by steps.
+    /// The steps in which a chunk is compared with others.
     fn steps(&self, chunk: ChunkId) -> Range<i128> {
-        let Chunk { begin, end, .. } = self.view.chunks[chunk.index()];
-        if self.view.demands.streams > 1 || !self.apart[chunk.index()].is_empty() {
-            return i128::from(Step::MIN)..i128::from(Step::MAX);
+        if self.apart[chunk.index()].is_empty() {
+            steps(&self.view, self.line.as_ref(), chunk)
+        } else {
+            ALL_STEPS
         }
-        begin.into()..end.into()
     }
 
     /// Checks that an overwriter destroys no bytes that the overwritten chunk shares with a part or a whole
@@ -338,7 +358,11 @@ impl<'a> Joiner<'a> {
         end[self.view.demands.chunks[new.index()].stream] += 1;
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
         let bytes = at_new..at_new + i128::from(self.size(new));
-        for (other, at) in self.sharing(group, bytes, self.steps(new)) {
+        // With several streams, a life need not include the step that begins it.
+        let line = self.line.as_ref();
+        let steps =
+            line.map_or_else(|| self.steps(new), |line| line.steps(&written.begin, &written.end));
+        for (other, at) in self.sharing(group, bytes, steps) {
             if other == new || other == old || !self.family.related(other, old) {
                 continue;
             }

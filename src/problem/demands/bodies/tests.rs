@@ -3,7 +3,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbitrary::{Result, Unstructured};
 
 use super::*;
-use crate::{Problem, problem::demands::Pool, seeds::bytes_of};
+use crate::{
+    Problem,
+    problem::{ProblemBuilder, demands::Pool},
+    seeds::bytes_of,
+};
 
 /// The needs of the chunks of a body, and the pairs of them that clash, by looking at all of them.
 impl Joiner<'_> {
@@ -53,9 +57,14 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
     for at in 0..random.int_in_range(1..=2)? {
         pools.push(problem.pool(random_pool(random, at)?));
     }
-    // On two streams, the second one does a step for each few of the first.
+    // On two streams, the second one does a step for each few of the first, or is now and then ahead.
     let others = random.choose(&[None, None, Some(2), Some(9)])?;
-    let clock = |step: Step| [step, others.map_or(0, |few| step / few)].into();
+    let ahead = random.int_in_range(0..=2)?;
+    let second = |step: Step| others.map_or(0, |few| step / few + step % 3 * ahead);
+    let clocks = |problem: &mut ProblemBuilder, chunk, begin, end| {
+        let life = [second(begin), second(end).max(second(begin))];
+        problem.clocks(chunk, [begin, life[0]].into(), [end, life[1]].into(), 0);
+    };
     if others.is_some() {
         problem.streams(2);
     }
@@ -67,7 +76,7 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
         let size = 4 * random.int_in_range(1..=3)?;
         let chunk = problem.chunk(begin..end, size);
         if others.is_some() {
-            problem.clocks(chunk, clock(begin), clock(end), 0);
+            clocks(&mut problem, chunk, begin, end);
         }
         ends.push((chunk, begin, end, size));
         if random.ratio(1, 8)? {
@@ -86,7 +95,7 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
         let (begin, end) = (ends[whole].1, ends[whole + 2].2.max(ends[whole].2));
         let around = problem.chunk(begin..end, size);
         if others.is_some() {
-            problem.clocks(around, clock(begin), clock(end), 0);
+            clocks(&mut problem, around, begin, end);
         }
         for part in 0..3 {
             problem.part(ends[whole + part].0, around, 12 * part as u64);

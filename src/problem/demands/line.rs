@@ -1,0 +1,76 @@
+//! A line of moments on several streams, each over at the next.
+//!
+//! A life lasts from the last of these moments that is over when it begins to the first at which it is over. Of
+//! two lives with nothing in common on the line, one is over before the other begins, as a moment lies
+//! between them. So the line tells which lives need not be compared. Where streams seldom wait for each other,
+//! most lives are long on it.
+
+use std::ops::Range;
+
+use crate::{
+    Step,
+    problem::demands::{Chains, Clock, chains, is_over},
+};
+
+/// Moments, each over at the next.
+pub(crate) struct Line(Vec<Clock>);
+
+impl Line {
+    /// The longest chain of some clocks.
+    pub(crate) fn of(clocks: &[&[Step]]) -> Self {
+        let Chains { chains, .. } = chains(clocks);
+        let longest = chains.into_iter().max_by_key(Vec::len).unwrap_or_default();
+        Self(longest.into_iter().map(|at| clocks[at].into()).collect())
+    }
+
+    /// The number of moments.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A life on the line.
+    pub(crate) fn life(&self, begin: &[Step], end: &[Step]) -> Range<usize> {
+        let begun = self.0.partition_point(|moment| is_over(moment, begin));
+        begun..self.0.partition_point(|moment| !is_over(end, moment)) + 1
+    }
+
+    /// A life on the line, for an index by lives.
+    pub(super) fn steps(&self, begin: &[Step], end: &[Step]) -> Range<i128> {
+        let life = self.life(begin, end);
+        life.start as i128..life.end as i128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::demands::{TimedBox, concurrent};
+
+    #[test]
+    fn lives_with_nothing_in_common_are_not_concurrent() {
+        let (mut found, mut others) = (0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut all = Vec::new();
+            for _ in 0..random.int_in_range(2..=20)? {
+                let begin: Step = random.int_in_range(0..=20)?;
+                let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
+                let more = [random.int_in_range(1..=3)?, random.int_in_range(0..=2)?];
+                let end = Box::new([begin[0] + more[0], begin[1] + more[1]]);
+                all.push(TimedBox { begin: Box::new(begin), end, bytes: 0..1 });
+            }
+            let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
+            let line = Line::of(&begins);
+            let life = |one: &TimedBox| line.life(&one.begin, &one.end);
+            for (p, q) in all.iter().flat_map(|p| all.iter().map(move |q| (p, q))) {
+                let (first, second) = (life(p), life(q));
+                let is_apart = first.end <= second.start || second.end <= first.start;
+                assert!(!is_apart || !concurrent(p, q), "{all:?}: {p:?}, {q:?}");
+                found += u32::from(is_apart);
+                others += u32::from(!is_apart && !concurrent(p, q));
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(found > others, "{found} found, {others} others");
+    }
+}
