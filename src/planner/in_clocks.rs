@@ -152,25 +152,27 @@ mod tests {
     fn the_lowest_free_offset_is_found() {
         let (mut lifted, mut most_spans) = (0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let mut problem = Problem::builder();
-            problem.streams(2);
+            let mut bodies: Vec<Vec<TimedBox>> = Vec::new();
             let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
             for _ in 0..random.int_in_range(1..=many)? {
-                let chunk = problem.chunk(0..1, random.int_in_range(1..=6)?);
-                let begin: Step = random.int_in_range(0..=last)?;
-                let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
-                let (more, beside) = (random.int_in_range(1..=3)?, random.int_in_range(0..=2)?);
-                let end = [begin[0] + more, begin[1] + beside];
-                problem.clocks(chunk, begin.into(), end.into(), 0);
+                let mut boxes = Vec::new();
+                for _ in 0..*random.choose(&[1, 1, 4])? {
+                    let begin: Step = random.int_in_range(0..=last)?;
+                    let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
+                    let (more, beside) = (random.int_in_range(1..=3)?, random.int_in_range(0..=2)?);
+                    let end = [begin[0] + more, begin[1] + beside];
+                    let low = random.int_in_range(0..=2)?;
+                    let bytes = low..low + random.int_in_range(1..=6)?;
+                    boxes.push(TimedBox { begin: begin.into(), end: end.into(), bytes });
+                }
+                bodies.push(boxes);
             }
-            let problem = problem.build().unwrap();
-            let statement = Statement::of(&problem);
-            let (places, spans) = (ranks(&statement.boxes), Spans::of(&statement.boxes));
+            let (places, spans) = (ranks(&bodies), Spans::of(&bodies));
             most_spans = spans.count.max(most_spans);
             let mut taken = InClocks::new(&places, 2);
             let mut in_spans = InSpans::new(&spans);
             let mut laid: Vec<(&TimedBox, Bytes)> = Vec::new();
-            for (body, boxes) in statement.boxes.iter().enumerate() {
+            for (body, boxes) in bodies.iter().enumerate() {
                 let is_free = |&base: &Bytes| {
                     boxes.iter().all(|new| {
                         laid.iter().all(|&(old, at)| {
@@ -183,9 +185,9 @@ mod tests {
                 let from = random.int_in_range(0..=3)?;
                 let expected = (from..).step_by(2).find(is_free);
                 let lift = |offset: Bytes| Some(offset + (offset - from) % 2);
-                assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{problem:?}");
+                assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{bodies:?}");
                 let in_span = in_spans.lowest_from(body, boxes, from, lift);
-                assert_eq!(in_span, expected, "{problem:?}");
+                assert_eq!(in_span, expected, "{bodies:?}");
                 lifted += u32::from(expected > Some(from));
                 let base = expected.unwrap();
                 taken.take(body, boxes, base);

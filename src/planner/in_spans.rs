@@ -6,6 +6,8 @@
 //! until the next one lies high enough above. Passing a box takes far less than any search for those that are
 //! alive.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use crate::{
     Bytes,
     planner::spans::{Life, Spans},
@@ -131,6 +133,12 @@ impl Climb<'_> {
         }
         lift(low - own.bytes.start)
     }
+
+    /// The highest offset up to which the box is clear, from the one that was found last.
+    fn clear_to(&self) -> Bytes {
+        let next = self.blocks.first().and_then(|block| block.lows.get(self.passed));
+        next.map_or(Bytes::MAX, |next| next - self.own.bytes.end)
+    }
 }
 
 impl<'a> InSpans<'a> {
@@ -177,13 +185,19 @@ impl<'a> InSpans<'a> {
                 is_apart: [0; BLOCK],
             }));
         }
-        // Each in turn lifts the body, until none does.
-        let (mut turn, mut content) = (0, 0);
-        while content < climbs.len() {
-            let lifted = climbs[turn].lowest_from(offset, &lift)?;
-            content = if lifted > offset { 1 } else { content + 1 };
-            offset = lifted;
-            turn = if turn + 1 < climbs.len() { turn + 1 } else { 0 };
+        let mut clear = Vec::with_capacity(climbs.len());
+        for (at, climb) in climbs.iter_mut().enumerate() {
+            offset = climb.lowest_from(offset, &lift)?;
+            clear.push(Reverse((climb.clear_to(), at)));
+        }
+        // Only boxes that are no longer clear are looked at again.
+        let mut clear = BinaryHeap::from(clear);
+        while let Some(mut first) = clear.peek_mut()
+            && first.0.0 < offset
+        {
+            let climb = &mut climbs[first.0.1];
+            offset = climb.lowest_from(offset, &lift)?;
+            first.0.0 = climb.clear_to();
         }
         Some(offset)
     }
