@@ -265,6 +265,7 @@ impl<'a> Room<'a> {
         // The whole body must end within 64 bits.
         let extent = body.extent;
         let lift = |offset| allowed.lift(offset).filter(|at| at.checked_add(extent).is_some());
+        offset = lift(offset)?;
         let apart = self.groups(body);
         loop {
             let mut found = match &mut self.taken {
@@ -380,6 +381,8 @@ fn segments(boxes: &[TimedBox]) -> Vec<Segment> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -398,5 +401,47 @@ mod tests {
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(100);
+    }
+
+    /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.
+    #[rstest]
+    #[case::one_fits(&[100], 0, true)]
+    #[case::one_is_too_large(&[101], 0, false)]
+    #[case::two_fit(&[50, 50], 0, true)]
+    #[case::two_are_too_large(&[50, 51], 0, false)]
+    #[case::one_after_the_other(&[100, 100], 2, true)]
+    fn bytes_near_the_end_of_64_bits_are_found_on_streams(
+        #[case] sizes: &[Bytes],
+        #[case] later: Step,
+        #[case] fits: bool,
+    ) {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        problem.pool(Pool::new("last").reserved(0..Bytes::MAX - 100));
+        for (at, &size) in (0..).zip(sizes) {
+            let chunk = problem.chunk(0..1, size);
+            let begin = at * later;
+            problem.clocks(chunk, [begin, begin].into(), [begin + 1, begin + 2].into(), 0);
+        }
+        assert_eq!(layout(&problem.build().unwrap()).is_ok(), fits);
+    }
+
+    /// A part with a high alignment lifts a whole, which then ends after 64 bits. Another part, which lives on
+    /// when the whole is over, is compared with other chunks by itself.
+    #[test]
+    fn a_whole_that_ends_after_64_bits_has_no_place_on_streams() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        let whole = problem.chunk(0..1, (1 << 63) + (1 << 62) + 10);
+        let (part, last) = (problem.chunk(0..1, 1), problem.chunk(0..1, 1));
+        let other = problem.chunk(0..1, 1);
+        for (chunk, begin, end) in [(whole, 0, 1), (part, 0, 1), (last, 0, 3), (other, 2, 3)] {
+            problem.clocks(chunk, [begin, begin].into(), [end, end].into(), 0);
+        }
+        problem.pin(other, PoolId(0), 0);
+        problem.align(part, 1 << 63).part(part, whole, 1 << 62);
+        problem.part(last, whole, (1 << 63) + (1 << 62) + 5);
+        let layout = problem.build().map(|problem| layout(&problem).is_err());
+        assert_eq!(layout, Ok(true));
     }
 }
