@@ -30,6 +30,13 @@ impl Life {
         join(&mut self.end, clock);
     }
 
+    /// The moment at which its producer is over, if that begins when it does.
+    pub(super) fn written(&self) -> Clock {
+        let mut written = self.begin.clone();
+        written[self.stream] += 1;
+        written
+    }
+
     /// Returns whether an overwriter with this lifetime begins in the step that reads a chunk last,
     /// and all other readers of that chunk are over before.
     fn follows(&self, old: &Self) -> bool {
@@ -117,9 +124,6 @@ impl Lives {
     /// The reason to refuse a request that would be honoured on one stream.
     pub(super) fn refusal(&self, request: &Request) -> Option<Refusal> {
         let [new, old] = [request.overwriter, request.overwritten].map(|one| &self.of[one.index()]);
-        if request.below > 0 {
-            return Some(Refusal::OverlapInStreams);
-        }
         (!new.follows(old)).then_some(Refusal::Unordered)
     }
 }

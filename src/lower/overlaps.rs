@@ -6,11 +6,17 @@
 //! that is the limit at first. If the tied tensors then do not fit into a pool of that size, a planner tries
 //! higher limits. With those, tensors in a chain with an overlap are not written over each other in place
 //! either, where the limit leaves room for both.
+//!
+//! On several streams, the bytes of a step are those of all chunks that may be alive while its operator runs, which
+//! are at least as many as are ever alive with it.
 
 use crate::{
     Bytes,
-    lower::place::DraftChunk,
-    problem::{ChunkId, Link, Links, Request},
+    lower::{clocks::Lives, place::DraftChunk},
+    problem::{
+        ChunkId, Link, Links, Request,
+        demands::{BoxTree, TimedBox, ranks},
+    },
 };
 
 /// The overlaps of a sequence, and the bytes alive in its steps.
@@ -18,7 +24,8 @@ pub(super) struct Overlaps<'a> {
     chunks: &'a [DraftChunk],
     links: &'a Links,
     requests: &'a [Request],
-    /// By step: the bytes alive without overlaps.
+    /// By step: the bytes alive without overlaps. On several streams, those that may be alive in the steps of
+    /// the requests.
     alive: Vec<i128>,
     /// The overlaps that the rules allow, by their index among the requests.
     allowed: Vec<usize>,
@@ -42,6 +49,7 @@ impl<'a> Overlaps<'a> {
         chunks: &'a [DraftChunk],
         links: &'a Links,
         requests: &'a [Request],
+        lives: Option<&Lives>,
     ) -> Option<Self> {
         let allowed = |at: &usize| requests[*at].below > 0 && is_allowed(links, &requests[*at]);
         let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
@@ -50,28 +58,73 @@ impl<'a> Overlaps<'a> {
         }
         let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
         // At first the change at each step, then the sum of the changes.
-        let mut alive: Vec<i128> = vec![0; index(steps) + 1];
-        for (id, chunk) in (0..chunks.len()).map(ChunkId::from_index).zip(chunks) {
-            let (root, _) = links.place(id);
-            // An overwriter inside another chunk has its bytes to itself only from the next step
-            // on.
-            let is_inside = links.get(id).is_some_and(|link| link.below == 0);
-            let begin = if is_inside { chunk.begin + 1 } else { chunk.begin };
-            if begin < chunk.end && chunks[root.index()].outside.is_none() {
-                alive[index(begin)] += i128::from(chunk.size);
-                alive[index(chunk.end)] -= i128::from(chunk.size);
+        let alive: Vec<i128> = vec![0; index(steps) + 1];
+        let mut overlaps = Self { chunks, links, requests, alive, allowed, least: 0 };
+        for at in overlaps.in_the_pool() {
+            let chunk = &chunks[at];
+            let begin = if overlaps.is_inside(at) { chunk.begin + 1 } else { chunk.begin };
+            if begin < chunk.end {
+                overlaps.alive[index(begin)] += i128::from(chunk.size);
+                overlaps.alive[index(chunk.end)] -= i128::from(chunk.size);
             }
         }
-        for step in 1..alive.len() {
-            alive[step] += alive[step - 1];
+        for step in 1..overlaps.alive.len() {
+            overlaps.alive[step] += overlaps.alive[step - 1];
         }
-        let mut overlaps = Self { chunks, links, requests, alive, allowed, least: 0 };
         let mut least = overlaps.alive.clone();
         for &at in &overlaps.allowed {
             least[overlaps.step(at)] -= i128::from(overlaps.shared(at));
         }
+        // Chunks that are alive together in the order of the list are so on streams as well.
         overlaps.least = least.into_iter().max().unwrap_or(0);
+        if let Some(lives) = lives {
+            overlaps.count_in_clocks(lives);
+        }
         Some(overlaps)
+    }
+
+    /// The chunks in the pool, by index.
+    fn in_the_pool(&self) -> Vec<usize> {
+        let root = |at: usize| self.links.place(ChunkId::from_index(at)).0;
+        let is_in_the_pool = |at: &usize| self.chunks[root(*at).index()].outside.is_none();
+        (0..self.chunks.len()).filter(is_in_the_pool).collect()
+    }
+
+    /// Returns whether a chunk is an overwriter inside another one, so that it has its bytes to itself only
+    /// from the next step on.
+    fn is_inside(&self, chunk: usize) -> bool {
+        self.links.get(ChunkId::from_index(chunk)).is_some_and(|link| link.below == 0)
+    }
+
+    /// Counts the bytes that may be alive on several streams in the steps of the requests.
+    fn count_in_clocks(&mut self, lives: &Lives) {
+        let chunks = self.in_the_pool();
+        let boxes: Vec<Vec<TimedBox>> = chunks
+            .iter()
+            .map(|&at| {
+                let (life, bytes) = (lives.life(at), 0..self.chunks[at].size);
+                let begin = if self.is_inside(at) { life.written() } else { life.begin.clone() };
+                let one = TimedBox { begin, end: life.end.clone(), bytes };
+                if one.is_life() { vec![one] } else { Vec::new() }
+            })
+            .collect();
+        let places = ranks(&boxes);
+        let mut tree = BoxTree::new(boxes.len(), lives.streams);
+        let mut below: Vec<i128> = vec![0; tree.len()];
+        for (one, &place) in boxes.iter().flatten().zip(places.iter().flatten()) {
+            tree.add(one, place);
+            for node in tree.nodes(place) {
+                below[node] += i128::from(one.bytes.end);
+            }
+        }
+        for (at, request) in self.requests.iter().enumerate() {
+            let life = lives.life(request.overwriter.index());
+            let step = TimedBox { begin: life.begin.clone(), end: life.written(), bytes: 0..0 };
+            let mut alive = 0;
+            tree.visit(&step, |node| alive += below[node]);
+            let at = self.step(at);
+            self.alive[at] = alive;
+        }
     }
 
     /// The step that the two chunks of a request share.

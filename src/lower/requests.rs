@@ -101,7 +101,7 @@ pub(super) fn resolve(
         .map(|&DraftChunk { begin, end, size, .. }| Chunk { begin, end, size })
         .collect();
     let (mut links, mut dropped) = Links::resolve(&chunks, &requests);
-    let overlaps = Overlaps::of(&places.chunks, &links, &requests);
+    let overlaps = Overlaps::of(&places.chunks, &links, &requests, lives);
     let limits = overlaps.as_ref().map(Overlaps::limits).unwrap_or_default();
     let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
     let useless = useless.unwrap_or_default();

@@ -11,16 +11,14 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use crate::{
     Bytes,
     planner::runs::Runs,
-    problem::demands::{ClockTree, TimedBox, is_over},
+    problem::demands::{BoxTree, TimedBox},
 };
 
 /// The boxes that lie in a pool.
 pub(super) struct InClocks<'a> {
     /// By body: the places of its boxes.
     places: &'a [Vec<usize>],
-    /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
-    /// limits of all begins and of all ends below it.
-    tree: ClockTree,
+    tree: BoxTree,
     /// By node: the bytes of the boxes below it.
     taken: Vec<Runs>,
 }
@@ -44,49 +42,24 @@ impl Meeting<'_> {
     }
 }
 
-/// Adds a box to a tree at its place.
-fn add(tree: &mut ClockTree, one: &TimedBox, place: usize) {
-    let (begin, end) = (&one.begin, &one.end);
-    tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
-}
-
-/// Finds the nodes with all boxes that are alive together with one, and returns the number of nodes visited.
-fn visit(tree: &ClockTree, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
-    let mut visited = 0;
-    tree.visit(|node, low, high| {
-        visited += 1;
-        let (begins, ends) = low.split_at(own.begin.len());
-        let (last_ends, last_begins) = high.split_at(own.begin.len());
-        if is_over(last_ends, &own.begin) || is_over(&own.end, begins) {
-            return false;
-        }
-        let is_all = !is_over(ends, &own.begin) && !is_over(&own.end, last_begins);
-        if is_all {
-            meet(node);
-        }
-        !is_all
-    });
-    visited
-}
-
 /// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
 /// pool.
 pub(super) fn visited(boxes: &[Vec<TimedBox>], places: &[Vec<usize>]) -> u64 {
     const SAMPLES: usize = 64;
     let all = || boxes.iter().flatten().zip(places.iter().flatten());
     let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
-    let mut tree = ClockTree::new(count, 2 * streams);
+    let mut tree = BoxTree::new(count, streams);
     for (one, &place) in all() {
-        add(&mut tree, one, place);
+        tree.add(one, place);
     }
     let samples = || all().step_by(count.div_ceil(SAMPLES).max(1));
-    let visited: u64 = samples().map(|(one, _)| visit(&tree, one, |_| ())).sum();
+    let visited: u64 = samples().map(|(one, _)| tree.visit(one, |_| ())).sum();
     visited / samples().count().max(1) as u64
 }
 
 impl<'a> InClocks<'a> {
     pub(super) fn new(places: &'a [Vec<usize>], streams: usize) -> Self {
-        let tree = ClockTree::new(places.iter().map(Vec::len).sum(), 2 * streams);
+        let tree = BoxTree::new(places.iter().map(Vec::len).sum(), streams);
         let taken = vec![Runs::default(); tree.len()];
         Self { places, tree, taken }
     }
@@ -94,7 +67,7 @@ impl<'a> InClocks<'a> {
     /// Takes the bytes of a body that lies at an offset.
     pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
         for (one, &place) in boxes.iter().zip(&self.places[body]) {
-            add(&mut self.tree, one, place);
+            self.tree.add(one, place);
             for node in self.tree.nodes(place) {
                 self.taken[node].add(offset + one.bytes.start, offset + one.bytes.end);
             }
@@ -105,8 +78,8 @@ impl<'a> InClocks<'a> {
     fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
         let mut meetings: Vec<Meeting<'b>> = Vec::new();
         for own in boxes {
-            let mut meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
-            visit(&self.tree, own, &mut meet);
+            let meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
+            self.tree.visit(own, meet);
         }
         meetings
     }

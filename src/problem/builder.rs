@@ -431,7 +431,9 @@ impl ProblemBuilder {
                 return Err(ProblemError::OverwritesItself { chunk: name(overwriter) });
             }
             if below > 0 {
-                self.check_overlap(request)?;
+                if offset > 0 {
+                    return Err(ProblemError::OffsetAndBelow { overwriter: name(overwriter) });
+                }
                 continue;
             }
             let size = self.chunks[overwriter.index()].size;
@@ -445,18 +447,6 @@ impl ProblemBuilder {
                     room,
                 });
             }
-        }
-        Ok(())
-    }
-
-    /// Checks a request to begin below a chunk.
-    fn check_overlap(&self, request: &Request) -> Result<(), ProblemError> {
-        let overwriter = self.labels.name(request.overwriter);
-        if request.offset > 0 {
-            return Err(ProblemError::OffsetAndBelow { overwriter });
-        }
-        if self.demands.as_deref().is_some_and(|demands| demands.streams > 1) {
-            return Err(ProblemError::OverlapInStreams { overwriter });
         }
         Ok(())
     }

@@ -75,14 +75,6 @@ pub enum ProblemError {
         /// The overwriter's name.
         overwriter: String,
     },
-    /// A chunk begins below the one that it overwrites, with several streams.
-    #[error(
-        "chunk '{overwriter}' begins below the chunk that it overwrites, which only problems with one stream can have"
-    )]
-    OverlapInStreams {
-        /// The overwriter's name.
-        overwriter: String,
-    },
     /// A required overwrite cannot be honoured.
     #[error("chunk '{overwriter}' must overwrite '{overwritten}', but {reason}")]
     RequiredOverwrite {

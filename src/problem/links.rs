@@ -80,8 +80,6 @@ pub enum Refusal {
     Displaced,
     /// Another stream may still use the overwritten chunk when the overwriter is written.
     Unordered,
-    /// The overwriter would begin below the other chunk, and the operators run on several streams.
-    OverlapInStreams,
     /// The overwriter does not come after the overwritten chunk in chunk order, or overwrites would
     /// form a ring.
     NotBefore,
@@ -124,13 +122,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 23] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
         Self::Displaced,
         Self::Unordered,
-        Self::OverlapInStreams,
         Self::NotBefore,
         Self::Empty,
         Self::NothingShared,
@@ -160,7 +157,6 @@ impl fmt::Display for Refusal {
             Self::OverwrittenByAnother => "another chunk overwrites that one",
             Self::Displaced => "a larger overwriter of that chunk came later",
             Self::Unordered => "another stream may still use that chunk",
-            Self::OverlapInStreams => "partial overlaps need all operators on one stream",
             Self::NotBefore => "that chunk does not come before it",
             Self::Empty => "one of the two has no bytes",
             Self::NothingShared => "it would lie below that chunk as a whole",

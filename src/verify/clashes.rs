@@ -72,9 +72,9 @@ impl Facts<'_> {
         let owner = |one: &Timed<'_>| Owner {
             chunk: one.chunk,
             low: one.spot.low,
-            is_written: one.is_written,
+            is_written: one.is_written(),
         };
-        if !x.is_written && !y.is_written {
+        if !x.is_written() && !y.is_written() {
             return false;
         }
         let (x, y) = (owner(x), owner(y));
@@ -192,7 +192,7 @@ impl Clashes<'_> {
         let mut chunks: Vec<Timed<'_>> = facts
             .placed()
             .filter(|(_, spot)| spot.pool == pool)
-            .filter_map(|(chunk, spot)| Timed::of(facts, chunk, spot))
+            .flat_map(|(chunk, spot)| Timed::all(facts, chunk, spot))
             .collect();
         // An overwriter must not be written over bytes that relatives of the overwritten chunk need in
         // that step.
@@ -200,10 +200,11 @@ impl Clashes<'_> {
             facts.overwrites[chunk.index()].is_some_and(|over| same.has_relatives(over.chunk))
         };
         let written = facts.placed().filter(|(chunk, spot)| spot.pool == pool && destroys(chunk));
-        chunks.extend(written.map(|(chunk, spot)| Timed::written(facts, chunk, spot)));
-        chunks.sort_by_key(|timed| (timed.spot.low, timed.chunk, timed.is_written));
+        chunks.extend(written.map(|(chunk, spot)| Timed::new(facts, chunk, spot, Time::Written)));
+        chunks.sort_by_key(|timed| (timed.bytes.start, timed.chunk, timed.is_written()));
         each_meeting(&chunks, |old, new| {
-            let (low, high) = common(old.spot, new.spot);
+            let low = old.bytes.start.max(new.bytes.start);
+            let high = old.bytes.end.min(new.bytes.end);
             let (x, y) = ((old.chunk, old.spot.low), (new.chunk, new.spot.low));
             if facts.is_harmless(same, old, new) || same.may_share(x, y, (low, high)) {
                 return true;
@@ -218,55 +219,104 @@ impl Clashes<'_> {
     }
 }
 
-/// A chunk of a program on several streams, while it has its bytes to itself.
+/// Bytes of a chunk of a program on several streams, for some time.
+#[derive(Clone)]
 pub(super) struct Timed<'a> {
     pub(super) chunk: ChunkId,
     pub(super) spot: Spot,
+    /// The addresses of the bytes.
+    pub(super) bytes: Range<u128>,
     begin: &'a [Step],
-    /// The stream in which the chunk begins one step later, because it overwrites another.
-    late: Option<usize>,
     end: &'a [Step],
-    /// True for the step in which an overwriter is written, from `begin` to `begins`.
-    is_written: bool,
+    /// For an overwriter, the stream in which it is written.
+    stream: Option<usize>,
+    time: Time,
+}
+
+/// A part of the life of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    /// From its begin to its end.
+    Whole,
+    /// From the end of the step in which it is written over another chunk to its end.
+    Alone,
+    /// The step in which it is written over another chunk.
+    Step,
+    /// The same step. The bytes are written, and may be those of the chunk that they are written over.
+    Written,
 }
 
 impl<'a> Timed<'a> {
-    /// `None` if the chunk lives only in the step that it shares with the one that it overwrites.
-    pub(super) fn of(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
+    fn new(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot, time: Time) -> Self {
         let is_overwriter = facts.overwrites[chunk.index()].is_some();
-        let late = is_overwriter.then(|| facts.demands.chunks[chunk.index()].stream);
+        let stream = is_overwriter.then(|| facts.demands.chunks[chunk.index()].stream);
         let (begin, end) = (facts.begin(chunk), facts.end(chunk));
-        let timed = Self { chunk, spot, begin, late, end, is_written: false };
+        let bytes = spot.low.into()..spot.high;
+        Self { chunk, spot, bytes, begin, end, stream, time }
+    }
+
+    /// The whole life of a chunk, or, if it lies inside the one that it overwrites, its life without the step that
+    /// both share; `None` if nothing is left.
+    pub(super) fn life(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
+        match facts.overwrites[chunk.index()] {
+            Some(over) if over.below == 0 => Self::alone(facts, chunk, spot),
+            _ => Some(Self::new(facts, chunk, spot, Time::Whole)),
+        }
+    }
+
+    /// The life of an overwriter without the step that it shares with the chunk that it overwrites; of another
+    /// chunk, all of its life.
+    fn alone(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
+        let timed = Self::new(facts, chunk, spot, Time::Alone);
         let is_empty = timed.begins().eq(timed.end.iter().copied());
         (!is_empty).then_some(timed)
     }
 
-    /// An overwriter in the step in which it is written.
-    fn written(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Self {
-        let late = Some(facts.demands.chunks[chunk.index()].stream);
-        let begin = facts.begin(chunk);
-        Self { chunk, spot, begin, late, end: begin, is_written: true }
+    /// A chunk while it has its bytes to itself. An overwriter that begins below another chunk has those that
+    /// lie outside that chunk from its begin on.
+    pub(super) fn all(
+        facts: &'a Facts<'_>,
+        chunk: ChunkId,
+        spot: Spot,
+    ) -> impl Iterator<Item = Self> {
+        let over = facts.overwrites[chunk.index()].filter(|over| over.below > 0);
+        let outside = over.into_iter().flat_map(move |over| {
+            let start = u128::from(spot.low);
+            let old = start + u128::from(over.below);
+            let below = start..old.min(spot.high);
+            let above = (old + facts.padded(over.chunk)).max(start)..spot.high;
+            let step = Self::new(facts, chunk, spot, Time::Step);
+            [below, above].map(|bytes| Self { bytes, ..step.clone() })
+        });
+        let outside = outside.filter(|timed| !timed.bytes.is_empty());
+        outside.chain(Self::alone(facts, chunk, spot))
     }
 
-    /// A clock, or the one a step later in the late stream.
-    fn later(&self, clock: &'a [Step], is_late: bool) -> impl Iterator<Item = Step> + use<'a> {
-        let late = self.late.filter(|_| is_late);
-        let step = move |at: usize| Step::from(late == Some(at));
+    fn is_written(&self) -> bool {
+        self.time == Time::Written
+    }
+
+    /// A clock, or the one a step later in the stream of an overwriter.
+    fn later(&self, clock: &'a [Step], is_later: bool) -> impl Iterator<Item = Step> + use<'a> {
+        let stream = self.stream.filter(|_| is_later);
+        let step = move |at: usize| Step::from(stream == Some(at));
         clock.iter().enumerate().map(move |(at, &time)| time.saturating_add(step(at)))
     }
 }
 
 impl InClocks for Timed<'_> {
     fn bytes(&self) -> Range<u128> {
-        self.spot.low.into()..self.spot.high
+        self.bytes.clone()
     }
 
-    /// The clock from which it has its bytes to itself, or is written.
     fn begins(&self) -> impl Iterator<Item = Step> {
-        self.later(self.begin, !self.is_written)
+        self.later(self.begin, self.time == Time::Alone)
     }
 
     fn ends(&self) -> impl Iterator<Item = Step> {
-        self.later(self.end, self.is_written)
+        match self.time {
+            Time::Whole | Time::Alone => self.later(self.end, false),
+            Time::Step | Time::Written => self.later(self.begin, true),
+        }
     }
 }

@@ -141,7 +141,7 @@ fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
             continue;
         };
         let chunk = problem.ids().nth(at).filter(|&chunk| facts.name(chunk) == *planned.name);
-        let chunk = chunk.and_then(|chunk| Timed::of(facts, chunk, facts.spot(chunk)?));
+        let chunk = chunk.and_then(|chunk| Timed::life(facts, chunk, facts.spot(chunk)?));
         let Some(new) = chunk else { continue };
         if let Some(old) = peak.iter().find(|old| !old.meets(&new)) {
             let (first, second) = (facts.name(old.chunk), facts.name(new.chunk));
@@ -264,16 +264,16 @@ fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
 /// The most bytes alive at one of many clocks at which a chunk begins.
 fn heaviest_cut(facts: &Facts<'_>) -> u128 {
     let timed: Vec<Timed<'_>> =
-        facts.placed().filter_map(|(chunk, spot)| Timed::of(facts, chunk, spot)).collect();
+        facts.placed().flat_map(|(chunk, spot)| Timed::all(facts, chunk, spot)).collect();
     let cuts = (MOST_PAIRS / timed.len().max(1)).max(1);
     let weigh = |cut: &Timed<'_>| {
         let is_alive = |one: &&Timed<'_>| {
             one.begins().zip(cut.begins()).all(|(begin, at)| begin <= at)
                 && !one.is_over_at(cut.begins())
         };
-        let alive = timed.iter().filter(is_alive).map(|one| one.spot);
+        let bytes = |one: &Timed<'_>| (one.spot.pool, one.bytes.start, one.bytes.end);
         let mut bytes: Vec<(usize, u128, u128)> =
-            alive.map(|spot| (spot.pool, spot.low.into(), spot.high)).collect();
+            timed.iter().filter(is_alive).map(bytes).collect();
         bytes.sort_unstable();
         let mut total = 0;
         let mut top = (0, 0);

@@ -185,7 +185,7 @@ pub(super) fn check(
         begin: order.before[workspace.step].clone(),
         end: order.after[workspace.step].clone(),
     }));
-    check_peak(plan, &timed, &mut found);
+    check_peak(plan, timed.iter().chain(&written_over), &mut found);
     timed.append(&mut written_over);
     timed.sort_by_key(|one| (one.memory, one.low, one.tensor));
     let real = |one: &Timed<'_>| {
@@ -266,17 +266,26 @@ fn lives(sequence: &OpSequence, contents: &Contents, order: &Order) -> Vec<Optio
 }
 
 /// Checks that the chunks listed as the peak are needed at the same time.
-fn check_peak(plan: &Plan, timed: &[Timed<'_>], found: &mut Vec<Violation>) {
-    let of_chunk: BTreeMap<usize, &Timed<'_>> =
-        timed.iter().filter_map(|one| Some((one.chunk?, one))).collect();
-    let mut peak: Vec<&Timed<'_>> = Vec::new();
+fn check_peak<'a>(
+    plan: &Plan,
+    timed: impl Iterator<Item = &'a Timed<'a>>,
+    found: &mut Vec<Violation>,
+) {
+    let mut of_chunk: BTreeMap<usize, Vec<&Timed<'_>>> = BTreeMap::new();
+    for one in timed.filter(|one| one.overwritten.is_none()) {
+        if let Some(chunk) = one.chunk {
+            of_chunk.entry(chunk).or_default().push(one);
+        }
+    }
+    let mut peak: Vec<&[&Timed<'_>]> = Vec::new();
     for at in plan.peak.iter().take(MOST_AT_PEAK) {
         if *at >= plan.chunks.len() {
             found.push(Violation::NoSuchChunk { user: "the peak".to_owned() });
         }
-        let Some(&new) = of_chunk.get(at) else { continue };
-        if let Some(old) = peak.iter().find(|old| !old.meets(new)) {
-            let (first, second) = (old.name.to_owned(), new.name.to_owned());
+        let Some(new) = of_chunk.get(at) else { continue };
+        let meets = |old: &[&Timed<'_>]| old.iter().any(|x| new.iter().any(|y| x.meets(y)));
+        if let Some(old) = peak.iter().find(|old| !meets(old)) {
+            let (first, second) = (old[0].name.to_owned(), new[0].name.to_owned());
             found.push(Violation::NeverTogether { first, second });
         }
         peak.push(new);

@@ -61,8 +61,8 @@ pub fn random_problem(dice: &mut Dice) -> Value {
         if other == at {
             continue;
         }
-        if streams == 1 && dice.roll(5) == 0 {
-            begin_at_the_end_of(&mut chunks, at, other, dice);
+        if dice.roll(5) == 0 {
+            begin_at_the_end_of(&mut chunks, at, other, streams, dice);
             let below = 1 + dice.roll(5);
             overwrites.push(json!({"chunk": at, "overwritten": other, "below": below}));
             continue;
@@ -75,19 +75,7 @@ pub fn random_problem(dice: &mut Dice) -> Value {
         match dice.roll(5) {
             0 | 1 => parts.push(json!({"chunk": at, "whole": other, "offset": offset})),
             2 | 3 => {
-                let end = chunks[other]["end"].clone();
-                if streams == 1 {
-                    begin_at_the_end_of(&mut chunks, at, other, dice);
-                } else {
-                    let stream = dice.at(usize::try_from(streams).unwrap());
-                    let mut begin: Vec<u64> = clock(&end);
-                    begin[stream] = begin[stream].saturating_sub(1);
-                    let mut after = begin.clone();
-                    after[stream] += 1 + dice.roll(2);
-                    chunks[at]["stream"] = stream.into();
-                    chunks[at]["begin"] = begin.into();
-                    chunks[at]["end"] = after.into();
-                }
+                begin_at_the_end_of(&mut chunks, at, other, streams, dice);
                 let required = dice.roll(6) == 0;
                 overwrites.push(json!({
                     "chunk": at, "overwritten": other, "offset": offset, "required": required
@@ -156,7 +144,24 @@ pub fn random_branches(dice: &mut Dice) -> Value {
 }
 
 /// Moves a chunk to the last step of another one.
-fn begin_at_the_end_of(chunks: &mut [Value], at: usize, other: usize, dice: &mut Dice) {
+fn begin_at_the_end_of(
+    chunks: &mut [Value],
+    at: usize,
+    other: usize,
+    streams: u64,
+    dice: &mut Dice,
+) {
+    if streams > 1 {
+        let stream = dice.at(usize::try_from(streams).unwrap());
+        let mut begin: Vec<u64> = clock(&chunks[other]["end"]);
+        begin[stream] = begin[stream].saturating_sub(1);
+        let mut after = begin.clone();
+        after[stream] += 1 + dice.roll(2);
+        chunks[at]["stream"] = stream.into();
+        chunks[at]["begin"] = begin.into();
+        chunks[at]["end"] = after.into();
+        return;
+    }
     let begin = chunks[other]["end"].as_u64().unwrap() - 1;
     chunks[at]["begin"] = begin.into();
     chunks[at]["end"] = (begin + 1 + dice.roll(3)).into();

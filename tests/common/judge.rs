@@ -242,7 +242,7 @@ impl Judge {
         }
         let agree = |byte: u64| self.agree(x, byte - a.offset, y, byte - b.offset);
         if self.chunks[x].begin.len() > 1 {
-            return shared.is_empty() || !self.meet(x, y, spots) || shared.all(agree);
+            return shared.all(|byte| agree(byte) || !self.meet(x, y, byte, spots));
         }
         let begin = self.chunks[x].begin[0].max(self.chunks[y].begin[0]);
         let end = self.chunks[x].end[0].min(self.chunks[y].end[0]);
@@ -298,11 +298,15 @@ impl Judge {
         window.is_none_or(|&[_, _, low, high]| low <= byte && byte < high + self.padding)
     }
 
-    fn meet(&self, x: usize, y: usize, spots: &[Spot]) -> bool {
+    /// Returns whether two chunks on several streams may need a byte of the pool at the same time.
+    fn meet(&self, x: usize, y: usize, byte: u64, spots: &[Spot]) -> bool {
         let life = |chunk: usize| {
             let asked = &self.chunks[chunk];
             let mut begin = asked.begin.clone();
-            if spots[chunk].overwrites.is_some() {
+            // In its first step, an overwriter shares the bytes of the other chunk.
+            if let Some(old) = spots[chunk].overwrites
+                && (spots[old].offset..spots[old].offset + self.padded(old)).contains(&byte)
+            {
                 begin[asked.stream] += 1;
             }
             (begin, &asked.end)

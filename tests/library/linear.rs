@@ -20,13 +20,13 @@ fn clock(value: &Value) -> Vec<u64> {
     }
 }
 
-/// By chunk: its box, read from the text of a problem and the honoured overwrites. `None` for a chunk that
-/// lives only while it is written over another, or has no bytes.
+/// By chunk: the time in which it has bytes to itself, read from the text of a problem and the honoured
+/// overwrites. `None` for a chunk that lives only while it is written over another, or has no bytes.
 fn lives(problem: &Problem) -> Vec<Option<Life>> {
     let text = serde_json::to_value(problem).unwrap();
     let of = |(chunk, id): (&Value, ChunkId)| {
         let (mut begin, end) = (clock(&chunk["begin"]), clock(&chunk["end"]));
-        if problem.link(id).is_some() {
+        if problem.link(id).is_some_and(|link| link.below == 0) {
             begin[usize::try_from(chunk["stream"].as_u64().unwrap_or(0)).unwrap()] += 1;
         }
         (begin != end && problem.chunk(id).size > 0).then_some((begin, end))

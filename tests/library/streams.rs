@@ -2,7 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use memplan::{
-    OpSequence, Operator, Output, Plan, PlanError, Planner, SequenceError, Strategy, TensorPlace,
+    OpSequence, Operator, Output, Plan, PlanError, PlannedChunk, Planner, SequenceError, Strategy,
+    TensorPlace,
     lower::{LoweringOptions, Obstacle, lower},
     problem::{Refusal, demands::Feature},
     sequence::{Dependency, Origin},
@@ -78,6 +79,31 @@ fn a_variable_is_updated_on_another_stream_than_the_first_operator() {
     let plan = Planner::new().plan(&sequence).unwrap();
     assert_eq!(verify(&sequence, &plan), []);
     assert_eq!(execute(&sequence, &plan), []);
+}
+
+/// The other stream may need its bytes while an output begins below its input, whatever the order of the list.
+#[test]
+fn overlaps_are_chosen_by_what_may_be_alive_on_all_streams() {
+    let sequence = OpSequence::builder()
+        .operator(operator("make", 0, &[]).output(Output::new("x", 64)))
+        .operator(operator("write", 0, &["x"]).output(Output::new("y", 64).overlaps("x", 8)))
+        .operator(operator("read", 0, &["y"]).output(Output::new("z", 1)))
+        .operator(operator("other", 1, &[]).output(Output::new("a", 100)))
+        .operator(operator("last", 1, &["a"]).output(Output::new("b", 100)))
+        .output("z")
+        .output("b")
+        .build()
+        .unwrap();
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.proven_optimal), (272, true));
+    assert_eq!(verify(&sequence, &plan), []);
+    assert_eq!(execute(&sequence, &plan), []);
+    // One byte nearer, the operator destroys bytes that it has not read.
+    let mut nearer = sequence.clone();
+    let text = serde_json::to_string(&nearer).unwrap().replace(r#""below":8"#, r#""below":9"#);
+    nearer = serde_json::from_str(&text).unwrap();
+    assert_ne!(execute(&nearer, &plan), []);
+    assert_ne!(verify(&nearer, &plan), []);
 }
 
 /// An unread output needs the bytes below its input while its operator runs, on every stream.
@@ -328,7 +354,11 @@ fn random_streams(random: &mut Unstructured<'_>) -> Result<OpSequence> {
                 (output.gathers(second, size), size + more)
             }
             (Some((input, size)), _, 0) => (Output::new(&*name, size).reads(input), size),
-            (Some((input, size)), _, 1 | 2) => (Output::new(&*name, size).overwrites(input), size),
+            (Some((input, size)), _, 1) => (Output::new(&*name, size).overwrites(input), size),
+            (Some((input, _)), _, 2) => {
+                let size = random.int_in_range(1..=6)?;
+                (Output::new(&*name, size).overlaps(input, random.int_in_range(1..=3)?), size)
+            }
             _ => {
                 let size = random.int_in_range(1..=6)?;
                 (Output::new(&*name, size), size)
@@ -441,9 +471,15 @@ fn check_orders(
     Ok(())
 }
 
+/// The number of outputs that begin below their inputs.
+fn overlaps(plan: &Plan) -> usize {
+    let is_below = |chunk: &&PlannedChunk| chunk.overwrites.is_some_and(|link| link.below > 0);
+    plan.chunks.iter().filter(is_below).count()
+}
+
 #[test]
 fn plans_for_streams_are_right_in_every_order() {
-    let (mut shared, mut gathered) = (0, 0);
+    let (mut shared, mut gathered, mut below) = (0, 0, 0);
     let one = |random: &mut Unstructured<'_>| {
         let sequence = random_streams(random)?;
         let waits = sequence.waits();
@@ -456,12 +492,14 @@ fn plans_for_streams_are_right_in_every_order() {
             assert_eq!(execute(&sequence, &plan), [], "{sequence:?}");
             shared += u32::from(plan.pool_size < plan.naive_size);
             gathered += plan.parts.len();
+            below += overlaps(&plan);
             check_orders(random, &sequence, &plan, &waits)?;
         }
         Ok(())
     };
     times(200, one);
     assert!(shared > 20 && gathered > 10, "{shared} plans share bytes, {gathered} parts");
+    assert!(below > 10, "{below} overlaps");
 }
 
 /// Chunks are moved and waits are dropped: plans that the race detector accepts give equal bytes in every

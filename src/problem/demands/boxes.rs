@@ -130,23 +130,29 @@ impl View<'_> {
     /// The boxes of an overwriter that extends beyond the overwritten chunk: its boxes without a link, less
     /// the bytes of that chunk in the step that both share.
     fn boxes_outside(&self, chunk: ChunkId, link: Link) -> Vec<TimedBox> {
-        // Only problems with one stream have such links.
-        let shared = self.chunks[chunk.index()].begin;
+        let shared = self.begin(chunk);
+        let mut later = shared.clone();
+        later[self.demands.chunks[chunk.index()].stream] += 1;
         let old = link.below..link.below.saturating_add(self.padded(link.overwritten));
         let mut boxes = Vec::new();
         for whole in self.boxes(chunk, None) {
-            if whole.begin[0] > shared {
+            // A window or what follows a hole.
+            if whole.begin != shared {
                 boxes.push(whole);
                 continue;
             }
             let bytes = whole.bytes.clone();
             let outside =
                 [bytes.start..bytes.end.min(old.start), bytes.start.max(old.end)..bytes.end];
-            boxes.extend(outside.into_iter().filter(|bytes| !bytes.is_empty()).map(|bytes| {
-                TimedBox { begin: whole.begin.clone(), end: Box::new([shared + 1]), bytes }
-            }));
-            if whole.end[0] > shared + 1 {
-                boxes.push(TimedBox { begin: Box::new([shared + 1]), ..whole });
+            boxes.extend(
+                outside.into_iter().filter(|bytes| !bytes.is_empty()).map(|bytes| TimedBox {
+                    begin: shared.clone(),
+                    end: later.clone(),
+                    bytes,
+                }),
+            );
+            if whole.end != later {
+                boxes.push(TimedBox { begin: later.clone(), ..whole });
             }
         }
         boxes

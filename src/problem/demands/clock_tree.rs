@@ -15,6 +15,7 @@ use crate::{
     problem::demands::{
         TimedBox,
         chains::{Chains, chains},
+        is_over,
     },
 };
 
@@ -81,6 +82,56 @@ impl ClockTree {
     }
 }
 
+/// Boxes in a tree over clocks, each at a place, to find all that are alive together with one, many at a time.
+pub(crate) struct BoxTree {
+    /// By place: begin and end of a box as its low clock, end and begin as its high one. So each node has the
+    /// limits of all begins and of all ends below it.
+    tree: ClockTree,
+}
+
+impl BoxTree {
+    /// Creates a tree of places without boxes.
+    pub(crate) fn new(places: usize, streams: usize) -> Self {
+        Self { tree: ClockTree::new(places, 2 * streams) }
+    }
+
+    /// Adds a box at its place.
+    pub(crate) fn add(&mut self, one: &TimedBox, place: usize) {
+        let (begin, end) = (&one.begin, &one.end);
+        self.tree.add(place, &[&**begin, end].concat(), &[&**end, begin].concat());
+    }
+
+    /// The nodes of a place, from its leaf to the root.
+    pub(crate) fn nodes(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+        self.tree.nodes(place)
+    }
+
+    /// An upper limit of the numbers of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Finds the nodes with all boxes that are alive together with one, and returns the number of nodes
+    /// visited.
+    pub(crate) fn visit(&self, own: &TimedBox, mut meet: impl FnMut(usize)) -> u64 {
+        let mut visited = 0;
+        self.tree.visit(|node, low, high| {
+            visited += 1;
+            let (begins, ends) = low.split_at(own.begin.len());
+            let (last_ends, last_begins) = high.split_at(own.begin.len());
+            if is_over(last_ends, &own.begin) || is_over(&own.end, begins) {
+                return false;
+            }
+            let is_all = !is_over(ends, &own.begin) && !is_over(&own.end, last_begins);
+            if is_all {
+                meet(node);
+            }
+            !is_all
+        });
+        visited
+    }
+}
+
 /// The places of boxes, by list: the begins chain by chain, each in order of time.
 pub(crate) fn ranks(boxes: &[Vec<TimedBox>]) -> Vec<Vec<usize>> {
     let begins: Vec<&[Step]> = boxes.iter().flatten().map(|one| &*one.begin).collect();
@@ -96,7 +147,7 @@ pub(crate) fn ranks(boxes: &[Vec<TimedBox>]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::demands::{concurrent, is_over};
+    use crate::problem::demands::concurrent;
 
     fn boxed(begin: Vec<Step>, end: Vec<Step>) -> TimedBox {
         TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }

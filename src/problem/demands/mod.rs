@@ -28,7 +28,7 @@ pub(crate) use chains::{Chains, chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
-pub(crate) use clock_tree::{ClockTree, ranks};
+pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
 pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
 pub(crate) use features::Asked;
