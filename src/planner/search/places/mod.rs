@@ -10,12 +10,14 @@
 //! | `assign` | the pools of bodies |
 //! | `bins` | pools and buffers: room, alignment, what is in them |
 //! | `ladder` | one pool with pins and reserved ranges alone: the search of plain problems |
+//! | `pairwise` | one pool on several streams: bodies eject others |
 //! | `promote` | first fit in other orders |
 //! | `shelf` | the bodies of one pool, packed as low as possible |
 
 mod assign;
 mod bins;
 mod ladder;
+mod pairwise;
 mod promote;
 mod shelf;
 
@@ -25,7 +27,9 @@ use crate::{
         Layout, first_fit,
         search::{
             control::monitor::Monitor,
-            places::{assign::Assignment, bins::Bin, ladder::climb, promote::promote},
+            places::{
+                assign::Assignment, bins::Bin, ladder::climb, pairwise::Pairwise, promote::promote,
+            },
         },
         statement::Statement,
     },
@@ -88,8 +92,16 @@ pub fn layout(
         && !is_small
     {
         let share = if is_large { budget } else { budget / 2 };
-        let nodes = promote(&statement, packed, bound, share, &mut monitor);
+        let mut pairwise = Pairwise::new(&statement);
+        let of_orders = if pairwise.is_some() { share / 2 } else { share };
+        let nodes = promote(&statement, packed, bound, of_orders, &mut monitor);
         monitor.add(nodes);
+        if let Some(pairwise) = &mut pairwise
+            && !monitor.stopped()
+        {
+            let nodes = pairwise.improve(packed, bound, share - of_orders, &mut monitor);
+            monitor.add(nodes);
+        }
     }
     if is_large || monitor.stopped() {
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });

@@ -187,7 +187,7 @@ fn pack(
 }
 
 /// The differences of offsets at which two bodies clash: those strictly within a range.
-fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i64, i64)> {
+pub fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i64, i64)> {
     let mut clashes = Vec::new();
     let range = |p: &Range<Bytes>, q: &Range<Bytes>| {
         let [p_low, p_high, q_low, q_high] = [p.start, p.end, q.start, q.end].map(u64::cast_signed);
