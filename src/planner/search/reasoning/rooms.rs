@@ -96,7 +96,7 @@ pub struct Rooms {
     divided: Vec<Room>,
     /// Scratch: the items over a section.
     guests: Vec<Guest>,
-    /// The number of items, their sections, their free ranges and sums examined.
+    /// See [`work`](Self::work).
     work: u64,
 }
 
@@ -139,7 +139,8 @@ impl Rooms {
         Some(Self { items, free, floors, examined: 0, pauses, limit, divided, guests, work: 0 })
     }
 
-    /// The number of items, their sections, their free ranges and sums examined so far; four sections count as one.
+    /// The number of items, their sections, their free ranges, the rooms compared with these, and sums examined so far;
+    /// four sections, ranges or rooms count as one.
     pub fn work(&self) -> u64 {
         self.work
     }
@@ -154,7 +155,7 @@ impl Rooms {
     pub fn first_unfit(&mut self, sky: &Skyline<'_>, mut sections: Range<usize>) -> Option<usize> {
         self.examined += 1;
         sections.find(|&x| {
-            if !self.pauses[x].is_over() {
+            if !is_examined(sky, x) || !self.pauses[x].is_over() {
                 return false;
             }
             let fits = self.fit(sky, x);
@@ -165,14 +166,6 @@ impl Rooms {
 
     /// Returns whether the items left over a section may fit into its rooms.
     fn fit(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
-        let reserved = sky.reserved(x);
-        let is_examined = !reserved.is_empty()
-            && reserved.len() < MOST_ROOMS
-            && sky.items_left(x) > 0
-            && !sky.has_staircases(x);
-        if !is_examined {
-            return true;
-        }
         self.divide(sky, x);
         let slack = sky.slack(x);
         self.invite(sky, x)
@@ -210,7 +203,9 @@ impl Rooms {
             self.work += 1;
             let mut rooms = 0_u64;
             let fits = |free: &&Span| free.low.max(*floor).saturating_add(item.size) <= free.high;
+            self.work += self.free[id as usize].len() as u64 / 4;
             for free in self.free[id as usize].iter().filter(fits) {
+                self.work += self.divided.len() as u64 / 4;
                 for (at, Room { span, .. }) in self.divided.iter().enumerate() {
                     let low = free.low.max(span.low).max(*floor);
                     let fits = low.saturating_add(item.size) <= free.high.min(span.high);
@@ -251,6 +246,12 @@ impl Rooms {
         }
         waste
     }
+}
+
+/// Returns whether a section has rooms that can be examined.
+fn is_examined(sky: &Skyline<'_>, x: usize) -> bool {
+    let rooms = sky.reserved(x).len() + 1;
+    (2..=MOST_ROOMS).contains(&rooms) && sky.items_left(x) > 0 && !sky.has_staircases(x)
 }
 
 /// The sums of some of a set of sizes, up to a largest one.

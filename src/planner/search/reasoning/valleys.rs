@@ -61,6 +61,8 @@ pub struct Valleys<'a> {
     rooms: Option<Rooms>,
     /// The work of rooms of earlier rounds.
     work_in_rooms: u64,
+    /// The hanging parts examined so far.
+    hanging: u64,
 }
 
 impl<'a> Valleys<'a> {
@@ -75,13 +77,14 @@ impl<'a> Valleys<'a> {
             survey: Survey::new(sections),
             rooms: None,
             work_in_rooms: 0,
+            hanging: 0,
         }
     }
 
-    /// The number of bodies examined so far; four sections of a staircase count as one.
+    /// The number of bodies examined so far; four sections of a staircase count as one, and so do four hanging parts.
     pub fn work(&self) -> u64 {
         let now = self.rooms.as_ref().map_or(0, Rooms::work);
-        self.survey.work() + self.work_in_rooms + now
+        self.survey.work() + self.work_in_rooms + now + self.hanging / 4
     }
 
     /// Undoes everything and starts under another limit.
@@ -290,16 +293,22 @@ impl<'a> Valleys<'a> {
     }
 
     /// Conclusion 1: returns whether the items over a section that cross the banks fit above the lower one.
-    fn crossing_fits(&self, v: Valley, x: usize) -> bool {
+    fn crossing_fits(&mut self, v: Valley, x: usize) -> bool {
         let crossing = self.sky.items_left(x) - self.survey.cells[x].inside;
         let room = self.sky.limit().saturating_sub(v.bank);
         if self.rooms.is_none() {
             return crossing <= room;
         }
-        // The parts that hang above the bank take bytes there as well.
-        let hanging = self.sky.reserved(x).iter();
-        let taken = hanging.map(|part| part.high.saturating_sub(part.low.max(v.bank)));
-        crossing + taken.sum::<u64>() <= room
+        // The parts that hang above the bank take bytes there as well. Fixed bodies hang there from the beginning; where
+        // none are, few hang so high, and the plans of plain problems stay as they are.
+        let below = self.sky.reserved(x).iter().rev().take_while(|part| part.low < v.bank);
+        let (mut taken, mut parts) = (self.sky.hanging(x), 0);
+        for part in below {
+            taken -= part.high.min(v.bank) - part.low;
+            parts += 1;
+        }
+        self.hanging += parts;
+        crossing + taken <= room
     }
 
     /// Conclusion 2: returns whether nothing can rest on a section's floor, so that it rises.

@@ -3,5 +3,6 @@
 pub(super) mod exact;
 pub(super) mod fingerprint;
 pub(super) mod instance;
+mod items_left;
 pub(super) mod occupancy;
 pub(super) mod skyline;

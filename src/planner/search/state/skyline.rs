@@ -14,10 +14,8 @@ use super::{
     exact::ExactPacking,
     fingerprint::{Fingerprint, Hashed, scramble},
     instance::{Instance, Item, Span},
+    items_left::{ItemsFrom, ItemsLeft},
 };
-
-/// No body.
-const NONE: u32 = u32::MAX;
 
 /// The offset of a body that is not placed.
 const UNPLACED: u64 = u64::MAX;
@@ -64,6 +62,8 @@ pub struct Skyline<'a> {
     staircase_crossings: Vec<u32>,
     /// By section: the parts that hang above the floor, the lowest last.
     reserved: Vec<Vec<Span>>,
+    /// By section: the sum of their sizes.
+    hanging: Vec<u64>,
     /// By section: the staircases that cover it, placed or not.
     staircases: Vec<Vec<u32>>,
     /// By body.
@@ -74,12 +74,7 @@ pub struct Skyline<'a> {
     stamp: Vec<u64>,
     /// Counts changes.
     clock: u64,
-    /// By section: the first item left that begins there; by end, then size.
-    head: Vec<u32>,
-    /// By item: the next that begins in the same section.
-    next: Vec<u32>,
-    /// By item: the one before it.
-    prev: Vec<u32>,
+    begin_here: ItemsLeft,
     /// By section.
     hashes: Vec<Hashed>,
     /// Bases below placed items, for undoing.
@@ -103,25 +98,22 @@ impl<'a> Skyline<'a> {
             item_crossings: vec![0; sections + 1],
             staircase_crossings: vec![0; sections + 1],
             reserved: vec![Vec::new(); sections],
+            hanging: vec![0; sections],
             staircases: vec![Vec::new(); sections],
             offsets: vec![UNPLACED; inst.bodies()],
             begins: vec![0; sections],
             stamp: vec![0; sections],
             clock: 0,
-            head: vec![NONE; sections],
-            next: vec![NONE; items],
-            prev: vec![NONE; items],
+            begin_here: ItemsLeft::new(&inst.items, sections),
             hashes: vec![Hashed::default(); sections],
             bases: Vec::new(),
             trail: Vec::new(),
             exact: (inst.exact.as_ref())
                 .map(|exact| ExactPacking::new(exact, &inst.items, sections)),
         };
-        let ids = 0..u32::try_from(items).unwrap_or(NONE);
-        for (id, item) in ids.zip(&inst.items).rev() {
+        let ids = 0..u32::try_from(items).unwrap_or(u32::MAX);
+        for (id, item) in ids.zip(&inst.items) {
             sky.count_item(item, id, true);
-            sky.next[id as usize] = sky.head[item.first as usize];
-            sky.link(id);
         }
         for id in (0u32..).skip(items).take(inst.staircases.len()) {
             sky.count_staircase(id, true);
@@ -197,6 +189,11 @@ impl<'a> Skyline<'a> {
         &self.reserved[x]
     }
 
+    /// The sum of the sizes of the parts that hang above the floor of a section.
+    pub fn hanging(&self, x: usize) -> u64 {
+        self.hanging[x]
+    }
+
     /// The lowest part that hangs above the floor of a section.
     pub fn lowest_reserved(&self, x: usize) -> Option<Span> {
         self.reserved[x].last().copied()
@@ -214,7 +211,7 @@ impl<'a> Skyline<'a> {
 
     /// The items left that begin in a section, by end, then size.
     pub fn items_from(&self, x: usize) -> ItemsFrom<'_> {
-        ItemsFrom { next: &self.next, at: self.head[x] }
+        self.begin_here.from(x)
     }
 
     /// Returns whether a body is left over a section.
@@ -272,7 +269,7 @@ impl<'a> Skyline<'a> {
             self.base[x] = self.floor[x];
         }
         self.count_item(&item, id, false);
-        self.unlink(id);
+        self.begin_here.take_out(id, item.first);
         self.trail.push(Undo::Place { item: id });
         if let Some(exact) = &mut self.exact {
             exact.place(id, &item);
@@ -292,6 +289,7 @@ impl<'a> Skyline<'a> {
             for x in part.sections() {
                 let at = self.reserved[x].partition_point(|r| r.low > span.low);
                 self.reserved[x].insert(at, span);
+                self.hanging[x] += span.high - span.low;
             }
         }
         self.count_staircase(body, false);
@@ -306,7 +304,7 @@ impl<'a> Skyline<'a> {
     pub fn raise(&mut self, x: usize, to: u64) {
         let to = self.lowest_reserved(x).map_or(to, |part| to.min(part.low));
         self.trail.push(Undo::Raise {
-            section: u32::try_from(x).unwrap_or(NONE),
+            section: u32::try_from(x).unwrap_or(u32::MAX),
             floor: self.floor[x],
             base: self.base[x],
         });
@@ -322,9 +320,10 @@ impl<'a> Skyline<'a> {
                 break;
             }
             self.reserved[x].pop();
-            let section = u32::try_from(x).unwrap_or(NONE);
+            let section = u32::try_from(x).unwrap_or(u32::MAX);
             self.trail.push(Undo::Jump { section, part, base: self.base[x] });
             self.above[x] -= part.high - part.low;
+            self.hanging[x] -= part.high - part.low;
             self.floor[x] = part.high;
             self.base[x] = part.high;
         }
@@ -346,6 +345,7 @@ impl<'a> Skyline<'a> {
                     let x = section as usize;
                     self.reserved[x].push(part);
                     self.above[x] += part.high - part.low;
+                    self.hanging[x] += part.high - part.low;
                     self.floor[x] = part.low;
                     self.base[x] = base;
                 }
@@ -368,7 +368,7 @@ impl<'a> Skyline<'a> {
         self.base[sections].copy_from_slice(&self.bases[from..]);
         self.bases.truncate(from);
         self.count_item(&item, id, true);
-        self.link(id);
+        self.begin_here.put_back(id, item.first);
     }
 
     fn take_down(&mut self, body: u32) {
@@ -379,6 +379,7 @@ impl<'a> Skyline<'a> {
                 let low = offset + part.low;
                 let at = self.reserved[x].partition_point(|r| r.low > low);
                 self.reserved[x].remove(at);
+                self.hanging[x] -= part.high - part.low;
             }
         }
         self.count_staircase(body, true);
@@ -418,31 +419,6 @@ impl<'a> Skyline<'a> {
         self.touch(start..end);
     }
 
-    /// Takes an item out of its list; it remembers its place.
-    fn unlink(&mut self, id: u32) {
-        let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
-        match prev {
-            NONE => self.head[self.inst.items[id as usize].first as usize] = next,
-            prev => self.next[prev as usize] = next,
-        }
-        if next != NONE {
-            self.prev[next as usize] = prev;
-        }
-    }
-
-    /// Puts back the item that was taken out last.
-    fn link(&mut self, id: u32) {
-        let first = self.inst.items[id as usize].first as usize;
-        let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
-        match prev {
-            NONE => self.head[first] = id,
-            prev => self.next[prev as usize] = id,
-        }
-        if next != NONE {
-            self.prev[next as usize] = id;
-        }
-    }
-
     /// The fingerprint of a component: the bodies left and the room for them. It depends neither on
     /// other sections nor, if the room is the same, on the limit.
     pub fn fingerprint(&mut self, sections: Range<usize>) -> Fingerprint {
@@ -470,25 +446,6 @@ impl<'a> Skyline<'a> {
         }
         let sum = scramble(h ^ self.begins[x].rotate_left(23));
         Fingerprint { sum, xor: scramble(sum ^ h.rotate_left(17)) }
-    }
-}
-
-/// The items left that begin in one section.
-pub struct ItemsFrom<'a> {
-    next: &'a [u32],
-    at: u32,
-}
-
-impl Iterator for ItemsFrom<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let id = self.at;
-        if id == NONE {
-            return None;
-        }
-        self.at = self.next[id as usize];
-        Some(id)
     }
 }
 
