@@ -68,14 +68,24 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
-        let turned = inst.turned.iter().map(|turned| Self::new(&turned.inst, thread).in_valleys());
+        let sides = inst.turned.len() + 1;
+        let turned = inst.turned.iter().map(|turned| Self::in_valleys(&turned.inst, thread, sides));
+        Self {
+            disjunctive: Disjunctive::new(inst),
+            turned: turned.collect(),
+            ..Self::in_valleys(inst, thread, sides)
+        }
+    }
+
+    /// Creates the rounds of one of several sides, without the disjunctive search.
+    fn in_valleys(inst: &'a Instance, thread: u64, sides: usize) -> Self {
         Self {
             inst,
             valleys: Valleys::new(Skyline::new(inst, 0)),
             tree: Tree::new(),
-            nogoods: Nogoods::new(),
-            disjunctive: Disjunctive::new(inst),
-            turned: turned.collect(),
+            nogoods: Nogoods::one_of(sides),
+            disjunctive: None,
+            turned: Vec::new(),
             found: Found::InValleys,
             turned_back: Vec::new(),
             round: first_round(thread),
@@ -87,11 +97,6 @@ impl<'a> Restarts<'a> {
     /// Lets a packing of some bodies, the offsets of the others unknown, guide every second round.
     pub fn guided_by(self, offsets: Vec<Option<u64>>) -> Self {
         Self { guide: Some(offsets), ..self }
-    }
-
-    /// Leaves out the disjunctive search.
-    fn in_valleys(self) -> Self {
-        Self { disjunctive: None, ..self }
     }
 
     /// The number of nodes so far. A node that examines many bodies counts for several.
@@ -239,7 +244,7 @@ impl<'a> Restarts<'a> {
             });
         if verdict == Verdict::Refuted && self.inst.exact.is_some() {
             // That is no proof for the true sizes. Count a whole round, so that the rounds end.
-            self.nogoods = Nogoods::new();
+            self.nogoods.clear();
             let rest = budget.saturating_sub(self.tree.nodes);
             self.tree.nodes += rest.min(last.saturating_sub(self.nodes()));
             self.round += 1;

@@ -59,6 +59,8 @@ pub fn climb(
     let best = Bytes::try_from(best).ok()?;
     let (bodies, alignment) = outlines(statement, bound, best)?;
     let inst = Instance::of_outlines(&bodies, alignment, false);
+    let is_climbed = statement.bodies.len() <= LARGE;
+    let inst = if is_climbed { inst.with_sides() } else { inst };
     let step = inst.unit * inst.align;
     if !bound.is_multiple_of(step) {
         return None;
@@ -75,7 +77,7 @@ pub fn climb(
         nodes: 0,
     };
     let first = effort.min(usual);
-    if statement.bodies.len() <= LARGE {
+    if is_climbed {
         search.climb(first, limits.threads, monitor);
         // More effort begins as the default one does.
         search.eject(first / 4, effort >= usual, monitor);

@@ -15,14 +15,27 @@ pub struct Nogoods {
     /// The default fingerprint is an empty slot.
     slots: Vec<Fingerprint>,
     used: usize,
+    /// The most slots.
+    most: usize,
 }
 
 const WAYS: usize = 4;
 const MOST: usize = 1 << 22;
+const GROWTH: usize = 4;
 
 impl Nogoods {
     pub fn new() -> Self {
-        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0 }
+        Self::one_of(1)
+    }
+
+    /// Creates one of this many tables, which together are no larger than one alone.
+    pub fn one_of(tables: usize) -> Self {
+        Self { slots: vec![Fingerprint::default(); 1 << 12], used: 0, most: MOST / tables }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Self { most: self.most, ..Self::new() };
     }
 
     pub fn contains(&self, key: Fingerprint) -> bool {
@@ -30,7 +43,7 @@ impl Nogoods {
     }
 
     pub fn insert(&mut self, key: Fingerprint) {
-        if self.used * 2 > self.slots.len() && self.slots.len() < MOST {
+        if self.used * 2 > self.slots.len() && self.slots.len() * GROWTH <= self.most {
             self.grow();
         }
         self.put(key);
@@ -53,7 +66,7 @@ impl Nogoods {
     }
 
     fn grow(&mut self) {
-        let empty = vec![Fingerprint::default(); self.slots.len() * 4];
+        let empty = vec![Fingerprint::default(); self.slots.len() * GROWTH];
         let old = std::mem::replace(&mut self.slots, empty);
         self.used = 0;
         for key in old.into_iter().filter(|&key| key != Fingerprint::default()) {
@@ -86,6 +99,18 @@ mod tests {
             known
         );
         assert!(!(50_000..100_000).any(|number| nogoods.contains(key(number))));
+    }
+
+    #[test]
+    fn many_tables_are_together_no_larger_than_one() {
+        // A hundredth of the most slots, but a power of four.
+        let mut nogoods = Nogoods::one_of(100);
+        for number in 0..50_000 {
+            nogoods.insert(key(number));
+        }
+        assert_eq!(nogoods.slots.len(), 1 << 14);
+        nogoods.clear();
+        assert_eq!((nogoods.used, nogoods.most), (0, MOST / 100));
     }
 
     #[test]

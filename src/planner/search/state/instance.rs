@@ -143,8 +143,7 @@ pub struct Instance {
     pub fixed: Vec<Fixed>,
     /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
     pub exact: Option<ExactSizes>,
-    /// The same problem upside down, backwards in time and both, if bodies cannot move: fewer bodies may fit just
-    /// above, before or after the fixed ones than on the other side of them.
+    /// The same problem upside down, backwards in time and both, as far as [`with_sides`](Self::with_sides) adds it.
     pub turned: Vec<Turned>,
     /// True if heights are counted from the limit down.
     is_upside_down: bool,
@@ -317,7 +316,7 @@ impl Instance {
         let ids = (0u32..).skip(items.len()).zip(&staircases);
         let fixed =
             ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
-        let mut inst = Self {
+        Some(Self {
             fixed: fixed.collect(),
             exact: None,
             items: items.into_iter().map(|i| i.0).collect(),
@@ -328,16 +327,18 @@ impl Instance {
             roots,
             turned: Vec::new(),
             is_upside_down: false,
-        };
-        inst.turned = inst.all_turned();
-        Some(inst)
+        })
     }
 
-    /// The same problem from all other sides; none if all bodies can move.
+    /// Adds the same problem from other sides, if bodies cannot move: fewer bodies may fit just above, before or after
+    /// the fixed ones than on the other side of them.
+    pub fn with_sides(self) -> Self {
+        let turned = if self.fixed.is_empty() { Vec::new() } else { self.all_turned() };
+        Self { turned, ..self }
+    }
+
+    /// The same problem from all other sides.
     fn all_turned(&self) -> Vec<Turned> {
-        if self.fixed.is_empty() {
-            return Vec::new();
-        }
         let down = self.upside_down();
         let both = down.as_ref().map(Self::backwards);
         let numbers = (0u32..).take(self.bodies()).collect();

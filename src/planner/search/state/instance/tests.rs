@@ -124,7 +124,7 @@ fn only_bodies_that_begin_at_their_offsets_are_turned(#[case] low: u64, #[case] 
     let root = ChunkId::from_index(0);
     let segment = Segment { chunk: root, begin: 0, end: 2, low, high: 5 };
     let fixed = Outline { root, segments: vec![segment], fixed: Some(3) };
-    let inst = Instance::of_outlines(&[fixed], 1, false);
+    let inst = Instance::of_outlines(&[fixed], 1, false).with_sides();
     // Backwards in time, or all three.
     assert_eq!(inst.turned.len(), if is_turned { 3 } else { 1 });
 }
