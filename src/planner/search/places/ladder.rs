@@ -1,6 +1,6 @@
 //! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
-//! the search of plain problems, around the bodies that cannot move. Where that stays above the bound, or
-//! there are too many bodies for it, bodies eject others.
+//! the search of plain problems, around the bodies that cannot move. Where that stays above the bound, guided
+//! search follows. Where this fails as well, or there are too many bodies for both, bodies eject others.
 
 use std::ops::Range;
 
@@ -17,6 +17,7 @@ use crate::{
                 threads::{self, Board, Standing},
             },
             ejection::{Ejection, RUNGS},
+            guided::Guided,
             improve::LARGE,
             state::instance::{Instance, Outline},
         },
@@ -35,7 +36,7 @@ const MANY: usize = 100_000;
 const MOST_NODES: u64 = 50_000_000;
 
 /// The factor by which the default effort exceeds that of a plain problem.
-const TIMES: u64 = 2;
+const TIMES: u64 = 4;
 
 /// The result of the search.
 pub struct Climb {
@@ -77,14 +78,17 @@ pub fn climb(
         nodes: 0,
     };
     let first = effort.min(usual);
+    // By default, other searches have nodes on top of the effort; a given effort contains them.
+    let more = |spent| if limits.is_default() { u64::MAX } else { effort.saturating_sub(spent) };
     if is_climbed {
-        search.climb(first, limits.threads, monitor);
         // More effort begins as the default one does.
-        search.eject(first / 4, effort >= usual, monitor);
+        search.climb(first, limits.threads, monitor);
+        let guided = search.guide((first / 2).min(more(first)), monitor);
+        let ejected = search.eject(first / 4, more(first + guided), monitor);
         // A search that only time ends goes on as long as it can.
-        search.climb(effort - first, limits.threads, monitor);
+        search.climb(effort.saturating_sub(first + guided + ejected), limits.threads, monitor);
     } else {
-        search.eject(effort, limits.is_default(), monitor);
+        search.eject(effort, more(effort), monitor);
     }
     let mut places = packed.places.clone();
     for (root, offset) in inst.roots.iter().zip(search.offsets.iter().flatten()) {
@@ -126,23 +130,51 @@ impl Search<'_> {
         self.offsets = board.into_offsets().or(self.offsets.take());
     }
 
+    /// Searches wider and wider cores at the bound with this many nodes, each guided by a packing of the one before;
+    /// returns the nodes.
+    fn guide(&mut self, nodes: u64, monitor: &mut Monitor<'_>) -> u64 {
+        let Self { inst, standing: Standing { bound, best }, .. } = *self;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return 0;
+        }
+        let Some(mut packer) = Guided::new(inst) else { return 0 };
+        self.descend(&mut packer, &[0], nodes, nodes, monitor);
+        self.standing.bound = packer.bound.clamp(bound, self.standing.best);
+        packer.nodes()
+    }
+
     /// If the pool is more than a percent above the bound, places all bodies anew, and lets those that do
-    /// not fit eject others, with this many nodes; by default, with more on top.
-    fn eject(&mut self, nodes: u64, is_default: bool, monitor: &mut Monitor<'_>) {
-        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+    /// not fit eject others, with this many nodes and those that come on top by default, but no more of these than
+    /// `most_on_top`. Returns how many of these it took.
+    fn eject(&mut self, nodes: u64, most_on_top: u64, monitor: &mut Monitor<'_>) -> u64 {
+        let Self { inst, standing: Standing { bound, best }, .. } = *self;
         if best.saturating_sub(bound) <= bound / 100 || monitor.must_stop() {
-            return;
+            return 0;
         }
-        let Some(mut packer) = Ejection::new(inst) else { return };
+        let Some(mut packer) = Ejection::new(inst) else { return 0 };
         let share = packer.share();
-        let nodes = nodes + on_top(share, is_default);
-        if packer.placing() > nodes {
-            return;
+        let all = nodes + on_top(share, true).min(most_on_top);
+        if packer.placing() > all {
+            return 0;
         }
-        let attempts = Attempts { rungs: &RUNGS, share, nodes };
+        self.descend(&mut packer, &RUNGS, share, all, monitor);
+        packer.nodes().saturating_sub(nodes)
+    }
+
+    /// Packs all bodies below these rungs, until there are this many nodes.
+    fn descend(
+        &mut self,
+        packer: &mut impl Packer,
+        rungs: &[u64],
+        share: u64,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) {
+        let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
+        let attempts = Attempts { rungs, share, nodes };
         let mut stop =
             |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
-        let found = descend_from(bound, best, attempts, &mut packer, &mut stop);
+        let found = descend_from(bound, best, attempts, packer, &mut stop);
         self.nodes += packer.nodes();
         if let Some(offsets) = found {
             self.standing.best = ladder::height(inst, &offsets).max(bound);

@@ -235,10 +235,20 @@ impl Instance {
         Self::of_outlines_until(&bodies, alignment, ragged, stop)
     }
 
-    /// The same problem with other items, over other sections.
-    pub fn with_items(&self, items: Vec<(Item, ChunkId)>, sections: usize) -> Self {
-        let (items, roots) = items.into_iter().unzip();
-        Self { items, roots, sections, unit: self.unit, align: self.align, ..Self::default() }
+    /// The same problem with other items and, each with its offset, bodies that cannot move, over other sections.
+    pub fn with_bodies(
+        &self,
+        items: Vec<(Item, ChunkId)>,
+        bodies: Vec<(Staircase, ChunkId, u64)>,
+        sections: usize,
+    ) -> Self {
+        let numbers = (0u32..).skip(items.len()).zip(&bodies);
+        let fixed = numbers.map(|(body, &(_, _, offset))| Fixed { body, offset }).collect();
+        let (items, mut roots): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        roots.extend(bodies.iter().map(|(_, root, _)| root));
+        let staircases = bodies.into_iter().map(|(staircase, _, _)| staircase).collect();
+        let (unit, align) = (self.unit, self.align);
+        Self { items, staircases, sections, unit, align, roots, fixed, ..Self::default() }
     }
 
     /// Keeps true sizes beside the rounded ones of an instance without staircases, so that its
