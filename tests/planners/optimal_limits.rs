@@ -15,7 +15,10 @@ use memplan::{
         compare, pushdown,
         search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
     },
-    problem::{ChunkId, ProblemBuilder},
+    problem::{
+        ChunkId, ProblemBuilder,
+        demands::{Pool, PoolId},
+    },
     report,
     verify::verify,
 };
@@ -131,6 +134,30 @@ fn the_effort_is_spent_and_not_more() {
         let outcome = optimize(&problem, None, &limits, Observer::default());
         assert!(!outcome.proven_optimal);
         assert!((nodes..=nodes + 100).contains(&outcome.nodes), "{} of {nodes}", outcome.nodes);
+    }
+}
+
+/// Around a pin, several searches share a given effort.
+#[test]
+fn a_given_effort_is_not_exceeded_around_a_pin() {
+    let mut problem = Problem::builder();
+    problem.pool(Pool::new("pool"));
+    for (begin, end, size) in hard::flat() {
+        problem.chunk(begin..end, size);
+    }
+    problem.pin(ChunkId::from_index(0), PoolId::default(), 0);
+    let problem = problem.build().unwrap();
+    for nodes in [100, 5000, 100_000] {
+        let spent = AtomicU64::new(0);
+        let progress = |p: &Progress| {
+            spent.fetch_max(p.nodes, Ordering::Relaxed);
+        };
+        let limits = Limits::default().nodes(nodes);
+        let plan = Planner::new().limits(limits).observer(Observer::default().progress(&progress));
+        let plan = plan.plan(&problem).unwrap();
+        assert!(!plan.proven_optimal);
+        let spent = spent.into_inner();
+        assert!((nodes / 2..=nodes + 100).contains(&spent), "{spent} of {nodes}");
     }
 }
 

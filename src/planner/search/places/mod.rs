@@ -66,7 +66,7 @@ pub fn layout(
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
-    let budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
+    let mut budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
     if is_at_bound || budget == 0 || first.is_ok() && monitor.stopped() {
         return first.map(|packed| layout_of(&packed.places));
     }
@@ -86,6 +86,8 @@ pub fn layout(
             return Ok(Layout { lower_bound, is_proven, ..layout });
         }
         (packed.places, packed.objective) = (climb.places, layout.objective(problem));
+        // By default, each search has an effort of its own.
+        budget = limits.nodes.map_or(budget, |nodes| nodes.saturating_sub(climb.nodes));
     }
     let bound = bound.max(lower_bound);
     if let Ok(packed) = &mut first
