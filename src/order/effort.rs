@@ -58,6 +58,16 @@ impl<'a> Effort<'a> {
         result
     }
 
+    /// Does the same for a search in a part of the graph: its bytes are not those of the whole, so the
+    /// caller is not notified of them.
+    pub(super) fn share_apart<T>(&mut self, parts: u64, run: impl FnOnce(&mut Self) -> T) -> T {
+        let (best, lower_bound) = (self.best, self.lower_bound);
+        let progress = self.observer.progress.take();
+        let result = self.share(parts, run);
+        (self.best, self.lower_bound, self.observer.progress) = (best, lower_bound, progress);
+        result
+    }
+
     pub(super) fn looks(&self) -> u64 {
         self.looks
     }

@@ -34,6 +34,12 @@ pub(super) enum Fault {
     UpdateBesideReaders,
     /// In a tree, what an operator produces may be read above its parent.
     ReadAboveParent,
+    /// Inside a module, fewer bytes may be live than before it.
+    ModuleBelowStart,
+    /// Inside a module, fewer bytes may be live than after it.
+    ModuleAboveEnd,
+    /// The hill of a module is that of its mortal variant.
+    ModuleByMortalEntries,
     /// Branches of equal colours are twins.
     TwinsByColour,
     /// Twins need not be alike in the goal.

@@ -25,7 +25,7 @@ use crate::order::{
 pub(super) struct Fused {
     pub(super) model: Model,
     /// The operators that each one stands for, in order.
-    runs: Vec<Vec<u32>>,
+    pub(super) runs: Vec<Vec<u32>>,
 }
 
 impl Fused {

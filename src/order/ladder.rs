@@ -9,7 +9,7 @@ use crate::{
         greedy,
         lazy::{Lazies, Waits},
         model::Model,
-        nearest,
+        modules, nearest,
         search::{Answer, Question, TURNS},
         sets::narrow,
         trees,
@@ -43,7 +43,8 @@ impl Best {
         let better = peak < self.peak;
         if better {
             (self.order, self.peak) = (order, peak);
-            effort.best = peak;
+            // The whole may know a better one than a model with joined operators.
+            effort.best = effort.best.min(peak);
         }
         better
     }
@@ -74,8 +75,35 @@ pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
     best
 }
 
-/// The same, for a model in which nothing is left to join.
+/// The same, for a model in which no operators are left that only rewrite a result.
 fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
+    let (mut best, chained) = set_out(model, bound, effort);
+    if best.is_proven() {
+        return best;
+    }
+    match modules::joined(model, effort) {
+        Some(joined) => {
+            let found = climb_joined(&joined.model, best.lower_bound, effort);
+            best.raise(found.lower_bound, effort);
+            best.better(joined.expanded(&found.order), model, effort);
+        }
+        None => search(model, chained.as_ref().unwrap_or(model), &mut best, effort),
+    }
+    best
+}
+
+/// The same, for a model in which nothing is left to join.
+pub(super) fn climb_joined(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
+    let (mut best, chained) = set_out(model, bound, effort);
+    if !best.is_proven() {
+        search(model, chained.as_ref().unwrap_or(model), &mut best, effort);
+    }
+    best
+}
+
+/// Returns the best of the simple orders with a bound, and the model with its trees turned into
+/// chains, if it has any.
+fn set_out(model: &Model, bound: Bytes, effort: &mut Effort) -> (Best, Option<Model>) {
     let mut best = Best::given(model);
     best.raise(bound, effort);
     let chained = trees::chained(model);
@@ -93,9 +121,9 @@ fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
         for order in orders {
             best.better(order, model, effort);
         }
-        search(model, searched, &mut best, effort);
+        raise_by_cuts(searched, &mut best, effort);
     }
-    best
+    (best, chained)
 }
 
 fn raise_by_cuts(model: &Model, best: &mut Best, effort: &mut Effort) {
@@ -125,7 +153,6 @@ const TINY: [Bytes; 3] = [50, 250, 2000];
 
 /// Searches a model that has the same peaks as `model`, possibly with fewer orders.
 fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
-    raise_by_cuts(searched, best, effort);
     if model.operators() > MOST_OPERATORS {
         let order = std::mem::take(&mut best.order);
         let order = windows::improve(model, order, best.lower_bound, unit(model), effort);

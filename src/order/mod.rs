@@ -13,6 +13,7 @@
 //! | `operands` | bytes that every order needs, by its operators one by one |
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `fuse` | operators that only rewrite a result run right after its producer |
+//! | `modules` | parts that run in one go become one operator each |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
 //! | `twins` | branches that are equal |
@@ -38,6 +39,7 @@ mod ladder;
 mod layer;
 mod lazy;
 mod model;
+mod modules;
 mod moves;
 mod nearest;
 mod operands;

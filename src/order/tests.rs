@@ -1,6 +1,7 @@
 //! The search against brute force over all downsets, on thousands of small graphs.
 
 mod built;
+mod joined;
 mod near;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use super::{
     ladder,
     lazy::Waits,
     model::{Model, Placing},
+    modules,
     search::{Answer, Question, TURNS, Turn},
     sets::{full, has, insert},
     trees,
@@ -27,8 +29,8 @@ use crate::{
     seeds::bytes_of,
 };
 use built::{
-    equal_chains, gated_graphs, gated_unit, half_overwritten, idle_branch, off_the_alignment,
-    rewritten_before_update, small_death_saves_much, sum_in_tree, tree_graphs, twin_graphs,
+    best_between_two, equal_chains, gated_graphs, half_overwritten, idle_branch, module_graphs,
+    off_the_alignment, small_death_saves_much, sum_in_tree, tree_graphs, twin_graphs,
     two_ways_to_overwrite,
 };
 
@@ -242,6 +244,10 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
             }
         }
     }
+    let modules = modules::joined(model, &mut effort()).map(|joined| least_peak(&joined.model));
+    if modules.is_some_and(|joined| joined != least) {
+        return Err(format!("{modules:?} with modules joined, not {least}"));
+    }
     let found = ladder::climb(model, &mut effort());
     if model.exact && (found.peak, found.lower_bound) != (least, least) {
         return Err(format!("peak {}, bound {}", found.peak, found.lower_bound));
@@ -261,7 +267,8 @@ fn a_search_finds_the_least_peak_and_proves_it() {
         .chain(twin_graphs(300))
         .chain(equal_chains(100))
         .chain(gated_graphs(300))
-        .chain([(0, sum_in_tree())])
+        .chain(module_graphs(500))
+        .chain([(0, sum_in_tree()), (0, best_between_two())])
     {
         let least = least_peak(&model);
         if least > 0 {
@@ -329,6 +336,9 @@ fn a_wrong_rule_is_noticed() {
         Fault::RewriteWithHill,
         Fault::UpdateBesideReaders,
         Fault::ReadAboveParent,
+        Fault::ModuleBelowStart,
+        Fault::ModuleAboveEnd,
+        Fault::ModuleByMortalEntries,
         Fault::TwinsByColour,
         Fault::TwinsInAnyGoal,
         Fault::ValleyWithoutCut,
@@ -347,9 +357,11 @@ fn a_wrong_rule_is_noticed() {
         let built = twin_graphs(200)
             .chain(tree_graphs(100))
             .chain(equal_chains(100))
-            .chain(gated_graphs(100));
-        let mut graphs =
-            built.chain([(0, idle_branch()), (0, sum_in_tree())]).chain(graphs(2_000, 10));
+            .chain(gated_graphs(100))
+            .chain(module_graphs(200));
+        let mut graphs = built
+            .chain([idle_branch(), sum_in_tree(), best_between_two()].map(|model| (0, model)))
+            .chain(graphs(2_000, 10));
         // The fault is on where the models are created as well.
         if !faults::with(Some(fault), || graphs.any(is_noticed)) {
             missed.push(fault);
@@ -389,35 +401,6 @@ fn chained_trees_lose_no_least_peak() {
         }
     }
     assert!(chained > 1_200, "{chained} graphs");
-}
-
-#[test]
-fn joined_operators_lose_no_least_peak() {
-    let mut joined = 0;
-    for (seed, model) in graphs(3_000, 11).chain(gated_graphs(1_000)).chain(tree_graphs(200)) {
-        let Some(fused) = Fused::new(&model) else { continue };
-        let least = least_peak(&model);
-        assert_eq!(least_peak(&fused.model), least, "graph {seed}");
-        let order = any_order(&fused.model, seed);
-        let (one, other) = (fused.model.peak(&order), model.peak(&fused.expanded(&order)));
-        assert_eq!(one, other, "graph {seed}");
-        if least > 0 {
-            assert_eq!(check(&fused.model, least), Ok(()), "graph {seed}");
-        }
-        joined += 1;
-    }
-    assert!(joined > 1_000, "{joined} graphs");
-}
-
-#[test]
-fn a_chunk_that_outlives_its_update_is_in_no_tree() {
-    for (model, least) in [(rewritten_before_update(), 13), (gated_unit(), 21)] {
-        assert_eq!(least_peak(&model), least);
-        assert_eq!(check(&model, least), Ok(()));
-        let fused = Fused::new(&model).unwrap().model;
-        assert_eq!(least_peak(&fused), least);
-        assert_eq!(check(&fused, least), Ok(()));
-    }
 }
 
 #[test]

@@ -207,6 +207,93 @@ pub(super) fn gated_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
     })
 }
 
+/// An operator that reads a large chunk and another with a large workspace behind it, as well as an
+/// operator that is best run between the two.
+pub(super) fn best_between_two() -> Model {
+    let mut sequence = OpSequence::builder();
+    let outputs = ["a", "b"].map(|name| Output::new(name, 10));
+    sequence.operator(outputs.into_iter().fold(Operator::new("first"), Operator::output));
+    let read = |name: &str, input: &str, size: Bytes| {
+        Operator::new(name).inputs([input]).output(Output::new(name, size))
+    };
+    sequence.operator(read("c", "a", 2)).operator(read("d", "c", 2).workspace(20));
+    sequence.operator(read("e", "b", 1).workspace(15));
+    joined_at_the_end(sequence, &["d", "e"])
+}
+
+/// Creates parts of one to four operators that read one result from outside and end with one operator.
+/// They have workspaces, requests to overwrite, outputs that nobody reads, and control edges.
+pub(super) fn module_graphs(count: u64) -> impl Iterator<Item = (u64, Model)> {
+    (0..count).map(|seed| {
+        let mut draw = draws(seed);
+        let mut sequence = OpSequence::builder();
+        let mut tensors: Vec<(String, Bytes)> = Vec::new();
+        if draw(2) == 0 {
+            sequence.input("in", 1 + draw(9));
+            tensors.push(("in".to_owned(), 0));
+        }
+        let (most, mut step) = (8 + draw(3), 0);
+        let mut unread: Vec<String> = Vec::new();
+        while step < most {
+            let entry = match tensors.len() as u64 {
+                0 => None,
+                all => Some(tensors[usize::try_from(draw(all)).unwrap()].clone()),
+            };
+            let end = (step + 1 + draw(4)).min(most);
+            let mut inner: Vec<(String, Bytes)> = Vec::new();
+            let mut waiting: Vec<String> = Vec::new();
+            while step < end {
+                let mut inputs: Vec<(String, Bytes)> = Vec::new();
+                if inner.is_empty() || draw(3) == 0 {
+                    inputs.extend(entry.clone());
+                }
+                if !inner.is_empty() {
+                    inputs.push(inner[usize::try_from(draw(inner.len() as u64)).unwrap()].clone());
+                }
+                if step + 1 == end {
+                    let rest = waiting.iter().filter(|name| inputs.iter().all(|(i, _)| i != *name));
+                    let rest: Vec<_> = rest.map(|name| (name.clone(), 0)).collect();
+                    inputs.extend(rest);
+                }
+                waiting.retain(|name| inputs.iter().all(|(input, _)| input != name));
+                unread.retain(|name| inputs.iter().all(|(input, _)| input != name));
+                let name = format!("t{step}");
+                let size = 1 + draw(9);
+                let mut output = Output::new(name.as_str(), size);
+                for (input, _) in inputs.iter().filter(|(_, room)| *room >= size) {
+                    if draw(3) == 0 {
+                        output = output.overwrites(input.as_str());
+                    }
+                }
+                let mut operator = Operator::new(name.as_str())
+                    .inputs(inputs.iter().map(|(name, _)| name.as_str()))
+                    .output(output);
+                if draw(4) == 0 {
+                    operator = operator.workspace(1 + draw(12));
+                }
+                if draw(10) == 0 {
+                    operator = operator.output(Output::new(format!("dead{step}"), 1 + draw(6)));
+                }
+                if step > 0 && draw(16) == 0 {
+                    operator = operator.after(usize::try_from(draw(step)).unwrap());
+                }
+                sequence.operator(operator);
+                inner.push((name.clone(), size));
+                waiting.push(name.clone());
+                if step + 1 == end {
+                    unread.push(name.clone());
+                    tensors.push((name, size));
+                }
+                step += 1;
+            }
+        }
+        if draw(3) == 0 {
+            sequence.output(unread.pop().unwrap());
+        }
+        (seed, joined_at_the_end(sequence, &unread))
+    })
+}
+
 /// A chunk that is updated right after its producer once another rewrite of it is joined, but that
 /// lives on until the last operator. The operator with the workspace has to run first.
 pub(super) fn rewritten_before_update() -> Model {

@@ -1,0 +1,305 @@
+//! Modules: parts of a graph that run in one go, such as an expert or a head, as one operator.
+//!
+//! A part is a set of operators between an operator and a later one, its *exit*: every way to them
+//! passes the first, every way on passes the exit, and only the exit belongs to them. So each other
+//! operator runs before all of the part, after all of it, or may run in between. The part's *entries*
+//! are the chunks that it reads and does not make. An entry with other readers dies in the part or
+//! does not, depending on what else has run. Take the part alone in two variants: such an entry never
+//! dies in the *kept* one; in the *mortal* one it does, unless one of its readers runs after the
+//! exit. Whatever runs in between, the part adds no fewer bytes to the others, and none of its steps
+//! fewer, than in the mortal variant, and no more than in the kept one.
+//!
+//! A part becomes one operator if it needs no less than it produces and, with bytes counted above those live before it:
+//!
+//! 1. an order of it has the same peak in the kept variant, the *hill*, as the best one in the mortal
+//!    variant;
+//! 2. in the mortal variant, it never adds less than nothing;
+//! 3. in the kept variant, it never adds less than when it is complete, once it has begun.
+//!
+//! No peak is lost. For in any order, some operator of the part has a step that is as high as the
+//! hill above what would be live without the part, by the first condition. Run the whole part there. Its
+//! steps are no higher. The states before it lose what they had of the part, so they are no higher by
+//! the second condition. An operator there may no longer overwrite an entry, because the part is
+//! now among its readers. Where it could, the part added at least the entry's bytes before that step, by
+//! the second condition after it, and these pay for the output. The states after the part have all
+//! of it, so they are no higher by the third condition, and no operator there overwrites less.
+
+use crate::{
+    Bytes,
+    order::{
+        cut::{Cutter, Range},
+        effort::Effort,
+        faults::{Fault, has_fault},
+        fuse::Fused,
+        ladder::{self, Best},
+        model::{Model, NOBODY, Overwrite, Parts},
+        sets::{Lists, difference, full, has, insert, narrow, remove, words},
+    },
+};
+
+/// The most operators of a module.
+const MOST: usize = 100;
+
+/// All modules together may take one of so many parts of the effort that is left.
+const SHARE: u64 = 8;
+
+/// Each of them may take one of so many parts of that.
+const PART: u64 = 16;
+
+/// A part with its best order and the bytes that this needs.
+struct Module {
+    order: Vec<u32>,
+    hill: Bytes,
+}
+
+/// Returns the model with each module that is found as one operator, and so on with modules of these;
+/// `None` if there is none.
+pub(super) fn joined(model: &Model, effort: &mut Effort) -> Option<Fused> {
+    // Nobody knows which operator is the first, in whose step unread inputs are live.
+    if !model.exact || model.unread > 0 {
+        return None;
+    }
+    let mut all: Option<Fused> = None;
+    effort.share(SHARE, |effort| {
+        while let Some(next) = join_all(all.as_ref().map_or(model, |all| &all.model), effort) {
+            all = Some(match &all {
+                None => next,
+                Some(all) => {
+                    Fused { runs: next.runs.iter().map(|run| all.expanded(run)).collect(), ..next }
+                }
+            });
+        }
+    });
+    all
+}
+
+/// Joins the operators of the smallest module of each exit.
+fn join_all(model: &Model, effort: &mut Effort) -> Option<Fused> {
+    let dominators = dominators(model);
+    effort.spend(model.predecessors.entries() as u64);
+    let mut is_joined = vec![false; model.operators()];
+    let mut modules: Vec<Option<Module>> = Vec::new();
+    for exit in 0..narrow(model.operators()) {
+        let module = smallest(model, &dominators, &is_joined, exit, effort);
+        for &operator in module.iter().flat_map(|module| &module.order) {
+            is_joined[operator as usize] = true;
+        }
+        modules.push(module);
+    }
+    is_joined.contains(&true).then(|| join(model, &is_joined, modules))
+}
+
+/// Returns the smallest module with an exit.
+fn smallest(
+    model: &Model,
+    dominators: &[u32],
+    is_joined: &[bool],
+    exit: u32,
+    effort: &mut Effort,
+) -> Option<Module> {
+    let mut inside = vec![0; model.words()];
+    effort.spend(1 + model.words() as u64 / 8);
+    let mut part: Vec<u32> = Vec::new();
+    let mut next = exit;
+    while next != NOBODY && !effort.is_spent() {
+        // The part grows by `next` and everything between it and its dominator.
+        let before = dominators[next as usize];
+        let mut at = part.len();
+        insert(&mut inside, next);
+        part.push(next);
+        while let Some(&operator) = part.get(at) {
+            at += 1;
+            if is_joined[operator as usize] || part.len() > MOST {
+                return None;
+            }
+            for &first in model.predecessors.get(operator as usize) {
+                if first != before && !has(&inside, first) {
+                    insert(&mut inside, first);
+                    part.push(first);
+                }
+            }
+        }
+        let leads_out = |&operator: &u32| {
+            effort.spend(1);
+            let mut after = model.successors.get(operator as usize).iter();
+            operator != exit && after.any(|&after| !has(&inside, after))
+        };
+        if part.iter().any(leads_out) {
+            return None;
+        }
+        if part.len() > 1 {
+            let mut part = part.clone();
+            part.sort_unstable();
+            if let Some(module) = module(model, &part, &inside, effort) {
+                return Some(module);
+            }
+        }
+        next = before;
+    }
+    None
+}
+
+/// Returns a part as a module if the three conditions hold. Its operators are ascending.
+fn module(model: &Model, part: &[u32], inside: &[u64], effort: &mut Effort) -> Option<Module> {
+    let entries = entries(model, part, inside);
+    let live: Bytes = entries.iter().map(|&chunk| model.sizes[chunk as usize]).sum();
+    let operators = full(part.len());
+    let nothing = vec![0; words(part.len())];
+    let kept = model.part(part, &vec![0; model.words()], live);
+    effort.spend((model.words() + 16 * part.len()) as u64);
+    let complete = kept.live_after(&operators);
+    let sources = (0..narrow(part.len())).filter(|&o| kept.predecessors.get(o as usize).is_empty());
+    for source in sources {
+        let mut begun = nothing.clone();
+        insert(&mut begun, source);
+        if least_live(&kept, &begun, effort) < complete && !has_fault(Fault::ModuleAboveEnd) {
+            return None;
+        }
+    }
+    // As of other operators, the step is to need what it produces, whatever dies.
+    let produced = (0..kept.sizes.len()).filter(|&chunk| kept.kept[chunk]);
+    let produced: Bytes = produced.map(|chunk| kept.sizes[chunk]).sum();
+    let mortal = model.part(part, &not_behind(model, part, inside, effort), live);
+    if least_live(&mortal, &nothing, effort) < live && !has_fault(Fault::ModuleBelowStart) {
+        return None;
+    }
+    let best = climb(&mortal, effort);
+    let mut order = best.order;
+    if best.peak > best.lower_bound || best.peak - live < produced {
+        return None;
+    }
+    if kept.peak(&order) > best.peak {
+        let lowest = climb(&kept, effort);
+        if lowest.peak > best.peak && !has_fault(Fault::ModuleByMortalEntries) {
+            return None;
+        }
+        order = lowest.order;
+    }
+    let order = order.into_iter().map(|operator| part[operator as usize]).collect();
+    Some(Module { order, hill: best.peak - live })
+}
+
+/// Returns the chunks that a part reads and others make.
+fn entries(model: &Model, part: &[u32], inside: &[u64]) -> Vec<u32> {
+    let read = part.iter().flat_map(|&operator| model.reads.get(operator as usize));
+    let is_made = |chunk: u32| {
+        let producer = model.producers[chunk as usize];
+        producer != NOBODY && has(inside, producer)
+    };
+    let mut entries: Vec<u32> = read.copied().filter(|&chunk| !is_made(chunk)).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
+/// Returns the operators outside a part that need not run after its exit.
+fn not_behind(model: &Model, part: &[u32], inside: &[u64], effort: &mut Effort) -> Vec<u64> {
+    let mut rest = full(model.operators());
+    for (word, inside) in rest.iter_mut().zip(inside) {
+        *word &= !inside;
+    }
+    let mut stack = part.to_vec();
+    while let Some(next) = stack.pop() {
+        let successors = model.successors.get(next as usize);
+        effort.spend(1 + successors.len() as u64);
+        for &after in successors {
+            if has(&rest, after) {
+                remove(&mut rest, after);
+                stack.push(after);
+            }
+        }
+    }
+    rest
+}
+
+/// Returns the fewest bytes that are live after a downset of a part that includes another.
+fn least_live(part: &Model, begun: &[u64], effort: &mut Effort) -> Bytes {
+    let mut cutter = Cutter::new(part);
+    let free = difference(&full(part.operators()), begun);
+    let least = cutter.least(part, &Range { inside: begun, free: &free }, None);
+    effort.spend(cutter.work);
+    part.live_after(begun) - least.touched_inside + least.touched
+}
+
+/// Searches for the best order of a module alone.
+fn climb(part: &Model, effort: &mut Effort) -> Best {
+    effort.share_apart(PART, |effort| ladder::climb_joined(part, part.operands(), effort))
+}
+
+/// Joins the operators of each module.
+fn join(model: &Model, is_joined: &[bool], modules: Vec<Option<Module>>) -> Fused {
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    let mut hills: Vec<Option<Bytes>> = Vec::new();
+    let mut run_of = vec![NOBODY; model.operators()];
+    for (operator, module) in (0..).zip(modules) {
+        let (run, hill) = match module {
+            Some(module) => (module.order, Some(module.hill)),
+            None if is_joined[operator as usize] => continue,
+            None => (vec![operator], None),
+        };
+        for &operator in &run {
+            run_of[operator as usize] = narrow(runs.len());
+        }
+        runs.push(run);
+        hills.push(hill);
+    }
+    let run = |&operator: &u32| run_of[operator as usize];
+    let mut parts = Parts::new(runs.len());
+    parts.base = model.base;
+    let mut numbers: Vec<u32> = Vec::with_capacity(model.sizes.len());
+    for (chunk, &size) in model.sizes.iter().enumerate() {
+        let producer = Some(model.producers[chunk]).filter(|&producer| producer != NOBODY);
+        let producer = producer.map_or(NOBODY, |producer| run(&producer));
+        let mut readers: Vec<u32> = model.readers.get(chunk).iter().map(run).collect();
+        readers.retain(|&reader| reader != producer);
+        readers.sort_unstable();
+        readers.dedup();
+        let number = parts.chunk(size, producer, model.kept[chunk], readers);
+        numbers.push(number.unwrap_or(NOBODY));
+    }
+    for (at, operators) in runs.iter().enumerate() {
+        let only = operators[0] as usize;
+        if let Some(hill) = hills[at] {
+            parts.adds[at] = hill;
+        } else {
+            parts.adds[at] = model.adds[only];
+            let number = |chunk: u32| numbers[chunk as usize];
+            let renumbered = |overwrite: &Overwrite| overwrite.renumbered(number);
+            parts.overwrites[at] = model.overwrites[only].iter().map(renumbered).collect();
+        }
+    }
+    let predecessors = runs.iter().enumerate().map(|(at, operators)| {
+        let before = operators.iter().flat_map(|&o| model.predecessors.get(o as usize));
+        let mut list: Vec<u32> = before.map(run).filter(|&run| run != narrow(at)).collect();
+        list.sort_unstable();
+        list.dedup();
+        list
+    });
+    let model = parts.finish(Lists::new(predecessors));
+    Fused { model, runs }
+}
+
+/// Returns the last operator that every way to each operator passes; [`NOBODY`] if there is none.
+fn dominators(model: &Model) -> Vec<u32> {
+    let mut dominators: Vec<u32> = Vec::with_capacity(model.operators());
+    for operator in 0..model.operators() {
+        let mut before = model.predecessors.get(operator).iter().copied();
+        let first = before.next().unwrap_or(NOBODY);
+        let common = before.fold(first, |mut one, mut other| {
+            while one != other {
+                // The later of the two cannot be common; nobody comes before all.
+                if one == NOBODY || other == NOBODY {
+                    return NOBODY;
+                }
+                if one > other {
+                    one = dominators[one as usize];
+                } else {
+                    other = dominators[other as usize];
+                }
+            }
+            one
+        });
+        dominators.push(common);
+    }
+    dominators
+}
