@@ -36,6 +36,9 @@ const MOST_BODIES: usize = 2000;
 /// The most ranges of offsets at which two bodies clash.
 const MOST_CLASHES: usize = 1 << 20;
 
+/// Offsets and their differences are signed.
+const HIGHEST: Bytes = 1 << 60;
+
 /// Ranges that are examined in the time of a node.
 const CLASHES_PER_NODE: u64 = 16;
 
@@ -72,8 +75,16 @@ impl<'a> Pairwise<'a> {
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
         let is_few = bodies.len() <= MOST_BODIES;
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
-        let sum = bodies.iter().fold(0, |sum: Bytes, body| sum.saturating_add(body.extent));
-        if statement.streams() == 1 || !is_free || !is_simple || sum >= 1 << 60 {
+        // Each pair of bodies would look for its members in all groups.
+        let has_groups = !statement.apart().is_empty();
+        if statement.streams() == 1 || !is_free || !is_simple || has_groups {
+            return None;
+        }
+        // No packing is higher than this, so all offsets fit in 63 bits.
+        let highest = bodies.iter().fold(0, |sum: Bytes, body| {
+            sum.saturating_add(body.extent).saturating_add(body.pools[0].modulus)
+        });
+        if highest >= HIGHEST {
             return None;
         }
         let mut all: Vec<Vec<Clash>> = vec![Vec::new(); bodies.len()];
@@ -282,6 +293,23 @@ mod tests {
             problem.clocks(chunk, begin.into(), life.into(), own);
         }
         problem.build().unwrap()
+    }
+
+    #[test]
+    fn bodies_with_an_alignment_of_almost_64_bits_are_left_alone() {
+        for (alignment, is_taken) in [(1 << 50, true), (1 << 62, false)] {
+            let mut problem = Problem::builder();
+            problem.streams(2);
+            for _ in 0..3 {
+                let (whole, part) = (problem.chunk(0..1, 9), problem.chunk(0..1, 1));
+                for chunk in [whole, part] {
+                    problem.clocks(chunk, [0, 0].into(), [1, 1].into(), 0);
+                }
+                problem.align(part, alignment).part(part, whole, 4);
+            }
+            let problem = problem.build().unwrap();
+            assert_eq!(Pairwise::new(&Statement::of(&problem)).is_some(), is_taken, "{alignment}");
+        }
     }
 
     #[test]
