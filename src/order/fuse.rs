@@ -16,7 +16,8 @@
 
 use crate::order::{
     faults::{Fault, has_fault},
-    model::{Model, NOBODY, Overwrite, Parts},
+    model::{Model, NOBODY, Parts},
+    overwrites::Overwrite,
     sets::{Lists, full, narrow},
     trees,
 };

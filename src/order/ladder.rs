@@ -81,7 +81,9 @@ fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     if best.is_proven() {
         return best;
     }
-    match modules::joined(model, effort) {
+    // Windows improve the best order so far, which joined operators need not have.
+    let joined = (model.operators() <= MOST_OPERATORS).then(|| modules::joined(model, effort));
+    match joined.flatten() {
         Some(joined) => {
             let found = climb_joined(&joined.model, best.lower_bound, effort);
             best.raise(found.lower_bound, effort);
@@ -92,7 +94,7 @@ fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     best
 }
 
-/// The same, for a model in which nothing is left to join.
+/// The same, without a look for modules.
 pub(super) fn climb_joined(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let (mut best, chained) = set_out(model, bound, effort);
     if !best.is_proven() {
@@ -235,10 +237,11 @@ impl Coarse {
     ) -> bool {
         let Self { model, twins, omitted } = self;
         let order = best.order.clone();
+        let known = effort.best;
         let mut rough = Best { peak: model.peak(&order), order, lower_bound: 0 };
         rough.raise(best.lower_bound.saturating_sub(*omitted), effort);
         climb_with(Question { model, twins, width, ..question }, &mut rough, effort);
-        effort.best = best.peak;
+        effort.best = known;
         best.raise(rough.lower_bound, effort);
         let is_proven = rough.is_proven();
         best.better(rough.order, question.model, effort);

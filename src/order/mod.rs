@@ -8,6 +8,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `model` | the live bytes as a function of what has run |
+//! | `overwrites` | the bytes that outputs save by overwriting dying chunks |
 //! | `lazy` | operators that only supply something run right before their readers |
 //! | `bound` | bytes that every order needs, by minimum cuts |
 //! | `operands` | bytes that every order needs, by its operators one by one |
@@ -43,6 +44,7 @@ mod modules;
 mod moves;
 mod nearest;
 mod operands;
+mod overwrites;
 mod search;
 mod sets;
 #[cfg(test)]

@@ -25,6 +25,7 @@ use crate::{
     lower::ChunkGraph,
     order::{
         faults::{Fault, has_fault},
+        overwrites::{Overwrite, is_monotone, overwritten},
         sets::{Lists, has, insert, narrow, words},
     },
     problem::{Request, align_up},
@@ -72,42 +73,6 @@ pub(super) struct Model {
     /// In no order does the model need more than a plan. It may need less: it grants all overlaps,
     /// and lowering those that save something in bytes without alignment and padding.
     pub(super) exact: bool,
-}
-
-/// A request of an output to overwrite a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Overwrite {
-    /// A number for the output, the same for all of its requests.
-    pub(super) output: u32,
-    /// The bytes that the output counts.
-    pub(super) bytes: Bytes,
-    /// The size by which outputs that request the same chunk are compared.
-    size: Bytes,
-    required: bool,
-    /// The chunk to overwrite.
-    pub(super) chunk: u32,
-    /// The output as a chunk; [`NOBODY`] if it does not outlive the step.
-    made: u32,
-}
-
-impl Overwrite {
-    /// Returns whether this request becomes `other` when chunks are exchanged.
-    pub(super) fn becomes(&self, other: &Self, exchange: impl Fn(u32) -> u32) -> bool {
-        let made = if self.made == NOBODY { NOBODY } else { exchange(self.made) };
-        (self.bytes, self.size, self.required) == (other.bytes, other.size, other.required)
-            && (exchange(self.chunk), made) == (other.chunk, other.made)
-    }
-
-    /// Returns the same request with other numbers for chunks.
-    pub(super) fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
-        let made = if self.made == NOBODY { NOBODY } else { number(self.made) };
-        Self { chunk: number(self.chunk), made, ..*self }
-    }
-
-    /// Returns whether it is a request of the same output for the same bytes.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        (self.output, self.bytes) == (other.output, other.bytes)
-    }
 }
 
 impl Model {
@@ -162,6 +127,7 @@ impl Model {
                 bytes: bytes.min(whole),
                 size: over.size,
                 required: request.required,
+                may_be_dropped: request.below > 0 && (placing.alignment, placing.padding) != (1, 0),
                 chunk,
                 made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
             };
@@ -437,61 +403,4 @@ impl Parts {
             exact: true,
         }
     }
-}
-
-/// Returns the bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
-/// Lowering).
-fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
-    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
-    if single {
-        let granted = overwrites.iter().find(|overwrite| dies(overwrite.chunk));
-        return granted.map_or(0, |overwrite| overwrite.bytes);
-    }
-    // The requests granted so far: at most one for each output and one for each chunk.
-    let mut granted: Vec<Overwrite> = Vec::with_capacity(overwrites.len());
-    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
-        if granted.iter().any(|other| other.output == overwrite.output) {
-            continue;
-        }
-        match granted.iter().position(|other| other.chunk == overwrite.chunk) {
-            None => granted.push(*overwrite),
-            Some(at) => {
-                let other = granted[at];
-                let displaces = match (overwrite.required, other.required) {
-                    (_, true) => false,
-                    (true, false) => true,
-                    (false, false) => overwrite.size > other.size,
-                };
-                if displaces {
-                    granted[at] = *overwrite;
-                }
-            }
-        }
-    }
-    granted.iter().map(|overwrite| overwrite.bytes).sum()
-}
-
-/// Returns whether one more dying chunk never leads to fewer overwritten bytes, nor to more than its own bytes added.
-fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
-    let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
-    chunks.sort_unstable();
-    chunks.dedup();
-    if overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0])) || chunks.len() < 2 {
-        return true;
-    }
-    if chunks.len() > 8 {
-        return false;
-    }
-    let bytes = |set: usize| {
-        overwritten(overwrites, |chunk| {
-            chunks.binary_search(&chunk).is_ok_and(|at| set >> at & 1 == 1)
-        })
-    };
-    (0..1_usize << chunks.len()).all(|set| {
-        let present = bytes(set);
-        (0..chunks.len()).all(|at| {
-            let most = present.saturating_add(sizes[chunks[at] as usize]);
-            (present..=most).contains(&bytes(set | 1 << at))
-        })
-    })
 }

@@ -1,28 +1,31 @@
 //! Modules: parts of a graph that run in one go, such as an expert or a head, as one operator.
 //!
-//! A part is a set of operators between an operator and a later one, its *exit*: every way to them
-//! passes the first, every way on passes the exit, and only the exit belongs to them. So each other
-//! operator runs before all of the part, after all of it, or may run in between. The part's *entries*
-//! are the chunks that it reads and does not make. An entry with other readers dies in the part or
-//! does not, depending on what else has run. Take the part alone in two variants: such an entry never
-//! dies in the *kept* one; in the *mortal* one it does, unless one of its readers runs after the
-//! exit. Whatever runs in between, the part adds no fewer bytes to the others, and none of its steps
-//! fewer, than in the mortal variant, and no more than in the kept one.
+//! A part is a set of operators with an *exit*, one of them: only the exit has successors outside. At most one
+//! operator outside has successors in the part, and it comes before all of them. So each other operator runs before
+//! all of the part, after all of it, or may run in between. The part's *entries* are the chunks that it reads
+//! and does not make. An entry with readers outside dies in the part or does not, depending on what else has
+//! run. Take the part alone in two variants: in the *kept* one, such an entry never dies; in the *mortal* one it
+//! does, unless one of its readers runs after the exit. Whatever runs in between, the bytes that the part keeps
+//! live and those of its steps are at least those of the mortal variant and at most those of the kept one.
 //!
-//! A part becomes one operator if it needs no less than it produces and, with bytes counted above those live before it:
+//! A part becomes one operator under three conditions, with bytes counted above those live before it:
 //!
 //! 1. an order of it has the same peak in the kept variant, the *hill*, as the best one in the mortal
-//!    variant;
+//!    variant, and the hill is no lower than what the part produces, as with any operator;
 //! 2. in the mortal variant, it never adds less than nothing;
-//! 3. in the kept variant, it never adds less than when it is complete, once it has begun.
+//! 3. in the kept variant, from its first step on, it never adds less than when it is complete.
 //!
 //! No peak is lost. For in any order, some operator of the part has a step that is as high as the
 //! hill above what would be live without the part, by the first condition. Run the whole part there. Its
 //! steps are no higher. The states before it lose what they had of the part, so they are no higher by
-//! the second condition. An operator there may no longer overwrite an entry, because the part is
-//! now among its readers. Where it could, the part added at least the entry's bytes before that step, by
-//! the second condition after it, and these pay for the output. The states after the part have all
-//! of it, so they are no higher by the third condition, and no operator there overwrites less.
+//! the second condition. The states after it have all of the part, so they are no higher by the third, and no operator
+//! there overwrites less. An operator before it may no longer overwrite entries, because the part now reads
+//! them later. Say that it could overwrite entries of some bytes. After its step these were dead, and the part
+//! still added no less than nothing; so before its step the part added at least these bytes. Now it adds none, and an
+//! output saves no more bytes than the chunk has that it lies over.
+//!
+//! Modules that are joined at once have no operator in common, and each lies before, after or beside every
+//! other one as a whole.
 
 use crate::{
     Bytes,
@@ -32,7 +35,8 @@ use crate::{
         faults::{Fault, has_fault},
         fuse::Fused,
         ladder::{self, Best},
-        model::{Model, NOBODY, Overwrite, Parts},
+        model::{Model, NOBODY, Parts},
+        overwrites::Overwrite,
         sets::{Lists, difference, full, has, insert, narrow, remove, words},
     },
 };
@@ -40,10 +44,10 @@ use crate::{
 /// The most operators of a module.
 const MOST: usize = 100;
 
-/// All modules together may take one of so many parts of the effort that is left.
+/// The search for modules may take one of so many parts of the effort that is left.
 const SHARE: u64 = 8;
 
-/// Each of them may take one of so many parts of that.
+/// The search for the order of a module may take one of so many parts of what is then left of that.
 const PART: u64 = 16;
 
 /// A part with its best order and the bytes that this needs.
@@ -75,12 +79,15 @@ pub(super) fn joined(model: &Model, effort: &mut Effort) -> Option<Fused> {
 
 /// Joins the operators of the smallest module of each exit.
 fn join_all(model: &Model, effort: &mut Effort) -> Option<Fused> {
-    let dominators = dominators(model);
-    effort.spend(model.predecessors.entries() as u64);
+    let dominators = dominators(model, effort)?;
     let mut is_joined = vec![false; model.operators()];
     let mut modules: Vec<Option<Module>> = Vec::new();
     for exit in 0..narrow(model.operators()) {
-        let module = smallest(model, &dominators, &is_joined, exit, effort);
+        let module = if effort.is_spent() {
+            None
+        } else {
+            smallest(model, &dominators, &is_joined, exit, effort)
+        };
         for &operator in module.iter().flat_map(|module| &module.order) {
             is_joined[operator as usize] = true;
         }
@@ -279,14 +286,15 @@ fn join(model: &Model, is_joined: &[bool], modules: Vec<Option<Module>>) -> Fuse
     Fused { model, runs }
 }
 
-/// Returns the last operator that every way to each operator passes; [`NOBODY`] if there is none.
-fn dominators(model: &Model) -> Vec<u32> {
+/// Returns the last operator that every way to each operator passes, or [`NOBODY`]; `None` if the effort is spent.
+fn dominators(model: &Model, effort: &mut Effort) -> Option<Vec<u32>> {
     let mut dominators: Vec<u32> = Vec::with_capacity(model.operators());
     for operator in 0..model.operators() {
-        let mut before = model.predecessors.get(operator).iter().copied();
+        let (mut before, mut climbed) = (model.predecessors.get(operator).iter().copied(), 1);
         let first = before.next().unwrap_or(NOBODY);
         let common = before.fold(first, |mut one, mut other| {
             while one != other {
+                climbed += 1;
                 // The later of the two cannot be common; nobody comes before all.
                 if one == NOBODY || other == NOBODY {
                     return NOBODY;
@@ -300,6 +308,10 @@ fn dominators(model: &Model) -> Vec<u32> {
             one
         });
         dominators.push(common);
+        effort.spend(climbed);
+        if effort.is_spent() {
+            return None;
+        }
     }
-    dominators
+    Some(dominators)
 }

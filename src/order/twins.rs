@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::order::{
     effort::Effort,
     faults::{Fault, has_fault},
-    model::{Model, NOBODY, Overwrite},
+    model::{Model, NOBODY},
+    overwrites::Overwrite,
     sets::{has, insert, narrow, remove},
 };
 

@@ -30,8 +30,8 @@ const RUNGS: [u64; 4] = [32, 48, 56, 60];
 /// A first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 20;
 
-/// All pairs of more bodies are too many to look at.
-const MOST_BODIES: usize = 2000;
+/// All pairs of more boxes are too many to look at.
+const MOST_BOXES: usize = 4000;
 
 /// The most ranges of offsets at which two bodies clash.
 const MOST_CLASHES: usize = 1 << 20;
@@ -41,6 +41,9 @@ const HIGHEST: Bytes = 1 << 60;
 
 /// Ranges that are examined in the time of a node.
 const CLASHES_PER_NODE: u64 = 16;
+
+/// Pairs of boxes that are compared in the time of a node.
+const PAIRS_PER_NODE: u64 = 64;
 
 /// No body weighs more, so that sums of weights fit in 64 bits.
 const HEAVIEST: u64 = 1 << 40;
@@ -69,11 +72,13 @@ pub struct Pairwise<'a> {
 }
 
 impl<'a> Pairwise<'a> {
-    /// `None` if there are other demands than streams and alignments, or too many or too large bodies.
+    /// `None` if there are other demands than streams, overwrites, parts and alignments, or too many or too large
+    /// bodies.
     pub fn new(statement: &'a Statement<'a>) -> Option<Self> {
         let ([pool], bodies) = (&*statement.pools, &statement.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
-        let is_few = bodies.len() <= MOST_BODIES;
+        let boxes = statement.boxes.iter().map(Vec::len).sum::<usize>();
+        let is_few = boxes <= MOST_BOXES;
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !statement.apart().is_empty();
@@ -91,7 +96,7 @@ impl<'a> Pairwise<'a> {
         let mut count = 0;
         for second in 0..bodies.len() {
             for first in 0..second {
-                for (low, high) in clashes(statement, first, second) {
+                for (low, high) in merged(clashes(statement, first, second)) {
                     all[second].push(Clash { other: first, low, high });
                     all[first].push(Clash { other: second, low: -high, high: -low });
                     count += 1;
@@ -107,7 +112,7 @@ impl<'a> Pairwise<'a> {
             packed: Vec::new(),
             offsets: Vec::new(),
             weights: Vec::new(),
-            nodes: 0,
+            nodes: (boxes * boxes) as u64 / 2 / PAIRS_PER_NODE,
             seed: 0,
         })
     }
@@ -209,6 +214,19 @@ impl<'a> Pairwise<'a> {
     }
 }
 
+/// The same offsets in ranges that have none in common.
+fn merged(mut ranges: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let is_joined = next.0 < last.1;
+        if is_joined {
+            last.1 = last.1.max(next.1);
+        }
+        is_joined
+    });
+    ranges
+}
+
 /// The nodes of placing a body with this many clashes.
 fn nodes(clashes: usize) -> u64 {
     1 + clashes as u64 / CLASHES_PER_NODE
@@ -265,11 +283,13 @@ impl Packer for Pairwise<'_> {
 mod tests {
     use super::*;
     use crate::{
-        Limits, Observer, Problem, Step, planner::first_fit, problem::demands::concurrent,
+        Limits, Observer, Problem, Step,
+        planner::first_fit,
+        problem::{ChunkId, demands::concurrent},
     };
 
-    /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while;
-    /// some are written over the one before.
+    /// Operators on two streams that wait for each other now and then. Each makes a chunk that lives for a while, or
+    /// until the next one of its stream is written over it.
     fn problem(seed: u64) -> Problem {
         let mut turn = seed << 32;
         let mut roll = |sides: u64| {
@@ -279,20 +299,39 @@ mod tests {
         let mut problem = Problem::builder().alignment(1 << (2 * (seed % 3)));
         problem.streams(2);
         let mut last: [[Step; 2]; 2] = [[0; 2]; 2];
+        let mut waiting: [Option<(ChunkId, Bytes)>; 2] = [None; 2];
         for _ in 0..60 {
             let own = usize::try_from(roll(2)).unwrap();
+            let old = waiting[own].take();
             let begin = match roll(4) {
-                0 => [last[0][0].max(last[1][0]), last[0][1].max(last[1][1])],
+                0 if old.is_none() => [last[0][0].max(last[1][0]), last[0][1].max(last[1][1])],
                 _ => last[own],
             };
             let mut end = begin;
             end[own] += 1;
             last[own] = end;
-            let life = [end[0] + roll(8), end[1] + roll(8)];
-            let chunk = problem.chunk(0..1, 1 + roll(100));
+            let size = 1 + roll(old.map_or(100, |(_, size)| size));
+            let chunk = problem.chunk(0..1, size);
+            let life = if roll(3) == 0 {
+                waiting[own] = Some((chunk, size));
+                end[own] += 1;
+                end
+            } else {
+                [end[0] + roll(8), end[1] + roll(8)]
+            };
             problem.clocks(chunk, begin.into(), life.into(), own);
+            if let Some((old, _)) = old {
+                problem.overwrite(chunk, old, 0);
+            }
         }
         problem.build().unwrap()
+    }
+
+    #[test]
+    fn ranges_without_a_gap_are_merged() {
+        let ranges = vec![(4, 9), (0, 5), (9, 12), (1, 2), (20, 21)];
+        // The offset 9 itself is free.
+        assert_eq!(merged(ranges), [(0, 9), (9, 12), (20, 21)]);
     }
 
     #[test]
@@ -314,10 +353,11 @@ mod tests {
 
     #[test]
     fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash() {
-        let (mut before, mut after) = (0, 0);
+        let (mut before, mut after, mut several) = (0, 0, 0);
         for seed in 0..6 {
             let problem = problem(seed);
             let statement = Statement::of(&problem);
+            several += statement.boxes.iter().filter(|boxes| boxes.len() > 1).count();
             let mut packed = first_fit::packed(&statement, &mut || false).unwrap();
             let bound = problem.lower_bound().bytes;
             before += packed.objective[1];
@@ -343,5 +383,6 @@ mod tests {
         }
         // By more than a percent.
         assert!(after * 100 < before * 99, "{after} after {before}");
+        assert!(several > 30, "{several} bodies of several boxes");
     }
 }

@@ -1,0 +1,118 @@
+//! Requests of outputs to overwrite chunks, and the bytes that they save in a step.
+
+use std::collections::BTreeMap;
+
+use crate::{Bytes, order::model::NOBODY};
+
+/// A request of an output to overwrite a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overwrite {
+    /// A number for the output, the same for all of its requests.
+    pub(super) output: u32,
+    /// The bytes that the output counts.
+    pub(super) bytes: Bytes,
+    /// The size by which outputs that request the same chunk are compared.
+    pub(super) size: Bytes,
+    pub(super) required: bool,
+    /// True if lowering may find that it saves nothing: it counts bytes without alignment and padding, the model does
+    /// not. The chunk is then left to other requests, and so is the output.
+    pub(super) may_be_dropped: bool,
+    /// The chunk to overwrite.
+    pub(super) chunk: u32,
+    /// The output as a chunk; [`NOBODY`] if it does not outlive the step.
+    pub(super) made: u32,
+}
+
+impl Overwrite {
+    /// Returns whether this request becomes `other` when chunks are exchanged.
+    pub(super) fn becomes(&self, other: &Self, exchange: impl Fn(u32) -> u32) -> bool {
+        let made = if self.made == NOBODY { NOBODY } else { exchange(self.made) };
+        let same = |one: &Self| (one.bytes, one.size, one.required, one.may_be_dropped);
+        same(self) == same(other) && (exchange(self.chunk), made) == (other.chunk, other.made)
+    }
+
+    /// Returns the same request with other numbers for chunks.
+    pub(super) fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
+        let made = if self.made == NOBODY { NOBODY } else { number(self.made) };
+        Self { chunk: number(self.chunk), made, ..*self }
+    }
+
+    /// Returns whether it is a request of the same output for the same bytes.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.output, self.bytes) == (other.output, other.bytes)
+    }
+}
+
+/// Returns the bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
+/// Lowering).
+pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
+    if overwrites.iter().any(|overwrite| overwrite.may_be_dropped) {
+        return most_overwritten(overwrites, dies);
+    }
+    let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
+    if single {
+        let granted = overwrites.iter().find(|overwrite| dies(overwrite.chunk));
+        return granted.map_or(0, |overwrite| overwrite.bytes);
+    }
+    // The requests granted so far: at most one for each output and one for each chunk.
+    let mut granted: Vec<Overwrite> = Vec::with_capacity(overwrites.len());
+    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
+        if granted.iter().any(|other| other.output == overwrite.output) {
+            continue;
+        }
+        match granted.iter().position(|other| other.chunk == overwrite.chunk) {
+            None => granted.push(*overwrite),
+            Some(at) => {
+                let other = granted[at];
+                let displaces = match (overwrite.required, other.required) {
+                    (_, true) => false,
+                    (true, false) => true,
+                    (false, false) => overwrite.size > other.size,
+                };
+                if displaces {
+                    granted[at] = *overwrite;
+                }
+            }
+        }
+    }
+    granted.iter().map(|overwrite| overwrite.bytes).sum()
+}
+
+/// Returns no fewer bytes than whichever requests are dropped: each output takes one chunk, and each chunk one output.
+fn most_overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
+    let (mut by_output, mut by_chunk) = (BTreeMap::new(), BTreeMap::new());
+    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
+        for most in [
+            by_output.entry(overwrite.output).or_insert(0),
+            by_chunk.entry(overwrite.chunk).or_insert(0),
+        ] {
+            *most = overwrite.bytes.max(*most);
+        }
+    }
+    by_output.into_values().sum::<Bytes>().min(by_chunk.into_values().sum())
+}
+
+/// Returns whether one more dying chunk never leads to fewer overwritten bytes, nor to more than its own bytes added.
+pub(super) fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
+    let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    if overwrites.iter().all(|overwrite| overwrite.is_like(&overwrites[0])) || chunks.len() < 2 {
+        return true;
+    }
+    if chunks.len() > 8 {
+        return false;
+    }
+    let bytes = |set: usize| {
+        overwritten(overwrites, |chunk| {
+            chunks.binary_search(&chunk).is_ok_and(|at| set >> at & 1 == 1)
+        })
+    };
+    (0..1_usize << chunks.len()).all(|set| {
+        let present = bytes(set);
+        (0..chunks.len()).all(|at| {
+            let most = present.saturating_add(sizes[chunks[at] as usize]);
+            (present..=most).contains(&bytes(set | 1 << at))
+        })
+    })
+}
