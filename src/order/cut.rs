@@ -8,8 +8,8 @@
 use crate::{
     Bytes,
     order::{
-        model::{Model, NOBODY},
-        sets::{has, insert, narrow},
+        model::Model,
+        sets::{NOBODY, has, insert, narrow},
     },
 };
 

@@ -16,9 +16,9 @@
 
 use crate::order::{
     faults::{Fault, has_fault},
-    model::{Model, NOBODY, Parts},
+    model::{Model, Parts},
     overwrites::Overwrite,
-    sets::{Lists, full, narrow},
+    sets::{Lists, NOBODY, full, narrow},
     trees,
 };
 

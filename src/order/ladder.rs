@@ -5,11 +5,9 @@ use crate::{
     order::{
         bound,
         effort::Effort,
-        fuse::Fused,
         greedy,
         lazy::{Lazies, Waits},
         model::Model,
-        modules, nearest,
         search::{Answer, Question, TURNS},
         sets::narrow,
         trees,
@@ -28,17 +26,17 @@ pub(super) struct Best {
 
 impl Best {
     /// The given order.
-    fn given(model: &Model) -> Self {
+    pub(super) fn given(model: &Model) -> Self {
         let order: Vec<u32> = (0..narrow(model.operators())).collect();
         Self { peak: model.peak(&order), order, lower_bound: 0 }
     }
 
-    fn is_proven(&self) -> bool {
+    pub(super) fn is_proven(&self) -> bool {
         self.peak <= self.lower_bound
     }
 
     /// Keeps an order if it is better.
-    fn better(&mut self, order: Vec<u32>, model: &Model, effort: &mut Effort) -> bool {
+    pub(super) fn better(&mut self, order: Vec<u32>, model: &Model, effort: &mut Effort) -> bool {
         let peak = model.peak(&order);
         let better = peak < self.peak;
         if better {
@@ -49,53 +47,15 @@ impl Best {
         better
     }
 
-    fn raise(&mut self, bound: Bytes, effort: &mut Effort) {
+    pub(super) fn raise(&mut self, bound: Bytes, effort: &mut Effort) {
         self.lower_bound = self.lower_bound.max(bound.min(self.peak));
         effort.lower_bound = self.lower_bound;
     }
 }
 
-/// Searches for the order that needs the fewest bytes, starting with the given one.
-pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
-    let mut best = Best::given(model);
-    effort.best = best.peak;
-    best.raise(model.operands(), effort);
-    let found = match Fused::new(model) {
-        Some(fused) => {
-            let found = climb_fused(&fused.model, best.lower_bound, effort);
-            Best { order: fused.expanded(&found.order), ..found }
-        }
-        None => climb_fused(model, best.lower_bound, effort),
-    };
-    best.raise(found.lower_bound, effort);
-    if best.better(found.order, model, effort) {
-        best.order = nearest::nearest(model, best.order, best.peak, effort);
-        best.peak = model.peak(&best.order);
-    }
-    best
-}
-
-/// The same, for a model in which no operators are left that only rewrite a result.
-fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
-    let (mut best, chained) = set_out(model, bound, effort);
-    if best.is_proven() {
-        return best;
-    }
-    // Windows improve the best order so far, which joined operators need not have.
-    let joined = (model.operators() <= MOST_OPERATORS).then(|| modules::joined(model, effort));
-    match joined.flatten() {
-        Some(joined) => {
-            let found = climb_joined(&joined.model, best.lower_bound, effort);
-            best.raise(found.lower_bound, effort);
-            best.better(joined.expanded(&found.order), model, effort);
-        }
-        None => search(model, chained.as_ref().unwrap_or(model), &mut best, effort),
-    }
-    best
-}
-
-/// The same, without a look for modules.
-pub(super) fn climb_joined(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
+/// Searches for the order that needs the fewest bytes, starting with the given one, in a graph of which nothing is
+/// to be joined. No order needs fewer bytes than `bound`.
+pub(super) fn climb(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
     let (mut best, chained) = set_out(model, bound, effort);
     if !best.is_proven() {
         search(model, chained.as_ref().unwrap_or(model), &mut best, effort);
@@ -105,7 +65,7 @@ pub(super) fn climb_joined(model: &Model, bound: Bytes, effort: &mut Effort) -> 
 
 /// Returns the best of the simple orders with a bound, and the model with its trees turned into
 /// chains, if it has any.
-fn set_out(model: &Model, bound: Bytes, effort: &mut Effort) -> (Best, Option<Model>) {
+pub(super) fn set_out(model: &Model, bound: Bytes, effort: &mut Effort) -> (Best, Option<Model>) {
     let mut best = Best::given(model);
     best.raise(bound, effort);
     let chained = trees::chained(model);
@@ -144,7 +104,7 @@ const WIDTHS: [usize; 5] = [16, 256, 4096, 65_536, usize::MAX];
 
 /// Larger graphs are searched by windows alone, because a state of the whole takes one bit per
 /// operator.
-const MOST_OPERATORS: usize = 8192;
+pub(super) const MOST_OPERATORS: usize = 8192;
 
 /// Each of the first searches without tiny chunks takes at most one of so many parts of the effort.
 const ROUGH_SHARE: u64 = 32;
@@ -154,7 +114,7 @@ const ROUGH_SHARE: u64 = 32;
 const TINY: [Bytes; 3] = [50, 250, 2000];
 
 /// Searches a model that has the same peaks as `model`, possibly with fewer orders.
-fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
+pub(super) fn search(model: &Model, searched: &Model, best: &mut Best, effort: &mut Effort) {
     if model.operators() > MOST_OPERATORS {
         let order = std::mem::take(&mut best.order);
         let order = windows::improve(model, order, best.lower_bound, unit(model), effort);

@@ -19,8 +19,8 @@ use crate::{
     Bytes,
     order::{
         faults::{Fault, has_fault},
-        model::{Model, NOBODY},
-        sets::{Lists, narrow},
+        model::Model,
+        sets::{Lists, NOBODY, narrow},
     },
 };
 

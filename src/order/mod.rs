@@ -15,6 +15,7 @@
 //! | `cut` | the state of least live bytes between two others: a minimum cut |
 //! | `fuse` | operators that only rewrite a result run right after its producer |
 //! | `modules` | parts that run in one go become one operator each |
+//! | `joins` | joins such operators before a search |
 //! | `greedy` | orders by simple rules |
 //! | `trees` | operators that flow into one have one best order |
 //! | `twins` | branches that are equal |
@@ -36,6 +37,7 @@ mod faults;
 mod fewest;
 mod fuse;
 mod greedy;
+mod joins;
 mod ladder;
 mod layer;
 mod lazy;
@@ -231,7 +233,7 @@ pub fn reorder(
     let placing = Placing { alignment: options.alignment, padding: options.padding };
     let model = Model::new(&graph, &sequence.predecessors(), placing);
     let mut effort = Effort::new(&options.limits, options.observer);
-    let found = ladder::climb(&model, &mut effort);
+    let found = joins::climb(&model, &mut effort);
     let mut reordered = Reordered {
         order: (0..sequence.operators().len()).collect(),
         peak: given_peak,

@@ -26,13 +26,10 @@ use crate::{
     order::{
         faults::{Fault, has_fault},
         overwrites::{Overwrite, is_monotone, overwritten},
-        sets::{Lists, has, insert, narrow, words},
+        sets::{Lists, NOBODY, has, insert, narrow, words},
     },
     problem::{Request, align_up},
 };
-
-/// Stands for no operator.
-pub(super) const NOBODY: u32 = u32::MAX;
 
 /// The rules by which the bytes of a chunk are counted.
 #[derive(Clone, Copy, Debug)]

@@ -35,9 +35,9 @@ use crate::{
         faults::{Fault, has_fault},
         fuse::Fused,
         ladder::{self, Best},
-        model::{Model, NOBODY, Parts},
+        model::{Model, Parts},
         overwrites::Overwrite,
-        sets::{Lists, difference, full, has, insert, narrow, remove, words},
+        sets::{Lists, NOBODY, difference, full, has, insert, narrow, remove, words},
     },
 };
 
@@ -230,7 +230,7 @@ fn least_live(part: &Model, begun: &[u64], effort: &mut Effort) -> Bytes {
 
 /// Searches for the best order of a module alone.
 fn climb(part: &Model, effort: &mut Effort) -> Best {
-    effort.share_apart(PART, |effort| ladder::climb_joined(part, part.operands(), effort))
+    effort.share_apart(PART, |effort| ladder::climb(part, part.operands(), effort))
 }
 
 /// Joins the operators of each module.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, order::model::NOBODY};
+use crate::{Bytes, order::sets::NOBODY};
 
 /// A request of an output to overwrite a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,4 +115,36 @@ pub(super) fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
             (present..=most).contains(&bytes(set | 1 << at))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// By request: the output, the chunk, the bytes, and whether it may be dropped.
+    #[rstest]
+    #[case::the_first_request_is_granted(&[(0, 0, 5, false), (0, 1, 7, false)], 5)]
+    #[case::another_one_if_it_may_be_dropped(&[(0, 0, 5, true), (0, 1, 7, false)], 7)]
+    #[case::a_chunk_takes_one_output(&[(0, 0, 5, true), (1, 0, 7, false)], 7)]
+    #[case::an_output_takes_one_chunk(&[(0, 0, 5, true), (0, 1, 5, true)], 5)]
+    #[case::two_outputs_and_chunks(&[(0, 0, 5, true), (1, 0, 7, false), (1, 1, 6, false)], 12)]
+    fn the_bytes_saved_are_at_least_those_without_dropped_requests(
+        #[case] requests: &[(u32, u32, Bytes, bool)],
+        #[case] saved: Bytes,
+    ) {
+        let overwrite = |&(output, chunk, bytes, may_be_dropped)| Overwrite {
+            output,
+            bytes,
+            size: bytes,
+            required: false,
+            may_be_dropped,
+            chunk,
+            made: NOBODY,
+        };
+        let all: Vec<Overwrite> = requests.iter().map(overwrite).collect();
+        assert_eq!(overwritten(&all, |_| true), saved);
+        assert_eq!(overwritten(&all, |_| false), 0);
+    }
 }

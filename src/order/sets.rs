@@ -1,5 +1,8 @@
 //! Sets of operators as bits, and lists of lists in one allocation.
 
+/// Stands for no operator, or for no chunk.
+pub(super) const NOBODY: u32 = u32::MAX;
+
 /// Lists of small numbers, stored one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {

@@ -12,8 +12,8 @@ use crate::{
     Bytes,
     order::{
         faults::{Fault, has_fault},
-        model::{Model, NOBODY},
-        sets::{Lists, full, narrow},
+        model::Model,
+        sets::{Lists, NOBODY, full, narrow},
     },
 };
 

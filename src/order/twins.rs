@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::order::{
     effort::Effort,
     faults::{Fault, has_fault},
-    model::{Model, NOBODY},
+    model::Model,
     overwrites::Overwrite,
-    sets::{has, insert, narrow, remove},
+    sets::{NOBODY, has, insert, narrow, remove},
 };
 
 /// The most operators of a branch: one bit each.

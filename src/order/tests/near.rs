@@ -6,7 +6,7 @@ use crate::{
     order::{
         faults::{self, Fault},
         fewest::{self, MOST_WORDS, Search},
-        ladder,
+        joins,
         model::Model,
         nearest,
         sets::{has, insert},
@@ -70,7 +70,7 @@ fn check(model: &Model, least: Bytes) -> Result<(), String> {
             return Err(format!("{moved:?} operators moved, not {expected:?} below {limit}"));
         }
     }
-    let found = ladder::climb(model, &mut effort());
+    let found = joins::climb(model, &mut effort());
     let moved = nearest::moved(&found.order).len();
     let fewest =
         if found.peak == least { fewest } else { fewest_moved(model, &mut Vec::new(), found.peak) };

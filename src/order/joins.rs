@@ -1,0 +1,51 @@
+//! The search of a whole graph: some of its operators are joined, and what is left is searched.
+
+use crate::{
+    Bytes,
+    order::{
+        effort::Effort,
+        fuse::Fused,
+        ladder::{self, Best, MOST_OPERATORS},
+        model::Model,
+        modules, nearest,
+    },
+};
+
+/// Searches for the order that needs the fewest bytes, starting with the given one.
+pub(super) fn climb(model: &Model, effort: &mut Effort) -> Best {
+    let mut best = Best::given(model);
+    effort.best = best.peak;
+    best.raise(model.operands(), effort);
+    let found = match Fused::new(model) {
+        Some(fused) => {
+            let found = climb_fused(&fused.model, best.lower_bound, effort);
+            Best { order: fused.expanded(&found.order), ..found }
+        }
+        None => climb_fused(model, best.lower_bound, effort),
+    };
+    best.raise(found.lower_bound, effort);
+    if best.better(found.order, model, effort) {
+        best.order = nearest::nearest(model, best.order, best.peak, effort);
+        best.peak = model.peak(&best.order);
+    }
+    best
+}
+
+/// The same, for a model in which no operators are left that only rewrite a result.
+fn climb_fused(model: &Model, bound: Bytes, effort: &mut Effort) -> Best {
+    let (mut best, chained) = ladder::set_out(model, bound, effort);
+    if best.is_proven() {
+        return best;
+    }
+    // Windows improve the best order so far, which joined operators need not have.
+    let joined = (model.operators() <= MOST_OPERATORS).then(|| modules::joined(model, effort));
+    match joined.flatten() {
+        Some(joined) => {
+            let found = ladder::climb(&joined.model, best.lower_bound, effort);
+            best.raise(found.lower_bound, effort);
+            best.better(joined.expanded(&found.order), model, effort);
+        }
+        None => ladder::search(model, chained.as_ref().unwrap_or(model), &mut best, effort),
+    }
+    best
+}
