@@ -26,6 +26,7 @@
 //! | `places` | pools and offsets where a problem is not plain |
 //! | `effort` | the count of nodes, the ends of a search |
 //! | `random` | pseudo-random numbers |
+//! | `ranges` | ranges of offsets at which bodies clash |
 
 mod anew;
 mod branching;
@@ -41,6 +42,7 @@ mod improve;
 mod mend;
 pub(super) mod places;
 mod random;
+mod ranges;
 mod reasoning;
 #[cfg(test)]
 pub(super) mod samples;

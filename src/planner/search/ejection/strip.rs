@@ -5,7 +5,10 @@
 
 use std::slice;
 
-use crate::planner::search::state::instance::{Item, Part};
+use crate::planner::search::{
+    ranges::merge,
+    state::instance::{Item, Part},
+};
 
 /// The number of bodies between two lists of the bodies alive.
 const STRIDE: usize = 64;
@@ -315,12 +318,5 @@ fn clash(a: &[Part], b: &[Part], align: i64, clashes: &mut Vec<(i64, i64)>) {
             b.next();
         }
     }
-    clashes.sort_unstable();
-    clashes.dedup_by(|next, last| {
-        let is_joined = next.0 < last.1;
-        if is_joined {
-            last.1 = last.1.max(next.1);
-        }
-        is_joined
-    });
+    merge(clashes);
 }

@@ -28,25 +28,23 @@ impl ItemsLeft {
 
     /// Takes an item that begins in section `first` out of its list; it remembers its place.
     pub fn take_out(&mut self, id: u32, first: u32) {
-        let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
-        match prev {
-            NONE => self.head[first as usize] = next,
-            prev => self.next[prev as usize] = next,
-        }
-        if next != NONE {
-            self.prev[next as usize] = prev;
-        }
+        self.join_around(id, first, (self.prev[id as usize], self.next[id as usize]));
     }
 
     /// Puts back the item that was taken out last, which begins in section `first`.
     pub fn put_back(&mut self, id: u32, first: u32) {
+        self.join_around(id, first, (id, id));
+    }
+
+    /// Changes what the item after this one is preceded by, and what the item before it is followed by.
+    fn join_around(&mut self, id: u32, first: u32, (before, after): (u32, u32)) {
         let (prev, next) = (self.prev[id as usize], self.next[id as usize]);
         match prev {
-            NONE => self.head[first as usize] = id,
-            prev => self.next[prev as usize] = id,
+            NONE => self.head[first as usize] = after,
+            prev => self.next[prev as usize] = after,
         }
         if next != NONE {
-            self.prev[next as usize] = id;
+            self.prev[next as usize] = before;
         }
     }
 
