@@ -3,6 +3,7 @@
 
 mod index;
 mod needs;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +31,8 @@ pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 /// All steps in which a chunk may be alive.
 const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
 
-/// The steps in which a chunk is alive, on several streams those of a line of moments, if there is one.
-fn steps(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
+/// The steps in which a chunk is alive, or on several streams its life on a line of moments, if there is one.
+fn life(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
     let Chunk { begin, end, .. } = view.chunks[chunk.index()];
     match (line, view.demands.lives.get(chunk.index())) {
         (Some(line), Some(life)) => line.steps(&life.begin, &life.end),
@@ -148,7 +149,7 @@ impl<'a> Joiner<'a> {
     fn index(&mut self, group: u32, (chunk, at): (ChunkId, i128)) {
         if let Some(index) = &mut self.groups[group as usize].index {
             let end_of_bytes = at + i128::from(self.view.padded(chunk));
-            let steps = steps(&self.view, self.line.as_ref(), chunk);
+            let steps = life(&self.view, self.line.as_ref(), chunk);
             index.add(chunk.index(), at..end_of_bytes, steps);
         }
     }
@@ -189,75 +190,6 @@ impl<'a> Joiner<'a> {
         }
         refused.sort_by_key(|&(request, _)| request);
         Resolved { bodies: self.finish(), refused }
-    }
-
-    /// Rules a to c; returns the requests that remain, in their order.
-    fn allowed(&self, requests: &[Request], refused: &mut Vec<(usize, Refusal)>) -> Vec<usize> {
-        let count = self.view.chunks.len();
-        let mut taken: Vec<Option<usize>> = vec![None; count];
-        let mut overwriters: Vec<Option<usize>> = vec![None; count];
-        for (index, request) in requests.iter().enumerate() {
-            let (new, old) = (request.overwriter, request.overwritten);
-            let present = overwriters[old.index()];
-            let refusal = self.rule_a(request).or_else(|| {
-                if taken[new.index()].is_some() {
-                    return Some(Refusal::OverwritesAnother);
-                }
-                let present = &requests[present?];
-                let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
-                let wins =
-                    !present.required && (request.required || size(new) > size(present.overwriter));
-                (!wins).then_some(Refusal::OverwrittenByAnother)
-            });
-            if let Some(refusal) = refusal {
-                refused.push((index, refusal));
-                continue;
-            }
-            if let Some(present) = present {
-                taken[requests[present].overwriter.index()] = None;
-                refused.push((present, Refusal::Displaced));
-            }
-            taken[new.index()] = Some(index);
-            overwriters[old.index()] = Some(index);
-        }
-        let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
-        allowed.sort_unstable();
-        allowed
-    }
-
-    /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
-    fn rule_a(&self, request: &Request) -> Option<Refusal> {
-        let (new, old) = (request.overwriter, request.overwritten);
-        let chunk = |id: ChunkId| &self.view.chunks[id.index()];
-        if chunk(new).size == 0 || chunk(old).size == 0 {
-            return Some(Refusal::Empty);
-        }
-        if request.below >= chunk(new).size {
-            return Some(Refusal::NothingShared);
-        }
-        let stream = self.view.demands.chunks[new.index()].stream;
-        let (begin, end) = (self.view.begin(new), self.view.end(old));
-        let is_last =
-            begin.iter().zip(&end).enumerate().all(|(at, (&begin, &end))| {
-                if at == stream { end == begin + 1 } else { end <= begin }
-            });
-        if !is_last {
-            return Some(Refusal::NotLastReader);
-        }
-        let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
-        (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
-    }
-
-    /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
-    /// several streams, chunks that are made in the same step may request that.
-    fn closes_ring(&mut self, request: Request) -> bool {
-        let mut chunk = request.overwritten.index();
-        // Skips every other link, so that long chains are soon short.
-        while self.overwritten[chunk] != chunk {
-            self.overwritten[chunk] = self.overwritten[self.overwritten[chunk]];
-            chunk = self.overwritten[chunk];
-        }
-        chunk == request.overwriter.index()
     }
 
     /// Honours a request, or changes nothing and returns the fault.
@@ -338,7 +270,7 @@ impl<'a> Joiner<'a> {
     /// The steps in which a chunk is compared with others.
     fn steps(&self, chunk: ChunkId) -> Range<i128> {
         if self.apart[chunk.index()].is_empty() {
-            steps(&self.view, self.line.as_ref(), chunk)
+            life(&self.view, self.line.as_ref(), chunk)
         } else {
             ALL_STEPS
         }
