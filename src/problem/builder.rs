@@ -430,6 +430,7 @@ impl ProblemBuilder {
             if overwriter == overwritten {
                 return Err(ProblemError::OverwritesItself { chunk: name(overwriter) });
             }
+            self.check_step(overwriter)?;
             if below > 0 {
                 if offset > 0 {
                     return Err(ProblemError::OffsetAndBelow { overwriter: name(overwriter) });
@@ -449,6 +450,25 @@ impl ProblemBuilder {
             }
         }
         Ok(())
+    }
+
+    /// Checks that a chunk that overwrites another lives, on its stream, for the step that writes it.
+    fn check_step(&self, overwriter: ChunkId) -> Result<(), ProblemError> {
+        let Some(demands) = &self.demands else { return Ok(()) };
+        let at = overwriter.index();
+        let (Some(life), Some(chunk)) = (demands.lives.get(at), demands.chunks.get(at)) else {
+            return Ok(());
+        };
+        match (life.begin.get(chunk.stream), life.end.get(chunk.stream)) {
+            (Some(begin), Some(end)) if end <= begin => {
+                let reason = format!(
+                    "it begins at {:?} and ends at {:?}, before the step of stream {} that writes it over another chunk",
+                    life.begin, life.end, chunk.stream
+                );
+                Err(ProblemError::EmptyLifetime { chunk: self.labels.name(overwriter), reason })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -428,6 +428,10 @@ fn bad_csv_is_refused(#[case] text: &str, #[case] message: &str) {
     r#"{"format": "memplan-problem/2", "streams": 2, "chunks": [{"id": 0, "begin": [1, 0], "end": [0, 5], "size": 1}]}"#,
     "chunk '0' has an empty lifetime: it begins at [1, 0] and ends at [0, 5]; no stream may end before it begins"
 )]
+#[case::overwriter_over_before_its_step(
+    r#"{"format": "memplan-problem/2", "streams": 2, "chunks": [{"id": 0, "begin": [0, 0], "end": [1, 0], "size": 100}, {"id": 1, "begin": [0, 0], "end": [0, 1], "size": 100}], "overwrites": [{"chunk": 1, "overwritten": 0, "below": 10, "offset": 0}]}"#,
+    "chunk '1' has an empty lifetime: it begins at [0, 0] and ends at [0, 1], before the step of stream 0 that writes it"
+)]
 #[case::nothing_but_a_hole(
     r#"{"format": "memplan-problem/2", "chunks": [{"id": 5, "name": "a", "begin": 0, "end": 4, "size": 8, "holes": [[0, 4]]}]}"#,
     "chunk 'a' has an empty lifetime: its holes leave nothing of [0, 4)"
