@@ -25,7 +25,7 @@ int main() {
     const unsigned long long pool = plan.pool_size(), result = plan.tensors()[y].offset;
     std::printf("pool %llu bytes, y at %llu\n", pool, result);
     for (unsigned at = 0; at < 2; ++at) {
-        const memplan::Body body = plan.body(0, at, branches[at]);
+        const memplan::Body body = plan.body(0, at);
         const memplan::Place t = body.plan.tensors()[2], made = body.plan.tensors()[3];
         const unsigned long long begin = body.offset + t.offset, end = begin + t.size;
         std::printf("branch %u: t from %llu to %llu, the result is made in %s\n", at, begin, end,

@@ -209,9 +209,16 @@ typedef enum {
 } memplan_dependency_kind;
 
 /*
- A plan. It does not change, and any thread may use it.
+ A plan. It does not change, and any thread may use it. Free it as often as functions gave it: a cache gives the
+ same plan several times.
  */
 typedef struct memplan_plan memplan_plan;
+
+/*
+ Plans of one model for several shapes, by the sizes of its open dimensions. All of them use one pool, one at a
+ time. Any thread may use the cache.
+ */
+typedef struct memplan_plan_cache memplan_plan_cache;
 
 /*
  A checked list of chunks. It does not change, and any thread may use it.
@@ -434,6 +441,59 @@ extern "C" {
 uint32_t memplan_abi_version(void);
 
 /*
+ Creates an empty cache.
+ */
+memplan_status memplan_plan_cache_new(memplan_plan_cache **out);
+
+/*
+ Keeps the plan of a shape: the `n` sizes of its open dimensions, always in the same order. They are copied, and are
+ compared one by one. If the shape has a plan already, such as one of another thread, that one stays. `out` gets
+ the plan that is kept, and may be null. The caller frees `plan` and what `out` gets; the cache keeps the plan
+ until it is freed itself.
+ */
+memplan_status memplan_plan_cache_keep(memplan_plan_cache *cache,
+                                       const uint64_t *shape,
+                                       size_t n,
+                                       const memplan_plan *plan,
+                                       memplan_plan **out);
+
+/*
+ Gives the plan of a shape, which the caller frees. `out` gets null if none is kept: then plan the shape, and call
+ `memplan_plan_cache_keep`.
+ */
+memplan_status memplan_plan_cache_get(const memplan_plan_cache *cache,
+                                      const uint64_t *shape,
+                                      size_t n,
+                                      memplan_plan **out);
+
+/*
+ Gives the plan with the smallest pool of all shapes that have `n` sizes, none smaller than in this one; null if
+ there is none. The caller frees it. `larger` gets the shape of the plan, `n` sizes, and may be null. The plan often
+ holds for the smaller shape as well: `memplan_verify_smaller` decides for a sequence, and `memplan_verify` of the
+ plan's offsets for a problem.
+ */
+memplan_status memplan_plan_cache_dominating(const memplan_plan_cache *cache,
+                                             const uint64_t *shape,
+                                             size_t n,
+                                             uint64_t *larger,
+                                             memplan_plan **out);
+
+/*
+ Returns the bytes of a pool for all plans of the cache, one at a time; 0 for null.
+ */
+uint64_t memplan_plan_cache_pool_size(const memplan_plan_cache *cache);
+
+/*
+ Returns the number of shapes whose plans are kept; 0 for null.
+ */
+size_t memplan_plan_cache_count(const memplan_plan_cache *cache);
+
+/*
+ Frees a cache; null is ignored. Plans that it gave stay as they are.
+ */
+void memplan_plan_cache_free(memplan_plan_cache *cache);
+
+/*
  Copies the message of the last function of this thread that failed, in UTF-8 with a NUL at its
  end, into `out`, which holds `n` bytes; what does not fit is cut off. Returns the bytes of the
  whole message without the NUL. `out` may be null if `n` is 0.
@@ -458,7 +518,27 @@ uint64_t memplan_plan_pool_size(const memplan_plan *plan);
 uint64_t memplan_plan_lower_bound(const memplan_plan *plan);
 
 /*
- Writes the offset of every chunk in bytes. `n` is the number of chunks of the problem.
+ Returns the number of chunks; 0 for null. For a sequence, these are what its tensors and workspaces lie in.
+ */
+size_t memplan_plan_chunk_count(const memplan_plan *plan);
+
+/*
+ Returns the number of tensors of the sequence; 0 for null and for a problem.
+ */
+size_t memplan_plan_tensor_count(const memplan_plan *plan);
+
+/*
+ Returns the number of operators of the sequence; 0 for null and for a problem.
+ */
+size_t memplan_plan_operator_count(const memplan_plan *plan);
+
+/*
+ Returns the number of pools, which is 1 if none was listed; 0 for null.
+ */
+size_t memplan_plan_pool_count(const memplan_plan *plan);
+
+/*
+ Writes the offset of every chunk in bytes. `n` is the number of chunks.
  */
 memplan_status memplan_plan_offsets(const memplan_plan *plan, uint64_t *out, size_t n);
 
@@ -684,6 +764,35 @@ memplan_status memplan_plan_sequence(const memplan_sequence *sequence,
  Frees a sequence; null is ignored.
  */
 void memplan_sequence_free(memplan_sequence *sequence);
+
+/*
+ States that the sequence is right for all sizes of this dimension from `least` to `most`, which may be equal. All
+ tensors and workspaces must have their sizes in bytes for the largest of them, and views, overwrites and gathers
+ must be possible for all. A plan of the sequence then holds for each of these sizes. The name is in UTF-8; stating
+ a dimension again replaces its sizes. An empty range, or one that begins at 0, is an error when the sequence is
+ planned.
+ */
+memplan_status memplan_sequence_dim(memplan_sequence *sequence,
+                                    const char *name,
+                                    uint64_t least,
+                                    uint64_t most);
+
+/*
+ Writes the smallest and the largest size of a dimension for which the plan holds, as its sequence stated them. A
+ dimension that was not stated is an error.
+ */
+memplan_status memplan_plan_dim(const memplan_plan *plan,
+                                const char *name,
+                                uint64_t *least,
+                                uint64_t *most);
+
+/*
+ Checks that the plan of a sequence holds for a run with the sizes of this other sequence: the same operators and
+ tensors, by number or name, none of them larger than planned. Every tensor lies at its planned offset, and the
+ operators run on a shadow of the memory. A plan with an order of its own is followed in that order.
+ */
+memplan_status memplan_verify_smaller(const memplan_sequence *sequence,
+                                      const memplan_plan *plan);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -44,6 +45,7 @@ struct Free {
     void operator()(memplan_plan *plan) const noexcept { memplan_plan_free(plan); }
     void operator()(memplan_problem *problem) const noexcept { memplan_problem_free(problem); }
     void operator()(memplan_sequence *sequence) const noexcept { memplan_sequence_free(sequence); }
+    void operator()(memplan_plan_cache *cache) const noexcept { memplan_plan_cache_free(cache); }
 };
 
 }  // namespace detail
@@ -63,17 +65,13 @@ struct Options : memplan_options {
     }
 };
 
-class Sequence;
 struct Body;
 
 // A plan. It may be moved, and any thread may read it.
 class Plan {
 public:
-    // Takes ownership of a plan of the C interface with these numbers of chunks, tensors, operators
-    // and pools.
-    Plan(memplan_plan *plan, std::size_t chunks, std::size_t tensors, std::size_t operators,
-         std::size_t pools = 1)
-        : plan_(plan), chunks_(chunks), tensors_(tensors), operators_(operators), pools_(pools) {}
+    // Takes ownership of a plan of the C interface.
+    explicit Plan(memplan_plan *plan) : plan_(plan) {}
 
     // The bytes to reserve.
     std::uint64_t pool_size() const noexcept { return memplan_plan_pool_size(plan_.get()); }
@@ -82,37 +80,37 @@ public:
     // True if no plan is smaller.
     bool proven_optimal() const noexcept { return pool_size() == lower_bound(); }
 
-    // The offset of every chunk of a problem.
+    // The offset of every chunk.
     std::vector<std::uint64_t> offsets() const {
-        std::vector<std::uint64_t> offsets(chunks_);
+        std::vector<std::uint64_t> offsets(memplan_plan_chunk_count(plan_.get()));
         detail::check(memplan_plan_offsets(plan_.get(), offsets.data(), offsets.size()));
         return offsets;
     }
 
     // The chunk that each one is written over, or MEMPLAN_NONE.
     std::vector<std::uint32_t> overwritten() const {
-        std::vector<std::uint32_t> overwritten(chunks_);
+        std::vector<std::uint32_t> overwritten(memplan_plan_chunk_count(plan_.get()));
         detail::check(memplan_plan_overwritten(plan_.get(), overwritten.data(), overwritten.size()));
         return overwritten;
     }
 
     // The pool of every chunk, by its place in the list of pools.
     std::vector<std::uint32_t> pools() const {
-        std::vector<std::uint32_t> pools(chunks_);
+        std::vector<std::uint32_t> pools(memplan_plan_chunk_count(plan_.get()));
         detail::check(memplan_plan_pools(plan_.get(), pools.data(), pools.size()));
         return pools;
     }
 
     // The bytes to reserve in every pool.
     std::vector<std::uint64_t> pool_sizes() const {
-        std::vector<std::uint64_t> sizes(pools_);
+        std::vector<std::uint64_t> sizes(memplan_plan_pool_count(plan_.get()));
         detail::check(memplan_plan_pool_sizes(plan_.get(), sizes.data(), sizes.size()));
         return sizes;
     }
 
     // The place of every tensor of a sequence.
     std::vector<Place> tensors() const {
-        std::vector<Place> places(tensors_);
+        std::vector<Place> places(memplan_plan_tensor_count(plan_.get()));
         detail::check(memplan_plan_tensors(plan_.get(), places.data(), places.size()));
         return places;
     }
@@ -120,7 +118,7 @@ public:
     // The workspace of every operator of a sequence: first the largest of its bodies with the copies of its
     // inputs, and after it the bytes that the operator requests for itself.
     std::vector<Place> workspaces() const {
-        std::vector<Place> places(operators_);
+        std::vector<Place> places(memplan_plan_operator_count(plan_.get()));
         detail::check(memplan_plan_workspaces(plan_.get(), places.data(), places.size()));
         return places;
     }
@@ -132,12 +130,20 @@ public:
         return waits;
     }
 
-    // The plan of a sequence that an operator runs; `index` counts its bodies from 0, and `body` is that one.
-    inline Body body(std::uint32_t step, std::uint32_t index, const Sequence &body) const;
+    // The plan of a sequence that an operator runs; `index` counts its bodies from 0.
+    inline Body body(std::uint32_t step, std::uint32_t index) const;
+
+    // The smallest and the largest size of a dimension for which the plan holds, as its sequence states them.
+    std::pair<std::uint64_t, std::uint64_t> dim(const std::string &name) const {
+        std::uint64_t least = 0, most = 0;
+        detail::check(memplan_plan_dim(plan_.get(), name.c_str(), &least, &most));
+        return {least, most};
+    }
 
 private:
+    friend class Sequence;
+    friend class PlanCache;
     std::unique_ptr<memplan_plan, detail::Free> plan_;
-    std::size_t chunks_, tensors_, operators_, pools_;
 };
 
 // The plan of a sequence that an operator runs.
@@ -146,6 +152,13 @@ struct Body {
     std::uint64_t offset;
     Plan plan;
 };
+
+inline Body Plan::body(std::uint32_t step, std::uint32_t index) const {
+    std::uint64_t offset = 0;
+    memplan_plan *plan = nullptr;
+    detail::check(memplan_plan_body(plan_.get(), step, index, &offset, &plan));
+    return {offset, Plan(plan)};
+}
 
 // An order of the operators of a sequence, by their numbers, and its plan.
 struct Reordered {
@@ -156,8 +169,7 @@ struct Reordered {
 // Buffers with known lifetimes.
 class Problem {
 public:
-    explicit Problem(const std::vector<Chunk> &chunks, const std::vector<Overwrite> &overwrites = {})
-        : chunks_(chunks.size()) {
+    explicit Problem(const std::vector<Chunk> &chunks, const std::vector<Overwrite> &overwrites = {}) {
         memplan_problem *problem = nullptr;
         detail::check(memplan_problem_new(chunks.data(), chunks.size(), overwrites.data(),
                                           overwrites.size(), &problem));
@@ -166,8 +178,7 @@ public:
 
     // For a device with several memories, the fastest first, and chunks with fixed places.
     Problem(const std::vector<Chunk> &chunks, const std::vector<Overwrite> &overwrites,
-            const std::vector<Pool> &pools, const std::vector<Pin> &pins = {})
-        : chunks_(chunks.size()), pools_(pools.empty() ? 1 : pools.size()) {
+            const std::vector<Pool> &pools, const std::vector<Pin> &pins = {}) {
         memplan_problem *problem = nullptr;
         detail::check(memplan_problem_new_in_pools(
             chunks.data(), chunks.size(), overwrites.data(), overwrites.size(), pools.data(),
@@ -179,7 +190,7 @@ public:
     Plan plan(const Options &options = Options()) const {
         memplan_plan *plan = nullptr;
         const memplan_status status = memplan_plan_problem(problem_.get(), &options, &plan);
-        Plan owned(plan, chunks_, 0, 0, pools_);
+        Plan owned(plan);
         detail::check(status);
         return owned;
     }
@@ -201,7 +212,6 @@ public:
 
 private:
     std::unique_ptr<memplan_problem, detail::Free> problem_;
-    std::size_t chunks_, pools_ = 1;
 };
 
 // An output of an operator: a size, and the inputs whose memory it may share.
@@ -275,7 +285,6 @@ public:
         detail::check(memplan_sequence_operator(sequence_.get(), name.c_str(), nullptr,
                                                 inputs.data(), inputs.size(), raw.data(),
                                                 raw.size(), workspace, numbers.data()));
-        tensors_ += outputs.size();
         ++operators_;
         return numbers;
     }
@@ -301,10 +310,16 @@ public:
         detail::check(memplan_sequence_output(sequence_.get(), tensor));
     }
 
+    // States that the sequence is right for all sizes of this dimension from `least` to `most`. All tensors have
+    // their sizes for the largest.
+    void dim(const std::string &name, std::uint64_t least, std::uint64_t most) {
+        detail::check(memplan_sequence_dim(sequence_.get(), name.c_str(), least, most));
+    }
+
     Plan plan(const Options &options = Options()) const {
         memplan_plan *plan = nullptr;
         const memplan_status status = memplan_plan_sequence(sequence_.get(), &options, &plan);
-        Plan owned(plan, 0, tensors_, operators_);
+        Plan owned(plan);
         detail::check(status);
         return owned;
     }
@@ -315,31 +330,82 @@ public:
         memplan_plan *plan = nullptr;
         const memplan_status status =
             memplan_plan_reordered(sequence_.get(), &options, order.data(), order.size(), &plan);
-        Plan owned(plan, 0, tensors_, operators_);
+        Plan owned(plan);
         detail::check(status);
         return {std::move(order), std::move(owned)};
     }
 
+    // Throws unless the plan, made for the same operators with larger sizes, holds for these sizes as well.
+    void verify_smaller(const Plan &plan) const {
+        detail::check(memplan_verify_smaller(sequence_.get(), plan.plan_.get()));
+    }
+
 private:
-    friend class Plan;
     template <class Declare>
     std::uint32_t supplied(Declare declare, std::uint64_t size, const std::string &name) {
         std::uint32_t number = 0;
         detail::check(declare(sequence_.get(), name.empty() ? nullptr : name.c_str(), size, &number));
-        ++tensors_;
         return number;
     }
 
     std::unique_ptr<memplan_sequence, detail::Free> sequence_;
-    std::size_t tensors_ = 0, operators_ = 0;
+    std::size_t operators_ = 0;
 };
 
-inline Body Plan::body(std::uint32_t step, std::uint32_t index, const Sequence &body) const {
-    std::uint64_t offset = 0;
-    memplan_plan *plan = nullptr;
-    detail::check(memplan_plan_body(plan_.get(), step, index, &offset, &plan));
-    return {offset, Plan(plan, 0, body.tensors_, body.operators_)};
-}
+// A plan of a larger shape.
+struct Larger {
+    std::vector<std::uint64_t> shape;
+    Plan plan;
+};
+
+// Plans of one model for several shapes, by the sizes of its open dimensions. All of them use one pool, one at a
+// time. Any thread may use the cache.
+class PlanCache {
+public:
+    PlanCache() {
+        memplan_plan_cache *cache = nullptr;
+        detail::check(memplan_plan_cache_new(&cache));
+        cache_.reset(cache);
+    }
+
+    // The plan of a shape. If there is none yet, it is what `make` returns, and is kept.
+    template <class Make>
+    Plan get_or_plan(const std::vector<std::uint64_t> &shape, Make &&make) {
+        if (std::optional<Plan> known = get(shape)) return std::move(*known);
+        const Plan planned = std::forward<Make>(make)();
+        memplan_plan *kept = nullptr;
+        detail::check(memplan_plan_cache_keep(cache_.get(), shape.data(), shape.size(),
+                                              planned.plan_.get(), &kept));
+        return Plan(kept);
+    }
+
+    // The plan of a shape, if there is one.
+    std::optional<Plan> get(const std::vector<std::uint64_t> &shape) const {
+        memplan_plan *plan = nullptr;
+        detail::check(memplan_plan_cache_get(cache_.get(), shape.data(), shape.size(), &plan));
+        if (plan == nullptr) return std::nullopt;
+        return Plan(plan);
+    }
+
+    // The plan with the smallest pool of all shapes that are at least as large in every dimension. It often holds
+    // for the smaller shape as well: Sequence::verify_smaller and Problem::verify decide.
+    std::optional<Larger> dominating(const std::vector<std::uint64_t> &shape) const {
+        std::vector<std::uint64_t> larger(shape.size());
+        memplan_plan *plan = nullptr;
+        detail::check(memplan_plan_cache_dominating(cache_.get(), shape.data(), shape.size(),
+                                                    larger.data(), &plan));
+        if (plan == nullptr) return std::nullopt;
+        return Larger{std::move(larger), Plan(plan)};
+    }
+
+    // The bytes of a pool for all plans, one at a time.
+    std::uint64_t pool_size() const noexcept { return memplan_plan_cache_pool_size(cache_.get()); }
+    // The number of shapes.
+    std::size_t size() const noexcept { return memplan_plan_cache_count(cache_.get()); }
+
+private:
+    std::unique_ptr<memplan_plan_cache, detail::Free> cache_;
+};
 
 }  // namespace memplan
 

@@ -1,6 +1,10 @@
 //! Pointers from C, checked and turned into slices, strings and references.
 
-use std::ffi::{CStr, c_char};
+use std::{
+    ffi::{CStr, c_char},
+    ptr,
+    sync::Arc,
+};
 
 use crate::error::Failure;
 
@@ -118,6 +122,36 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, value: T) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Gives a shared value, or null for none, to the caller, who frees it with [`free_shared`].
+///
+/// # Safety
+///
+/// `out` points to a pointer that may be written.
+pub(crate) unsafe fn give_shared<T>(
+    out: *mut *mut T,
+    value: impl Into<Option<Arc<T>>>,
+) -> Result<(), Failure> {
+    check(out, 1, "out")?;
+    let value = value.into().map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut());
+    // SAFETY: not null and aligned; the caller promises that it may be written.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+/// Shares a value that the caller has.
+///
+/// # Safety
+///
+/// `value` is null or comes from [`give_shared`] and is not freed.
+pub(crate) unsafe fn share<T>(value: *const T, name: &str) -> Result<Arc<T>, Failure> {
+    check(value, 1, name)?;
+    // SAFETY: it comes from `Arc::into_raw`, and the caller's own share keeps it alive.
+    unsafe {
+        Arc::increment_strong_count(value);
+        Ok(Arc::from_raw(value))
+    }
+}
+
 /// Frees a value; null is ignored.
 ///
 /// # Safety
@@ -127,5 +161,17 @@ pub(crate) unsafe fn free<T>(value: *mut T) {
     if !value.is_null() {
         // SAFETY: it comes from `Box::into_raw`, and nothing else frees it.
         drop(unsafe { Box::from_raw(value) });
+    }
+}
+
+/// Frees the caller's share of a value; null is ignored.
+///
+/// # Safety
+///
+/// `value` is null or comes from [`give_shared`], and the caller uses it no more.
+pub(crate) unsafe fn free_shared<T>(value: *mut T) {
+    if !value.is_null() {
+        // SAFETY: it comes from `Arc::into_raw`, once for each time that it is freed.
+        drop(unsafe { Arc::from_raw(value) });
     }
 }

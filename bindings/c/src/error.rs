@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use library::{PlanError, ProblemError, SequenceError, plan::OffsetsError};
+use library::{PlanError, ProblemError, SequenceError, plan::OffsetsError, verify::Violation};
 
 /// The result of a function.
 #[repr(C)]
@@ -78,6 +78,16 @@ impl From<OffsetsError> for Failure {
     fn from(error: OffsetsError) -> Self {
         Self::invalid(error.to_string())
     }
+}
+
+/// Fails with the first violation of a plan, if there is any.
+pub(crate) fn right(violations: &[Violation]) -> Result<(), Failure> {
+    let Some(first) = violations.first() else { return Ok(()) };
+    let more = match violations.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Err(Failure::invalid(format!("the plan is wrong: {first}{more}")))
 }
 
 thread_local! {

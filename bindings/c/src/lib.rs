@@ -6,12 +6,14 @@
 //! misaligned and impossibly long arrays are errors.
 
 mod array;
+mod cache;
 mod error;
 mod options;
 mod plan;
 mod problem;
 mod reorder;
 mod sequence;
+mod shapes;
 
 pub use error::{Status, memplan_last_error};
 pub use options::{Lowering, Options, Strategy, memplan_options_init};

@@ -1,13 +1,13 @@
 //! The answer: offsets in one pool.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use library::{
     InputRef, OpSequence, plan::Location, planner::PlanFit, report::Size, sequence::Tensor,
 };
 
 use crate::{
-    array::{check, fill, free, give, reference},
+    array::{check, fill, free_shared, give_shared, reference},
     error::{Failure, Status, guard},
     options::Options,
 };
@@ -58,19 +58,18 @@ pub struct Wait {
 }
 
 /// The plan of a sequence that an operator runs.
-#[derive(Clone)]
 struct Body {
     step: u32,
     index: u32,
     /// Bytes from the start of the pool around it to its own.
     offset: u64,
-    plan: Plan,
+    plan: Arc<Plan>,
 }
 
-/// A plan. It does not change, and any thread may use it.
-#[derive(Clone)]
+/// A plan. It does not change, and any thread may use it. Free it as often as functions gave it: a cache gives the
+/// same plan several times.
 pub struct Plan {
-    inner: library::Plan,
+    pub(crate) inner: library::Plan,
     /// The places of the tensors, by number; empty for a problem.
     tensors: Vec<Place>,
     /// The workspace of each operator; empty for a problem.
@@ -78,7 +77,15 @@ pub struct Plan {
     /// The waits between streams; empty for a problem.
     waits: Vec<Wait>,
     bodies: Vec<Body>,
+    /// The sequence in an order of the plan's own, if it has one.
+    pub(crate) reordered: Option<OpSequence>,
 }
+
+// Plans are given to several threads, and counted.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Plan>();
+};
 
 /// Plans an input; the second result is a failure if the plan exceeds the capacity.
 pub(crate) fn planned<'a>(
@@ -111,7 +118,7 @@ impl Plan {
     /// The plan of a problem.
     pub(crate) fn new(plan: library::Plan) -> Self {
         let (tensors, workspaces, waits) = (Vec::new(), Vec::new(), Vec::new());
-        Self { inner: plan, tensors, workspaces, waits, bodies: Vec::new() }
+        Self { inner: plan, tensors, workspaces, waits, bodies: Vec::new(), reordered: None }
     }
 
     /// The plan of a sequence.
@@ -166,11 +173,11 @@ impl Plan {
                 step: number(step),
                 index: u32::try_from(planned.body).unwrap_or(NO_CHUNK),
                 offset: workspace + planned.inputs,
-                plan,
+                plan: Arc::new(plan),
             }))
         });
         let bodies = bodies.collect::<Result<_, _>>()?;
-        Ok(Self { inner: plan, tensors, workspaces, waits, bodies })
+        Ok(Self { inner: plan, tensors, workspaces, waits, bodies, reordered: None })
     }
 }
 
@@ -197,7 +204,51 @@ pub unsafe extern "C" fn memplan_plan_lower_bound(plan: *const Plan) -> u64 {
     unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.lower_bound)
 }
 
-/// Writes the offset of every chunk in bytes. `n` is the number of chunks of the problem.
+/// Returns the number of chunks; 0 for null. For a sequence, these are what its tensors and workspaces lie in.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_chunk_count(plan: *const Plan) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.chunks.len())
+}
+
+/// Returns the number of tensors of the sequence; 0 for null and for a problem.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_tensor_count(plan: *const Plan) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.tensors.len())
+}
+
+/// Returns the number of operators of the sequence; 0 for null and for a problem.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_operator_count(plan: *const Plan) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.workspaces.len())
+}
+
+/// Returns the number of pools, which is 1 if none was listed; 0 for null.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_pool_count(plan: *const Plan) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pools.len().max(1))
+}
+
+/// Writes the offset of every chunk in bytes. `n` is the number of chunks.
 ///
 /// # Safety
 ///
@@ -380,7 +431,7 @@ pub unsafe extern "C" fn memplan_plan_body(
             unsafe { fill(offset, 1, std::iter::once(found.offset), "offsets") }?;
         }
         // SAFETY: promised by the caller.
-        unsafe { give(out, found.plan.clone()) }
+        unsafe { give_shared(out, Arc::clone(&found.plan)) }
     })
 }
 
@@ -393,7 +444,7 @@ pub unsafe extern "C" fn memplan_plan_body(
 pub unsafe extern "C" fn memplan_plan_free(plan: *mut Plan) {
     guard(|| {
         // SAFETY: promised by the caller.
-        unsafe { free(plan) };
+        unsafe { free_shared(plan) };
         Ok(())
     });
 }

@@ -1,5 +1,7 @@
 //! Buffers with known lifetimes: the form that most C++ frameworks have.
 
+use std::sync::Arc;
+
 use library::{
     Plan as LibraryPlan,
     problem::{
@@ -10,8 +12,8 @@ use library::{
 };
 
 use crate::{
-    array::{free, give, reference, slice},
-    error::{Failure, Status, guard},
+    array::{free, give, give_shared, reference, slice},
+    error::{Failure, Status, guard, right},
     options::Options,
     plan::{Plan, planned},
 };
@@ -194,7 +196,7 @@ pub unsafe extern "C" fn memplan_plan_problem(
         let options = unsafe { Options::read(options) }?;
         let (plan, fits) = planned(problem, &options)?;
         // SAFETY: promised by the caller.
-        unsafe { give(out, Plan::new(plan)) }?;
+        unsafe { give_shared(out, Arc::new(Plan::new(plan))) }?;
         fits
     })
 }
@@ -258,12 +260,7 @@ fn verified(problem: &library::Problem, alignment: u64, places: &[Place]) -> Res
     let mut violations = found.map_err(|error| Failure::invalid(error.to_string()))?.violations;
     // A pool below its bound is not stated by the caller; it follows from the overlaps.
     violations.sort_by_key(|violation| matches!(violation, Violation::BoundAbovePool { .. }));
-    let Some(first) = violations.first() else { return Ok(()) };
-    let more = match violations.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
-    Err(Failure::invalid(format!("the plan is wrong: {first}{more}")))
+    right(&violations)
 }
 
 /// Frees a problem; null is ignored.

@@ -1,9 +1,11 @@
 //! A better order of the operators.
 
+use std::sync::Arc;
+
 use library::order::default_limits;
 
 use crate::{
-    array::{check, check_count, fill, give, reference},
+    array::{check, check_count, fill, give_shared, reference},
     error::{Status, guard},
     options::Options,
     plan::{Plan, too_large},
@@ -48,12 +50,13 @@ pub unsafe extern "C" fn memplan_plan_reordered(
             _ => Ok(()),
         };
         let steps = &found.reordered.order;
-        let plan = Plan::of_order(found.plan, &found.sequence, &given, steps)?;
+        let mut plan = Plan::of_order(found.plan, &found.sequence, &given, steps)?;
+        plan.reordered = Some(found.sequence);
         let numbers = steps.iter().map(|&step| u32::try_from(step).unwrap_or(u32::MAX));
         // SAFETY: promised by the caller.
         unsafe { fill(order, n, numbers, "operators") }?;
         // SAFETY: promised by the caller.
-        unsafe { give(out, plan) }?;
+        unsafe { give_shared(out, Arc::new(plan)) }?;
         fits
     })
 }

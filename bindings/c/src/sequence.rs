@@ -1,11 +1,11 @@
 //! Operators in execution order, from which memplan derives the lifetimes.
 
-use std::{collections::HashSet, ffi::c_char, mem};
+use std::{collections::HashSet, ffi::c_char, mem, sync::Arc};
 
 use library::{OpSequence, Operator, sequence::SequenceBuilder};
 
 use crate::{
-    array::{exclusive, fill, free, give, reference, slice, text},
+    array::{exclusive, fill, free, give, give_shared, reference, slice, text},
     error::{Failure, Status, guard},
     options::Options,
     plan::{NO_CHUNK, Plan, planned},
@@ -63,7 +63,7 @@ pub struct Output {
 /// Operators and tensors. One thread at a time may use it.
 #[derive(Default)]
 pub struct Sequence {
-    builder: SequenceBuilder,
+    pub(crate) builder: SequenceBuilder,
     /// The names of the tensors, by number.
     names: Vec<Box<str>>,
     taken: HashSet<Box<str>>,
@@ -400,7 +400,7 @@ pub unsafe extern "C" fn memplan_plan_sequence(
         let options = unsafe { Options::read(options) }?;
         let (plan, fits) = planned(&sequence, &options)?;
         // SAFETY: promised by the caller.
-        unsafe { give(out, Plan::of_sequence(plan, &sequence)?) }?;
+        unsafe { give_shared(out, Arc::new(Plan::of_sequence(plan, &sequence)?)) }?;
         fits
     })
 }

@@ -1,27 +1,7 @@
-/* What the functions promise about wrong arguments. Every line that fails is printed. */
-#include <stdio.h>
-#include <stdlib.h>
+/* What the functions promise about wrong arguments. */
 #include <string.h>
 
-#include "memplan.h"
-
-static int failures = 0;
-
-#define EXPECT(condition)                                             \
-    do {                                                              \
-        if (!(condition)) {                                           \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            failures++;                                               \
-        }                                                             \
-    } while (0)
-
-static int said(const char *words) {
-    char message[512];
-    size_t length = memplan_last_error(message, sizeof message);
-    int found = strstr(message, words) != NULL && length == strlen(message);
-    if (!found) printf("the message is: %s\n", message);
-    return found;
-}
+#include "expect.h"
 
 static void problems(void) {
     memplan_chunk chunks[] = {{0, 2, 10}, {1, 3, 20}, {2, 4, 20}};
@@ -368,6 +348,5 @@ int main(void) {
     pools();
     sequences();
     bodies();
-    if (failures == 0) printf("all as promised\n");
-    return failures != 0;
+    return finish();
 }
