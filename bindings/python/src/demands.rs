@@ -31,7 +31,7 @@ pub(crate) struct Pool(pub(crate) demands::Pool);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (name, *, capacity = None, alignment = Argument::of(1), cost = Argument::of(0), base = Argument::of(0), reserved = Vec::new(), largest = None))]
+    #[pyo3(signature = (name, *, capacity = None, alignment = Argument::of(1), cost = Argument::of(0), base = Argument::of(0), reserved = Vec::new(), largest = None), text_signature = "(name, *, capacity=None, alignment=1, cost=0, base=0, reserved=(), largest=None)")]
     fn new(
         name: &str,
         capacity: Option<Argument>,

@@ -307,7 +307,7 @@ impl Plan {
     }
 
     /// Draws the memory map as text, of at most 10 000 columns and rows.
-    #[pyo3(signature = (*, width = Argument::of(100), height = Argument::of(24)))]
+    #[pyo3(signature = (*, width = Argument::of(100), height = Argument::of(24)), text_signature = "($self, *, width=100, height=24)")]
     fn map(&self, py: Python<'_>, width: Argument, height: Argument) -> PyResult<String> {
         guarded(py, || {
             let size = |size: u64| usize::try_from(size).map_or(WIDEST, |size| size.min(WIDEST));

@@ -169,7 +169,7 @@ fn build(
 #[pymethods]
 impl Problem {
     #[new]
-    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands))]
+    #[pyo3(signature = (chunks, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(chunks, overwrites=None, *, alignment=1, padding=0, names=None, **demands)")]
     fn new(
         chunks: &Bound<'_, PyAny>,
         overwrites: Option<&Bound<'_, PyAny>>,
@@ -183,7 +183,7 @@ impl Problem {
 
     /// Creates a problem from three arrays or lists: the begins, the ends and the sizes.
     #[staticmethod]
-    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands))]
+    #[pyo3(signature = (begin, end, size, overwrites = None, *, alignment = Argument::of(1), padding = Argument::of(0), names = None, **demands), text_signature = "(begin, end, size, overwrites=None, *, alignment=1, padding=0, names=None, **demands)")]
     fn from_arrays(
         begin: &Bound<'_, PyAny>,
         end: &Bound<'_, PyAny>,
@@ -246,7 +246,7 @@ impl Problem {
     /// Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two
     /// models or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of
     /// the other that are the same memory, such as a cache. Its chunks follow these, without the shared ones.
-    #[pyo3(signature = (other, *, shared = Vec::new()))]
+    #[pyo3(signature = (other, *, shared = Vec::new()), text_signature = "($self, other, *, shared=())")]
     fn followed_by(
         &self,
         py: Python<'_>,

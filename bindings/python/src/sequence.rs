@@ -122,7 +122,7 @@ enum Earlier {
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0), bodies = Vec::new()))]
+    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0), bodies = Vec::new()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         name: &str,
@@ -190,7 +190,7 @@ impl Sequence {
 #[pymethods]
 impl Sequence {
     #[new]
-    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None, dims = None))]
+    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None, dims = None), text_signature = "(operators, *, inputs=None, outputs=(), weights=None, dims=None)")]
     fn new(
         py: Python<'_>,
         operators: Vec<Operator>,

@@ -1,8 +1,30 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as _Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, final
+
+from typing_extensions import Self, disjoint_base
 
 from . import Body, Tensor
+
+__all__ = [
+    "Operator",
+    "Output",
+    "Plan",
+    "PlanCache",
+    "Pool",
+    "Problem",
+    "STRATEGIES",
+    "Sequence",
+    "__version__",
+    "compare",
+    "copied_views",
+    "fit",
+    "lower",
+    "plan",
+    "read",
+    "reorder",
+    "verify",
+]
 
 __version__: str
 STRATEGIES: list[str]
@@ -14,10 +36,11 @@ _Buffer: TypeAlias = Any
 _Time: TypeAlias = int | _Sequence[int]
 _Progress: TypeAlias = Callable[[int, int, int], object]
 
+@final
 class Output:
     """An output of an operator: a name and a size in bytes."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
         size: int,
         *,
@@ -26,25 +49,26 @@ class Output:
         updates: _Place | None = None,
         gathers: _Place | list[_Place] | None = None,
         overlaps: _Place | list[_Place] | None = None,
-    ) -> None:
+    ) -> Self:
         """`overlaps` lists pairs of an input and the least number of bytes by which the output must begin below it, to
         overlap it: the operator never writes a byte that it has yet to read.
         """
 
+@final
 class Operator:
     """An operator: the names of the tensors that it reads, and its outputs."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
-        inputs: _Sequence[str] = ...,
-        outputs: _Sequence[Output] = ...,
+        inputs: _Sequence[str] = (),
+        outputs: _Sequence[Output] = (),
         *,
         kind: str = "",
         workspace: int = 0,
-        after: _Sequence[str | int] = ...,
+        after: _Sequence[str | int] = (),
         stream: int = 0,
-        bodies: _Sequence[Sequence] = ...,
-    ) -> None:
+        bodies: _Sequence[Sequence] = (),
+    ) -> Self:
         """`workspace` are bytes that the operator needs while it runs; they begin after the largest of its bodies.
 
         `bodies` are sequences that the operator runs, one at a time: the body of a loop, or the branches of a condition.
@@ -53,17 +77,18 @@ class Operator:
         copy.
         """
 
+@final
 class Sequence:
     """Operators in execution order, with the tensors between them."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         operators: _Sequence[Operator],
         *,
         inputs: dict[str, int] | None = None,
-        outputs: _Sequence[str] = ...,
+        outputs: _Sequence[str] = (),
         weights: dict[str, int | None] | None = None,
         dims: Mapping[str, int | tuple[int, int]] | None = None,
-    ) -> None:
+    ) -> Self:
         """With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes."""
 
     @staticmethod
@@ -86,19 +111,20 @@ class Sequence:
 
     def __len__(self) -> int: ...
 
+@final
 class Pool:
     """A memory that chunks may lie in. List pools in order of preference, the fastest first."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
         *,
         capacity: int | None = None,
         alignment: int = 1,
         cost: int = 0,
         base: int = 0,
-        reserved: _Sequence[tuple[int, int]] = ...,
+        reserved: _Sequence[tuple[int, int]] = (),
         largest: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     @property
@@ -114,6 +140,7 @@ class Pool:
     @property
     def largest(self) -> int | None: ...
 
+@final
 class Problem:
     """Memory chunks with known lifetimes, each `(begin, end, size)`.
 
@@ -124,8 +151,8 @@ class Problem:
     chunk, and chunks `apart` share no bytes of a pool. On several streams, `begin` and `end` are clocks, the number of
     steps that are over on each, and `on_stream` says which stream writes a chunk if it is not 0.
     """
-    def __init__(
-        self,
+    def __new__(
+        cls,
         chunks: Iterable[tuple[_Time, _Time, int]] | _Buffer,
         overwrites: Iterable[tuple[int, ...]] | None = None,
         *,
@@ -142,7 +169,7 @@ class Problem:
         parts: Iterable[_Part] | None = None,
         apart: _Sequence[_Sequence[int]] | None = None,
         on_stream: dict[int, int] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @staticmethod
     def from_arrays(
         begin: Iterable[int] | _Buffer,
@@ -173,7 +200,7 @@ class Problem:
         reasons.
         """
 
-    def followed_by(self, other: Problem, *, shared: _Sequence[tuple[int, int]] = ...) -> Problem:
+    def followed_by(self, other: Problem, *, shared: _Sequence[tuple[int, int]] = ()) -> Problem:
         """Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two models
         or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of the other that
         are the same memory, such as a cache. Its chunks follow these, without the shared ones.
@@ -193,6 +220,7 @@ class Problem:
     def steps(self) -> int: ...
     def __len__(self) -> int: ...
 
+@final
 class Plan:
     """The size of the pool, and a fixed offset in it for every chunk and tensor."""
     @staticmethod
@@ -268,10 +296,11 @@ class Plan:
     def _repr_html_(self) -> str: ...
     def __len__(self) -> int: ...
 
+@disjoint_base
 class PlanCache:
     """Plans of one model for several shapes, by the tuple of the sizes of its open dimensions. All of them use one pool,
     one at a time."""
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def get_or_plan(self, shape: _Sequence[int], make: Callable[[], Plan]) -> Plan:
         """The plan of a shape. If there is none yet, it is `make()`, and is kept."""
 
@@ -284,8 +313,8 @@ class PlanCache:
         """The bytes of a pool for all plans, one at a time."""
 
     def __len__(self) -> int: ...
-    def __contains__(self, shape: object) -> bool: ...
-    def __getitem__(self, shape: _Sequence[int]) -> Plan: ...
+    def __contains__(self, shape: object, /) -> bool: ...
+    def __getitem__(self, shape: _Sequence[int], /) -> Plan: ...
     def __iter__(self) -> Iterator[tuple[int, ...]]: ...
 
 def read(
@@ -371,3 +400,12 @@ def verify(
     the runtime waits for, where they are not `Sequence.waits`; it implies `execute`. With `smaller`, the plan is verified
     for a run with smaller sizes than planned.
     """
+
+# `memplan` makes objects of these answers.
+def fit(
+    input: Sequence | Problem, capacity: int, *, progress: _Progress | None = None, **options: Any
+) -> tuple[Literal["yes", "no", "unknown"], Plan]: ...
+def compare(
+    input: Sequence | Problem, *, name: str = "input", progress: _Progress | None = None, **options: Any
+) -> tuple[str, str]: ...
+def reorder(sequence: Sequence, *, progress: _Progress | None = None, **options: Any) -> dict[str, Any]: ...
