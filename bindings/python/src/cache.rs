@@ -28,6 +28,7 @@ impl Borrow<memplan::Plan> for Kept {
 #[pyclass(module = "memplan", subclass)]
 #[derive(Default)]
 pub(crate) struct PlanCache {
+    /// Not borrowed while Python makes an object: it may then collect garbage, whose finalizers may use the cache.
     plans: memplan::planner::PlanCache<Kept>,
 }
 
@@ -77,9 +78,13 @@ impl PlanCache {
     ) -> PyResult<Option<(Bound<'py, PyTuple>, Py<Plan>)>> {
         let py = this.py();
         let sizes = sizes(shape)?;
-        let cache = this.borrow();
-        let Some((shape, plan)) = cache.plans.dominating(&sizes) else { return Ok(None) };
-        Ok(Some((PyTuple::new(py, shape)?, plan.0.clone_ref(py))))
+        let found = this
+            .borrow()
+            .plans
+            .dominating(&sizes)
+            .map(|(of, plan)| (of.to_vec(), plan.0.clone_ref(py)));
+        let Some((shape, plan)) = found else { return Ok(None) };
+        Ok(Some((PyTuple::new(py, shape)?, plan)))
     }
 
     /// The bytes of a pool for all plans, one at a time.
@@ -106,8 +111,10 @@ impl PlanCache {
     }
 
     /// The shapes in order.
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let shapes = self.plans.iter().map(|(shape, _)| PyTuple::new(py, shape));
+    fn __iter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
+        let py = this.py();
+        let shapes: Vec<_> = this.borrow().plans.iter().map(|(shape, _)| shape.to_vec()).collect();
+        let shapes = shapes.into_iter().map(|shape| PyTuple::new(py, shape));
         PyList::new(py, shapes.collect::<PyResult<Vec<_>>>()?)?.try_iter()
     }
 }

@@ -1,6 +1,8 @@
 """Sizes of dimensions that a model leaves open, and plans for several of them."""
 
+import gc
 import json
+import sys
 from pathlib import Path
 from types import MappingProxyType
 
@@ -140,6 +142,34 @@ def test_a_shape_may_use_the_cache_while_it_is_read(use):
     assert use(plans, (Size(),)) and list(plans) == [(1,)]
     plans = Kept()
     assert use(plans, (size for size in [Size()])) and list(plans) == [(1,)]
+
+
+def test_garbage_may_use_the_cache_while_it_is_collected(monkeypatch):
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            kept.append(plans.get_or_plan((10**6 + len(kept),), lambda: plan))
+
+    plans, plan, kept, errors = memplan.PlanCache(), memplan.plan(rows(2)), [], []
+    for n in range(5000):
+        plans.get_or_plan((n,), lambda: plan)
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: errors.append(error.exc_value))
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        Garbage()
+        # It is collected amid the shapes that are listed.
+        gc.set_threshold(gc.get_count()[0] + 2000)
+        gc.enable()
+        list(plans)
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)
+        gc.collect()
+    assert errors == [] and kept == [plan]
 
 
 def test_waits_are_not_those_of_several_sizes(sequence):
