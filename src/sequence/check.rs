@@ -159,13 +159,17 @@ pub(super) fn sizes(sequence: &OpSequence) -> Result<(), SequenceError> {
 }
 
 fn add_sizes(sequence: &OpSequence, mut sum: Bytes) -> Result<Bytes, SequenceError> {
-    let tensors = sequence.tensors().iter().map(|tensor| (&tensor.name, tensor.size.unwrap_or(0)));
-    let workspaces = sequence.operators().iter().map(|op| (&op.name, op.workspace));
-    for (name, size) in tensors.chain(workspaces) {
-        sum = sum
-            .checked_add(size)
-            .ok_or_else(|| SequenceError::SizeOverflow { tensor: name.to_string(), size })?;
+    for tensor in sequence.tensors() {
+        sum = add(sum, tensor.size.unwrap_or(0), || tensor.name.to_string())?;
+    }
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let name = || format!("the workspace of {}", sequence.operator_name(step));
+        sum = add(sum, operator.workspace, name)?;
     }
     let mut bodies = sequence.operators().iter().flat_map(|operator| &operator.bodies);
     bodies.try_fold(sum, |sum, body| add_sizes(body, sum))
+}
+
+fn add(sum: Bytes, size: Bytes, name: impl FnOnce() -> String) -> Result<Bytes, SequenceError> {
+    sum.checked_add(size).ok_or_else(|| SequenceError::SizeOverflow { tensor: name(), size })
 }

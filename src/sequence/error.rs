@@ -300,7 +300,7 @@ pub enum SequenceError {
     /// Sizes whose sum exceeds 64 bits.
     #[error("the sizes of all tensors add up to 2^64 bytes or more (at '{tensor}' of {size} B)")]
     SizeOverflow {
-        /// The tensor at which the sum no longer fits.
+        /// The tensor or workspace at which the sum no longer fits.
         tensor: String,
         /// Its size in bytes.
         size: Bytes,

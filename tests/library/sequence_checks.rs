@@ -75,6 +75,9 @@ fn operator(name: &str, inputs: &[&str], output: Output) -> Operator {
 #[case::sizes_overflow(
     |s: &mut SequenceBuilder| { s.operator(operator("a", &[], Output::new("x", u64::MAX))).operator(operator("b", &[], Output::new("y", 1))); },
     "the sizes of all tensors add up to 2^64 bytes or more (at 'y' of 1 B)")]
+#[case::workspaces_overflow(
+    |s: &mut SequenceBuilder| { s.operator(operator("", &[], Output::new("x", 1)).workspace(u64::MAX)); },
+    "the sizes of all tensors add up to 2^64 bytes or more (at 'the workspace of operator 0' of 18446744073709551615 B)")]
 #[case::unnamed_operator(
     |s: &mut SequenceBuilder| { s.operator(operator("", &["x"], Output::new("y", 1)).kind("Conv")); },
     "operator 'Conv (operator 0)' names tensor 'x', which no operator produces and which is not declared as input or weight")]

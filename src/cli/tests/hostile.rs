@@ -100,7 +100,7 @@ fn sums_that_wrap_are_refused_wherever_they_arise() {
         ("sum.csv", &csv, "add up to 2^64 bytes or more (at chunk '1'"),
         ("view.json", &views, "does not fit in 'x' (8 B)"),
         ("update.json", &updates, "does not fit over 'x' (8 B)"),
-        ("workspace.json", workspaces, "add up to 2^64 bytes or more (at 'b'"),
+        ("workspace.json", workspaces, "add up to 2^64 bytes or more (at 'the workspace of b'"),
     ] {
         let (_folder, path) = file(name, text);
         assert_refused(&memplan(&["plan", &path]), &path, message);
