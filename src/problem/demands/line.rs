@@ -5,7 +5,7 @@
 //! between them. So the line tells which lives need not be compared. Where streams seldom wait for each other,
 //! most lives are long on it.
 
-use std::ops::Range;
+use std::{cmp::Reverse, ops::Range};
 
 use crate::{
     Step,
@@ -18,9 +18,18 @@ pub(crate) struct Line(Vec<Clock>);
 impl Line {
     /// The longest chain of some clocks.
     pub(crate) fn of(clocks: &[&[Step]]) -> Self {
-        let Chains { chains, .. } = chains(clocks);
-        let longest = chains.into_iter().max_by_key(Vec::len).unwrap_or_default();
-        Self(longest.into_iter().map(|at| clocks[at].into()).collect())
+        Self::longest(clocks, 1).pop().unwrap_or(Self(Vec::new()))
+    }
+
+    /// The longest chains of some clocks, no more than this many, the longest first.
+    pub(super) fn longest(clocks: &[&[Step]], most: usize) -> Vec<Self> {
+        let Chains { mut chains, .. } = chains(clocks);
+        // Of chains of one length, the last one comes first.
+        chains.reverse();
+        chains.sort_by_key(|chain| Reverse(chain.len()));
+        let line =
+            |chain: Vec<usize>| Self(chain.into_iter().map(|at| clocks[at].into()).collect());
+        chains.into_iter().take(most).map(line).collect()
     }
 
     /// The number of moments.

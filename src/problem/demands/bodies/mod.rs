@@ -28,6 +28,9 @@ use crate::{
 /// Groups of more chunks than this have an [`Index`].
 pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 
+/// The most lines by which lives are compared.
+const MOST_LINES: usize = 8;
+
 /// All steps in which a chunk may be alive.
 const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
 
@@ -48,6 +51,8 @@ struct Group {
     needs: Option<Box<Needs>>,
     /// The same for a group of many chunks: where they are found.
     index: Option<Box<Index>>,
+    /// With several streams: the line on which the index has their lives.
+    line: usize,
 }
 
 /// The bodies of a problem, and its honoured overwrites.
@@ -79,8 +84,9 @@ pub(crate) struct Joiner<'a> {
     overwritten: Vec<usize>,
     /// By chunk: the lists of chunks that it is kept apart from.
     apart: Vec<Vec<u32>>,
-    /// With several streams, once a group has an index: moments by which lives are compared.
-    line: Option<Line>,
+    /// With several streams, once a group has an index: moments by which lives are compared. On the line of a
+    /// stream, chunks of that stream have short lives.
+    lines: Vec<Line>,
 }
 
 impl<'a> Joiner<'a> {
@@ -106,7 +112,7 @@ impl<'a> Joiner<'a> {
             of: (0..).take(count).map(|group| (group, 0)).collect(),
             overwritten: (0..count).collect(),
             apart,
-            line: None,
+            lines: Vec::new(),
         };
         for part in &view.demands.parts {
             joiner.join(part.whole, part.part, i128::from(part.offset))?;
@@ -147,16 +153,17 @@ impl<'a> Joiner<'a> {
 
     /// Adds a chunk to the index of its group, if it has one.
     fn index(&mut self, group: u32, (chunk, at): (ChunkId, i128)) {
-        if let Some(index) = &mut self.groups[group as usize].index {
+        let Group { index, line, .. } = &mut self.groups[group as usize];
+        if let Some(index) = index {
             let end_of_bytes = at + i128::from(self.view.padded(chunk));
-            let steps = life(&self.view, self.line.as_ref(), chunk);
+            let steps = life(&self.view, self.lines.get(*line), chunk);
             index.add(chunk.index(), at..end_of_bytes, steps);
         }
     }
 
     /// Prepares a group for requests.
     fn prepare(&mut self, group: u32) -> Result<(), Fault> {
-        let Group { members, needs, index } = &self.groups[group as usize];
+        let Group { members, needs, index, .. } = &self.groups[group as usize];
         let lacks_index = index.is_none() && members.len() > MOST_LOOKED_AT;
         if needs.is_none() {
             let is_root = |chunk| self.is_root(chunk);
@@ -164,12 +171,19 @@ impl<'a> Joiner<'a> {
             self.groups[group as usize].needs = Some(Box::new(needs));
         }
         if lacks_index {
-            if self.view.demands.streams > 1 && self.line.is_none() {
+            let streams = self.view.demands.streams;
+            if streams > 1 && self.lines.is_empty() {
                 let lives = &self.view.demands.lives;
                 let begins: Vec<&[Step]> = lives.iter().map(|life| &*life.begin).collect();
-                self.line = Some(Line::of(&begins));
+                self.lines = Line::longest(&begins, streams.min(MOST_LINES));
             }
             let members = self.groups[group as usize].members.clone();
+            let length = |line: &Line| {
+                let life = |&(chunk, _): &(ChunkId, i128)| life(&self.view, Some(line), chunk);
+                members.iter().map(life).map(|life| life.end - life.start).sum::<i128>()
+            };
+            let line = (0..self.lines.len()).min_by_key(|&line| length(&self.lines[line]));
+            self.groups[group as usize].line = line.unwrap_or(0);
             self.groups[group as usize].index = Some(Box::default());
             for member in members {
                 self.index(group, member);
@@ -236,7 +250,7 @@ impl<'a> Joiner<'a> {
             for &(chunk, at) in &self.groups[small as usize].members {
                 let x = (chunk, at + shift);
                 let bytes = x.1..x.1 + i128::from(self.view.padded(chunk));
-                for y in self.sharing(large, bytes, self.steps(chunk)) {
+                for y in self.sharing(large, bytes, self.steps(large, chunk)) {
                     self.check_pair(x, y)?;
                 }
             }
@@ -267,10 +281,15 @@ impl<'a> Joiner<'a> {
         settled.map(|_| needs)
     }
 
-    /// The steps in which a chunk is compared with others.
-    fn steps(&self, chunk: ChunkId) -> Range<i128> {
+    /// The line on which a group has the lives of its chunks.
+    fn line(&self, group: u32) -> Option<&Line> {
+        self.lines.get(self.groups[group as usize].line)
+    }
+
+    /// The steps in which a chunk is compared with those of a group.
+    fn steps(&self, group: u32, chunk: ChunkId) -> Range<i128> {
         if self.apart[chunk.index()].is_empty() {
-            life(&self.view, self.line.as_ref(), chunk)
+            life(&self.view, self.line(group), chunk)
         } else {
             ALL_STEPS
         }
@@ -291,9 +310,8 @@ impl<'a> Joiner<'a> {
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
         let bytes = at_new..at_new + i128::from(self.size(new));
         // With several streams, a life need not include the step that begins it.
-        let line = self.line.as_ref();
-        let steps =
-            line.map_or_else(|| self.steps(new), |line| line.steps(&written.begin, &written.end));
+        let of_line = |line: &Line| line.steps(&written.begin, &written.end);
+        let steps = self.line(group).map_or_else(|| self.steps(group, new), of_line);
         for (other, at) in self.sharing(group, bytes, steps) {
             if other == new || other == old || !self.family.related(other, old) {
                 continue;

@@ -116,18 +116,47 @@ fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
     problem.build().map_err(|_| arbitrary::Error::IncorrectFormat)
 }
 
+fn view(problem: &Problem) -> Option<View<'_>> {
+    let demands = problem.demands()?;
+    let Problem { chunks, alignment, padding, .. } = problem;
+    Some(View { chunks, demands, alignment: *alignment, padding: *padding })
+}
+
+/// A long chain of overwrites on each of two streams, which seldom wait for each other.
+#[test]
+fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
+    let mut problem = Problem::builder();
+    problem.streams(2);
+    for stream in 0..2 {
+        let mut last = None;
+        for at in 0..300 {
+            let chunk = problem.chunk(0..1, 8);
+            let (mut begin, mut end) = ([at / 3; 2], [at / 3; 2]);
+            (begin[stream], end[stream]) = (at, at + 2);
+            problem.clocks(chunk, begin.into(), end.into(), stream);
+            if let Some(last) = last.replace(chunk) {
+                problem.overwrite(chunk, last, 0);
+            }
+        }
+    }
+    let problem = problem.build().unwrap();
+    let mut joiner = Joiner::new(view(&problem).unwrap()).unwrap();
+    let mut most = 0;
+    for &request in problem.requests() {
+        let (group, at) = joiner.of[request.overwritten.index()];
+        let steps = joiner.steps(group, request.overwriter);
+        most = joiner.sharing(group, at..at + 8, steps).count().max(most);
+        assert!(joiner.overwrite(request).is_ok());
+    }
+    assert!((2..20).contains(&most), "{most}");
+}
+
 #[test]
 fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
     let (mut honoured, mut refused, mut large, mut drawn) = (0, BTreeMap::new(), 0, 0);
     for seed in 0..2000_u64 {
         let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
-        let Some(demands) = problem.demands() else { continue };
-        let view = View {
-            chunks: &problem.chunks,
-            demands,
-            alignment: problem.alignment,
-            padding: problem.padding,
-        };
+        let Some(view) = view(&problem) else { continue };
         let mut slow = Joiner::new(view).unwrap();
         let mut expected = Vec::new();
         for taken in slow.allowed(problem.requests(), &mut Vec::new()) {
@@ -141,7 +170,7 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
         found.retain(|(request, _)| allowed.contains(request));
         assert_eq!(found, expected, "{problem:?}");
         assert_eq!(bodies, slow.finish());
-        drawn += u32::from(!demands.apart.is_empty() && demands.streams == 2);
+        drawn += u32::from(!view.demands.apart.is_empty() && view.demands.streams == 2);
         honoured += bodies.links.iter().flatten().count();
         large += bodies.bodies.iter().filter(|body| body.members.len() > 4).count();
         for (_, refusal) in found {
