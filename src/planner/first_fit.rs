@@ -17,9 +17,10 @@ use crate::{
     Bytes, PlanError, Problem, Step,
     planner::{
         Layout,
+        clashes::InPairs,
         in_clocks::InClocks,
         in_spans::InSpans,
-        search::Occupancy,
+        search::{Limits, Monitor, Observer, Occupancy},
         statement::{Statement, Times},
     },
     problem::{
@@ -71,14 +72,16 @@ pub(super) struct Packed {
 /// If in every order some body finds no place; a plain problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
     let statement = Statement::of(problem);
-    let packed = packed(&statement, &mut || false)?;
+    let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+    let packed = packed(&statement, &mut monitor)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
 }
 
-/// The best packing of all orders. Once there is one, no further order is tried if `stop` returns true.
+/// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
+/// of its bodies are put on top of the others.
 pub(super) fn packed(
     statement: &Statement<'_>,
-    stop: &mut dyn FnMut() -> bool,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Packed, PlanError> {
     let Statement { problem, bodies, boxes, .. } = statement;
     let figures: Vec<Figures> =
@@ -86,19 +89,19 @@ pub(super) fn packed(
     let mut best: Option<Packed> = None;
     let mut failure = None;
     for key in KEYS {
-        if best.is_some() && stop() {
-            break;
-        }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         order.sort_by_key(|&at| (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at]))));
-        match pack(statement, &order) {
+        let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
+        let late = if best.is_some() { Late::Stop } else { Late::OnTop };
+        match pack(statement, &order, late, stop) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
                 if best.as_ref().is_none_or(|best| objective < best.objective) {
                     best = Some(Packed { order, places, objective });
                 }
             }
-            Err(body) => failure = failure.or(Some(body)),
+            Err(Unpacked::NoPlace(body)) => failure = failure.or(Some(body)),
+            Err(Unpacked::Stopped) => break,
         }
     }
     best.ok_or_else(|| {
@@ -108,9 +111,13 @@ pub(super) fn packed(
     })
 }
 
-/// Packs in one order; `None` if some body finds no place.
-pub(super) fn pack_in(statement: &Statement<'_>, order: Vec<usize>) -> Option<Packed> {
-    let places = pack(statement, &order).ok()?;
+/// Packs in one order; `None` if some body finds no place, or the search must stop.
+pub(super) fn pack_in(
+    statement: &Statement<'_>,
+    order: Vec<usize>,
+    monitor: &mut Monitor<'_>,
+) -> Option<Packed> {
+    let places = pack(statement, &order, Late::Stop, &mut || monitor.must_stop()).ok()?;
     let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
     Some(Packed { order, objective: layout.objective(statement.problem), places })
 }
@@ -134,25 +141,59 @@ fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figure
     }
 }
 
-/// Places all bodies in an order; the body that finds no place is the error.
-fn pack(statement: &Statement<'_>, order: &[usize]) -> Result<Vec<Place>, usize> {
+/// The boxes that are placed between two looks at the time.
+const PAUSE: usize = 64;
+
+/// The way in which a packing ends for which there is no time.
+#[derive(Clone, Copy, PartialEq)]
+enum Late {
+    Stop,
+    /// All other bodies are put on top of those that are placed, where they fit.
+    OnTop,
+}
+
+/// The reason for which bodies are not packed.
+enum Unpacked {
+    /// This body finds no place.
+    NoPlace(usize),
+    Stopped,
+}
+
+/// Places all bodies in an order. `stop` returns whether it is late.
+fn pack(
+    statement: &Statement<'_>,
+    order: &[usize],
+    late: Late,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Place>, Unpacked> {
     let Statement { pools, bodies, .. } = statement;
     let ids = (0..).map(PoolId);
     let mut rooms: Vec<Room<'_>> =
         ids.zip(pools.iter()).map(|(id, pool)| Room::new(statement, id, pool)).collect();
     let mut places = vec![Place::default(); bodies.len()];
+    let (mut boxes, mut is_late) = (PAUSE, false);
     for &at in order {
         let body = &bodies[at];
+        boxes += statement.boxes[at].len();
+        if boxes >= PAUSE && !is_late {
+            (boxes, is_late) = (0, stop());
+        }
+        if is_late && late == Late::Stop {
+            return Err(Unpacked::Stopped);
+        }
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {
-                let offset = rooms[allowed.pool.index()].lowest(at, *allowed)?;
+                let room = &mut rooms[allowed.pool.index()];
+                let on_top = is_late.then_some(room.top);
+                let offset = on_top.and_then(|top| room.lowest(at, *allowed, top));
+                let offset = offset.or_else(|| room.lowest(at, *allowed, 0))?;
                 Some(Place::new(allowed.pool, offset))
             })
         });
-        let place = place.ok_or(at)?;
+        let place = place.ok_or(Unpacked::NoPlace(at))?;
         // A pinned buffer counts towards the capacity of its pool as well.
         if !rooms[place.pool.index()].has_capacity(place.offset, body.extent) {
-            return Err(at);
+            return Err(Unpacked::NoPlace(at));
         }
         rooms[place.pool.index()].take(at, place.offset);
         places[at] = place;
@@ -165,6 +206,8 @@ struct Room<'a> {
     statement: &'a Statement<'a>,
     pool: &'a Pool,
     taken: Taken<'a>,
+    /// Nothing that is taken lies above.
+    top: Bytes,
     /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
     apart: Vec<Runs>,
     /// By group of chunks kept apart: all of its chunks begin at multiples of this.
@@ -181,6 +224,8 @@ enum Taken<'a> {
     /// With several streams: by the boxes that lie here.
     Spans(InSpans<'a>),
     Clocks(InClocks<'a>),
+    /// With several streams: by the bodies that lie here.
+    Pairs(InPairs<'a>),
 }
 
 /// Bytes as runs: by first byte, the byte after the last. No two runs touch.
@@ -215,16 +260,17 @@ impl<'a> Room<'a> {
             Times::Steps => Taken::Steps(in_steps(statement, pool)),
             Times::Spans(spans) => Taken::Spans(InSpans::new(spans)),
             Times::Places(places) => Taken::Clocks(InClocks::new(places, statement.streams())),
+            Times::Pairs(clashes) => Taken::Pairs(InPairs::new(clashes)),
         };
         let apart = vec![Runs::default(); statement.apart().len()];
         let cells = cells(statement, id);
-        Self { statement, pool, taken, apart, cells, buffers: BTreeMap::new(), sum: 0 }
+        Self { statement, pool, taken, top: 0, apart, cells, buffers: BTreeMap::new(), sum: 0 }
     }
 
-    /// The lowest offset at which a body may lie; `None` if it does not fit.
-    fn lowest(&mut self, at: usize, allowed: AllowedPool) -> Option<Bytes> {
+    /// The lowest offset from `from` on at which a body may lie; `None` if it does not fit.
+    fn lowest(&mut self, at: usize, allowed: AllowedPool, from: Bytes) -> Option<Bytes> {
         let body = &self.statement.bodies[at];
-        let mut offset = allowed.lift(0)?;
+        let mut offset = allowed.lift(from)?;
         loop {
             let found = self.clear(at, allowed, offset)?;
             let end = found.checked_add(body.extent)?;
@@ -269,9 +315,11 @@ impl<'a> Room<'a> {
         let apart = self.groups(body);
         loop {
             let mut found = match &mut self.taken {
+                _ if offset >= self.top => offset,
                 Taken::Steps(taken) => taken.lowest_from(&segments(boxes), offset, lift)?,
                 Taken::Spans(taken) => taken.lowest_from(at, boxes, offset, lift)?,
                 Taken::Clocks(taken) => taken.lowest_from(boxes, offset, lift)?,
+                Taken::Pairs(taken) => taken.lowest_from(at, offset, lift)?,
             };
             offset = found;
             // Neither reserved bytes nor a chunk that is kept apart may lie in the range of a chunk, not even
@@ -308,10 +356,12 @@ impl<'a> Room<'a> {
 
     fn take(&mut self, at: usize, offset: Bytes) {
         let (body, boxes) = (&self.statement.bodies[at], &self.statement.boxes[at]);
+        self.top = self.top.max(offset + body.extent);
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
             Taken::Spans(taken) => taken.take(at, boxes, offset),
             Taken::Clocks(taken) => taken.take(at, boxes, offset),
+            Taken::Pairs(taken) => taken.take(at, offset),
         }
         for (group, &(chunk, at)) in self.groups(body) {
             let low = offset + at;
@@ -379,7 +429,10 @@ fn segments(boxes: &[TimedBox]) -> Vec<Segment> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{
+        collections::BTreeSet,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use rstest::rstest;
 
@@ -401,6 +454,36 @@ mod tests {
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(100);
+    }
+
+    /// A search that is cancelled at once puts each body on top of those before it, as long as the first pool holds it.
+    #[test]
+    fn bodies_for_which_there_is_no_time_are_put_on_top() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        let small = problem.pool(Pool::new("small").capacity(30));
+        let large = problem.pool(Pool::new("large"));
+        for at in 0..5 {
+            let chunk = problem.chunk(0..1, 10);
+            problem.clocks(chunk, [at, at].into(), [at + 1, at + 1].into(), 0);
+        }
+        // It is as large as the others together, and comes first.
+        let chunk = problem.chunk(0..1, 50);
+        problem.clocks(chunk, [0, 0].into(), [9, 9].into(), 0);
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let cancel = AtomicBool::new(false);
+        let places = || {
+            let observer = Observer::default().cancel(&cancel);
+            packed(&statement, &mut Monitor::new(&Limits::default(), observer)).unwrap().places
+        };
+        assert_eq!(places()[..5], [Place::new(small, 0); 5]);
+        cancel.store(true, Ordering::Relaxed);
+        let places = places();
+        assert_eq!(places[..3], [0, 10, 20].map(|at| Place::new(small, at)));
+        // The small pool has no room above these, but below.
+        assert_eq!(places[3..5], [Place::new(small, 0); 2]);
+        assert_eq!(places[5], Place::new(large, 0));
     }
 
     /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.

@@ -24,9 +24,9 @@ pub(super) struct InClocks<'a> {
 }
 
 /// Bytes of a new box, and runs that it must not share bytes with.
-struct Meeting<'a> {
-    own: &'a TimedBox,
-    runs: &'a [(Bytes, Bytes)],
+pub(super) struct Meeting<'a> {
+    pub(super) own: &'a TimedBox,
+    pub(super) runs: &'a [(Bytes, Bytes)],
 }
 
 impl Meeting<'_> {
@@ -75,7 +75,7 @@ impl<'a> InClocks<'a> {
     }
 
     /// The bytes of all that is alive together with each of the boxes.
-    fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
+    pub(super) fn meetings<'b>(&'b self, boxes: &'b [TimedBox]) -> Vec<Meeting<'b>> {
         let mut meetings: Vec<Meeting<'b>> = Vec::new();
         for own in boxes {
             let meet = |node: usize| meetings.push(Meeting { own, runs: &self.taken[node].0 });
@@ -114,7 +114,12 @@ mod tests {
     use super::*;
     use crate::{
         Step,
-        planner::{in_spans::InSpans, spans::Spans, statement::Statement},
+        planner::{
+            clashes::{Clashes, InPairs},
+            in_spans::InSpans,
+            spans::Spans,
+            statement::Statement,
+        },
         problem::{
             Problem,
             demands::{concurrent, ranks},
@@ -141,6 +146,8 @@ mod tests {
                 bodies.push(boxes);
             }
             let (places, spans) = (ranks(&bodies), Spans::of(&bodies));
+            let clashes = Clashes::between_all(&bodies).unwrap();
+            let mut in_pairs = InPairs::new(&clashes);
             most_spans = spans.count.max(most_spans);
             let mut taken = InClocks::new(&places, 2);
             let mut in_spans = InSpans::new(&spans);
@@ -161,6 +168,8 @@ mod tests {
                 assert_eq!(taken.lowest_from(boxes, from, lift), expected, "{bodies:?}");
                 let in_span = in_spans.lowest_from(body, boxes, from, lift);
                 assert_eq!(in_span, expected, "{bodies:?}");
+                assert_eq!(in_pairs.lowest_from(body, from, lift), expected, "{bodies:?}");
+                in_pairs.take(body, expected.unwrap());
                 lifted += u32::from(expected > Some(from));
                 let base = expected.unwrap();
                 taken.take(body, boxes, base);

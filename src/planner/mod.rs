@@ -9,6 +9,7 @@ mod bodies;
 mod boxes;
 mod cache;
 mod chunk_order;
+mod clashes;
 mod compare;
 mod error;
 pub mod first_fit;

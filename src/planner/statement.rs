@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    planner::{in_clocks, spans::Spans},
+    planner::{clashes::Clashes, in_clocks, spans::Spans},
     problem::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
@@ -19,6 +19,8 @@ pub(super) enum Times {
     Spans(Spans),
     /// With several streams that seldom wait: by body, the places of its boxes in a tree over clocks.
     Places(Vec<Vec<usize>>),
+    /// With several streams and few bodies of many boxes.
+    Pairs(Clashes),
 }
 
 /// Spans are used if a box meets at most this many others in its spans.
@@ -31,6 +33,9 @@ impl Times {
     fn of(boxes: &[Vec<TimedBox>]) -> Self {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
             return Self::Steps;
+        }
+        if let Some(clashes) = Clashes::of(boxes) {
+            return Self::Pairs(clashes);
         }
         let spans = Spans::of(boxes);
         if spans.met > FEW_MET {

@@ -55,6 +55,7 @@ pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
 pub(super) use control::monitor::Monitor;
 use greedy::Greedy;
+pub(super) use ranges::merge;
 pub use solution::Solution;
 pub(super) use state::occupancy::Occupancy;
 

@@ -89,15 +89,17 @@ struct Filled {
 }
 
 impl<'a> Assignment<'a> {
+    /// `None` if this alone takes more than the budget, or the search must stop.
     pub fn new(
         statement: &'a Statement<'a>,
         best: Option<&Packed>,
         bound: Bytes,
         budget: u64,
-    ) -> Self {
+        monitor: &mut Monitor<'_>,
+    ) -> Option<Self> {
         let best = best.map(|best| (best.objective.clone(), best.places.clone()));
         let bins = Bin::all(statement);
-        let sections = sections(statement);
+        let sections = sections(statement, budget, monitor)?;
         let mut loads: Vec<Vec<(usize, Bytes)>> = vec![Vec::new(); statement.bodies.len()];
         for (at, section) in sections.iter().enumerate() {
             for slab in section {
@@ -157,7 +159,7 @@ impl<'a> Assignment<'a> {
             })
         };
         let is_cut = !statement.bodies.iter().all(divides);
-        Self {
+        Some(Self {
             bin_of: vec![None; order.len()],
             filled: vec![filled; bins.len()],
             statement,
@@ -177,7 +179,7 @@ impl<'a> Assignment<'a> {
             work: 0,
             is_cut,
             is_stopped: false,
-        }
+        })
     }
 
     /// The places of the best plan.
@@ -307,7 +309,7 @@ impl<'a> Assignment<'a> {
             let count = bodies.len() * bodies.len() / 2;
             *pairs += count;
             *counted += (count / PAIRS_PER_NODE) as u64;
-            Shelf::new(statement, sections, &bins[bin], &bodies)
+            Shelf::new(statement, sections, &bins[bin], &bodies, monitor)
         };
         let shelf = shelves.entry((bin, bodies.clone())).or_insert_with(new);
         let before = shelf.nodes();

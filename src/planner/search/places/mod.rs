@@ -57,17 +57,22 @@ pub fn layout(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
+    let mut monitor = Monitor::new(limits, observer);
     let statement = Statement::of(problem);
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
-    let mut monitor = Monitor::new(limits, observer);
-    let mut first = first_fit::packed(&statement, &mut || monitor.must_stop());
+    let mut first = first_fit::packed(&statement, &mut monitor);
+    if let Ok(packed) = &first
+        && monitor.must_stop()
+    {
+        return Ok(layout_of(&packed.places));
+    }
     let bound = problem.lower_bound().bytes;
     let is_at_bound = first.as_ref().is_ok_and(|packed| match &*packed.objective {
         [_, size] => *size <= u128::from(bound),
         _ => false,
     });
     let mut budget = limits.nodes.unwrap_or(if limits.time.is_some() { u64::MAX } else { NODES });
-    if is_at_bound || budget == 0 || first.is_ok() && monitor.stopped() {
+    if is_at_bound || budget == 0 {
         return first.map(|packed| layout_of(&packed.places));
     }
     // Searching few bodies takes less time than packing them in many orders.
@@ -109,7 +114,10 @@ pub fn layout(
         return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
     }
     let budget = if is_small { budget } else { budget.div_ceil(2) };
-    let mut search = Assignment::new(&statement, first.as_ref().ok(), bound, budget);
+    let search = Assignment::new(&statement, first.as_ref().ok(), bound, budget, &mut monitor);
+    let Some(mut search) = search else {
+        return first.map(|packed| Layout { lower_bound, ..layout_of(&packed.places) });
+    };
     search.run(&mut monitor);
     let is_proven = search.is_whole();
     match (search.best(), first) {

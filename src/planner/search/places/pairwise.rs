@@ -4,11 +4,12 @@
 //! after the other, each where the bodies in its way weigh least; these are ejected and wait in turn (ejection
 //! chains; Glover 1996). The weight of a body is its extent, times one more than it was ejected.
 
-use std::collections::VecDeque;
+use std::{borrow::Cow, collections::VecDeque};
 
 use crate::{
     Bytes,
     planner::{
+        clashes::{Clash, Clashes},
         first_fit::Packed,
         layout::Layout,
         search::{
@@ -20,7 +21,7 @@ use crate::{
             ranges::merge,
             state::fingerprint::scramble,
         },
-        statement::Statement,
+        statement::{Statement, Times},
     },
     problem::demands::Place,
 };
@@ -49,19 +50,10 @@ const PAIRS_PER_NODE: u64 = 64;
 /// No body weighs more, so that sums of weights fit in 64 bits.
 const HEAVIEST: u64 = 1 << 40;
 
-/// Offsets at which a body clashes with another one: those strictly within a range from the other's.
-#[derive(Clone, Copy)]
-struct Clash {
-    other: usize,
-    low: i64,
-    high: i64,
-}
-
 /// Bodies of which each may clash with some others.
 pub struct Pairwise<'a> {
     statement: &'a Statement<'a>,
-    /// By body.
-    clashes: Vec<Vec<Clash>>,
+    clashes: Cow<'a, Clashes>,
     /// By body: its offset in the last packing.
     packed: Vec<i64>,
     /// By body: its offset, unless it waits.
@@ -79,7 +71,11 @@ impl<'a> Pairwise<'a> {
         let ([pool], bodies) = (&*statement.pools, &statement.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
         let boxes = statement.boxes.iter().map(Vec::len).sum::<usize>();
-        let is_few = boxes <= MOST_BOXES;
+        let known = match &statement.times {
+            Times::Pairs(clashes) => Some(clashes),
+            _ => None,
+        };
+        let is_few = boxes <= MOST_BOXES || known.is_some();
         let is_simple = is_few && pool.largest.is_none() && pool.reserved.is_empty();
         // Each pair of bodies would look for its members in all groups.
         let has_groups = !statement.apart().is_empty();
@@ -93,29 +89,17 @@ impl<'a> Pairwise<'a> {
         if highest >= HIGHEST {
             return None;
         }
-        let mut all: Vec<Vec<Clash>> = vec![Vec::new(); bodies.len()];
-        let mut count = 0;
-        for second in 0..bodies.len() {
-            for first in 0..second {
-                let mut ranges = clashes(statement, first, second);
-                merge(&mut ranges);
-                for (low, high) in ranges {
-                    all[second].push(Clash { other: first, low, high });
-                    all[first].push(Clash { other: second, low: -high, high: -low });
-                    count += 1;
-                }
-            }
-            if count > MOST_CLASHES {
-                return None;
-            }
-        }
+        let (clashes, compared) = match known {
+            Some(clashes) => (Cow::Borrowed(clashes), 0),
+            None => (Cow::Owned(all_clashes(statement)?), boxes * boxes / 2),
+        };
         Some(Self {
             statement,
-            clashes: all,
+            clashes,
             packed: Vec::new(),
             offsets: Vec::new(),
             weights: Vec::new(),
-            nodes: (boxes * boxes) as u64 / 2 / PAIRS_PER_NODE,
+            nodes: compared as u64 / PAIRS_PER_NODE,
             seed: 0,
         })
     }
@@ -145,7 +129,7 @@ impl<'a> Pairwise<'a> {
 
     /// The nodes that placing all bodies once takes.
     fn placing(&self) -> u64 {
-        self.clashes.iter().map(|clashes| nodes(clashes.len())).sum()
+        self.clashes.0.iter().map(|clashes| nodes(clashes.len())).sum()
     }
 
     fn extent(&self, body: usize) -> i64 {
@@ -166,7 +150,7 @@ impl<'a> Pairwise<'a> {
         if lowest > highest {
             return None;
         }
-        let clashes = &self.clashes[body];
+        let clashes = &self.clashes.0[body];
         self.nodes += nodes(clashes.len());
         let modulus = self.statement.bodies[body].pools[0].modulus.cast_signed();
         // The weights of the bodies in the way change where these ranges begin and end.
@@ -215,6 +199,25 @@ impl<'a> Pairwise<'a> {
         self.offsets[body] = Some(chosen);
         Some(ejected)
     }
+}
+
+/// The clashes of all bodies; `None` if they are too many.
+fn all_clashes(statement: &Statement<'_>) -> Option<Clashes> {
+    let count = statement.bodies.len();
+    let mut all = Clashes(vec![Vec::new(); count]);
+    let mut kept = 0;
+    for second in 0..count {
+        for first in 0..second {
+            let mut ranges = clashes(statement, first, second);
+            merge(&mut ranges);
+            kept += ranges.len();
+            all.add(first, second, &ranges);
+        }
+        if kept > MOST_CLASHES {
+            return None;
+        }
+    }
+    Some(all)
 }
 
 /// The nodes of placing a body with this many clashes.
@@ -341,11 +344,10 @@ mod tests {
             let problem = problem(seed);
             let statement = Statement::of(&problem);
             several += statement.boxes.iter().filter(|boxes| boxes.len() > 1).count();
-            let mut packed = first_fit::packed(&statement, &mut || false).unwrap();
+            let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+            let mut packed = first_fit::packed(&statement, &mut monitor).unwrap();
             let bound = problem.lower_bound().bytes;
             before += packed.objective[1];
-            let limits = Limits::default();
-            let mut monitor = Monitor::new(&limits, Observer::default());
             let mut pairwise = Pairwise::new(&statement).unwrap();
             let nodes = pairwise.improve(&mut packed, bound, 20_000, &mut monitor);
             assert!(nodes < 22_000, "{nodes}");

@@ -10,7 +10,7 @@ use crate::{
     planner::{
         first_fit::{Packed, pack_in},
         search::{control::monitor::Monitor, state::fingerprint::scramble},
-        statement::Statement,
+        statement::{Statement, Times},
     },
 };
 
@@ -19,6 +19,9 @@ const NODES_PER_BODY: u64 = 2;
 
 /// Packing a body of more boxes takes longer.
 const BOXES_PER_BODY: usize = 8;
+
+/// Boxes are not looked at where the clashes of all pairs of bodies are known, but all chunks get an offset.
+const BOXES_PER_BODY_OF_PAIRS: usize = 64;
 
 /// Improves a packing until the budget is spent; returns the nodes.
 pub fn promote(
@@ -32,7 +35,11 @@ pub fn promote(
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
     let boxes: usize = statement.boxes.iter().map(Vec::len).sum();
-    let cost = bodies.len().max(boxes / BOXES_PER_BODY) as u64 * NODES_PER_BODY;
+    let boxes = match &statement.times {
+        Times::Pairs(_) => boxes / BOXES_PER_BODY_OF_PAIRS,
+        _ => boxes / BOXES_PER_BODY,
+    };
+    let cost = bodies.len().max(boxes) as u64 * NODES_PER_BODY;
     let (mut nodes, mut seed) = (0, 0_u64);
     let mut random = |below: usize| {
         seed += 1;
@@ -56,7 +63,7 @@ pub fn promote(
         let to = first + random(at - first + 1);
         let mut order = best.order.clone();
         order[to..=at].rotate_right(1);
-        if let Some(packed) = pack_in(statement, order)
+        if let Some(packed) = pack_in(statement, order, monitor)
             && packed.objective <= best.objective
         {
             *best = packed;

@@ -6,11 +6,12 @@ use crate::{
     Bytes,
     planner::{
         search::{
+            control::monitor::Monitor,
             disjunctive::{Disjunctive, FAR, Offered, Pair, Slice},
             effort::Verdict,
             places::bins::Bin,
         },
-        statement::Statement,
+        statement::{Statement, Times},
     },
     problem::demands::{Body, TimedBox, concurrent},
 };
@@ -29,15 +30,30 @@ pub struct Slab {
 /// Slabs any two of which may be alive together; with one stream, those of a step.
 pub type Section = Vec<Slab>;
 
-/// The sections of a problem: with one stream, one for each step where bytes begin to be needed.
-pub fn sections(statement: &Statement<'_>) -> Vec<Section> {
+/// Slabs that are compared with a moment in the time of a node.
+const SLABS_PER_NODE: usize = 64;
+
+/// The sections of a problem: with one stream, one for each step where bytes begin to be needed. `None` if the
+/// search must stop, or if with several streams they take more nodes than the budget.
+pub fn sections(
+    statement: &Statement<'_>,
+    budget: u64,
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Section>> {
     let slabs: Vec<(usize, TimedBox)> = (0..)
         .zip(&*statement.bodies)
         .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
         .collect();
+    let nodes = slabs.len().saturating_mul(slabs.len()) / SLABS_PER_NODE;
+    if statement.streams() > 1 && nodes as u64 > budget {
+        return None;
+    }
     // All slabs that are alive when one begins are alive together.
     let mut sections: Vec<Vec<usize>> = Vec::new();
     for (_, cut) in &slabs {
+        if monitor.must_stop() {
+            return None;
+        }
         let is_alive = |slab: &TimedBox| slab.is_alive_at(&cut.begin);
         let alive: Vec<usize> = (0..slabs.len()).filter(|&at| is_alive(&slabs[at].1)).collect();
         sections.push(alive);
@@ -48,7 +64,7 @@ pub fn sections(statement: &Statement<'_>) -> Vec<Section> {
         let (body, TimedBox { bytes, .. }) = &slabs[at];
         Slab { body: *body, low: bytes.start, high: bytes.end }
     };
-    sections.into_iter().map(|section| section.into_iter().map(slab).collect()).collect()
+    Some(sections.into_iter().map(|section| section.into_iter().map(slab).collect()).collect())
 }
 
 /// Bodies to pack in one bin.
@@ -71,9 +87,10 @@ impl Shelf {
         sections: &[Section],
         bin: &Bin,
         bodies: &[usize],
+        monitor: &mut Monitor<'_>,
     ) -> Self {
         let extents = bodies.iter().map(|&at| statement.bodies[at].extent).collect();
-        let search = pack(statement, sections, bin, bodies);
+        let search = pack(statement, sections, bin, bodies, monitor);
         Self { search, bodies: bodies.len(), extents, refuted: None, packed: None }
     }
 
@@ -112,12 +129,13 @@ impl Shelf {
     }
 }
 
-/// The search for a shelf; `None` if numbers or pairs are too large for it.
+/// The search for a shelf; `None` if numbers or pairs are too large for it, or the search must stop.
 fn pack(
     statement: &Statement<'_>,
     sections: &[Section],
     bin: &Bin,
     bodies: &[usize],
+    monitor: &mut Monitor<'_>,
 ) -> Option<Disjunctive> {
     let whole = |bytes: Bytes| i64::try_from(bytes).ok().filter(|&bytes| bytes < FAR / 4);
     let total = bodies.iter().map(|&at| &statement.bodies[at]);
@@ -138,6 +156,9 @@ fn pack(
     }
     let mut pairs = Vec::new();
     for (b, &second) in bodies.iter().enumerate() {
+        if monitor.must_stop() {
+            return None;
+        }
         for (a, &first) in bodies[..b].iter().enumerate() {
             let clashes = clashes(statement, first, second);
             if !clashes.is_empty() {
@@ -193,9 +214,13 @@ pub fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i
         let [p_low, p_high, q_low, q_high] = [p.start, p.end, q.start, q.end].map(u64::cast_signed);
         (p_low - q_high, p_high - q_low)
     };
-    for p in &statement.boxes[first] {
-        let others = statement.boxes[second].iter().filter(|q| concurrent(p, q));
-        clashes.extend(others.map(|q| range(&p.bytes, &q.bytes)));
+    if let Times::Pairs(all) = &statement.times {
+        clashes = all.between(first, second);
+    } else {
+        for p in &statement.boxes[first] {
+            let others = statement.boxes[second].iter().filter(|q| concurrent(p, q));
+            clashes.extend(others.map(|q| range(&p.bytes, &q.bytes)));
+        }
     }
     let bytes = |body: &Body, group: &[_]| -> Vec<Range<Bytes>> {
         let members = body.members.iter().filter(|(chunk, _)| group.contains(chunk));
@@ -207,4 +232,45 @@ pub fn clashes(statement: &Statement<'_>, first: usize, second: usize) -> Vec<(i
         clashes.extend(p.iter().flat_map(|p| q.iter().map(|q| range(p, q))));
     }
     clashes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::{Limits, Observer, Problem};
+
+    /// Comparing 20 slabs with 20 moments takes 6 nodes.
+    #[rstest]
+    #[case::enough(2, 6, false, true)]
+    #[case::no_budget(2, 5, false, false)]
+    #[case::one_stream(1, 0, false, true)]
+    #[case::cancelled(2, 6, true, false)]
+    #[case::cancelled_on_one_stream(1, 6, true, false)]
+    fn sections_end_with_the_budget_or_when_cancelled(
+        #[case] streams: usize,
+        #[case] budget: u64,
+        #[case] is_cancelled: bool,
+        #[case] is_found: bool,
+    ) {
+        let mut problem = Problem::builder();
+        problem.streams(streams);
+        for at in 0..20 {
+            let chunk = problem.chunk(at..at + 2, 8);
+            if streams > 1 {
+                problem.clocks(chunk, [at, 0].into(), [at + 2, 1].into(), 0);
+            } else {
+                problem.align(chunk, 8);
+            }
+        }
+        let problem = problem.build().unwrap();
+        let cancel = AtomicBool::new(is_cancelled);
+        let observer = Observer::default().cancel(&cancel);
+        let mut monitor = Monitor::new(&Limits::default(), observer);
+        let found = sections(&Statement::of(&problem), budget, &mut monitor);
+        assert_eq!(found.is_some(), is_found);
+    }
 }
