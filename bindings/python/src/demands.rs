@@ -14,6 +14,7 @@ use pyo3::{
 
 use crate::{
     errors::value_error,
+    lists::List,
     numbers::{Argument, Whole, list, shown, whole},
 };
 
@@ -31,14 +32,14 @@ pub(crate) struct Pool(pub(crate) demands::Pool);
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (name, *, capacity = None, alignment = Argument::of(1), cost = Argument::of(0), base = Argument::of(0), reserved = Vec::new(), largest = None), text_signature = "(name, *, capacity=None, alignment=1, cost=0, base=0, reserved=(), largest=None)")]
+    #[pyo3(signature = (name, *, capacity = None, alignment = Argument::of(1), cost = Argument::of(0), base = Argument::of(0), reserved = List::default(), largest = None), text_signature = "(name, *, capacity=None, alignment=1, cost=0, base=0, reserved=(), largest=None)")]
     fn new(
         name: &str,
         capacity: Option<Argument>,
         alignment: Argument,
         cost: Argument,
         base: Argument,
-        reserved: Vec<(Whole, Whole)>,
+        reserved: List<(Whole, Whole)>,
         largest: Option<Argument>,
     ) -> PyResult<Self> {
         let pool = demands::Pool::new(name).alignment(alignment.named("alignment")?);
@@ -151,7 +152,7 @@ impl<'py> FromPyObject<'_, 'py> for Names {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match object.cast::<PyString>() {
             Ok(name) => Ok(Self(vec![name.to_string()])),
-            Err(_) => object.extract().map(Self),
+            Err(_) => object.extract().map(|List(names)| Self(names)),
         }
     }
 }
@@ -178,8 +179,8 @@ pub(crate) struct Demands {
     only_in: Vec<(usize, Names)>,
     alignments: Vec<(usize, Whole)>,
     traffic: Vec<(usize, Whole)>,
-    holes: Vec<(usize, Vec<[Whole; 2]>)>,
-    windows: Vec<(usize, Vec<[Whole; 4]>)>,
+    holes: Vec<(usize, List<[Whole; 2]>)>,
+    windows: Vec<(usize, List<[Whole; 4]>)>,
     parts: Vec<demands::Part>,
     apart: Vec<Vec<ChunkId>>,
     /// The streams that chunks are written on, where they are not 0.
@@ -196,7 +197,7 @@ impl Demands {
                 continue;
             }
             match name.as_str() {
-                "pools" => read.pools = Some(value.extract()?),
+                "pools" => read.pools = Some(value.extract::<List<_>>()?.0),
                 "pins" => read.pins = by_chunk(&value, &name)?,
                 "only_in" => read.only_in = by_chunk(&value, &name)?,
                 "alignments" => read.alignments = by_chunk(&value, &name)?,
@@ -205,8 +206,8 @@ impl Demands {
                 "windows" => read.windows = by_chunk(&value, &name)?,
                 "parts" => read.parts = parts(&value)?,
                 "apart" => {
-                    let groups: Vec<Vec<Whole>> = value.extract()?;
-                    let ids = |group: Vec<Whole>| group.into_iter().map(chunk).collect();
+                    let groups: List<List<Whole>> = value.extract()?;
+                    let ids = |group: List<Whole>| group.into_iter().map(chunk).collect();
                     read.apart = groups.into_iter().map(ids).collect::<PyResult<_>>()?;
                 }
                 "on_stream" => {

@@ -8,6 +8,7 @@ mod cache;
 mod demands;
 mod errors;
 mod json;
+mod lists;
 mod numbers;
 mod options;
 mod plan;

@@ -22,6 +22,7 @@ use pyo3::{
 use crate::{
     demands::{Pin, Pool},
     errors::value_error,
+    lists::List,
     numbers::shown,
     problem, sequence,
 };
@@ -123,7 +124,7 @@ impl Options {
                 "inplace" => read.lowering = lowering.inplace(value.is_truthy()?),
                 "inputs_in_pool" => read.lowering = lowering.inputs_in_pool(value.is_truthy()?),
                 "weights_in_pool" => read.lowering = lowering.weights_in_pool(value.is_truthy()?),
-                "pools" => read.pools = value.extract()?,
+                "pools" => read.pools = value.extract::<List<_>>()?.0,
                 "pins" => read.pins = value.extract()?,
                 _ => {
                     let words = format!("memplan has no option '{name}'");

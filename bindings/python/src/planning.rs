@@ -18,6 +18,7 @@ use pyo3::{
 
 use crate::{
     errors::{guarded, value_error},
+    lists::List,
     numbers::{Whole, list, shown, whole},
     options::{Given, Options, Watch},
     plan::Plan,
@@ -88,7 +89,7 @@ pub(crate) fn verify(
     input: Given,
     plan: &Bound<'_, PyAny>,
     execute: bool,
-    waits: Option<Vec<Vec<Whole>>>,
+    waits: Option<List<List<Whole>>>,
     smaller: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<String>> {
@@ -117,7 +118,7 @@ pub(crate) fn verify(
         let verifier = options.verifier().execute(execute && waits.is_none()).smaller(smaller);
         let mut found = verifier.verify(input.input(), &plan).map_err(value_error)?.violations;
         if let (Some(waits), InputRef::Sequence(sequence)) = (waits, input.input()) {
-            let by_step = |waits: Vec<Whole>| waits.into_iter().map(Whole::index).collect();
+            let by_step = |waits: List<Whole>| waits.into_iter().map(Whole::index).collect();
             let waits: Vec<Vec<usize>> = waits.into_iter().map(by_step).collect();
             let steps = sequence.operators().len();
             let later = waits.iter().enumerate().find_map(|(step, waits)| {

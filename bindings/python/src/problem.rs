@@ -12,6 +12,7 @@ use crate::{
     demands::{self, Clocks, Demands},
     errors::{guarded, value_error},
     json,
+    lists::List,
     numbers::{Argument, Whole, array, list, shown, whole},
 };
 
@@ -127,7 +128,7 @@ fn build(
     overwrites: Option<&Bound<'_, PyAny>>,
     alignment: Argument,
     padding: Argument,
-    names: Option<Vec<String>>,
+    names: Option<List<String>>,
     demands: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Problem> {
     let (alignment, padding) = (alignment.named("alignment")?, padding.named("padding")?);
@@ -175,7 +176,7 @@ impl Problem {
         overwrites: Option<&Bound<'_, PyAny>>,
         alignment: Argument,
         padding: Argument,
-        names: Option<Vec<String>>,
+        names: Option<List<String>>,
         demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         build(chunks.py(), chunk_list(chunks)?, overwrites, alignment, padding, names, demands)
@@ -191,7 +192,7 @@ impl Problem {
         overwrites: Option<&Bound<'_, PyAny>>,
         alignment: Argument,
         padding: Argument,
-        names: Option<Vec<String>>,
+        names: Option<List<String>>,
         demands: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let chunks = Chunks {
@@ -246,12 +247,12 @@ impl Problem {
     /// Puts the chunks of another problem behind these in time. A plan of the result holds for both, such as two
     /// models or phases that run in turn in one arena. `shared` lists pairs of a chunk of this problem and one of
     /// the other that are the same memory, such as a cache. Its chunks follow these, without the shared ones.
-    #[pyo3(signature = (other, *, shared = Vec::new()), text_signature = "($self, other, *, shared=())")]
+    #[pyo3(signature = (other, *, shared = List::default()), text_signature = "($self, other, *, shared=())")]
     fn followed_by(
         &self,
         py: Python<'_>,
         other: &Self,
-        shared: Vec<(Whole, Whole)>,
+        shared: List<(Whole, Whole)>,
     ) -> PyResult<Self> {
         let pair =
             |(earlier, later)| Ok(Shared::new(demands::chunk(earlier)?, demands::chunk(later)?));

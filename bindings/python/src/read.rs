@@ -14,6 +14,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::{
     errors::{file_error, guarded, value_error},
+    lists::List,
     numbers::{Dims, Whole},
     problem::Problem,
     sequence::{Graph, Model, Sequence},
@@ -40,12 +41,12 @@ pub(crate) fn read(
     format: Option<&str>,
     dims: Option<Dims>,
     default_dim: Option<Whole>,
-    shapes: Option<BTreeMap<String, Vec<Option<Whole>>>>,
+    shapes: Option<BTreeMap<String, List<Option<Whole>>>>,
     inplace: Option<&str>,
     trust: Option<&str>,
     kernels: Option<&str>,
     runtime: Option<&str>,
-    copies: Option<Vec<String>>,
+    copies: Option<List<String>>,
 ) -> PyResult<Py<PyAny>> {
     let name = path.display().to_string();
     let about = |words: String| value_error(format!("{name}: {words}"));

@@ -12,6 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use crate::{
     errors::{guarded, value_error},
     json,
+    lists::List,
     numbers::{Argument, Dims, Whole, pairs, whole},
 };
 
@@ -50,13 +51,13 @@ impl<'py> FromPyObject<'_, 'py> for Places {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<Vec<Place>>() {
+        match object.extract::<List<Place>>() {
             // A `ValueError` is a wrong offset in one of several places; another error means that
             // this is one place.
             Err(error) if !error.is_instance_of::<PyValueError>(object.py()) => {
                 Ok(Self(vec![object.extract()?]))
             }
-            several => several.map(Self),
+            several => several.map(|List(places)| Self(places)),
         }
     }
 }
@@ -122,17 +123,17 @@ enum Earlier {
 #[pymethods]
 impl Operator {
     #[new]
-    #[pyo3(signature = (name, inputs = Vec::new(), outputs = Vec::new(), *, kind = "", workspace = Argument::of(0), after = Vec::new(), stream = Argument::of(0), bodies = Vec::new()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
+    #[pyo3(signature = (name, inputs = List::default(), outputs = List::default(), *, kind = "", workspace = Argument::of(0), after = List::default(), stream = Argument::of(0), bodies = List::default()), text_signature = "(name, inputs=(), outputs=(), *, kind=\"\", workspace=0, after=(), stream=0, bodies=())")]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         name: &str,
-        inputs: Vec<String>,
-        outputs: Vec<Output>,
+        inputs: List<String>,
+        outputs: List<Output>,
         kind: &str,
         workspace: Argument,
-        after: Vec<Earlier>,
+        after: List<Earlier>,
         stream: Argument,
-        bodies: Vec<Bound<'_, Sequence>>,
+        bodies: List<Bound<'_, Sequence>>,
     ) -> PyResult<Self> {
         let operator = memplan::Operator::new(name).kind(kind).inputs(inputs);
         // More streams than memory can number are as wrong as the most.
@@ -190,12 +191,12 @@ impl Sequence {
 #[pymethods]
 impl Sequence {
     #[new]
-    #[pyo3(signature = (operators, *, inputs = None, outputs = Vec::new(), weights = None, dims = None), text_signature = "(operators, *, inputs=None, outputs=(), weights=None, dims=None)")]
+    #[pyo3(signature = (operators, *, inputs = None, outputs = List::default(), weights = None, dims = None), text_signature = "(operators, *, inputs=None, outputs=(), weights=None, dims=None)")]
     fn new(
         py: Python<'_>,
-        operators: Vec<Operator>,
+        operators: List<Operator>,
         inputs: Option<Bound<'_, PyDict>>,
-        outputs: Vec<String>,
+        outputs: List<String>,
         weights: Option<BTreeMap<String, Option<Whole>>>,
         dims: Option<Dims>,
     ) -> PyResult<Self> {
@@ -249,7 +250,7 @@ impl Sequence {
     }
 
     /// Returns the operators in another order: a list of their places in this one.
-    fn permuted(&self, py: Python<'_>, order: Vec<Whole>) -> PyResult<Self> {
+    fn permuted(&self, py: Python<'_>, order: List<Whole>) -> PyResult<Self> {
         let order: Vec<usize> = order.into_iter().map(Whole::index).collect();
         guarded(py, || self.0.permuted(&order).map(Self::of).map_err(value_error))
     }

@@ -277,6 +277,30 @@ def test_offsets_are_verified_with_another_alignment_and_padding():
     assert any("share the bytes" in words for words in memplan.verify(problem, tight.offsets, padding=64))
 
 
+LISTS = [
+    lambda items: memplan.Operator("a", items),
+    lambda items: memplan.Operator("a", outputs=items),
+    lambda items: memplan.Operator("a", bodies=items),
+    lambda items: memplan.Output("a", 8, overwrites=items),
+    lambda items: memplan.Sequence(items),
+    lambda items: memplan.Sequence([], outputs=items),
+    lambda items: memplan.Pool("fast", reserved=items),
+    lambda items: memplan.Problem([(0, 1, 8)], names=items),
+    lambda items: memplan.Problem([(0, 1, 8)], pools=items),
+    lambda items: memplan.Problem([(0, 1, 8)], apart=items),
+    lambda items: memplan.Problem([(0, 1, 8)], holes={0: items}),
+    lambda items: memplan.plan(memplan.Problem([(0, 1, 8)]), pools=items),
+]
+
+
+@pytest.mark.parametrize("call", LISTS)
+def test_lists_have_an_order_and_no_room_is_made_for_what_they_claim_to_hold(call):
+    # Few of these could be made in any memory.
+    for items in (range(2**60), {1, 2}, {1: 2}, iter([1]), 5):
+        with pytest.raises(TypeError):
+            call(items)
+
+
 def test_a_wrong_plan_is_found(sequence):
     problem = memplan.Problem(CHUNKS, names=["a", "b", "c"])
     assert any("share the bytes" in words for words in memplan.verify(problem, [0, 0, 8192]))
