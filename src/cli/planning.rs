@@ -101,9 +101,6 @@ pub(crate) fn lowered_for(
     plan: &Plan,
 ) -> Result<Problem, Failure> {
     let options = reading.lowering().gathers(!plan.parts.is_empty());
-    if !options.gathers || matches!(input, Input::Problem(_)) {
-        return lowered(input, path, options.gathers(false));
-    }
     let planner = Planner::new().alignment(plan.alignment).padding(plan.padding).lowering(options);
     let lowered = planner.lower(input).map_err(|error| wrong(Some(path), error))?;
     Ok(lowered.problem)

@@ -7,7 +7,7 @@
 
 use crate::{
     Bytes, SequenceError,
-    lower::{LoweringOptions, lifetimes, place, requests},
+    lower::{LoweringOptions, Placing, lifetimes, place, requests},
     problem::{ChunkId, Request},
     sequence::OpSequence,
 };
@@ -46,7 +46,8 @@ pub(crate) fn chunk_graph(
 ) -> Result<ChunkGraph, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
-    let resolved = requests::resolve(sequence, options, &places, None)?;
+    // Which overlaps save something matters only to the links.
+    let resolved = requests::resolve(sequence, options, Placing::default(), &places, None)?;
     let mut chunks: Vec<GraphChunk> = places
         .chunks
         .iter()

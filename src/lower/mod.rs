@@ -9,6 +9,7 @@
 //! which has no operators.
 
 mod aliases;
+mod cells;
 mod clocks;
 mod gathers;
 mod graph;
@@ -27,6 +28,7 @@ use crate::{
     problem::{ChunkId, ProblemError, Refusal},
     sequence::{OpSequence, TensorId},
 };
+pub(crate) use cells::{Cells, Placing};
 use clocks::{Life, Lives};
 pub(crate) use gathers::honour as gather;
 pub(crate) use graph::{ChunkGraph, chunk_graph};
@@ -108,22 +110,24 @@ impl fmt::Display for Obstacle {
 /// is larger than the view that it overwrites; if a weight that should lie in the pool has no size; or
 /// if an operator has a body, which only a [`Planner`](crate::Planner) can lower.
 pub fn lower(sequence: &OpSequence, options: LoweringOptions) -> Result<Lowered, SequenceError> {
-    let lowered = lower_apart(sequence, options)?;
+    let lowered = lower_apart(sequence, options, Placing::default())?;
     if !options.gathers || !sequence.has_gathers() {
         return Ok(lowered);
     }
     Ok(gather(sequence, lowered))
 }
 
-/// Lowers a sequence with gathered inputs in places of their own.
+/// Lowers a sequence with gathered inputs in places of their own. The overlaps are those that save bytes
+/// under the alignment and padding; the result is still without them.
 pub(crate) fn lower_apart(
     sequence: &OpSequence,
     options: LoweringOptions,
+    placing: Placing,
 ) -> Result<Lowered, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
     let lives = Lives::of(sequence, &places);
-    let links = requests::resolve(sequence, options, &places, lives.as_ref())?;
+    let links = requests::resolve(sequence, options, placing, &places, lives.as_ref())?;
     let lowered = build(sequence, &places, links, lives.as_ref())?;
     debug!(
         target: "memplan::lower",
@@ -141,11 +145,12 @@ pub(crate) fn lower_apart(
 pub(crate) fn overlap_limits(
     sequence: &OpSequence,
     options: LoweringOptions,
+    placing: Placing,
 ) -> Result<Vec<Bytes>, SequenceError> {
     let mut places = place::place(sequence, options)?;
     lifetimes::walk(sequence, &mut places);
     let lives = Lives::of(sequence, &places);
-    Ok(requests::resolve(sequence, options, &places, lives.as_ref())?.into_limits())
+    Ok(requests::resolve(sequence, options, placing, &places, lives.as_ref())?.into_limits())
 }
 
 /// Drops the chunks outside the pool and renumbers the others.

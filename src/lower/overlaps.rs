@@ -12,9 +12,9 @@
 
 use crate::{
     Bytes,
-    lower::{clocks::Lives, place::DraftChunk},
+    lower::{Cells, clocks::Lives, place::DraftChunk},
     problem::{
-        ChunkId, Link, Links, Request,
+        ChunkId, Links, Request,
         demands::{BoxTree, TimedBox, ranks},
     },
 };
@@ -24,6 +24,7 @@ pub(super) struct Overlaps<'a> {
     chunks: &'a [DraftChunk],
     links: &'a Links,
     requests: &'a [Request],
+    cells: &'a Cells,
     /// By step: the bytes alive without overlaps. On several streams, those that may be alive in the steps of
     /// the requests.
     alive: Vec<i128>,
@@ -37,21 +38,16 @@ fn index(step: u64) -> usize {
     usize::try_from(step).unwrap_or(usize::MAX)
 }
 
-/// Returns whether a request is among the links.
-fn is_allowed(links: &Links, request: &Request) -> bool {
-    let Request { overwritten, offset, below, .. } = *request;
-    links.get(request.overwriter) == Some(Link { overwritten, offset, below })
-}
-
 impl<'a> Overlaps<'a> {
     /// Returns `None` if the rules allow no overlap. `links` are all links that they allow.
     pub(super) fn of(
         chunks: &'a [DraftChunk],
         links: &'a Links,
         requests: &'a [Request],
+        cells: &'a Cells,
         lives: Option<&Lives>,
     ) -> Option<Self> {
-        let allowed = |at: &usize| requests[*at].below > 0 && is_allowed(links, &requests[*at]);
+        let allowed = |at: &usize| requests[*at].below > 0 && links.honour(&requests[*at]);
         let allowed: Vec<usize> = (0..requests.len()).filter(allowed).collect();
         if allowed.is_empty() {
             return None;
@@ -59,13 +55,13 @@ impl<'a> Overlaps<'a> {
         let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
         // At first the change at each step, then the sum of the changes.
         let alive: Vec<i128> = vec![0; index(steps) + 1];
-        let mut overlaps = Self { chunks, links, requests, alive, allowed, least: 0 };
+        let mut overlaps = Self { chunks, links, requests, cells, alive, allowed, least: 0 };
         for at in overlaps.in_the_pool() {
             let chunk = &chunks[at];
             let begin = if overlaps.is_inside(at) { chunk.begin + 1 } else { chunk.begin };
             if begin < chunk.end {
-                overlaps.alive[index(begin)] += i128::from(chunk.size);
-                overlaps.alive[index(chunk.end)] -= i128::from(chunk.size);
+                overlaps.alive[index(begin)] += overlaps.bytes(at);
+                overlaps.alive[index(chunk.end)] -= overlaps.bytes(at);
             }
         }
         for step in 1..overlaps.alive.len() {
@@ -88,6 +84,11 @@ impl<'a> Overlaps<'a> {
         let root = |at: usize| self.links.place(ChunkId::from_index(at)).0;
         let is_in_the_pool = |at: &usize| self.chunks[root(*at).index()].outside.is_none();
         (0..self.chunks.len()).filter(is_in_the_pool).collect()
+    }
+
+    /// The bytes that a chunk counts.
+    fn bytes(&self, chunk: usize) -> i128 {
+        self.cells.count(ChunkId::from_index(chunk), self.chunks[chunk].size).into()
     }
 
     /// Returns whether a chunk is an overwriter inside another one, so that it has its bytes to itself only
@@ -134,9 +135,9 @@ impl<'a> Overlaps<'a> {
 
     /// The bytes of an output that lie over its input.
     fn shared(&self, request: usize) -> Bytes {
-        let Request { overwriter, overwritten, below, .. } = self.requests[request];
+        let request = &self.requests[request];
         let size = |chunk: ChunkId| self.chunks[chunk.index()].size;
-        size(overwriter).saturating_sub(below).min(size(overwritten))
+        self.cells.shared(request, size(request.overwriter), size(request.overwritten))
     }
 
     /// The limits that may lead to different plans, ascending.
@@ -153,7 +154,8 @@ impl<'a> Overlaps<'a> {
     /// overlaps are counted.
     pub(super) fn useless(&self, limit: Option<Bytes>) -> Vec<usize> {
         let most = limit.map_or(self.least, |limit| self.least.max(limit.into()));
-        let is_useless = |at: &usize| self.alive[self.step(*at)] <= most;
+        // Off the alignment, an overlap that counts no bytes may still save some.
+        let is_useless = |at: &usize| self.shared(*at) > 0 && self.alive[self.step(*at)] <= most;
         let (mut useless, kept): (Vec<usize>, Vec<usize>) =
             self.allowed.iter().partition(|at| is_useless(at));
         if limit.is_none() {
@@ -164,11 +166,11 @@ impl<'a> Overlaps<'a> {
         tied.sort_unstable();
         let mut alive = self.alive.clone();
         for (at, request) in self.requests.iter().enumerate() {
-            let size = i128::from(self.chunks[request.overwriter.index()].size);
+            let size = self.bytes(request.overwriter.index());
             let is_in_place = request.below == 0 && !request.required;
             let step = self.step(at);
             if is_in_place
-                && is_allowed(self.links, request)
+                && self.links.honour(request)
                 && tied.binary_search(&root(at)).is_ok()
                 && alive[step] + size <= most
             {

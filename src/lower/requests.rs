@@ -1,17 +1,19 @@
 //! The third pass: honours or refuses each write dependency (the book, Lowering).
 
+use std::collections::HashSet;
+
 use tracing::debug;
 
 use crate::{
-    Bytes, SequenceError,
+    Bytes, SequenceError, Step,
     lower::{
-        LoweringOptions, Obstacle, Refused,
+        Cells, LoweringOptions, Obstacle, Placing, Refused,
         aliases::Aliases,
         clocks::Lives,
         overlaps::Overlaps,
         place::{DraftChunk, Places, Variable},
     },
-    problem::{Chunk, ChunkId, Links, Refusal, Request},
+    problem::{Chunk, ChunkId, Dropped, Links, Refusal, Request},
     sequence::{Dependency, OpSequence, Origin, Overwrite, TensorId},
 };
 
@@ -42,12 +44,7 @@ impl Resolved {
 
     /// The requests that became links, in order.
     pub(super) fn honoured(&self) -> impl Iterator<Item = Request> + '_ {
-        self.requests.iter().copied().filter(|request| {
-            self.links.get(request.overwriter).is_some_and(|link| {
-                (link.overwritten, link.offset, link.below)
-                    == (request.overwritten, request.offset, request.below)
-            })
-        })
+        self.requests.iter().copied().filter(|request| self.links.honour(request))
     }
 }
 
@@ -61,6 +58,7 @@ struct WriteDependency<'a> {
 pub(super) fn resolve(
     sequence: &OpSequence,
     options: LoweringOptions,
+    placing: Placing,
     places: &Places,
     lives: Option<&Lives>,
 ) -> Result<Resolved, SequenceError> {
@@ -101,7 +99,8 @@ pub(super) fn resolve(
         .map(|&DraftChunk { begin, end, size, .. }| Chunk { begin, end, size })
         .collect();
     let (mut links, mut dropped) = Links::resolve(&chunks, &requests);
-    let overlaps = Overlaps::of(&places.chunks, &links, &requests, lives);
+    let cells = Cells::of(placing, chunks.len(), &requests);
+    let overlaps = Overlaps::of(&places.chunks, &links, &requests, &cells, lives);
     let limits = overlaps.as_ref().map(Overlaps::limits).unwrap_or_default();
     let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
     let useless = useless.unwrap_or_default();
@@ -110,13 +109,21 @@ pub(super) fn resolve(
             let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
             refused.push(dependencies[request].refuse(sequence, obstacle)?);
         }
-        let is_kept = |at: &usize| useless.binary_search(at).is_err();
+        // Other overlaps in the same steps would not save anything either.
+        let step = |at: usize| places.chunks[requests[at].overwriter.index()].begin;
+        let steps: HashSet<Step> = useless.iter().map(|&at| step(at)).collect();
+        let is_other = |at: usize| {
+            requests[at].below > 0 && steps.contains(&step(at)) && !links.honour(&requests[at])
+        };
+        let is_kept = |at: &usize| useless.binary_search(at).is_err() && !is_other(*at);
         let kept: Vec<usize> = (0..requests.len()).filter(is_kept).collect();
         let kept_requests: Vec<Request> = kept.iter().map(|&at| requests[at]).collect();
-        (links, dropped) = Links::resolve(&chunks, &kept_requests);
-        for dropped in &mut dropped {
-            dropped.request = kept[dropped.request];
-        }
+        dropped.retain(|dropped| is_other(dropped.request));
+        let (without, dropped_then) = Links::resolve(&chunks, &kept_requests);
+        links = without;
+        dropped.extend(
+            dropped_then.into_iter().map(|then| Dropped { request: kept[then.request], ..then }),
+        );
     }
     for dropped in dropped {
         let obstacle = Obstacle::Refusal(dropped.reason);

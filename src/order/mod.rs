@@ -57,18 +57,17 @@ mod windows;
 
 use crate::{
     Bytes, Limits, Observer, OpSequence, ProblemError, SequenceError,
-    lower::{LoweringOptions, chunk_graph, lower},
+    lower::{LoweringOptions, Placing, chunk_graph, lower_apart},
 };
 use effort::Effort;
-use model::{Model, Placing};
+use model::Model;
 use sets::narrow;
 
 /// Options of [`reorder`].
 #[derive(Clone, Debug)]
 pub struct ReorderOptions<'a> {
     lowering: LoweringOptions,
-    alignment: Bytes,
-    padding: Bytes,
+    placing: Placing,
     limits: Limits,
     observer: Observer<'a>,
 }
@@ -79,8 +78,7 @@ impl Default for ReorderOptions<'_> {
     fn default() -> Self {
         Self {
             lowering: LoweringOptions::default(),
-            alignment: 1,
-            padding: 0,
+            placing: Placing::default(),
             limits: default_limits(),
             observer: Observer::default(),
         }
@@ -98,14 +96,14 @@ impl ReorderOptions<'_> {
     /// Aligns the offsets of roots to a power of two in bytes.
     #[must_use]
     pub fn alignment(mut self, bytes: Bytes) -> Self {
-        self.alignment = bytes;
+        self.placing.alignment = bytes;
         self
     }
 
     /// Adds bytes to the size of every chunk.
     #[must_use]
     pub fn padding(mut self, bytes: Bytes) -> Self {
-        self.padding = bytes;
+        self.placing.padding = bytes;
         self
     }
 
@@ -230,8 +228,7 @@ pub fn reorder(
     }
     let given_peak = peak(sequence, options)?;
     let graph = chunk_graph(sequence, options.lowering)?;
-    let placing = Placing { alignment: options.alignment, padding: options.padding };
-    let model = Model::new(&graph, &sequence.predecessors(), placing);
+    let model = Model::new(&graph, &sequence.predecessors(), options.placing);
     let mut effort = Effort::new(&options.limits, options.observer);
     let found = joins::climb(&model, &mut effort);
     let mut reordered = Reordered {
@@ -258,7 +255,8 @@ pub fn reorder(
 /// Returns the most bytes live at a step: the lower bound of every plan in this order.
 fn peak(sequence: &OpSequence, options: &ReorderOptions<'_>) -> Result<Bytes, ReorderError> {
     // Orders are compared with every gathered input copied.
-    let problem = lower(sequence, options.lowering.gathers(false))?.problem;
-    let placed = problem.with_alignment(options.alignment)?.with_padding(options.padding)?;
+    let problem = lower_apart(sequence, options.lowering, options.placing)?.problem;
+    let placed =
+        problem.with_alignment(options.placing.alignment)?.with_padding(options.placing.padding)?;
     Ok(placed.lower_bound().bytes)
 }

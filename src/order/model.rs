@@ -22,21 +22,14 @@ use std::collections::HashMap;
 
 use crate::{
     Bytes,
-    lower::ChunkGraph,
+    lower::{Cells, ChunkGraph, Placing},
     order::{
         faults::{Fault, has_fault},
         overwrites::{Overwrite, is_monotone, overwritten},
         sets::{Lists, NOBODY, has, insert, narrow, words},
     },
-    problem::{Request, align_up},
+    problem::ChunkId,
 };
-
-/// The rules by which the bytes of a chunk are counted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placing {
-    pub(super) alignment: Bytes,
-    pub(super) padding: Bytes,
-}
 
 /// The operators and chunks of a sequence or of a part of one.
 #[derive(Clone, Debug)]
@@ -67,8 +60,7 @@ pub(super) struct Model {
     pub(super) unread: Bytes,
     /// True if every operator's step is as described at the top of this file. If not, the model
     /// still serves to find orders and to bound them by cuts, but a failed search is no proof.
-    /// In no order does the model need more than a plan. It may need less: it grants all overlaps,
-    /// and lowering those that save something in bytes without alignment and padding.
+    /// In no order does the model need more than a plan.
     pub(super) exact: bool,
 }
 
@@ -76,26 +68,12 @@ impl Model {
     pub(super) fn new(graph: &ChunkGraph, predecessors: &[Vec<usize>], placing: Placing) -> Self {
         let operators = predecessors.len();
         let mut parts = Parts::new(operators);
-        // An unaligned overwriter touches as many cells as its offset in the chain implies, but at
-        // least as many as it fills.
-        let aligned =
-            |request: &Request| (request.offset + request.below).is_multiple_of(placing.alignment);
-        // So does whatever may be written over it; requests come in the order of the operators.
-        let mut unaligned = vec![false; graph.chunks.len()];
-        for request in &graph.requests {
-            unaligned[request.overwriter.index()] |=
-                !aligned(request) || unaligned[request.overwritten.index()];
-        }
-        let mut exact = !unaligned.contains(&true);
-        let cells = |chunk: usize| match graph.chunks[chunk].size {
-            0 => 0,
-            size if unaligned[chunk] => (size + placing.padding) & !(placing.alignment - 1),
-            size => align_up(size + placing.padding, placing.alignment),
-        };
+        let cells = Cells::of(placing, graph.chunks.len(), &graph.requests);
+        let mut exact = cells.are_exact();
         let mut numbers = vec![None; graph.chunks.len()];
         let inside = graph.chunks.iter().enumerate().filter(|(_, chunk)| !chunk.outside);
         for (index, chunk) in inside {
-            let size = cells(index);
+            let size = cells.count(ChunkId::from_index(index), chunk.size);
             let producer = chunk.producer.map_or(NOBODY, narrow);
             if let Some(producer) = chunk.producer {
                 parts.adds[producer] += size;
@@ -110,21 +88,12 @@ impl Model {
             else {
                 continue;
             };
-            // For an output that begins below the chunk, only the bytes that lie over it count.
-            let whole = cells(request.overwriter.index());
             let old = &graph.chunks[request.overwritten.index()];
-            let shared = old.size.min(over.size.saturating_sub(request.below));
-            let bytes = if request.below > 0 {
-                align_up(shared + placing.padding, placing.alignment)
-            } else {
-                whole
-            };
             let overwrite = Overwrite {
                 output: request.overwriter.0,
-                bytes: bytes.min(whole),
+                bytes: cells.shared(request, over.size, old.size),
                 size: over.size,
                 required: request.required,
-                may_be_dropped: request.below > 0 && (placing.alignment, placing.padding) != (1, 0),
                 chunk,
                 made: numbers[request.overwriter.index()].unwrap_or(NOBODY),
             };

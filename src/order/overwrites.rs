@@ -1,7 +1,5 @@
 //! Requests of outputs to overwrite chunks, and the bytes that they save in a step.
 
-use std::collections::BTreeMap;
-
 use crate::{Bytes, order::sets::NOBODY};
 
 /// A request of an output to overwrite a chunk.
@@ -14,9 +12,6 @@ pub(super) struct Overwrite {
     /// The size by which outputs that request the same chunk are compared.
     pub(super) size: Bytes,
     pub(super) required: bool,
-    /// True if lowering may find that it saves nothing: it counts bytes without alignment and padding, the model does
-    /// not. The chunk is then left to other requests, and so is the output.
-    pub(super) may_be_dropped: bool,
     /// The chunk to overwrite.
     pub(super) chunk: u32,
     /// The output as a chunk; [`NOBODY`] if it does not outlive the step.
@@ -27,7 +22,7 @@ impl Overwrite {
     /// Returns whether this request becomes `other` when chunks are exchanged.
     pub(super) fn becomes(&self, other: &Self, exchange: impl Fn(u32) -> u32) -> bool {
         let made = if self.made == NOBODY { NOBODY } else { exchange(self.made) };
-        let same = |one: &Self| (one.bytes, one.size, one.required, one.may_be_dropped);
+        let same = |one: &Self| (one.bytes, one.size, one.required);
         same(self) == same(other) && (exchange(self.chunk), made) == (other.chunk, other.made)
     }
 
@@ -46,9 +41,6 @@ impl Overwrite {
 /// Returns the bytes of the outputs that overwrite a chunk, by rules b and c of lowering (the book,
 /// Lowering).
 pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
-    if overwrites.iter().any(|overwrite| overwrite.may_be_dropped) {
-        return most_overwritten(overwrites, dies);
-    }
     let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
     if single {
         let granted = overwrites.iter().find(|overwrite| dies(overwrite.chunk));
@@ -78,20 +70,6 @@ pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) 
     granted.iter().map(|overwrite| overwrite.bytes).sum()
 }
 
-/// Returns no fewer bytes than whichever requests are dropped: each output takes one chunk, and each chunk one output.
-fn most_overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
-    let (mut by_output, mut by_chunk) = (BTreeMap::new(), BTreeMap::new());
-    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
-        for most in [
-            by_output.entry(overwrite.output).or_insert(0),
-            by_chunk.entry(overwrite.chunk).or_insert(0),
-        ] {
-            *most = overwrite.bytes.max(*most);
-        }
-    }
-    by_output.into_values().sum::<Bytes>().min(by_chunk.into_values().sum())
-}
-
 /// Returns whether one more dying chunk never leads to fewer overwritten bytes, nor to more than its own bytes added.
 pub(super) fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
     let mut chunks: Vec<u32> = overwrites.iter().map(|overwrite| overwrite.chunk).collect();
@@ -115,36 +93,4 @@ pub(super) fn is_monotone(overwrites: &[Overwrite], sizes: &[Bytes]) -> bool {
             (present..=most).contains(&bytes(set | 1 << at))
         })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    /// By request: the output, the chunk, the bytes, and whether it may be dropped.
-    #[rstest]
-    #[case::the_first_request_is_granted(&[(0, 0, 5, false), (0, 1, 7, false)], 5)]
-    #[case::another_one_if_it_may_be_dropped(&[(0, 0, 5, true), (0, 1, 7, false)], 7)]
-    #[case::a_chunk_takes_one_output(&[(0, 0, 5, true), (1, 0, 7, false)], 7)]
-    #[case::an_output_takes_one_chunk(&[(0, 0, 5, true), (0, 1, 5, true)], 5)]
-    #[case::two_outputs_and_chunks(&[(0, 0, 5, true), (1, 0, 7, false), (1, 1, 6, false)], 12)]
-    fn the_bytes_saved_are_at_least_those_without_dropped_requests(
-        #[case] requests: &[(u32, u32, Bytes, bool)],
-        #[case] saved: Bytes,
-    ) {
-        let overwrite = |&(output, chunk, bytes, may_be_dropped)| Overwrite {
-            output,
-            bytes,
-            size: bytes,
-            required: false,
-            may_be_dropped,
-            chunk,
-            made: NOBODY,
-        };
-        let all: Vec<Overwrite> = requests.iter().map(overwrite).collect();
-        assert_eq!(overwritten(&all, |_| true), saved);
-        assert_eq!(overwritten(&all, |_| false), 0);
-    }
 }

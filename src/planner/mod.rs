@@ -55,7 +55,7 @@ pub use strategy::{Strategy, UnknownStrategy};
 
 use crate::{
     Bytes, InputRef, OpSequence, Plan, PlannedChunk, Problem,
-    lower::{self, Lowered, LoweringOptions, gather, lower_apart},
+    lower::{self, Lowered, LoweringOptions, Placing, gather, lower_apart},
     plan::PlannedBody,
     planner::{
         bodies::Flattened,
@@ -285,6 +285,12 @@ impl Planner<'_> {
         self.prepare(input)?.best(input)
     }
 
+    /// The alignment and padding of a sequence.
+    fn placing(&self) -> Placing {
+        let (alignment, padding) = (self.alignment.unwrap_or(1), self.padding.unwrap_or(0));
+        Placing { alignment, padding }
+    }
+
     /// The planner with the time that is left of its limit.
     fn after(&self, start: Instant) -> Self {
         let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
@@ -309,7 +315,10 @@ impl Planner<'_> {
         mut best: Plan,
     ) -> Result<Plan, PlanError> {
         let start = Instant::now();
-        for limit in lower::overlap_limits(sequence, self.lowering)?.into_iter().take(MOST_LIMITS) {
+        for limit in lower::overlap_limits(sequence, self.lowering, self.placing())?
+            .into_iter()
+            .take(MOST_LIMITS)
+        {
             let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
             if limit >= best.pool_size || time == Some(Duration::ZERO) {
                 break;
@@ -385,7 +394,7 @@ impl Planner<'_> {
             InputRef::Sequence(sequence) => {
                 let flattened = self.flatten(sequence)?;
                 bodies = flattened.bodies;
-                let lowered = lower_apart(&flattened.sequence, self.lowering)?;
+                let lowered = lower_apart(&flattened.sequence, self.lowering, self.placing())?;
                 let gathers = self.lowering.gathers && self.strategy.knows_parts();
                 gathering =
                     Some(flattened.sequence).filter(|sequence| gathers && sequence.has_gathers());

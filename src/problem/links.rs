@@ -249,6 +249,12 @@ impl Links {
         (Self { by_overwriter: links, overwriters, places }, dropped)
     }
 
+    /// Returns whether a request became a link.
+    pub(crate) fn honour(&self, request: &Request) -> bool {
+        let Request { overwritten, offset, below, .. } = *request;
+        self.get(request.overwriter) == Some(Link { overwritten, offset, below })
+    }
+
     /// Builds the tables from honoured links, by overwriter.
     pub(crate) fn of(links: Vec<Option<Link>>) -> Self {
         if links.iter().all(Option::is_none) {

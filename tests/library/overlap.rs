@@ -57,6 +57,57 @@ fn tensors_are_untied_where_there_is_room() {
     assert_eq!(links, [false, true, false, true]);
 }
 
+/// The first output may lie over a small input or a large one, which only then the second one cannot have. Another
+/// step needs more than all of them without overlaps.
+#[test]
+fn no_other_overlap_takes_the_place_of_one_that_saves_nothing() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("most").workspace(120))
+        .operator(Operator::new("p").output(Output::new("a", 40)).output(Output::new("b", 4)))
+        .operator(
+            Operator::new("v")
+                .inputs(["a", "b"])
+                .output(Output::new("c", 40).overlaps("b", 36).overlaps("a", 36))
+                .output(Output::new("d", 40).overwrites("a")),
+        )
+        .operator(Operator::new("last").inputs(["c", "d"]))
+        .build()
+        .unwrap();
+    let lowered = lower(&sequence, LoweringOptions::default()).unwrap();
+    let obstacle = Obstacle::Refusal(Refusal::SavesNothing);
+    assert!(lowered.refused.iter().any(|refused| refused.obstacle == obstacle));
+    let plan = Planner::new().plan(&sequence).unwrap();
+    let over: Vec<_> = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).collect();
+    assert_eq!((plan.pool_size, over.len(), &*over[0].name), (120, 1, "d"));
+}
+
+/// Four small tensors fill a cell each, so that the step with the overlap needs the most.
+#[rstest]
+#[case::bytes(1, 64, false)]
+#[case::cells(16, 112, true)]
+fn the_bytes_that_an_overlap_saves_are_counted_in_cells(
+    #[case] alignment: u64,
+    #[case] pool: u64,
+    #[case] is_taken: bool,
+) {
+    let small = ["a", "b", "c", "d"];
+    let load = Operator::new("load").output(Output::new("x", 30));
+    let load = small.iter().fold(load, |load, name| load.output(Output::new(*name, 1)));
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("most").workspace(64))
+        .operator(load)
+        .operator(
+            Operator::new("blur").inputs(["x"]).output(Output::new("y", 30).overlaps("x", 16)),
+        )
+        .operator(Operator::new("last").inputs(["y", "a", "b", "c", "d"]))
+        .build()
+        .unwrap();
+    let plan = Planner::new().alignment(alignment).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound), (pool, pool));
+    assert_eq!(plan.chunks.iter().any(|chunk| chunk.overwrites.is_some()), is_taken);
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
+
 /// Moves the output up by some bytes, and adjusts the plan's figures.
 fn nearer(plan: &Plan, bytes: u64) -> Plan {
     let mut plan = plan.clone();

@@ -195,3 +195,28 @@ fn each_v_logs_more() {
     let run = memplan(&["plan", EXAMPLE, "-q", "-v"]);
     assert!(run.code == 2 && run.err.contains("cannot be used with"), "{}", run.err);
 }
+
+/// Four tensors of a byte fill four cells of 16 bytes, so that an overlap saves bytes that it would not save without
+/// an alignment.
+#[test]
+fn a_saved_plan_is_shown_with_the_overlaps_that_its_alignment_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (sequence, plan) = (path("sequence.json"), path("plan.json"));
+    let small = ["a", "b", "c", "d"].map(|name| format!(r#"{{"name": "{name}", "size": 1}}"#));
+    let text = format!(
+        r#"{{"format": "memplan-sequence/2", "outputs": ["z"], "operators": [
+        {{"name": "most", "inputs": [], "outputs": [], "workspace": 64}},
+        {{"name": "load", "inputs": [], "outputs": [{{"name": "x", "size": 30}}, {}]}},
+        {{"name": "blur", "inputs": ["x"],
+          "outputs": [{{"name": "y", "size": 30, "overwrites": {{"input": "x", "below": 16}}}}]}},
+        {{"name": "last", "inputs": ["y", "a", "b", "c", "d"], "outputs": [{{"name": "z", "size": 1}}]}}]}}"#,
+        small.join(", ")
+    );
+    fs::write(&sequence, text).unwrap();
+    let planned = memplan(&["plan", &sequence, "--alignment", "16", "-o", &plan]);
+    assert!(planned.out.contains("112 B"), "{planned:?}");
+    assert_eq!(memplan(&["verify", &sequence, &plan, "--execute"]).code, 0);
+    let shown = memplan(&["show", &sequence, &plan]).out;
+    assert!(shown.starts_with("a pool of 112 B, 1.000 x the bytes alive, 112 B\n"), "{shown}");
+}

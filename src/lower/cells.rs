@@ -1,0 +1,81 @@
+//! The bytes that a chunk counts under an alignment and a padding.
+
+use crate::{
+    Bytes,
+    problem::{ChunkId, Request},
+};
+
+/// The alignment and the padding under which a sequence is planned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing {
+    /// The alignment of every root's offset in bytes, a power of two.
+    pub(crate) alignment: Bytes,
+    /// The bytes added to every chunk.
+    pub(crate) padding: Bytes,
+}
+
+impl Default for Placing {
+    fn default() -> Self {
+        Self { alignment: 1, padding: 0 }
+    }
+}
+
+impl Placing {
+    /// Rounds a number of bytes, with the padding, up to the alignment.
+    fn rounded_up(self, bytes: Bytes) -> Bytes {
+        let padded = bytes.saturating_add(self.padding);
+        padded.checked_next_multiple_of(self.alignment).unwrap_or(Bytes::MAX)
+    }
+}
+
+/// The bytes that chunks count, rounded to the alignment.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    placing: Placing,
+    /// By chunk: true if it may lie off the alignment.
+    unaligned: Vec<bool>,
+}
+
+impl Cells {
+    /// `requests` are all requests between `chunks` chunks, in the order of the operators.
+    pub(crate) fn of(placing: Placing, chunks: usize, requests: &[Request]) -> Self {
+        // An overwriter off the alignment touches as many cells as its offset in the chain implies, but at
+        // least as many as it fills. So does whatever may be written over it.
+        let mut unaligned = vec![false; chunks];
+        if placing.alignment > 1 {
+            for request in requests {
+                let is_aligned = (request.offset + request.below).is_multiple_of(placing.alignment);
+                unaligned[request.overwriter.index()] |=
+                    !is_aligned || unaligned[request.overwritten.index()];
+            }
+        }
+        Self { placing, unaligned }
+    }
+
+    /// Returns whether every chunk counts the same bytes wherever it lies.
+    pub(crate) fn are_exact(&self) -> bool {
+        !self.unaligned.contains(&true)
+    }
+
+    /// The bytes that a chunk of a size counts.
+    pub(crate) fn count(&self, chunk: ChunkId, size: Bytes) -> Bytes {
+        match size {
+            0 => 0,
+            _ if self.unaligned[chunk.index()] => {
+                size.saturating_add(self.placing.padding) & !(self.placing.alignment - 1)
+            }
+            _ => self.placing.rounded_up(size),
+        }
+    }
+
+    /// The bytes that an output saves by lying over a chunk, given the sizes of both.
+    pub(crate) fn shared(&self, request: &Request, output: Bytes, chunk: Bytes) -> Bytes {
+        let whole = self.count(request.overwriter, output);
+        if request.below == 0 {
+            return whole;
+        }
+        // Only the bytes that lie over the chunk count.
+        let shared = chunk.min(output.saturating_sub(request.below));
+        self.placing.rounded_up(shared).min(whole)
+    }
+}
