@@ -29,6 +29,7 @@ mod range_tree;
 mod records;
 mod reordered;
 mod replay;
+mod room;
 mod run;
 mod runs;
 pub mod search;
