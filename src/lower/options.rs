@@ -18,7 +18,8 @@ pub struct LoweringOptions {
     /// True if weights lie in the pool, for all steps.
     pub weights_in_pool: bool,
     /// Outputs may begin below their inputs only in steps that would otherwise need more bytes than
-    /// this. `None` stands for the bytes that the pool needs even with all overlaps.
+    /// this, counted with the padding and in multiples of the alignment of the plan. `None` stands for the bytes
+    /// that the pool needs even with all overlaps.
     pub overlap_limit: Option<Bytes>,
 }
 

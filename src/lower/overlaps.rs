@@ -8,11 +8,11 @@
 //! either, where the limit leaves room for both.
 //!
 //! On several streams, the bytes of a step are those of all chunks that may be alive while its operator runs, which
-//! are at least as many as are ever alive with it.
+//! are at least as many as are ever alive with it. Bytes are counted with the padding, in multiples of the alignment.
 
 use crate::{
     Bytes,
-    lower::{Cells, clocks::Lives, place::DraftChunk},
+    lower::{Cells, Placing, clocks::Lives, place::DraftChunk},
     problem::{
         ChunkId, Links, Request,
         demands::{BoxTree, TimedBox, ranks},
@@ -24,7 +24,7 @@ pub(super) struct Overlaps<'a> {
     chunks: &'a [DraftChunk],
     links: &'a Links,
     requests: &'a [Request],
-    cells: &'a Cells,
+    cells: Cells,
     /// By step: the bytes alive without overlaps. On several streams, those that may be alive in the steps of
     /// the requests.
     alive: Vec<i128>,
@@ -44,7 +44,7 @@ impl<'a> Overlaps<'a> {
         chunks: &'a [DraftChunk],
         links: &'a Links,
         requests: &'a [Request],
-        cells: &'a Cells,
+        placing: Placing,
         lives: Option<&Lives>,
     ) -> Option<Self> {
         let allowed = |at: &usize| requests[*at].below > 0 && links.honour(&requests[*at]);
@@ -55,13 +55,14 @@ impl<'a> Overlaps<'a> {
         let steps = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(0);
         // At first the change at each step, then the sum of the changes.
         let alive: Vec<i128> = vec![0; index(steps) + 1];
+        let cells = Cells::of(placing, chunks.len(), requests);
         let mut overlaps = Self { chunks, links, requests, cells, alive, allowed, least: 0 };
         for at in overlaps.in_the_pool() {
             let chunk = &chunks[at];
             let begin = if overlaps.is_inside(at) { chunk.begin + 1 } else { chunk.begin };
             if begin < chunk.end {
-                overlaps.alive[index(begin)] += overlaps.bytes(at);
-                overlaps.alive[index(chunk.end)] -= overlaps.bytes(at);
+                overlaps.alive[index(begin)] += i128::from(overlaps.bytes(at));
+                overlaps.alive[index(chunk.end)] -= i128::from(overlaps.bytes(at));
             }
         }
         for step in 1..overlaps.alive.len() {
@@ -87,8 +88,8 @@ impl<'a> Overlaps<'a> {
     }
 
     /// The bytes that a chunk counts.
-    fn bytes(&self, chunk: usize) -> i128 {
-        self.cells.count(ChunkId::from_index(chunk), self.chunks[chunk].size).into()
+    fn bytes(&self, chunk: usize) -> Bytes {
+        self.cells.count(ChunkId::from_index(chunk), self.chunks[chunk].size)
     }
 
     /// Returns whether a chunk is an overwriter inside another one, so that it has its bytes to itself only
@@ -103,7 +104,7 @@ impl<'a> Overlaps<'a> {
         let boxes: Vec<Vec<TimedBox>> = chunks
             .iter()
             .map(|&at| {
-                let (life, bytes) = (lives.life(at), 0..self.chunks[at].size);
+                let (life, bytes) = (lives.life(at), 0..self.bytes(at));
                 let begin = if self.is_inside(at) { life.written() } else { life.begin.clone() };
                 let one = TimedBox { begin, end: life.end.clone(), bytes };
                 if one.is_life() { vec![one] } else { Vec::new() }
@@ -166,7 +167,7 @@ impl<'a> Overlaps<'a> {
         tied.sort_unstable();
         let mut alive = self.alive.clone();
         for (at, request) in self.requests.iter().enumerate() {
-            let size = self.bytes(request.overwriter.index());
+            let size = i128::from(self.bytes(request.overwriter.index()));
             let is_in_place = request.below == 0 && !request.required;
             let step = self.step(at);
             if is_in_place

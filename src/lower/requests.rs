@@ -7,7 +7,7 @@ use tracing::debug;
 use crate::{
     Bytes, SequenceError, Step,
     lower::{
-        Cells, LoweringOptions, Obstacle, Placing, Refused,
+        LoweringOptions, Obstacle, Placing, Refused,
         aliases::Aliases,
         clocks::Lives,
         overlaps::Overlaps,
@@ -99,8 +99,7 @@ pub(super) fn resolve(
         .map(|&DraftChunk { begin, end, size, .. }| Chunk { begin, end, size })
         .collect();
     let (mut links, mut dropped) = Links::resolve(&chunks, &requests);
-    let cells = Cells::of(placing, chunks.len(), &requests);
-    let overlaps = Overlaps::of(&places.chunks, &links, &requests, &cells, lives);
+    let overlaps = Overlaps::of(&places.chunks, &links, &requests, placing, lives);
     let limits = overlaps.as_ref().map(Overlaps::limits).unwrap_or_default();
     let useless = overlaps.map(|overlaps| overlaps.useless(options.overlap_limit));
     let useless = useless.unwrap_or_default();

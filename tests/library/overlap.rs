@@ -83,10 +83,13 @@ fn no_other_overlap_takes_the_place_of_one_that_saves_nothing() {
 
 /// Four small tensors fill a cell each, so that the step with the overlap needs the most.
 #[rstest]
-#[case::bytes(1, 64, false)]
-#[case::cells(16, 112, true)]
+#[case::bytes(1, 1, 64, false)]
+#[case::cells(16, 1, 112, true)]
+#[case::bytes_on_streams(1, 2, 64, false)]
+#[case::cells_on_streams(16, 2, 112, true)]
 fn the_bytes_that_an_overlap_saves_are_counted_in_cells(
     #[case] alignment: u64,
+    #[case] streams: usize,
     #[case] pool: u64,
     #[case] is_taken: bool,
 ) {
@@ -100,6 +103,7 @@ fn the_bytes_that_an_overlap_saves_are_counted_in_cells(
             Operator::new("blur").inputs(["x"]).output(Output::new("y", 30).overlaps("x", 16)),
         )
         .operator(Operator::new("last").inputs(["y", "a", "b", "c", "d"]))
+        .operator(Operator::new("other").on_stream(streams - 1))
         .build()
         .unwrap();
     let plan = Planner::new().alignment(alignment).plan(&sequence).unwrap();
