@@ -28,7 +28,7 @@ impl Borrow<memplan::Plan> for Kept {
 #[pyclass(module = "memplan", subclass)]
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    /// Not borrowed while Python makes an object: it may then collect garbage, whose finalizers may use the cache.
+    /// Making a Python object may collect garbage, and finalizers may use the cache, so it is not borrowed meanwhile.
     plans: memplan::planner::PlanCache<Kept>,
 }
 
