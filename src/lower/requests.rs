@@ -153,6 +153,9 @@ impl WriteDependency<'_> {
             0 => (base.checked_add(offset), 0),
             _ => (Some(base.saturating_sub(below)), below.saturating_sub(base)),
         };
+        if below >= size {
+            return Ok(Err(Obstacle::Refusal(Refusal::NothingShared)));
+        }
         let bytes = low.and_then(|low| Some((low, low.checked_add(size.saturating_sub(below))?)));
         let is_overlap = self.overwrite.below > 0;
         let Some((low, high)) = bytes.filter(|&(_, high)| high <= chunk.size || below > 0) else {
