@@ -106,7 +106,8 @@ pub fn layout(
         if let Some(pairwise) = &mut pairwise
             && !monitor.stopped()
         {
-            let nodes = pairwise.improve(packed, bound, share - of_orders, &mut monitor);
+            let effort = (share - of_orders, limits.is_default());
+            let nodes = pairwise.improve(packed, bound, effort, &mut monitor);
             monitor.add(nodes);
         }
     }

@@ -13,6 +13,7 @@ use crate::{
         first_fit::Packed,
         layout::Layout,
         search::{
+            anew::on_top,
             control::{
                 descent::{Attempt, Attempts, Packer, descend_from},
                 monitor::Monitor,
@@ -31,6 +32,9 @@ const RUNGS: [u64; 4] = [32, 48, 56, 60];
 
 /// A first attempt has this many times the nodes that placing all bodies takes.
 const PLACINGS: u64 = 20;
+
+/// The most nodes on top of the effort, which take about a second.
+const MOST_ON_TOP: u64 = 750_000;
 
 /// All pairs of more boxes are too many to look at.
 const MOST_BOXES: usize = 4000;
@@ -104,19 +108,37 @@ impl<'a> Pairwise<'a> {
         })
     }
 
-    /// Improves a packing until the budget is spent; returns the nodes.
+    /// Improves a packing until the budget is spent; returns the nodes. By default, more nodes come on top of the
+    /// budget while the pool is more than a percent above the bound.
     pub fn improve(
         &mut self,
         best: &mut Packed,
         bound: Bytes,
-        budget: u64,
+        (budget, is_default): (u64, bool),
         monitor: &mut Monitor<'_>,
     ) -> u64 {
+        self.descend(best, bound, bound, budget, monitor);
+        let near = bound.saturating_add(bound / 100);
+        if best.objective[1] > near.into() && !monitor.stopped() {
+            let more = on_top(self.share(), is_default).min(MOST_ON_TOP);
+            self.descend(best, bound, near, budget.saturating_add(more), monitor);
+        }
+        self.nodes
+    }
+
+    /// Packs all bodies below lower and lower limits, until there are this many nodes, or the pool is small enough.
+    fn descend(
+        &mut self,
+        best: &mut Packed,
+        bound: Bytes,
+        enough: Bytes,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) {
         self.packed = best.places.iter().map(|place| place.offset.cast_signed()).collect();
         let (statement, size) = (self.statement, self.height());
-        let share = self.placing() * PLACINGS;
-        let attempts = Attempts { rungs: &RUNGS, share, nodes: budget };
-        let mut stop = |nodes, size| monitor.stop(nodes, bound, size);
+        let attempts = Attempts { rungs: &RUNGS, share: self.share(), nodes };
+        let mut stop = |nodes, size| monitor.stop(nodes, bound, size) || size <= enough;
         if let Some(offsets) = descend_from(bound, size, attempts, self, &mut stop) {
             let pools = best.places.iter().map(|place| place.pool);
             let places: Vec<Place> =
@@ -124,12 +146,12 @@ impl<'a> Pairwise<'a> {
             let layout = Layout::from_bodies(statement.problem, &statement.bodies, &places);
             (best.places, best.objective) = (places, layout.objective(statement.problem));
         }
-        self.nodes
     }
 
-    /// The nodes that placing all bodies once takes.
-    fn placing(&self) -> u64 {
-        self.clashes.0.iter().map(|clashes| nodes(clashes.len())).sum()
+    /// The nodes of a first attempt.
+    fn share(&self) -> u64 {
+        let placing: u64 = self.clashes.0.iter().map(|clashes| nodes(clashes.len())).sum();
+        placing * PLACINGS
     }
 
     fn extent(&self, body: usize) -> i64 {
@@ -337,6 +359,30 @@ mod tests {
         }
     }
 
+    /// By default, more nodes come on top of the budget. They make no pool larger, and some smaller.
+    #[test]
+    fn nodes_come_on_top_of_a_default_budget() {
+        let mut gained = 0;
+        for seed in 0..6 {
+            let problem = problem(seed);
+            let statement = Statement::of(&problem);
+            let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+            let first = first_fit::packed(&statement, &mut monitor).unwrap();
+            let bound = problem.lower_bound().bytes;
+            let [given, default] = [false, true].map(|is_default| {
+                let mut packed = first.clone();
+                let mut pairwise = Pairwise::new(&statement).unwrap();
+                let most = 2_000 + if is_default { on_top(pairwise.share(), true) } else { 0 };
+                let nodes = pairwise.improve(&mut packed, bound, (2_000, is_default), &mut monitor);
+                assert!(nodes < most + 1_000, "{nodes} of {most}");
+                packed.objective[1]
+            });
+            assert!(default <= given, "{default} after {given}");
+            gained += u32::from(default < given);
+        }
+        assert!(gained > 0);
+    }
+
     #[test]
     fn ejection_packs_lower_than_first_fit_and_no_two_bodies_clash() {
         let (mut before, mut after, mut several) = (0, 0, 0);
@@ -349,7 +395,7 @@ mod tests {
             let bound = problem.lower_bound().bytes;
             before += packed.objective[1];
             let mut pairwise = Pairwise::new(&statement).unwrap();
-            let nodes = pairwise.improve(&mut packed, bound, 20_000, &mut monitor);
+            let nodes = pairwise.improve(&mut packed, bound, (20_000, false), &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
             after += packed.objective[1];
             let all: Vec<_> = (0..statement.bodies.len())
