@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    iter,
     sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
@@ -111,7 +112,11 @@ pub(super) fn compare_both(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Comparison, PlanError> {
-    let both = Both { apart: Stated::of(problem), gathered: gathered.map(Stated::of) };
+    let both = Both { apart: Cow::Borrowed(problem), gathered: gathered.map(Cow::Borrowed) };
+    // No strategy is measured with the time in which the problem is found in steps.
+    for problem in iter::once(problem).chain(gathered) {
+        problem.linear();
+    }
     let shared = limits.time.map(|_| Arc::new(both.to_owned()));
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
@@ -163,42 +168,23 @@ fn plan_within(
     answered.recv_timeout(time).ok()
 }
 
-/// A problem and, if it runs on several streams that live as in one line of time, the same in steps.
-struct Stated<'p> {
-    problem: Cow<'p, Problem>,
-    linear: Option<Problem>,
-}
-
-impl<'p> Stated<'p> {
-    fn of(problem: &'p Problem) -> Self {
-        Self { problem: Cow::Borrowed(problem), linear: problem.linearized() }
-    }
-
-    fn to_owned(&self) -> Stated<'static> {
-        let problem = Cow::Owned(Problem::clone(&self.problem));
-        Stated { problem, linear: self.linear.clone() }
-    }
-}
-
 /// A problem with all copies of its concatenations and, if it has any, with gathered inputs inside their
 /// outputs.
 struct Both<'p> {
-    apart: Stated<'p>,
-    gathered: Option<Stated<'p>>,
+    apart: Cow<'p, Problem>,
+    gathered: Option<Cow<'p, Problem>>,
 }
 
 impl Both<'_> {
     fn to_owned(&self) -> Both<'static> {
-        let gathered = self.gathered.as_ref().map(Stated::to_owned);
-        Both { apart: self.apart.to_owned(), gathered }
+        let owned = |problem: &Cow<'_, Problem>| Cow::Owned(Problem::clone(problem));
+        Both { apart: owned(&self.apart), gathered: self.gathered.as_ref().map(owned) }
     }
 
     /// No plan of either is smaller.
     fn lower_bound(&self) -> Bytes {
-        let apart = self.apart.problem.lower_bound().bytes;
-        self.gathered
-            .as_ref()
-            .map_or(apart, |gathered| gathered.problem.lower_bound().bytes.min(apart))
+        let apart = self.apart.lower_bound().bytes;
+        self.gathered.as_ref().map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
     }
 
     /// Plans with gathered inputs inside their outputs first. Above the bound, also plans all copies; the
@@ -230,13 +216,13 @@ impl Both<'_> {
 }
 
 fn plan(
-    Stated { problem, linear }: &Stated<'_>,
+    problem: &Problem,
     strategy: Strategy,
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Measurement, PlanError> {
     let start = Instant::now();
-    let layout = strategy.layout_of(problem, linear.as_ref(), limits, observer)?;
+    let layout = strategy.layout(problem, limits, observer)?;
     let took = start.elapsed();
     Ok(Measurement {
         pool_size: layout.pool_size(problem),

@@ -22,19 +22,8 @@ impl Strategy {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
-        self.layout_of(problem, problem.linearized().as_ref(), limits, observer)
-    }
-
-    /// Does the same with the problem in steps, if there is [one](Problem::linearized).
-    pub(super) fn layout_of(
-        self,
-        problem: &Problem,
-        linear: Option<&Problem>,
-        limits: &Limits,
-        observer: Observer<'_>,
-    ) -> Result<Layout, PlanError> {
-        if let Some(linear) = linear {
-            return self.layout_of(linear, None, limits, observer);
+        if let Some(linear) = problem.linear() {
+            return self.layout(linear, limits, observer);
         }
         if let Some(Asked { feature, chunk }) = problem.asked() {
             return match self {

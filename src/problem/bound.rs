@@ -72,8 +72,8 @@ impl Problem {
 
     /// The chunks that the lower bound counts.
     pub(crate) fn crowd(&self) -> Crowd {
-        if !self.is_plain() {
-            return self.crowd_of_bodies();
+        if let Some(extra) = &self.extra {
+            return extra.crowd.get_or_init(|| self.crowd_of_bodies()).clone();
         }
         let segments = self.ids().filter_map(|chunk| self.segment(chunk));
         let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());

@@ -327,7 +327,7 @@ impl ProblemBuilder {
             extra: self
                 .demands
                 .zip(bodies)
-                .map(|(demands, bodies)| Box::new(Extra { demands: *demands, bodies, refused })),
+                .map(|(demands, bodies)| Box::new(Extra::new(*demands, bodies, refused))),
         })
     }
 

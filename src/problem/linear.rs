@@ -27,6 +27,16 @@ impl Problem {
     /// alive together. A layout of one is a layout of the other.
     #[must_use]
     pub fn linearized(&self) -> Option<Self> {
+        self.linear().cloned()
+    }
+
+    /// The same, computed once.
+    pub(crate) fn linear(&self) -> Option<&Self> {
+        let extra = self.extra.as_deref()?;
+        extra.linear.get_or_init(|| self.in_one_line()).as_ref()
+    }
+
+    fn in_one_line(&self) -> Option<Self> {
         let demands = self.demands().filter(|demands| demands.streams > 1)?;
         let boxes = in_steps(&self.all_boxes())?;
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);

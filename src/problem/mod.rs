@@ -49,6 +49,8 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
+use std::sync::OnceLock;
+
 use crate::{Bytes, Step, steps::sort_by_step};
 pub(crate) use links::Links;
 
@@ -114,11 +116,29 @@ pub struct Problem {
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Extra {
     pub(crate) demands: demands::Demands,
     pub(crate) bodies: demands::Bodies,
     pub(crate) refused: Vec<Dropped>,
+    /// The problem in steps, if there is one, once it is asked for.
+    linear: OnceLock<Option<Problem>>,
+    /// The heaviest crowd, once it is asked for.
+    crowd: OnceLock<demands::Crowd>,
+}
+
+impl Extra {
+    fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Dropped>) -> Self {
+        Self { demands, bodies, refused, linear: OnceLock::new(), crowd: OnceLock::new() }
+    }
+}
+
+/// All else follows from these.
+impl PartialEq for Extra {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { demands, bodies, refused, .. } = self;
+        (demands, bodies, refused) == (&other.demands, &other.bodies, &other.refused)
+    }
 }
 
 impl Problem {

@@ -81,7 +81,7 @@ impl Problem {
     pub(crate) fn crowd_of_bodies(&self) -> Crowd {
         let streams = self.demands().map_or(1, |demands| demands.streams);
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
-        if let Some(linear) = self.linearized() {
+        if let Some(linear) = self.linear() {
             let Bound { bytes, peak_step } = linear.lower_bound();
             let chunks = linear.alive_at(peak_step).collect();
             return Crowd { bytes, step: 0, chunks };
