@@ -147,6 +147,12 @@ impl<'a> InPairs<'a> {
         self.offsets[body] = Some(offset);
     }
 
+    /// The lowest offset at which a body lies above all that it may clash with.
+    pub(super) fn top_over(&self, body: usize) -> Bytes {
+        let top = |clash: &Clash| self.offsets[clash.other]?.checked_add_signed(clash.high);
+        self.clashes.0[body].iter().filter_map(top).max().unwrap_or(0)
+    }
+
     /// The lowest offset from `offset` on, itself allowed, at which a body is clear of all that is taken. `lift`
     /// raises an offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(

@@ -66,14 +66,23 @@ pub(super) struct Packed {
 ///
 /// If in every order some body finds no place; a plain problem always has one.
 pub fn layout(problem: &Problem) -> Result<Layout, PlanError> {
+    layout_within(problem, &Limits::default(), Observer::default())
+}
+
+/// Plans a problem until the time is over, or the search is cancelled.
+pub(super) fn layout_within(
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Result<Layout, PlanError> {
+    let mut monitor = Monitor::new(limits, observer);
     let statement = Statement::of(problem);
-    let mut monitor = Monitor::new(&Limits::default(), Observer::default());
     let packed = packed(&statement, &mut monitor)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
 }
 
-/// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
-/// of its bodies are put on top of the others.
+/// The best packing of all orders, or of those for which there is time. If there is none even for the first, each of
+/// the rest of its bodies is put on top of those that may be alive together with it.
 pub(super) fn packed(
     statement: &Statement<'_>,
     monitor: &mut Monitor<'_>,
@@ -143,7 +152,7 @@ const PAUSE: usize = 64;
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
     Stop,
-    /// All other bodies are put on top of those that are placed, where they fit.
+    /// Each other body is put on top of those that are placed and may be alive together with it, where it fits.
     OnTop,
 }
 
@@ -179,7 +188,7 @@ fn pack(
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {
                 let room = &mut rooms[allowed.pool.index()];
-                let on_top = is_late.then_some(room.top);
+                let on_top = is_late.then(|| room.top_over(at));
                 let offset = on_top.and_then(|top| room.lowest(at, *allowed, top));
                 let offset = offset.or_else(|| room.lowest(at, *allowed, 0))?;
                 Some(Place::new(allowed.pool, offset))
@@ -203,9 +212,10 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Bytes, problem::demands::Pool};
+    use crate::{Bytes, Strategy, problem::demands::Pool};
 
-    /// A search that is cancelled at once puts each body on top of those before it, as long as the first pool holds it.
+    /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
+    /// the first pool holds it.
     #[test]
     fn bodies_for_which_there_is_no_time_are_put_on_top() {
         let mut problem = Problem::builder();
@@ -214,7 +224,7 @@ mod tests {
         let large = problem.pool(Pool::new("large"));
         for at in 0..5 {
             let chunk = problem.chunk(0..1, 10);
-            problem.clocks(chunk, [at, at].into(), [at + 1, at + 1].into(), 0);
+            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
         }
         // It is as large as the others together, and comes first.
         let chunk = problem.chunk(0..1, 50);
@@ -226,12 +236,18 @@ mod tests {
             let observer = Observer::default().cancel(&cancel);
             packed(&statement, &mut Monitor::new(&Limits::default(), observer)).unwrap().places
         };
-        assert_eq!(places()[..5], [Place::new(small, 0); 5]);
+        let in_small = |offsets: [Bytes; 5]| offsets.map(|at| Place::new(small, at));
+        assert_eq!(places()[..5], in_small([0, 10, 0, 10, 0]));
+        let named = || {
+            let observer = Observer::default().cancel(&cancel);
+            Strategy::FirstFit.layout(&problem, &Limits::default(), observer).unwrap()
+        };
+        let at_leisure = named();
         cancel.store(true, Ordering::Relaxed);
         let places = places();
-        assert_eq!(places[..3], [0, 10, 20].map(|at| Place::new(small, at)));
-        // The small pool has no room above these, but below.
-        assert_eq!(places[3..5], [Place::new(small, 0); 2]);
+        assert_ne!(named(), at_leisure);
+        // The small pool has no room above the third, but below.
+        assert_eq!(places[..5], in_small([0, 10, 20, 0, 10]));
         assert_eq!(places[5], Place::new(large, 0));
     }
 

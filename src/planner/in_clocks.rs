@@ -84,6 +84,15 @@ impl<'a> InClocks<'a> {
         meetings
     }
 
+    /// The lowest offset at which boxes lie above all that is alive together with them.
+    pub(super) fn top_over(&self, boxes: &[TimedBox]) -> Bytes {
+        let top = |meeting: Meeting<'_>| {
+            let top = meeting.runs.last().map_or(0, |run| run.1);
+            top.saturating_sub(meeting.own.bytes.start)
+        };
+        self.meetings(boxes).into_iter().map(top).max().unwrap_or(0)
+    }
+
     /// The lowest offset from `offset` on at which boxes are clear of all that is taken. `lift` raises an
     /// offset to the next allowed one; `None` if there is none.
     pub(super) fn lowest_from(
@@ -128,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_lowest_free_offset_is_found() {
-        let (mut lifted, mut most_spans) = (0, 0);
+        let (mut lifted, mut below, mut most_spans) = (0, 0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let mut bodies: Vec<Vec<TimedBox>> = Vec::new();
             let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
@@ -169,6 +178,17 @@ mod tests {
                 let in_span = in_spans.lowest_from(body, boxes, from, lift);
                 assert_eq!(in_span, expected, "{bodies:?}");
                 assert_eq!(in_pairs.lowest_from(body, from, lift), expected, "{bodies:?}");
+                // Nothing that is alive together with the body lies above these.
+                let together = boxes.iter().flat_map(|new| {
+                    let old = laid.iter().filter(|(old, _)| concurrent(new, old));
+                    old.map(|&(old, at)| (at + old.bytes.end).saturating_sub(new.bytes.start))
+                });
+                let top = together.max().unwrap_or(0);
+                assert_eq!([taken.top_over(boxes), in_pairs.top_over(body)], [top; 2]);
+                let in_span = in_spans.top_over(body, boxes);
+                let highest = laid.iter().map(|(old, at)| at + old.bytes.end).max().unwrap_or(0);
+                assert!((top..=highest).contains(&in_span), "{top}, {in_span}, {highest}");
+                below += u32::from(in_span < highest);
                 in_pairs.take(body, expected.unwrap());
                 lifted += u32::from(expected > Some(from));
                 let base = expected.unwrap();
@@ -179,7 +199,7 @@ mod tests {
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);
-        assert!(lifted > 0 && most_spans > 4, "{lifted}, {most_spans}");
+        assert!(lifted > 0 && below > 0 && most_spans > 4, "{lifted}, {below}, {most_spans}");
     }
 
     /// Four streams of which none waits for another: each box meets thousands of others, in few nodes.

@@ -25,6 +25,8 @@ pub(super) struct InSpans<'a> {
     spans: &'a Spans,
     /// By span: its boxes in order of their addresses.
     taken: Vec<Vec<Block>>,
+    /// By span: the highest end of them.
+    tops: Vec<Bytes>,
 }
 
 /// A few boxes in order of their addresses.
@@ -143,13 +145,17 @@ impl Climb<'_> {
 
 impl<'a> InSpans<'a> {
     pub(super) fn new(spans: &'a Spans) -> Self {
-        Self { spans, taken: (0..spans.count).map(|_| Vec::new()).collect() }
+        let taken = (0..spans.count).map(|_| Vec::new()).collect();
+        Self { spans, taken, tops: vec![0; spans.count] }
     }
 
     /// Takes the bytes of a body that lies at an offset.
     pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
         for (one, life) in boxes.iter().zip(&self.spans.lives[body]) {
             let (low, high) = (offset + one.bytes.start, offset + one.bytes.end);
+            for top in &mut self.tops[life.spans.clone()] {
+                *top = high.max(*top);
+            }
             for blocks in &mut self.taken[life.spans.clone()] {
                 if blocks.is_empty() {
                     blocks.push(Block::new(one.begin.len()));
@@ -163,6 +169,15 @@ impl<'a> InSpans<'a> {
                 }
             }
         }
+    }
+
+    /// The lowest offset at which the boxes of a body lie above all in their spans.
+    pub(super) fn top_over(&self, body: usize, boxes: &[TimedBox]) -> Bytes {
+        let lives = boxes.iter().zip(&self.spans.lives[body]);
+        let tops = lives.flat_map(|(one, life)| {
+            self.tops[life.spans.clone()].iter().map(|top| top.saturating_sub(one.bytes.start))
+        });
+        tops.max().unwrap_or(0)
     }
 
     /// The lowest offset from `offset` on, itself allowed, at which the boxes of a body are clear of all that

@@ -1,16 +1,14 @@
-//! The planners that do not search, by strategy.
+//! The planners that neither search nor stop early, by strategy.
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, best_fit, first_fit, free_list, interval_move, nnvm, pushdown, tflite},
+    planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
-/// Plans a problem. `None` for the strategies that search.
+/// Plans a problem. `None` for first fit and the strategies that search, which stay within limits.
 pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
     let layout = match strategy {
-        Strategy::Best | Strategy::Optimal => return None,
-        // In one pool without a capacity, every chunk finds a place.
-        Strategy::FirstFit => return Some(first_fit::layout(problem).unwrap_or_default()),
+        Strategy::Best | Strategy::Optimal | Strategy::FirstFit => return None,
         Strategy::Pushdown => pushdown::layout,
         Strategy::BestFit => best_fit::layout,
         Strategy::IntervalMove => interval_move::layout,

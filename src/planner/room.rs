@@ -24,7 +24,7 @@ pub(super) struct Room<'a> {
     pool: &'a Pool,
     taken: Taken<'a>,
     /// Nothing that is taken lies above.
-    pub(super) top: Bytes,
+    top: Bytes,
     /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
     apart: Vec<Runs>,
     /// By group of chunks kept apart: all of its chunks begin at multiples of this.
@@ -82,6 +82,17 @@ impl<'a> Room<'a> {
         let apart = vec![Runs::default(); statement.apart().len()];
         let cells = cells(statement, id);
         Self { statement, pool, taken, top: 0, apart, cells, buffers: BTreeMap::new(), sum: 0 }
+    }
+
+    /// An offset at which a body lies above all that may be alive together with it.
+    pub(super) fn top_over(&self, at: usize) -> Bytes {
+        let boxes = &self.statement.boxes[at];
+        match &self.taken {
+            Taken::Steps(taken) => taken.top_over(&segments(boxes)),
+            Taken::Spans(taken) => taken.top_over(at, boxes),
+            Taken::Clocks(taken) => taken.top_over(boxes),
+            Taken::Pairs(taken) => taken.top_over(at),
+        }
     }
 
     /// The lowest offset from `from` on at which a body may lie; `None` if it does not fit.

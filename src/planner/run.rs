@@ -11,7 +11,8 @@ use crate::{
 
 impl Strategy {
     /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
-    /// that search stay within the limits, report progress and can be cancelled.
+    /// that search stay within the limits, report progress and can be cancelled. First fit keeps the
+    /// time limit and can be cancelled as well.
     ///
     /// # Errors
     ///
@@ -25,9 +26,11 @@ impl Strategy {
         if let Some(linear) = problem.linear() {
             return self.layout(linear, limits, observer);
         }
+        if self == Self::FirstFit {
+            return first_fit::layout_within(problem, limits, observer);
+        }
         if let Some(Asked { feature, chunk }) = problem.asked() {
             return match self {
-                Self::FirstFit => first_fit::layout(problem),
                 Self::Best | Self::Optimal => search::places::layout(problem, limits, observer),
                 strategy => {
                     let chunk = chunk.map(|chunk| problem.labels().name(chunk));

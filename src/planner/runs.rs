@@ -7,6 +7,11 @@ use crate::Bytes;
 pub(super) struct Runs(pub(super) Vec<(Bytes, Bytes)>);
 
 impl Runs {
+    /// The end of the last run.
+    pub(super) fn top(&self) -> Bytes {
+        self.0.last().map_or(0, |run| run.1)
+    }
+
     pub(super) fn add(&mut self, low: Bytes, high: Bytes) {
         let first = self.0.partition_point(|run| run.1 < low);
         let end = first + self.0[first..].partition_point(|run| run.0 <= high);

@@ -82,17 +82,10 @@ impl Occupancy {
         mut base: Bytes,
         lift: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
-        let leaves = self.nodes.len() / 2;
-        let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = Vec::new();
-        for segment in segments {
-            let (first, last) = self.places(segment);
-            around.extend(
-                cover(leaves, first, last).map(|node| (segment, &self.nodes[node].some.0[..])),
-            );
-            around.extend(
-                above(leaves, first, last).map(|node| (segment, &self.nodes[node].whole.0[..])),
-            );
-        }
+        let around = segments
+            .iter()
+            .flat_map(|segment| self.runs_around(segment).map(move |runs| (segment, &runs.0[..])));
+        let mut around: Vec<(&Segment, &[(Bytes, Bytes)])> = around.collect();
         around.retain(|(_, runs)| !runs.is_empty());
         let mut work = 0;
         // Each segment in turn lifts the base over the next runs that it meets, until none meets any.
@@ -116,6 +109,22 @@ impl Occupancy {
         }
         self.work += work;
         Some(base)
+    }
+
+    /// The lowest offset at which a body lies above all that is taken during its life.
+    pub fn top_over(&self, segments: &[Segment]) -> Bytes {
+        let tops = segments.iter().flat_map(|segment| {
+            self.runs_around(segment).map(|runs| runs.top().saturating_sub(segment.low))
+        });
+        tops.max().unwrap_or(0)
+    }
+
+    /// The bytes taken in a segment's life.
+    fn runs_around(&self, segment: &Segment) -> impl Iterator<Item = &Runs> {
+        let leaves = self.nodes.len() / 2;
+        let (first, last) = self.places(segment);
+        let some = cover(leaves, first, last).map(|node| &self.nodes[node].some);
+        some.chain(above(leaves, first, last).map(|node| &self.nodes[node].whole))
     }
 
     /// The first and the last place of a segment's life.
@@ -155,6 +164,12 @@ mod tests {
                     let mut bases = (0..).map(|turn| turn * problem.alignment());
                     let base = bases.find(is_free).unwrap();
                     assert_eq!(taken.lowest(segments, &problem), base, "{problem:#?}");
+                    let together = segments.iter().flat_map(|new| {
+                        let is_meeting = |old: &Segment| new.begin < old.end && old.begin < new.end;
+                        let old = laid.iter().filter(move |(old, _)| is_meeting(old));
+                        old.map(|&(old, at)| (at + old.high).saturating_sub(new.low))
+                    });
+                    assert_eq!(taken.top_over(segments), together.max().unwrap_or(0));
                     taken.take(segments, base);
                     laid.extend(segments.iter().map(|segment| (segment, base)));
                 }
