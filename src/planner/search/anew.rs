@@ -56,7 +56,7 @@ impl Anew {
         {
             return 0;
         }
-        let enough = if more > 0 { near(solution) } else { solution.lower_bound };
+        let enough = if more > 0 { near(solution.lower_bound) } else { solution.lower_bound };
         let nodes = ejection.nodes().saturating_add(nodes).saturating_add(more);
         let attempts = Attempts { rungs: &RUNGS, share: ejection.share(), nodes };
         let spent = descend(problem, inst, ejection, attempts, enough, solution, monitor);
@@ -116,11 +116,12 @@ fn descend(
 
 /// Returns whether the pool is within a percent of the bound.
 pub fn is_near(solution: &Solution) -> bool {
-    solution.pool_size <= near(solution)
+    solution.pool_size <= near(solution.lower_bound)
 }
 
-fn near(solution: &Solution) -> Bytes {
-    solution.lower_bound.saturating_add(solution.lower_bound / 100)
+/// A pool of this size is within a percent of a bound.
+pub fn near(bound: Bytes) -> Bytes {
+    bound.saturating_add(bound / 100)
 }
 
 /// The nodes of ejection that come on top of the effort, with first attempts of this many nodes.

@@ -106,8 +106,8 @@ pub fn layout(
         if let Some(pairwise) = &mut pairwise
             && !monitor.stopped()
         {
-            let effort = (share - of_orders, limits.is_default());
-            let nodes = pairwise.improve(packed, bound, effort, &mut monitor);
+            let more = pairwise.on_top(limits.is_default());
+            let nodes = pairwise.improve(packed, bound, share - of_orders, more, &mut monitor);
             monitor.add(nodes);
         }
     }

@@ -13,7 +13,7 @@ use crate::{
         first_fit::Packed,
         layout::Layout,
         search::{
-            anew::on_top,
+            anew::{near, on_top},
             control::{
                 descent::{Attempt, Attempts, Packer, descend_from},
                 monitor::Monitor,
@@ -108,22 +108,27 @@ impl<'a> Pairwise<'a> {
         })
     }
 
-    /// Improves a packing until the budget is spent; returns the nodes. By default, more nodes come on top of the
-    /// budget while the pool is more than a percent above the bound.
+    /// Improves a packing until the budget is spent, and then with more nodes on top while the pool is more than a
+    /// percent above the bound; returns the nodes.
     pub fn improve(
         &mut self,
         best: &mut Packed,
         bound: Bytes,
-        (budget, is_default): (u64, bool),
+        budget: u64,
+        more: u64,
         monitor: &mut Monitor<'_>,
     ) -> u64 {
         self.descend(best, bound, bound, budget, monitor);
-        let near = bound.saturating_add(bound / 100);
-        if best.objective[1] > near.into() && !monitor.stopped() {
-            let more = on_top(self.share(), is_default).min(MOST_ON_TOP);
+        let near = near(bound);
+        if more > 0 && best.objective[1] > near.into() && !monitor.stopped() {
             self.descend(best, bound, near, budget.saturating_add(more), monitor);
         }
         self.nodes
+    }
+
+    /// The nodes that come on top of the effort.
+    pub fn on_top(&self, is_default: bool) -> u64 {
+        on_top(self.share(), is_default).min(MOST_ON_TOP)
     }
 
     /// Packs all bodies below lower and lower limits, until there are this many nodes, or the pool is small enough.
@@ -372,9 +377,9 @@ mod tests {
             let [given, default] = [false, true].map(|is_default| {
                 let mut packed = first.clone();
                 let mut pairwise = Pairwise::new(&statement).unwrap();
-                let most = 2_000 + if is_default { on_top(pairwise.share(), true) } else { 0 };
-                let nodes = pairwise.improve(&mut packed, bound, (2_000, is_default), &mut monitor);
-                assert!(nodes < most + 1_000, "{nodes} of {most}");
+                let more = pairwise.on_top(is_default);
+                let nodes = pairwise.improve(&mut packed, bound, 2_000, more, &mut monitor);
+                assert!(nodes < 3_000 + more, "{nodes} with {more} on top");
                 packed.objective[1]
             });
             assert!(default <= given, "{default} after {given}");
@@ -395,7 +400,7 @@ mod tests {
             let bound = problem.lower_bound().bytes;
             before += packed.objective[1];
             let mut pairwise = Pairwise::new(&statement).unwrap();
-            let nodes = pairwise.improve(&mut packed, bound, (20_000, false), &mut monitor);
+            let nodes = pairwise.improve(&mut packed, bound, 20_000, 0, &mut monitor);
             assert!(nodes < 22_000, "{nodes}");
             after += packed.objective[1];
             let all: Vec<_> = (0..statement.bodies.len())
