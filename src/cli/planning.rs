@@ -156,11 +156,6 @@ fn unplanned(path: Option<&Path>, error: &PlanError) -> Failure {
     }
 }
 
-/// Returns whether a strategy ends soon after a signal, with a plan.
-fn ends_early(strategy: Strategy) -> bool {
-    strategy.searches() || strategy == Strategy::FirstFit
-}
-
 /// Makes a plan; after Ctrl-C, it is the best that was found.
 pub(crate) fn make_plan(
     input: &Input,
@@ -169,7 +164,8 @@ pub(crate) fn make_plan(
     planner: &Planner<'_>,
 ) -> Result<Plan, Failure> {
     let plan = |observer: Observer<'_>| planner.clone().observer(observer).plan(input);
-    let plan = if ends_early(strategy) { searching(None, plan) } else { plan(Observer::default()) };
+    let plan =
+        if strategy.ends_early() { searching(None, plan) } else { plan(Observer::default()) };
     let plan = plan.map_err(|error| unplanned(path, &error))?;
     if is_interrupted() && !plan.proven_optimal {
         note("interrupted: this is the best plan so far; it is not proven the smallest");
@@ -187,7 +183,7 @@ pub(crate) fn fit(
 ) -> Result<PlanFit, Failure> {
     let planner = planning.planner(reading, input, path);
     let fit = |observer: Observer<'_>| planner.clone().observer(observer).fit(input, capacity);
-    let ends_early = ends_early(planning.strategy);
+    let ends_early = planning.strategy.ends_early();
     let fit = if ends_early { searching(Some(capacity), fit) } else { fit(Observer::default()) };
     fit.map_err(|error| unplanned(path, &error))
 }

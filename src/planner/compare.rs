@@ -89,9 +89,9 @@ pub struct Measurement {
 const MOST_CONFLICTS: u64 = 200_000_000;
 
 /// Plans a problem with every strategy that takes a reasonable time for it. Strategies that search
-/// stay within the limits, report progress and can be cancelled. With a time limit, each of the
-/// other strategies runs in a thread of its own. If it takes longer, it is omitted, and its thread
-/// runs on to its end.
+/// stay within the limits and report progress; those that [end early](Strategy::ends_early) keep a
+/// time limit and can be cancelled. With a time limit, each of the others runs in a thread of its own.
+/// If it takes longer, it is omitted, and its thread runs on to its end.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub(super) fn compare_both(
             let skipped = strategy.limit().is_some_and(too_large);
             let measurement = match (&shared, limits.time) {
                 _ if skipped => Ok(Err(LeftOut::TooLarge)),
-                (Some(shared), Some(time)) if !strategy.searches() => {
+                (Some(shared), Some(time)) if !strategy.ends_early() => {
                     plan_within(time, Arc::clone(shared), strategy, limits)
                         .transpose()
                         .map(|answer| answer.ok_or(LeftOut::TooSlow))
@@ -150,7 +150,7 @@ pub(super) fn compare_both(
     })
 }
 
-/// Returns the answer of a strategy, or `None` after `time`. A planner that does not search has no
+/// Returns the answer of a strategy, or `None` after `time`. A planner that does not end early has no
 /// answer before its end, so its thread is left running.
 fn plan_within(
     time: Duration,

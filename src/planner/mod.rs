@@ -233,15 +233,16 @@ impl Planner<'_> {
         self
     }
 
-    /// Limits the strategies that search: [`Strategy::Best`] and [`Strategy::Optimal`].
+    /// Limits the strategies that search, [`Strategy::Best`] and [`Strategy::Optimal`]. A time limit holds for
+    /// [`Strategy::FirstFit`] as well.
     #[must_use]
     pub fn limits(mut self, limits: search::Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets the caller watch and cancel the strategies that search; a cancelled search soon returns
-    /// its best plan so far.
+    /// Lets the caller watch the strategies that search, and cancel those that
+    /// [end early](Strategy::ends_early); these soon return their best plan so far.
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};

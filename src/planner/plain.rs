@@ -1,11 +1,11 @@
-//! The planners that neither search nor stop early, by strategy.
+//! The planners that always run to their end, by strategy.
 
 use crate::{
     Problem, Strategy,
     planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
 };
 
-/// Plans a problem. `None` for first fit and the strategies that search, which stay within limits.
+/// Plans a problem. `None` for the strategies that [end early](Strategy::ends_early).
 pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
     let layout = match strategy {
         Strategy::Best | Strategy::Optimal | Strategy::FirstFit => return None,

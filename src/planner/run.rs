@@ -11,8 +11,8 @@ use crate::{
 
 impl Strategy {
     /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
-    /// that search stay within the limits, report progress and can be cancelled. First fit keeps the
-    /// time limit and can be cancelled as well.
+    /// that search stay within the limits and report progress; those that [end early](Self::ends_early)
+    /// keep a time limit and can be cancelled.
     ///
     /// # Errors
     ///

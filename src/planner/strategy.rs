@@ -29,10 +29,16 @@ macro_rules! strategies {
                 match self { $(Self::$variant => $summary,)* }
             }
 
-            /// Returns whether the strategy searches; only then do limits and an observer matter.
+            /// Returns whether the strategy searches; only then do an effort, threads and progress matter.
             #[must_use]
             pub const fn searches(self) -> bool {
                 matches!(self, Self::Best | Self::Optimal)
+            }
+
+            /// Returns whether the strategy ends early, with a layout, at a time limit or when it is cancelled.
+            #[must_use]
+            pub const fn ends_early(self) -> bool {
+                self.searches() || matches!(self, Self::FirstFit)
             }
 
             /// Returns whether the strategy can plan chunks that lie inside others. Only then are inputs

@@ -245,7 +245,8 @@ pub(crate) struct SearchArgs {
     /// than 1000 chains].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
-    /// Time limit of the search, such as 2s or 500ms; the plan then depends on the machine.
+    /// Time limit of best, optimal and first-fit, such as 2s or 500ms; the plan then depends on the
+    /// machine.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
     /// Threads to search with, at most one per core; with several, the plan depends on the machine

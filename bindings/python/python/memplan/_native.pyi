@@ -351,10 +351,11 @@ def plan(
     """Plans a sequence or a problem.
 
     `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
-    nodes and `time_limit` the seconds of strategies that search. `pools` are the memories of the device, the fastest
-    first, and `pins` fix the places of tensors, or of chunks of a problem, by name. `progress(best, lower_bound, nodes)` is called some
-    twenty times a second. Ctrl-C ends the search with the best plan so far, whose `interrupted` is then true. Any other
-    exception of `progress` or of a signal handler ends it as well, and is raised.
+    nodes of "best" and "optimal", and `time_limit` the seconds of these and of "first-fit". `pools` are the memories of
+    the device, the fastest first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
+    `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan
+    so far, whose `interrupted` is then true. Any other exception of `progress` or of a signal handler ends it as well,
+    and is raised.
     """
 
 def lower(

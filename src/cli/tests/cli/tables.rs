@@ -243,7 +243,7 @@ fn one_bad_file_does_not_hide_the_others() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
 }
 
-/// A strategy that exceeds the time limit is omitted and named.
+/// A strategy that exceeds the time limit is omitted and named, but for those that end early.
 #[test]
 fn a_strategy_that_is_too_slow_is_omitted_and_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -255,6 +255,8 @@ fn a_strategy_that_is_too_slow_is_omitted_and_named() {
     assert_eq!(run.code, 0, "{}", run.err);
     let flow = run.out.lines().find(|line| line.contains("tflite-min-cost-flow")).unwrap();
     assert!(flow.ends_with("too slow"), "{}", run.out);
+    let first_fit = run.out.lines().find(|line| line.contains("first-fit")).unwrap();
+    assert!(!first_fit.ends_with("too slow"), "{}", run.out);
 }
 
 #[rstest]
