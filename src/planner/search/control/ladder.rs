@@ -43,6 +43,7 @@ pub fn climb(inst: &Instance, thread: u64, last: u64, board: &Board, stop: &mut 
     let mut stopped = false;
     let mut rung = 0;
     while !stopped && bound < best && rounds.nodes() < last {
+        rounds.pin_below(bound);
         let gap = u128::from(best - bound) * rungs[rung] / 64;
         let step = u64::try_from(gap).unwrap_or(0) / inst.step() * inst.step();
         let limit = bound + step;

@@ -6,7 +6,10 @@
 //! Rounds share their no-goods and counts of contradictions. A round that ends within its nodes,
 //! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
 //! there are staircases, rounds alternate with the disjunctive search. If some bodies cannot move, each round is
-//! repeated upside down, backwards in time, and both.
+//! repeated upside down, backwards in time, and both. Such bodies stand in the way of the search from the beginning,
+//! which changes all of its branches. So half of the nodes go to rounds in which fixed rectangles are items as the others
+//! are, and a branch ends where one of them comes to lie elsewhere: what packs a problem without pins often packs it
+//! with them.
 
 use crate::planner::search::{
     branching::{
@@ -16,11 +19,17 @@ use crate::planner::search::{
     disjunctive::Disjunctive,
     effort::{UNIT, Verdict, luby, weigh},
     reasoning::{nogoods::Nogoods, pivot::BranchRule, valleys::Valleys},
-    state::{instance::Instance, skyline::Skyline},
+    state::{
+        instance::{Instance, Turned},
+        skyline::Skyline,
+    },
 };
 
 /// The number of nodes between two calls of `stop`.
 const PAUSE: u64 = 256;
+
+/// The rounds of the first sweep with pinned items: as many as problems without pins begin with at their bound.
+const FIRST_SWEEP: u64 = 12;
 
 const BRANCH_RULES: [BranchRule; 4] =
     [BranchRule::Fewest, BranchRule::WasteHalf, BranchRule::Faults, BranchRule::WasteThrice];
@@ -34,14 +43,33 @@ pub struct Restarts<'a> {
     pub disjunctive: Option<Disjunctive>,
     /// The rounds from other sides, if some bodies cannot move.
     turned: Vec<Self>,
+    /// The rounds with pinned items in the place of fixed rectangles.
+    pinned: Option<Box<Pinned<'a>>>,
     /// The search that found the last packing.
     found: Found,
-    /// The offsets of the last packing that was found from another side.
+    /// The offsets of the last packing that was found from another side, or with pinned items.
     turned_back: Vec<u64>,
     round: u64,
     rank: Vec<u32>,
     /// By body: its offset in a packing that guides every second round, if it has one there.
     guide: Option<Vec<Option<u64>>>,
+}
+
+/// Rounds with pinned items.
+struct Pinned<'a> {
+    search: Restarts<'a>,
+    /// The number of rounds so far.
+    rounds: u64,
+    /// The highest limit to try.
+    most: u64,
+    /// Under this limit and lower ones, no pinned item can rest on others wherever these lie.
+    refuted: Option<u64>,
+}
+
+impl<'a> Pinned<'a> {
+    fn new(search: Restarts<'a>) -> Self {
+        Self { search, rounds: 0, most: u64::MAX, refuted: None }
+    }
 }
 
 /// The search that found a packing.
@@ -50,6 +78,7 @@ enum Found {
     InValleys,
     InDisjunctive,
     Turned,
+    Pinned,
 }
 
 /// The nodes of both searches.
@@ -68,11 +97,12 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
-        let sides = inst.turned.len() + 1;
-        let turned = inst.turned.iter().map(|turned| Self::in_valleys(&turned.inst, thread, sides));
+        let sides = inst.turned.len() + usize::from(inst.pinned.is_some()) + 1;
+        let side = |turned: &'a Turned| Self::in_valleys(&turned.inst, thread, sides);
         Self {
             disjunctive: Disjunctive::new(inst),
-            turned: turned.collect(),
+            turned: inst.turned.iter().map(side).collect(),
+            pinned: inst.pinned.as_deref().map(side).map(Pinned::new).map(Box::new),
             ..Self::in_valleys(inst, thread, sides)
         }
     }
@@ -86,6 +116,7 @@ impl<'a> Restarts<'a> {
             nogoods: Nogoods::one_of(sides),
             disjunctive: None,
             turned: Vec::new(),
+            pinned: None,
             found: Found::InValleys,
             turned_back: Vec::new(),
             round: first_round(thread),
@@ -99,6 +130,13 @@ impl<'a> Restarts<'a> {
         Self { guide: Some(offsets), ..self }
     }
 
+    /// Searches with pinned items under this limit and lower ones only.
+    pub fn pin_below(&mut self, most: u64) {
+        if let Some(pinned) = &mut self.pinned {
+            pinned.most = most;
+        }
+    }
+
     /// The number of nodes so far. A node that examines many bodies counts for several.
     pub fn nodes(&self) -> u64 {
         self.spent().total()
@@ -107,8 +145,14 @@ impl<'a> Restarts<'a> {
     fn spent(&self) -> Spent {
         Spent {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
-            in_valleys: self.in_own_valleys() + self.turned.iter().map(Self::nodes).sum::<u64>(),
+            in_valleys: self.in_own_valleys()
+                + self.turned.iter().map(Self::nodes).sum::<u64>()
+                + self.with_pins(),
         }
+    }
+
+    fn with_pins(&self) -> u64 {
+        self.pinned.as_ref().map_or(0, |pinned| pinned.search.nodes())
     }
 
     fn in_own_valleys(&self) -> u64 {
@@ -195,8 +239,12 @@ impl<'a> Restarts<'a> {
         last: u64,
         stop: &mut impl FnMut(u64) -> bool,
     ) -> Verdict {
+        let mut verdict = self.run_pinned(limit, last, stop);
+        if verdict != Verdict::Spent || stop(self.nodes()) {
+            return verdict;
+        }
         let elsewhere = self.nodes() - self.in_own_valleys();
-        let mut verdict = self.run_round(limit, units, last, elsewhere, stop);
+        verdict = self.run_round(limit, units, last, elsewhere, stop);
         self.found = Found::InValleys;
         for at in 0..self.turned.len() {
             let nodes = self.nodes();
@@ -208,14 +256,46 @@ impl<'a> Restarts<'a> {
             verdict = turned.run_round(limit, units, last, elsewhere, stop);
             if verdict == Verdict::Packed {
                 self.found = Found::Turned;
-                self.turned_back.resize(self.inst.bodies(), 0);
-                let numbers = (0..).zip(&self.inst.turned[at].numbers);
-                for ((body, &number), &offset) in numbers.zip(turned.valleys.sky.offsets()) {
-                    self.turned_back[number as usize] = turned.inst.turn(body, offset, limit);
-                }
+                self.turned_back = turned.turned_back(&self.inst.turned[at].numbers, limit);
             }
         }
         verdict
+    }
+
+    /// Searches with pinned items until that has taken as many nodes as the rest. A refutation is no proof: a pinned item
+    /// may lie where it rests on nothing.
+    fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+        let rest = self.nodes() - self.with_pins();
+        let (Some(pinned), Some(turned)) = (&mut self.pinned, &self.inst.pinned) else {
+            return Verdict::Spent;
+        };
+        let Pinned { search, rounds, most, refuted } = &mut **pinned;
+        while limit <= *most
+            && search.nodes() <= rest
+            && refuted.is_none_or(|refuted| refuted < limit)
+        {
+            *rounds += 1;
+            match search.run_round(limit, luby(in_sweep(*rounds).div_ceil(LAP)), last, rest, stop) {
+                Verdict::Packed => {
+                    self.found = Found::Pinned;
+                    self.turned_back = search.turned_back(&turned.numbers, limit);
+                    return Verdict::Packed;
+                }
+                Verdict::Refuted => *refuted = Some(limit),
+                Verdict::Spent if stop(search.nodes() + rest) => break,
+                Verdict::Spent => {}
+            }
+        }
+        Verdict::Spent
+    }
+
+    /// The offsets of its last packing, by these numbers of bodies, in the original.
+    fn turned_back(&self, numbers: &[u32], limit: u64) -> Vec<u64> {
+        let mut offsets = vec![0; numbers.len()];
+        for ((body, &number), &offset) in (0..).zip(numbers).zip(self.valleys.sky.offsets()) {
+            offsets[number as usize] = self.inst.turn(body, offset, limit);
+        }
+        offsets
     }
 
     /// Searches the valleys for one round, of this many [`UNIT`]s of nodes or a little more, until
@@ -267,10 +347,16 @@ impl<'a> Restarts<'a> {
     pub fn offsets(&self) -> &[u64] {
         match (self.found, &self.disjunctive) {
             (Found::InDisjunctive, Some(search)) => search.offsets(),
-            (Found::Turned, _) => &self.turned_back,
+            (Found::Turned | Found::Pinned, _) => &self.turned_back,
             _ => self.valleys.sky.offsets(),
         }
     }
+}
+
+/// The place of a round, counted from 1, in its sweep; each sweep is twice as long as the one before.
+fn in_sweep(round: u64) -> u64 {
+    let sweeps = ((round - 1) / FIRST_SWEEP + 1).ilog2();
+    round - FIRST_SWEEP * ((1 << sweeps) - 1)
 }
 
 /// The first round of a thread; that of the first thread is 0.

@@ -99,7 +99,7 @@ impl<'a> Valleys<'a> {
 
     /// Draws all conclusions from changes in some sections; returns false if there is no packing.
     pub fn settle(&mut self, changed: Range<usize>) -> bool {
-        if !self.fits_exactly(changed.clone()) {
+        if !self.stands(changed.clone()) {
             return false;
         }
         let sections = self.sky.inst.sections;
@@ -126,7 +126,7 @@ impl<'a> Valleys<'a> {
                 Conclusion::Contradiction => return false,
                 Conclusion::Nothing => {}
                 Conclusion::Changed(range) => {
-                    if !self.fits_exactly(range.clone()) {
+                    if !self.stands(range.clone()) {
                         return false;
                     }
                     touched = touched.start.min(range.start)..touched.end.max(range.end);
@@ -137,8 +137,11 @@ impl<'a> Valleys<'a> {
         }
     }
 
-    /// Returns whether the items over some sections fit with their true sizes.
-    fn fits_exactly(&mut self, mut sections: Range<usize>) -> bool {
+    /// Returns whether pins hold over some sections, and the items there fit with their true sizes.
+    fn stands(&mut self, mut sections: Range<usize>) -> bool {
+        if self.sky.has_pins() && !sections.clone().all(|x| self.sky.pins_hold(x)) {
+            return false;
+        }
         if self.sky.inst.exact.is_none() {
             return true;
         }

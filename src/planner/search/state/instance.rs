@@ -8,12 +8,15 @@
 //! A chain that is one rectangle is an [`Item`]; a chain of several [`Part`]s is a [`Staircase`], and so
 //! is a body that cannot move.
 
+mod sides;
+
 use std::ops::Range;
 
 use crate::{
     Bytes, Step,
     problem::{ChunkId, Problem, Segment},
 };
+pub use sides::Turned;
 
 /// The number of bodies between two calls of `stop`.
 const PAUSE: usize = 1024;
@@ -139,22 +142,18 @@ pub struct Instance {
     pub align: u64,
     /// The root of each body.
     pub roots: Vec<ChunkId>,
-    /// The bodies that cannot move, all of them staircases.
+    /// The bodies that cannot move, all of them staircases; but see [`pins`](Self::pins).
     pub fixed: Vec<Fixed>,
+    /// By item: the only offset that it may have; empty if all may have any.
+    pub pins: Vec<Option<u64>>,
     /// True sizes to keep beside rounded ones. Limits and packings are then in bytes, not in units.
     pub exact: Option<ExactSizes>,
     /// The same problem upside down, backwards in time and both, as far as [`with_sides`](Self::with_sides) adds it.
     pub turned: Vec<Turned>,
+    /// The same problem with pinned items in the place of fixed rectangles, if [`with_sides`](Self::with_sides) adds it.
+    pub pinned: Option<Box<Turned>>,
     /// True if heights are counted from the limit down.
     is_upside_down: bool,
-}
-
-/// The same problem seen from another side.
-#[derive(Clone, Debug)]
-pub struct Turned {
-    pub inst: Instance,
-    /// By body: its number in the original.
-    pub numbers: Vec<u32>,
 }
 
 /// A body that cannot move.
@@ -328,6 +327,7 @@ impl Instance {
             ids.filter_map(|(body, &(_, _, fixed))| Some(Fixed { body, offset: fixed? / unit }));
         Some(Self {
             fixed: fixed.collect(),
+            pins: Vec::new(),
             exact: None,
             items: items.into_iter().map(|i| i.0).collect(),
             staircases: staircases.into_iter().map(|o| o.0).collect(),
@@ -336,71 +336,9 @@ impl Instance {
             align: (alignment / unit).max(1),
             roots,
             turned: Vec::new(),
+            pinned: None,
             is_upside_down: false,
         })
-    }
-
-    /// Adds the same problem from other sides, if bodies cannot move: fewer bodies may fit just above, before or after
-    /// the fixed ones than on the other side of them.
-    pub fn with_sides(self) -> Self {
-        let turned = if self.fixed.is_empty() { Vec::new() } else { self.all_turned() };
-        Self { turned, ..self }
-    }
-
-    /// The same problem from all other sides.
-    fn all_turned(&self) -> Vec<Turned> {
-        let down = self.upside_down();
-        let both = down.as_ref().map(Self::backwards);
-        let numbers = (0u32..).take(self.bodies()).collect();
-        let down = down.map(|inst| Turned { inst, numbers });
-        down.into_iter().chain([self.backwards()]).chain(both).collect()
-    }
-
-    /// The same problem upside down, if alignment and bodies allow it.
-    fn upside_down(&self) -> Option<Self> {
-        // Offsets that are multiples of the alignment would not be so from the limit down.
-        let begins_at_0 = |staircase: &Staircase| staircase.parts.iter().any(|part| part.low == 0);
-        if self.align > 1 || !self.staircases.iter().all(begins_at_0) {
-            return None;
-        }
-        let mut turned = Self { is_upside_down: true, ..self.clone() };
-        for staircase in &mut turned.staircases {
-            let top = staircase.top();
-            for part in &mut staircase.parts {
-                (part.low, part.high) = (top - part.high, top - part.low);
-            }
-        }
-        Some(turned)
-    }
-
-    /// The same problem with time reversed.
-    fn backwards(&self) -> Turned {
-        let mut turned = self.clone();
-        let mirror = |item: &Item| item.mirrored(self.sections);
-        let mut items: Vec<(Item, u32)> = self.items.iter().map(mirror).zip(0u32..).collect();
-        items.sort_by_key(|&(i, number)| (i.first, i.end, i.size, number));
-        for staircase in &mut turned.staircases {
-            staircase.parts.reverse();
-            for part in &mut staircase.parts {
-                let Range { start, end } = mirrored(part.first..part.end, self.sections);
-                (part.first, part.end) = (start, end);
-            }
-        }
-        let staircases = (0u32..).take(self.bodies()).skip(self.items.len());
-        let numbers: Vec<u32> = items.iter().map(|&(_, number)| number).chain(staircases).collect();
-        turned.items = items.into_iter().map(|(item, _)| item).collect();
-        turned.roots = numbers.iter().map(|&number| self.roots[number as usize]).collect();
-        Turned { inst: turned, numbers }
-    }
-
-    /// The offset of a body that cannot move, under a limit that is no lower than its top.
-    pub fn offset_of(&self, fixed: &Fixed, limit: u64) -> u64 {
-        self.turn(fixed.body, fixed.offset, limit)
-    }
-
-    /// The offset of a body under a limit, if it lies at `offset` in the original, and vice versa.
-    pub fn turn(&self, body: u32, offset: u64, limit: u64) -> u64 {
-        if self.is_upside_down { limit.saturating_sub(offset + self.height(body)) } else { offset }
     }
 
     /// The distance from the offset of a body to its top.

@@ -77,6 +77,8 @@ pub struct Skyline<'a> {
     begin_here: ItemsLeft,
     /// By section.
     hashes: Vec<Hashed>,
+    /// By section: the pinned items that cover it, with their offsets; empty if no items are pinned.
+    pins: Vec<Vec<(u32, u64)>>,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
     trail: Vec<Undo>,
@@ -106,6 +108,7 @@ impl<'a> Skyline<'a> {
             clock: 0,
             begin_here: ItemsLeft::new(&inst.items, sections),
             hashes: vec![Hashed::default(); sections],
+            pins: vec![Vec::new(); if inst.pins.is_empty() { 0 } else { sections }],
             bases: Vec::new(),
             trail: Vec::new(),
             exact: (inst.exact.as_ref())
@@ -114,6 +117,9 @@ impl<'a> Skyline<'a> {
         let ids = 0..u32::try_from(items).unwrap_or(u32::MAX);
         for (id, item) in ids.zip(&inst.items) {
             sky.count_item(item, id, true);
+            if let Some(&Some(offset)) = inst.pins.get(id as usize) {
+                sky.pins[item.sections()].iter_mut().for_each(|pins| pins.push((id, offset)));
+            }
         }
         for id in (0u32..).skip(items).take(inst.staircases.len()) {
             sky.count_staircase(id, true);
@@ -232,6 +238,20 @@ impl<'a> Skyline<'a> {
     /// Returns whether the items over a section fit with their true sizes.
     pub fn fits_exactly(&self, x: usize) -> bool {
         self.exact.as_ref().is_none_or(|exact| exact.fits(x))
+    }
+
+    /// Returns whether some items are pinned.
+    pub fn has_pins(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
+    /// Returns whether each pinned item over a section lies at its offset, or may do so later.
+    pub fn pins_hold(&self, x: usize) -> bool {
+        let holds = |&(id, offset): &(u32, u64)| match self.offsets[id as usize] {
+            UNPLACED => self.floor[x] <= offset,
+            placed => placed == offset,
+        };
+        self.pins.get(x).is_none_or(|pins| pins.iter().all(holds))
     }
 
     pub fn is_placed(&self, body: u32) -> bool {
@@ -440,6 +460,10 @@ impl<'a> Skyline<'a> {
         }
         if self.base[x] < self.floor[x] {
             h = scramble(h ^ (self.limit - self.base[x]));
+        }
+        if self.has_pins() {
+            // Pins are counted from the bottom.
+            h = scramble(h ^ self.limit.rotate_left(32));
         }
         for part in &self.reserved[x] {
             h = scramble(scramble(h ^ (self.limit - part.low)) ^ (self.limit - part.high));

@@ -102,10 +102,10 @@ fn fits(placed: &mut Vec<Rect>, bodies: &[Vec<Rect>], limit: u64) -> bool {
 }
 
 /// Some bodies cannot move; they may cover all steps, as a reserved range does. The valleys
-/// decide alone, from each side and in turns. Ejection proves nothing.
+/// decide alone, from each side, in turns, and in turns with pinned items. Ejection proves nothing.
 #[test]
 fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
-    let (mut packed, mut refuted, mut ejected) = (0, 0, 0);
+    let (mut packed, mut refuted, mut ejected, mut pinned) = (0, 0, 0, 0);
     arbtest::arbtest(|random| {
         let mut fixed: Vec<Rect> = Vec::new();
         for _ in 0..random.int_in_range(1..=4)? {
@@ -122,9 +122,9 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         for _ in 0..random.int_in_range(1..=6)? {
             bodies.push(random_body(random)?);
         }
-        let pinned = fixed.iter().map(|rect| outline(&[*rect], Some(rect.units[0])));
+        let immobile = fixed.iter().map(|rect| outline(&[*rect], Some(rect.units[0])));
         let outlines: Vec<Outline> =
-            pinned.chain(bodies.iter().map(|body| outline(body, None))).collect();
+            immobile.chain(bodies.iter().map(|body| outline(body, None))).collect();
         let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
         let is_packed = |limit: u64| fits(&mut fixed.clone(), &bodies, limit * inst.unit);
         let tops = fixed.iter().map(|rect| rect.units[1] / inst.unit);
@@ -133,11 +133,14 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         let alone = |inst: &Instance| {
             let mut inst = inst.clone();
             inst.turned.clear();
+            inst.pinned = None;
             inst
         };
         assert_eq!(inst.turned.len(), 3);
         let turned = inst.turned.iter().map(|turned| alone(&turned.inst));
-        for inst in turned.chain([alone(&inst), inst.clone()]) {
+        let mut in_turns = inst.clone();
+        in_turns.pinned = None;
+        for inst in turned.chain([alone(&inst), in_turns, inst.clone()]) {
             let mut restarts = Restarts { disjunctive: None, ..Restarts::new(&inst, 0) };
             for limit in (least..=limit).rev() {
                 let verdict = restarts.decide(limit, 1000, u64::MAX, &mut |_| false);
@@ -147,6 +150,7 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
                 if is_packed {
                     check_places(&inst, limit, restarts.offsets());
                 }
+                pinned += u32::from(is_packed && restarts.found == Found::Pinned);
                 packed += u32::from(is_packed);
                 refuted += u32::from(!is_packed);
             }
@@ -163,7 +167,8 @@ fn packings_around_fixed_bodies_are_those_of_trying_all_places() {
         Ok(())
     })
     .budget_ms(if cfg!(debug_assertions) { 400 } else { 4000 });
-    assert!(packed > 0 && refuted > 0 && ejected > 0, "{packed} {refuted} {ejected}");
+    let counts = [packed, refuted, ejected, pinned];
+    assert!(!counts.contains(&0), "{counts:?}");
 }
 
 /// Cuts a tile into pieces of at least 2 steps and 6 units.
@@ -208,13 +213,87 @@ fn a_perfect_packing_around_fixed_pieces_is_found(#[case] seed: u64, #[case] fou
         Outline { root: ChunkId::from_index(at), ..outline(&[lifted], fixed) }
     };
     let outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
-    let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
+    let mut inst = Instance::of_outlines(&outlines, 1, false).with_sides();
+    inst.pinned = None;
     let mut restarts = Restarts::new(&inst, 0);
     let limit = 300 / inst.unit;
     let verdict = restarts.decide(limit, 1000, 20_000, &mut |_| false);
     assert_eq!(verdict, Verdict::Packed, "{} nodes", restarts.nodes());
     check_places(&inst, limit, restarts.offsets());
     assert_eq!(restarts.found, found);
+}
+
+/// An item on the floor and one upon it, both fixed; the lower one may lie too high for the upper one to rest on it.
+fn two_fixed(low: u64) -> Instance {
+    let fixed = |range: [u64; 2]| outline(&[Rect { steps: [0, 2], units: range }], Some(range[0]));
+    let free = outline(&[Rect { steps: [0, 1], units: [0, 1] }], None);
+    Instance::of_outlines(&[fixed([0, 3]), fixed([low, 9]), free], 1, false).with_sides()
+}
+
+/// A pinned item that would rest on nothing is left to the search around fixed bodies. Above the highest limit for
+/// pinned items, everything is.
+#[rstest::rstest]
+#[case::rests(3, 10, Found::Pinned)]
+#[case::hangs(5, 10, Found::InValleys)]
+#[case::above_the_highest_limit(3, 9, Found::InValleys)]
+fn pinned_items_are_packed_where_they_rest(
+    #[case] low: u64,
+    #[case] most: u64,
+    #[case] found: Found,
+) {
+    let inst = two_fixed(low);
+    let mut restarts = Restarts { disjunctive: None, ..Restarts::new(&inst, 0) };
+    restarts.pin_below(most);
+    assert_eq!(restarts.decide(10, 1, u64::MAX, &mut |_| false), Verdict::Packed);
+    check_places(&inst, 10, restarts.offsets());
+    assert_eq!(restarts.found, found);
+}
+
+#[test]
+fn each_sweep_is_twice_as_long_as_the_one_before() {
+    let places: Vec<u64> = (1..=FIRST_SWEEP * 7).map(in_sweep).collect();
+    let sweep = |length: u64| 1..=length;
+    let sweeps = sweep(FIRST_SWEEP).chain(sweep(2 * FIRST_SWEEP)).chain(sweep(4 * FIRST_SWEEP));
+    assert_eq!(places, sweeps.collect::<Vec<_>>());
+}
+
+/// Pieces of a tile, some of them pinned where a search without pins has put them, are packed in the same round at
+/// the latest, unless the search has come to rounds that prefer sections which have failed.
+#[test]
+fn what_packs_pieces_without_pins_packs_them_with_pins() {
+    let (mut packed, mut last) = (0, 0);
+    for seed in (0..60).map(|seed| seed * 500) {
+        let (mut pieces, mut draws) = (Vec::new(), seed);
+        cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
+        let outline = |(at, &piece): (usize, &Rect)| {
+            let piece = Rect { units: [0, piece.units[1] - piece.units[0]], ..piece };
+            Outline { root: ChunkId::from_index(at), ..outline(&[piece], None) }
+        };
+        let mut outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
+        let inst = Instance::of_outlines(&outlines, 1, false);
+        let limit = 300 / inst.unit;
+        let mut search = Restarts::new(&inst, 0);
+        let verdict = search.decide(limit, 4, u64::MAX, &mut |_| false);
+        if verdict != Verdict::Packed {
+            continue;
+        }
+        for (root, offset) in inst.roots.iter().zip(search.offsets()) {
+            let at = root.index();
+            let is_fixed = scramble(seed ^ at as u64).is_multiple_of(5);
+            outlines[at].fixed = is_fixed.then_some(offset * inst.unit);
+        }
+        let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
+        let Some(turned) = &inst.pinned else { continue };
+        let limit = 300 / inst.unit;
+        let mut pinned = Restarts::new(&turned.inst, 0);
+        let verdict = pinned.decide(limit, 4, u64::MAX, &mut |_| false);
+        assert_eq!(verdict, Verdict::Packed);
+        check_places(&inst, limit, &pinned.turned_back(&turned.numbers, limit));
+        assert!(pinned.round <= search.round, "{} > {}", pinned.round, search.round);
+        packed += 1;
+        last = pinned.round.max(last);
+    }
+    assert!(packed > 20 && last > 1, "{packed} {last}");
 }
 
 /// With its own offsets as a guide, a perfect packing is found again sooner than without.

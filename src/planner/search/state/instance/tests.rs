@@ -129,6 +129,45 @@ fn only_bodies_that_begin_at_their_offsets_are_turned(#[case] low: u64, #[case] 
     assert_eq!(inst.turned.len(), if is_turned { 3 } else { 1 });
 }
 
+/// Every third chunk is fixed. The rounds with pinned items begin as they do where none are.
+#[test]
+fn pinned_items_are_in_the_order_that_they_have_without_pins() {
+    let (mut forwards, mut backwards) = (0, 0);
+    arbtest::arbtest(|random| {
+        let mut outlines = Vec::new();
+        for at in 0..random.int_in_range(1..=20)? {
+            let begin = random.int_in_range(0..=20)?;
+            let end = begin + random.int_in_range(1..=9)?;
+            let high = random.int_in_range(1..=9)?;
+            let root = ChunkId::from_index(at);
+            let segment = Segment { chunk: root, begin, end, low: 0, high };
+            let fixed = at.is_multiple_of(3).then_some(100 * at as u64);
+            outlines.push(Outline { root, segments: vec![segment], fixed });
+        }
+        let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
+        let Turned { inst: pinned, numbers } = *inst.pinned.clone().unwrap();
+        for ((&pin, root), &number) in pinned.pins.iter().zip(&pinned.roots).zip(&numbers) {
+            assert_eq!(*root, inst.roots[number as usize]);
+            assert_eq!(pin, outlines[root.index()].fixed.map(|offset| offset / inst.unit));
+        }
+        for outline in &mut outlines {
+            outline.fixed = None;
+        }
+        let plain = Instance::of_outlines(&outlines, 1, false);
+        assert_eq!(pinned.roots, plain.roots);
+        let in_bytes = |inst: &Instance| -> Vec<Item> {
+            let item = |item: &Item| Item { size: item.size * inst.unit, ..*item };
+            inst.items.iter().map(item).collect()
+        };
+        assert_eq!(in_bytes(&pinned), in_bytes(&plain));
+        let is_forwards = plain.items.first() == inst.items.first();
+        forwards += u32::from(is_forwards);
+        backwards += u32::from(!is_forwards);
+        Ok(())
+    });
+    assert!(forwards > 0 && backwards > 0, "{forwards} {backwards}");
+}
+
 #[test]
 fn items_are_searched_in_one_direction_of_time() {
     let mut mirrored = 0;

@@ -218,3 +218,43 @@ fn a_fingerprint_distinguishes_all_states_and_nothing_else() {
         }
     }
 }
+
+/// An item of 4 bytes is pinned at 3, beside one of 5 bytes.
+#[test]
+fn pins_hold_until_an_item_or_a_floor_passes_them() {
+    let mut problem = crate::Problem::builder();
+    problem.chunk(0..2, 4);
+    problem.chunk(1..2, 5);
+    let problem = problem.build().unwrap();
+    let plain = instance(&problem);
+    let [four, five] = [4, 5].map(|size| plain.items.iter().position(|i| i.size == size).unwrap());
+    let mut inst = plain.clone();
+    inst.pins = vec![None; 2];
+    inst.pins[four] = Some(3);
+    let mut sky = Skyline::new(&inst, 12);
+    let pinned = sky.inst.items[four].sections();
+    let holds = |sky: &Skyline<'_>| pinned.clone().map(|x| sky.pins_hold(x)).collect::<Vec<_>>();
+    assert!(sky.has_pins() && !Skyline::new(&plain, 12).has_pins());
+    sky.raise(0, 3);
+    assert_eq!(holds(&sky), [true]);
+    sky.raise(0, 4);
+    assert_eq!(holds(&sky), [false]);
+    sky.undo(0);
+    sky.place(u32::try_from(four).unwrap());
+    assert_eq!(holds(&sky), [false]);
+    sky.undo(0);
+    sky.raise(0, 3);
+    sky.place(u32::try_from(four).unwrap());
+    assert_eq!(holds(&sky), [true]);
+    sky.place(u32::try_from(five).unwrap());
+    assert_eq!(holds(&sky), [true]);
+    // The same room under another limit is not the same, because pins count from the bottom.
+    let room = |inst: &Instance, limit: u64| {
+        let mut sky = Skyline::new(inst, limit);
+        sky.raise(0, limit - 9);
+        sky.base[0] = sky.floor[0];
+        sky.fingerprint(0..1)
+    };
+    assert_eq!(room(&plain, 12), room(&plain, 13));
+    assert_ne!(room(&inst, 12), room(&inst, 13));
+}
