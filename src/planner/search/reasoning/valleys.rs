@@ -51,6 +51,8 @@ struct Seen {
 
 pub struct Valleys<'a> {
     pub sky: Skyline<'a>,
+    /// True if some items are pinned, or have true sizes beside rounded ones.
+    is_checked: bool,
     pub rule: BranchRule,
     /// By section: the contradictions found there, in this and earlier rounds.
     faults: Vec<u64>,
@@ -70,6 +72,7 @@ impl<'a> Valleys<'a> {
         let sections = sky.inst.sections;
         let seen = Seen { clock: 0, run_end: usize::MAX, left: 0, right: 0, pivot: None };
         Self {
+            is_checked: sky.inst.exact.is_some() || sky.has_pins(),
             sky,
             rule: BranchRule::Fewest,
             faults: vec![0; sections],
@@ -139,11 +142,11 @@ impl<'a> Valleys<'a> {
 
     /// Returns whether pins hold over some sections, and the items there fit with their true sizes.
     fn stands(&mut self, mut sections: Range<usize>) -> bool {
-        if self.sky.has_pins() && !sections.clone().all(|x| self.sky.pins_hold(x)) {
-            return false;
-        }
-        if self.sky.inst.exact.is_none() {
+        if !self.is_checked {
             return true;
+        }
+        if !sections.clone().all(|x| self.sky.pins_hold(x)) {
+            return false;
         }
         let full = sections.find(|&x| !self.sky.fits_exactly(x));
         if let Some(x) = full {

@@ -442,7 +442,7 @@ impl<'a> Skyline<'a> {
     /// The fingerprint of a component: the bodies left and the room for them. It depends neither on
     /// other sections nor, if the room is the same, on the limit.
     pub fn fingerprint(&mut self, sections: Range<usize>) -> Fingerprint {
-        let mut all = Fingerprint::default();
+        let mut all = self.of_pins();
         for x in sections {
             if self.hashes[x].clock < self.stamp[x] {
                 let fingerprint = self.fingerprint_of_section(x);
@@ -453,6 +453,15 @@ impl<'a> Skyline<'a> {
         all
     }
 
+    /// The limit, if items are pinned: their offsets count from the bottom, and the room from the top.
+    fn of_pins(&self) -> Fingerprint {
+        if !self.has_pins() {
+            return Fingerprint::default();
+        }
+        let sum = scramble(self.limit + 1);
+        Fingerprint { sum, xor: scramble(sum) }
+    }
+
     fn fingerprint_of_section(&self, x: usize) -> Fingerprint {
         let mut h = scramble((self.limit - self.floor[x]) ^ scramble(x as u64 + 1));
         if let Some(exact) = &self.exact {
@@ -460,10 +469,6 @@ impl<'a> Skyline<'a> {
         }
         if self.base[x] < self.floor[x] {
             h = scramble(h ^ (self.limit - self.base[x]));
-        }
-        if self.has_pins() {
-            // Pins are counted from the bottom.
-            h = scramble(h ^ self.limit.rotate_left(32));
         }
         for part in &self.reserved[x] {
             h = scramble(scramble(h ^ (self.limit - part.low)) ^ (self.limit - part.high));
