@@ -88,7 +88,7 @@ const LONGER: u64 = 32;
 
 /// The most nodes of ejection in a problem of more than [`FEW_CHAINS`] chains that count against the effort, which
 /// it may take half of.
-const MOST_EJECTED: u64 = 10_000_000;
+const MOST_EJECTED: u64 = 80_000_000;
 
 /// Problems of fewer chains need neither rounding nor ejection.
 const FEW: usize = 150;
