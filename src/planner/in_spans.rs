@@ -123,6 +123,7 @@ impl Climb<'_> {
             if self.passed == 0 {
                 self.is_apart = block.is_apart(life);
             }
+            let before = low;
             let boxes = block.lows.iter().zip(&block.highs).zip(&self.is_apart).skip(self.passed);
             for ((&next, &high), &is_apart) in boxes {
                 // Both are compared each time: which one fails cannot be predicted.
@@ -131,6 +132,9 @@ impl Climb<'_> {
                 }
                 low = low.max(if is_apart == 0 { high } else { 0 });
                 self.passed += 1;
+            }
+            if low > before {
+                low = lift(low - own.bytes.start)? + own.bytes.start;
             }
         }
         lift(low - own.bytes.start)

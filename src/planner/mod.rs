@@ -21,6 +21,7 @@ mod in_spans;
 pub mod interval_move;
 pub(crate) mod layout;
 mod memories;
+mod moments;
 pub mod nnvm;
 mod objects;
 mod plain;

@@ -9,6 +9,7 @@ use crate::{
         clashes::InPairs,
         in_clocks::InClocks,
         in_spans::InSpans,
+        moments::AtMoments,
         search::Occupancy,
         statement::{Statement, Times},
     },
@@ -23,6 +24,8 @@ pub(super) struct Room<'a> {
     statement: &'a Statement<'a>,
     pool: &'a Pool,
     taken: Taken<'a>,
+    /// If bodies live long: what is taken at some moments, as well.
+    at_moments: Option<AtMoments<'a>>,
     /// Nothing that is taken lies above.
     top: Bytes,
     /// By group of chunks kept apart: the bytes of its chunks, and what is left of their cells.
@@ -81,7 +84,9 @@ impl<'a> Room<'a> {
         };
         let apart = vec![Runs::default(); statement.apart().len()];
         let cells = cells(statement, id);
-        Self { statement, pool, taken, top: 0, apart, cells, buffers: BTreeMap::new(), sum: 0 }
+        let at_moments = statement.moments.as_ref().map(AtMoments::new);
+        let (top, buffers, sum) = (0, BTreeMap::new(), 0);
+        Self { statement, pool, taken, at_moments, top, apart, cells, buffers, sum }
     }
 
     /// An offset at which a body lies above all that may be alive together with it.
@@ -138,7 +143,13 @@ impl<'a> Room<'a> {
         let (body, boxes) = (&self.statement.bodies[at], &self.statement.boxes[at]);
         // The whole body must end within 64 bits.
         let extent = body.extent;
-        let lift = |offset| allowed.lift(offset).filter(|at| at.checked_add(extent).is_some());
+        let to_allowed =
+            |offset| allowed.lift(offset).filter(|at| at.checked_add(extent).is_some());
+        let at_moments = self.at_moments.as_ref();
+        let lift = |offset| match at_moments {
+            Some(taken) => taken.lowest_from(at, boxes, offset, to_allowed),
+            None => to_allowed(offset),
+        };
         offset = lift(offset)?;
         let apart = self.groups(body);
         loop {
@@ -185,6 +196,9 @@ impl<'a> Room<'a> {
     pub(super) fn take(&mut self, at: usize, offset: Bytes) {
         let (body, boxes) = (&self.statement.bodies[at], &self.statement.boxes[at]);
         self.top = self.top.max(offset + body.extent);
+        if let Some(taken) = &mut self.at_moments {
+            taken.take(at, boxes, offset);
+        }
         match &mut self.taken {
             Taken::Steps(taken) => taken.take(&segments(boxes), offset),
             Taken::Spans(taken) => taken.take(at, boxes, offset),

@@ -12,6 +12,19 @@ impl Runs {
         self.0.last().map_or(0, |run| run.1)
     }
 
+    /// The first byte from `low` on from which as many bytes are free.
+    pub(super) fn free_from(&self, low: Bytes, size: Bytes) -> Bytes {
+        let passed = self.0.partition_point(|run| run.1 <= low);
+        let mut free = low;
+        for &(start, end) in &self.0[passed..] {
+            if free < start && start - free >= size {
+                break;
+            }
+            free = end;
+        }
+        free
+    }
+
     pub(super) fn add(&mut self, low: Bytes, high: Bytes) {
         let first = self.0.partition_point(|run| run.1 < low);
         let end = first + self.0[first..].partition_point(|run| run.0 <= high);

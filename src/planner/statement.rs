@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    planner::{clashes::Clashes, in_clocks, spans::Spans},
+    planner::{clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
     problem::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
@@ -56,6 +56,8 @@ pub(super) struct Statement<'p> {
     /// By body.
     pub(super) boxes: Vec<Vec<TimedBox>>,
     pub(super) times: Times,
+    /// If bodies live long.
+    pub(super) moments: Option<Moments>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
 }
@@ -64,13 +66,14 @@ impl<'p> Statement<'p> {
     pub(super) fn of(problem: &'p Problem) -> Self {
         if problem.is_plain() {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
-            let boxes = problem.roots().map(|root| chain_boxes(problem, root)).collect();
+            let boxes: Vec<_> = problem.roots().map(|root| chain_boxes(problem, root)).collect();
             let pools = vec![Pool::new("pool")];
             let (bodies, groups) = (bodies.into(), HashMap::new());
             return Self {
                 problem,
                 pools: pools.into(),
                 bodies,
+                moments: Moments::of(&boxes),
                 boxes,
                 times: Times::Steps,
                 groups,
@@ -78,7 +81,7 @@ impl<'p> Statement<'p> {
         }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes(body)).collect();
-        let times = Times::of(&boxes);
+        let (times, moments) = (Times::of(&boxes), Moments::of(&boxes));
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -90,7 +93,7 @@ impl<'p> Statement<'p> {
             }
         }
         let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, times, groups }
+        Self { problem, pools, bodies, boxes, times, moments, groups }
     }
 
     /// The groups of chunks kept apart.
