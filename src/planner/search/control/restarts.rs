@@ -62,7 +62,7 @@ struct Pinned<'a> {
     rounds: u64,
     /// The highest limit to try.
     most: u64,
-    /// Under this limit and lower ones, no pinned item can rest on others wherever these lie.
+    /// Under this limit and lower ones, there is no packing in which each pinned item rests on others.
     refuted: Option<u64>,
 }
 
