@@ -1,9 +1,9 @@
 //! The bytes taken at a few moments, for bodies that live long.
 //!
-//! Where thousands of bodies are alive together, most offsets are taken at any moment of a long life. Some moments
-//! are chosen, and for each of them the bytes of all placed boxes that are alive then are kept as runs. In a good packing
-//! these are few, however many boxes they come from. A new body first goes where it is clear of the runs of all of its
-//! moments, and only then is compared with boxes.
+//! First fit compares a new body with the boxes that are alive together with it, which are thousands if bodies live
+//! long. So the bytes taken at a few moments are kept as runs, by all placed boxes that are alive then. In a good packing
+//! these are few, however many boxes they come from. A new body is lifted to where it is clear of the runs of all of its
+//! moments before it is compared with boxes.
 
 use crate::{Bytes, Step, planner::runs::Runs, problem::demands::TimedBox};
 
@@ -13,10 +13,10 @@ const MOMENTS: usize = 16;
 /// Moments do not pay if boxes are alive at fewer of them on average.
 const FEW: usize = 2;
 
-/// Nor do they with fewer boxes.
+/// Moments do not pay with fewer boxes.
 const MANY_BOXES: usize = if cfg!(test) { 8 } else { 4096 };
 
-/// The boxes that are looked at to find that average.
+/// The boxes at whose begins moments are chosen, and that are looked at to find that average.
 const SAMPLES: usize = 256;
 
 /// The moments at which boxes are alive.
@@ -34,9 +34,11 @@ impl Moments {
             return None;
         }
         let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
-        let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
+        let samples = || all().step_by(count.div_ceil(SAMPLES));
+        let mut begins: Vec<&[Step]> = samples().map(|one| &*one.begin).collect();
         begins.sort_unstable_by_key(|begin| (sum(begin), *begin));
-        let moments: Vec<&[Step]> = (0..MOMENTS).map(|at| begins[at * count / MOMENTS]).collect();
+        let moments: Vec<&[Step]> =
+            (0..MOMENTS).map(|at| begins[at * begins.len() / MOMENTS]).collect();
         let alive = |one: &TimedBox| {
             let bits = moments
                 .iter()
@@ -44,9 +46,8 @@ impl Moments {
                 .map(|(at, moment)| u64::from(one.is_alive_at(moment)) << at);
             bits.fold(0, |word, bit| word | bit)
         };
-        let samples = || all().step_by(count.div_ceil(SAMPLES));
         let moments_of_samples: u32 = samples().map(|one| alive(one).count_ones()).sum();
-        if (moments_of_samples as usize) < FEW * samples().count() {
+        if (moments_of_samples as usize) < FEW * begins.len() {
             return None;
         }
         let alive = boxes.iter().map(|boxes| boxes.iter().map(alive).collect()).collect();
