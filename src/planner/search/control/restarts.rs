@@ -147,11 +147,11 @@ impl<'a> Restarts<'a> {
             in_disjunctive: self.disjunctive.as_ref().map_or(0, Disjunctive::nodes),
             in_valleys: self.in_own_valleys()
                 + self.turned.iter().map(Self::nodes).sum::<u64>()
-                + self.with_pins(),
+                + self.in_pinned(),
         }
     }
 
-    fn with_pins(&self) -> u64 {
+    fn in_pinned(&self) -> u64 {
         self.pinned.as_ref().map_or(0, |pinned| pinned.search.nodes())
     }
 
@@ -265,7 +265,7 @@ impl<'a> Restarts<'a> {
     /// Searches with pinned items until that has taken as many nodes as the rest. A refutation is no proof: a pinned item
     /// may lie where it rests on nothing.
     fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
-        let rest = self.nodes() - self.with_pins();
+        let rest = self.nodes() - self.in_pinned();
         let (Some(pinned), Some(turned)) = (&mut self.pinned, &self.inst.pinned) else {
             return Verdict::Spent;
         };

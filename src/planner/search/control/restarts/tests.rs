@@ -195,6 +195,22 @@ fn cut(Rect { steps, units }: Rect, depth: u32, into: &mut Vec<Rect>, draws: &mu
     }
 }
 
+/// The pieces of a tile, which is a perfect packing of them.
+fn pieces(seed: u64) -> Vec<Rect> {
+    let (mut pieces, mut draws) = (Vec::new(), seed);
+    cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
+    pieces
+}
+
+/// Pieces that can move, in their order.
+fn free(pieces: &[Rect]) -> Vec<Outline> {
+    let outline = |(at, &piece): (usize, &Rect)| {
+        let piece = Rect { units: [0, piece.units[1] - piece.units[0]], ..piece };
+        Outline { root: ChunkId::from_index(at), ..outline(&[piece], None) }
+    };
+    pieces.iter().enumerate().map(outline).collect()
+}
+
 /// Of a perfect packing, a tenth of the pieces cannot move. Without regard to the rooms between
 /// these, each takes more than 200 000 nodes. Most are found from another side.
 #[rstest::rstest]
@@ -203,16 +219,12 @@ fn cut(Rect { steps, units }: Rect, depth: u32, into: &mut Vec<Rect>, draws: &mu
 #[case(18_000, Found::Turned)]
 #[case(24_000, Found::InValleys)]
 fn a_perfect_packing_around_fixed_pieces_is_found(#[case] seed: u64, #[case] found: Found) {
-    let (mut pieces, mut draws) = (Vec::new(), seed);
-    cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
-    let outline = |(at, &piece): (usize, &Rect)| {
-        let low = piece.units[0];
-        let fixed = scramble(seed ^ at as u64).is_multiple_of(10).then_some(low);
-        let piece = Rect { units: [0, piece.units[1] - low], ..piece };
-        let lifted = piece.lifted(fixed.unwrap_or(0));
-        Outline { root: ChunkId::from_index(at), ..outline(&[lifted], fixed) }
-    };
-    let outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
+    let pieces = pieces(seed);
+    let mut outlines = free(&pieces);
+    for (at, outline) in outlines.iter_mut().enumerate() {
+        let is_fixed = scramble(seed ^ at as u64).is_multiple_of(10);
+        outline.fixed = is_fixed.then_some(pieces[at].units[0]);
+    }
     let mut inst = Instance::of_outlines(&outlines, 1, false).with_sides();
     inst.pinned = None;
     let mut restarts = Restarts::new(&inst, 0);
@@ -263,13 +275,8 @@ fn each_sweep_is_twice_as_long_as_the_one_before() {
 fn what_packs_pieces_without_pins_packs_them_with_pins() {
     let (mut packed, mut last) = (0, 0);
     for seed in (0..60).map(|seed| seed * 500) {
-        let (mut pieces, mut draws) = (Vec::new(), seed);
-        cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
-        let outline = |(at, &piece): (usize, &Rect)| {
-            let piece = Rect { units: [0, piece.units[1] - piece.units[0]], ..piece };
-            Outline { root: ChunkId::from_index(at), ..outline(&[piece], None) }
-        };
-        let mut outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
+        let pieces = pieces(seed);
+        let mut outlines = free(&pieces);
         let inst = Instance::of_outlines(&outlines, 1, false);
         let limit = 300 / inst.unit;
         let mut search = Restarts::new(&inst, 0);
@@ -301,15 +308,8 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
 fn a_guide_leads_to_a_packing() {
     let (mut alone, mut guided) = (0, 0);
     for seed in (0..8).map(|seed| seed * 1000) {
-        let (mut pieces, mut draws) = (Vec::new(), seed);
-        cut(Rect { steps: [0, 60], units: [0, 300] }, 8, &mut pieces, &mut draws);
-        let outline = |(at, &piece): (usize, &Rect)| {
-            let low = piece.units[0];
-            let piece = Rect { units: [0, piece.units[1] - low], ..piece };
-            Outline { root: ChunkId::from_index(at), ..outline(&[piece], None) }
-        };
-        let outlines: Vec<Outline> = pieces.iter().enumerate().map(outline).collect();
-        let inst = Instance::of_outlines(&outlines, 1, false);
+        let pieces = pieces(seed);
+        let inst = Instance::of_outlines(&free(&pieces), 1, false);
         let guide = inst.roots.iter().map(|root| Some(pieces[root.index()].units[0]));
         let guide = guide.map(|offset| offset.map(|offset| offset / inst.unit)).collect();
         let limit = 300 / inst.unit;

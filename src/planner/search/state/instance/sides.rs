@@ -28,8 +28,8 @@ impl Instance {
         let mut items: Vec<(Item, u32, Option<u64>)> = items.collect();
         let (mut staircases, mut fixed) = (Vec::new(), Vec::new());
         for (staircase, body) in self.staircases.iter().zip((0u32..).skip(items.len())) {
-            let offset = self.fixed.iter().find(|fixed| fixed.body == body);
-            let offset = offset.map(|fixed| fixed.offset);
+            let fixed_at = self.fixed.binary_search_by_key(&body, |fixed| fixed.body).ok();
+            let offset = fixed_at.map(|at| self.fixed[at].offset);
             match staircase.parts[..] {
                 [Part { first, end, low: 0, high: size }] if offset.is_some() => {
                     items.push((Item { first, end, size }, body, offset));
