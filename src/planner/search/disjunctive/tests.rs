@@ -175,7 +175,7 @@ fn both_searches_agree() {
         for limit in inst.bound()..inst.bound() + 4 {
             let end = valleys.decide(limit, 8, u64::MAX, &mut |_| false);
             let known = end != Verdict::Spent;
-            assert!(!known || search.decide(limit, 8000, &mut always) == end, "{problem:#?}");
+            assert!(!known || search.decide(limit, 1_000_000, &mut always) == end, "{problem:#?}");
         }
         Ok(())
     })
