@@ -9,18 +9,30 @@
 //! until none gains. So streams that do not wait for each other come to the peak of each stream, which are not
 //! alive together at any single moment.
 //!
-//! **Cost.** O(n log n) for each chain, and O(n) for each change of one, limited by [`MOST_WORK`].
+//! It begins with the heaviest moment of each chain, then with moments in passes: each begins at twice as many
+//! as the one before, spread evenly, and looks half as far from them. So all passes take about the same time,
+//! long lives are found by the first ones, and short lives by the last.
+//!
+//! **Cost.** O(n log n) for each chain, then as many begins and ends as lie between two choices of a chain, limited by
+//! [`MOST_WORK`].
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, ops::Range};
 
 use crate::{
     Bytes, Step,
-    problem::demands::{TimedBox, boxes::is_over, chains::chains},
+    problem::demands::{
+        TimedBox,
+        boxes::is_over,
+        chains::{chains, wide_sum},
+    },
 };
 
-/// The boxes that are weighed, each as often as a chain changes, until the search for better moments ends. One
-/// round over as many chains as there are streams is always made.
+/// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
+/// moments ends. One round over as many chains as there are streams is always made.
 const MOST_WORK: usize = 30_000_000;
+
+/// The moments of a chain, in both directions, that are always looked at.
+const LEAST_REACH: usize = 64;
 
 /// Moments, each over at the next.
 struct Chain {
@@ -28,6 +40,39 @@ struct Chain {
     /// By box: the first moment at which it has begun, and at which it is over; the length if there is none.
     begun: Vec<usize>,
     over: Vec<usize>,
+    /// The boxes in order of these moments.
+    begins: ByMoment,
+    ends: ByMoment,
+}
+
+/// Boxes in order of their moments.
+struct ByMoment {
+    /// By moment: how many boxes come before.
+    before: Vec<usize>,
+    boxes: Vec<usize>,
+}
+
+impl ByMoment {
+    fn new(moments: usize, moment_of: &[usize]) -> Self {
+        let mut before = vec![0; moments + 2];
+        for &moment in moment_of {
+            before[moment + 1] += 1;
+        }
+        for moment in 0..=moments {
+            before[moment + 1] += before[moment];
+        }
+        let (mut boxes, mut next) = (vec![0; moment_of.len()], before.clone());
+        for (one, &moment) in moment_of.iter().enumerate() {
+            boxes[next[moment]] = one;
+            next[moment] += 1;
+        }
+        Self { before, boxes }
+    }
+
+    /// The boxes of some moments.
+    fn within(&self, moments: &Range<usize>) -> &[usize] {
+        &self.boxes[self.before[moments.start]..self.before[moments.end]]
+    }
 }
 
 /// Boxes with chosen moments.
@@ -37,8 +82,9 @@ struct Cliques {
     /// By chain: how many of its moments are chosen, from the first on.
     chosen: Vec<usize>,
     /// By box: the number of chains at a chosen moment of which it has begun, and is over.
-    begun: Vec<u32>,
-    over: Vec<u32>,
+    counts: Vec<[u32; 2]>,
+    /// Of all boxes that have begun at a chosen moment and are over at none.
+    weight: i128,
     work: usize,
 }
 
@@ -50,128 +96,156 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
     moments.truncate((MOST_WORK / (boxes.len() * streams)).max(streams));
-    let reach =
-        |chain: &[usize], clock: &[Step]| chain.partition_point(|&at| !is_over(clock, begins[at]));
-    let chain = |moments: &Vec<usize>| Chain {
-        len: moments.len(),
-        begun: boxes.iter().map(|(one, _)| reach(moments, &one.begin)).collect(),
-        over: boxes.iter().map(|(one, _)| reach(moments, &one.end)).collect(),
+    let chain = |moments: &Vec<usize>| {
+        let clocks: Vec<Step> = moments.iter().flat_map(|&at| begins[at]).copied().collect();
+        let begun = first_reached(&clocks, boxes.iter().map(|(one, _)| &*one.begin));
+        let over = first_reached(&clocks, boxes.iter().map(|(one, _)| &*one.end));
+        let len = moments.len();
+        let (begins, ends) = (ByMoment::new(len, &begun), ByMoment::new(len, &over));
+        Chain { len, begun, over, begins, ends }
     };
     let mut cliques = Cliques {
         weights: boxes.iter().map(|&(_, weight)| weight).collect(),
         chains: moments.iter().map(chain).collect(),
-        chosen: Vec::new(),
-        begun: Vec::new(),
-        over: Vec::new(),
+        chosen: vec![0; moments.len()],
+        counts: vec![[0; 2]; boxes.len()],
+        weight: 0,
         work: 0,
     };
     let mut best: (i128, Vec<usize>) = (0, vec![0; moments.len()]);
-    let mut climb = |cliques: &mut Cliques, chosen: Vec<usize>, first: usize| {
+    let mut climb = |cliques: &mut Cliques, chosen: &[usize], first: usize, pass: u32| {
         cliques.choose(chosen);
-        let weight = cliques.climb(first);
-        if weight > best.0 {
-            best = (weight, cliques.chosen.clone());
+        cliques.climb(first, pass);
+        if cliques.weight > best.0 {
+            best = (cliques.weight, cliques.chosen.clone());
         }
         cliques.work <= MOST_WORK
     };
-    // The heaviest moment of each chain, then moments in a sequence that is spread evenly wherever it stops.
-    for first in 0..moments.len() {
-        if !climb(&mut cliques, vec![0; moments.len()], first) {
-            break;
-        }
+    let none = vec![0; moments.len()];
+    let mut goes_on = (0..moments.len()).all(|first| climb(&mut cliques, &none, first, 0));
+    let mut order: Vec<usize> = (0..boxes.len()).collect();
+    order.sort_by_cached_key(|&at| wide_sum(begins[at]));
+    let mut passes = 0..=order.len().ilog2();
+    while goes_on && let Some(pass) = passes.next() {
+        goes_on = (0..1_usize << pass).all(|at| {
+            let begin = begins[order[((2 * at + 1) * order.len()) >> (pass + 1)]];
+            let until = |chain: &Vec<usize>| {
+                chain.partition_point(|&moment| is_over(begins[moment], begin))
+            };
+            let chosen: Vec<usize> = moments.iter().map(until).collect();
+            climb(&mut cliques, &chosen, 0, pass)
+        });
     }
-    let bits = usize::BITS - boxes.len().leading_zeros();
-    let spread = (0..1_usize << bits).map(|at| at.reverse_bits() >> (usize::BITS - bits));
-    for at in spread.filter(|&at| at < boxes.len()) {
-        let until = |chain: &Vec<usize>| {
-            chain.partition_point(|&moment| is_over(begins[moment], begins[at]))
-        };
-        if !climb(&mut cliques, moments.iter().map(until).collect(), 0) {
-            break;
-        }
-    }
-    cliques.choose(best.1);
+    cliques.choose(&best.1);
     cliques.alive().collect()
+}
+
+/// For each of some clocks, the first moment of a chain at which it is over, or the number of moments if there is
+/// none. The clocks of the moments lie one after the other. Clocks that follow each other are usually close,
+/// so each search begins where the last one ended.
+fn first_reached<'a>(moments: &[Step], clocks: impl Iterator<Item = &'a [Step]>) -> Vec<usize> {
+    let mut near = 0;
+    let of_clock = |clock: &[Step]| {
+        let len = moments.len() / clock.len();
+        let is_before = |at: usize| !is_over(clock, &moments[at * clock.len()..][..clock.len()]);
+        let (mut low, mut high, mut step) = (near, near, 1);
+        while low > 0 && !is_before(low - 1) {
+            (low, high, step) = (low.saturating_sub(step), low - 1, 2 * step);
+        }
+        while high < len && is_before(high) {
+            (low, high, step) = (high + 1, len.min(high + step), 2 * step);
+        }
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if is_before(middle) { low = middle + 1 } else { high = middle }
+        }
+        near = low;
+        low
+    };
+    clocks.map(of_clock).collect()
 }
 
 impl Cliques {
     /// Chooses the first moments of each chain.
-    fn choose(&mut self, chosen: Vec<usize>) {
-        let count = |first: fn(&Chain) -> &[usize]| {
-            let mut counts = vec![0; self.weights.len()];
-            for (chain, &chosen) in self.chains.iter().zip(&chosen) {
-                for (count, &first) in counts.iter_mut().zip(first(chain)) {
-                    *count += u32::from(first < chosen);
+    fn choose(&mut self, chosen: &[usize]) {
+        for (at, &to) in chosen.iter().enumerate() {
+            self.move_to(at, to);
+        }
+    }
+
+    /// Chooses this number of moments of a chain.
+    fn move_to(&mut self, at: usize, to: usize) {
+        let (chain, old) = (&self.chains[at], self.chosen[at]);
+        let moved = old.min(to)..old.max(to);
+        let is_alive = |[begun, over]: [u32; 2]| begun > 0 && over == 0;
+        for (which, boxes) in [&chain.begins, &chain.ends].into_iter().enumerate() {
+            let boxes = boxes.within(&moved);
+            self.work += boxes.len();
+            for &one in boxes {
+                let counts = &mut self.counts[one];
+                let was_alive = is_alive(*counts);
+                if old < to {
+                    counts[which] += 1;
+                } else {
+                    counts[which] -= 1;
+                }
+                match (was_alive, is_alive(*counts)) {
+                    (false, true) => self.weight += i128::from(self.weights[one]),
+                    (true, false) => self.weight -= i128::from(self.weights[one]),
+                    _ => {}
                 }
             }
-            counts
-        };
-        self.begun = count(|chain| &chain.begun);
-        self.over = count(|chain| &chain.over);
-        self.chosen = chosen;
+        }
+        self.chosen[at] = to;
     }
 
     /// The boxes that have begun at a chosen moment and are over at none.
     fn alive(&self) -> impl Iterator<Item = usize> {
-        (0..self.weights.len()).filter(|&at| self.begun[at] > 0 && self.over[at] == 0)
+        (0..self.weights.len()).filter(|&at| self.counts[at][0] > 0 && self.counts[at][1] == 0)
     }
 
     /// Chooses the best moments of one chain after the other, round by round, until no chain gains or, after
-    /// the first round, too much work is done. Returns the weight.
-    fn climb(&mut self, first: usize) -> i128 {
-        let (mut at, mut content, mut weight) = (first, 0, 0);
-        let round = self.work + self.weights.len() * self.chains.len();
+    /// the first round, too much work is done.
+    fn climb(&mut self, first: usize, pass: u32) {
+        let (mut at, mut content) = (first, 0);
+        let round = self.work + 2 * self.weights.len() * self.chains.len();
         while content < self.chains.len() && self.work < MOST_WORK.max(round) {
             let before = self.chosen[at];
-            weight = self.improve(at);
+            let len = self.chains[at].len;
+            self.improve(at, (len >> pass).max(LEAST_REACH));
             content = if self.chosen[at] == before { content + 1 } else { 1 };
             at = (at + 1) % self.chains.len();
         }
-        weight
     }
 
-    /// Chooses the moments of a chain that are best with those of the others. Returns the weight.
-    fn improve(&mut self, at: usize) -> i128 {
+    /// Chooses the moments of a chain that are best with those of the others, no more than so many earlier or
+    /// later.
+    fn improve(&mut self, at: usize, reach: usize) {
         let (chain, old) = (&self.chains[at], self.chosen[at]);
-        self.work += self.weights.len();
+        let near = old.saturating_sub(reach)..chain.len.min(old + reach);
+        let (begins, ends) = (chain.begins.within(&near), chain.ends.within(&near));
+        self.work += begins.len() + ends.len();
         // By number of chosen moments: the weight, less that of one moment fewer.
-        let mut gains = vec![0_i128; chain.len + 1];
-        for (one, &weight) in self.weights.iter().enumerate() {
+        let mut gains = vec![0_i128; near.len() + 1];
+        for &one in begins {
             let (begun, over) = (chain.begun[one], chain.over[one]);
-            if self.over[one] > u32::from(over < old) {
-                continue;
-            }
-            let is_begun = self.begun[one] > u32::from(begun < old);
-            let from = if is_begun { 0 } else { begun + 1 };
-            if let Some(gain) = gains.get_mut(from) {
-                *gain += i128::from(weight);
-            }
-            if let Some(gain) = gains.get_mut(over + 1) {
-                *gain -= i128::from(weight);
+            if self.counts[one] == [u32::from(begun < old), u32::from(over < old)] {
+                gains[begun + 1 - near.start] += i128::from(self.weights[one]);
             }
         }
-        let weights: Vec<i128> = gains
-            .into_iter()
-            .scan(0, |weight, gain| {
-                *weight += gain;
-                Some(*weight)
-            })
-            .collect();
-        let mut best = old;
-        for (number, &weight) in weights.iter().enumerate() {
-            if weight > weights[best] {
-                best = number;
+        for &one in ends {
+            let over = chain.over[one];
+            if self.counts[one][1] == u32::from(over < old) {
+                gains[over + 1 - near.start] -= i128::from(self.weights[one]);
             }
         }
-        if best != old {
-            let changes = self.begun.iter_mut().zip(&mut self.over);
-            for ((begun, over), first) in changes.zip(chain.begun.iter().zip(&chain.over)) {
-                *begun = *begun + u32::from(*first.0 < best) - u32::from(*first.0 < old);
-                *over = *over + u32::from(*first.1 < best) - u32::from(*first.1 < old);
-            }
-            self.chosen[at] = best;
-        }
-        weights[best]
+        let weights = gains.into_iter().scan(0, |weight, gain| {
+            *weight += gain;
+            Some(*weight)
+        });
+        let by_number = (near.start..).zip(weights);
+        let best = by_number.max_by_key(|&(to, weight)| (weight, to == old, Reverse(to)));
+        self.move_to(at, best.map_or(old, |(to, _)| to));
     }
 }
 
@@ -198,6 +272,28 @@ mod tests {
             heaviest_clique(&boxes).into_iter().map(|at| boxes[at].1).collect();
         found.sort_unstable();
         assert_eq!(found, [100, 200]);
+    }
+
+    /// Two streams that wait for each other every ten steps. The heaviest boxes of each lie far apart, and of
+    /// 100 000 boxes there is one pair of heavy ones that may be alive together.
+    #[test]
+    fn short_lives_are_found_among_many() {
+        let mut boxes = Vec::new();
+        for at in 0..100_000_u64 {
+            let (own, waited) = (at / 2, at / 20 * 10);
+            let (mut begin, mut end) = ([waited; 2], [waited; 2]);
+            let stream = usize::from(at % 2 == 1);
+            (begin[stream], end[stream]) = (own, own + 1);
+            let weight = match at {
+                10_000 | 90_001 => 60,
+                61_804 | 61_813 => 50,
+                _ => at % 7,
+            };
+            boxes.push((TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }, weight));
+        }
+        let boxes: Vec<_> = boxes.iter().map(|(one, weight)| (one, *weight)).collect();
+        let found: Bytes = heaviest_clique(&boxes).into_iter().map(|at| boxes[at].1).sum();
+        assert_eq!(found, 100);
     }
 
     /// The heaviest of all sets of boxes any two of which may be alive together.
