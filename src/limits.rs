@@ -1,7 +1,11 @@
 //! The settings and reports of a search: limits, hooks, progress. Planners and
 //! [`order`](crate::order) share them.
 
-use std::{fmt, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
 
 use crate::Bytes;
 
@@ -49,6 +53,11 @@ impl Limits {
     pub const fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// The limits with the time that is left of them.
+    pub(crate) fn after(self, start: Instant) -> Self {
+        Self { time: self.time.map(|time| time.saturating_sub(start.elapsed())), ..self }
     }
 
     /// Returns whether neither an effort nor a time is set.

@@ -66,9 +66,8 @@ pub fn layout(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let start = limits.time.map(|_| Instant::now());
-    let remaining =
-        || limits.time.zip(start).map(|(time, start)| time.saturating_sub(start.elapsed()));
+    let start = Instant::now();
+    let remaining = || limits.after(start).time;
     let bound = problem.lower_bound().bytes;
     let chains = problem.roots().count() as u64;
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
@@ -106,7 +105,7 @@ pub fn layout(
             }
         }
         if strategy == Strategy::Pushdown {
-            mend(problem, &mut best, bound, &Limits { time: remaining(), ..*limits }, observer);
+            mend(problem, &mut best, bound, &limits.after(start), observer);
         }
         if best.as_ref().is_some_and(|&(smallest, _)| smallest <= bound) {
             break;
@@ -114,11 +113,11 @@ pub fn layout(
     }
     // A packing by another planner has other crowded steps.
     if best.as_ref().is_some_and(|(_, layout)| !is_mended(layout)) {
-        mend(problem, &mut best, bound, &Limits { time: remaining(), ..*limits }, observer);
+        mend(problem, &mut best, bound, &limits.after(start), observer);
     }
     let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
     let is_searched = is_searched(problem, limits);
-    let limits = Limits { time: remaining(), ..*limits };
+    let limits = limits.after(start);
     if pool <= bound || !is_searched || limits.time == Some(Duration::ZERO) || is_canceled() {
         return Ok(cheap);
     }

@@ -28,18 +28,12 @@ pub(super) fn flatten(
     if !sequence.has_bodies() {
         return Ok(Flattened { sequence: Cow::Borrowed(sequence), bodies: Vec::new() });
     }
-    let clock = limits.time.map(|time| (time, Instant::now()));
-    let left = || {
-        let time = clock.map(|(time, start)| time.saturating_sub(start.elapsed()));
-        let mut limits = limits;
-        limits.time = time;
-        limits
-    };
+    let start = Instant::now();
     let mut bodies = Vec::new();
     let mut rooms: Vec<Bytes> = vec![0; sequence.operators().len()];
     for (step, operator) in sequence.operators().iter().enumerate() {
         for (place, body) in operator.bodies.iter().enumerate() {
-            let planned = plan(body, left()).map_err(|source| match source {
+            let planned = plan(body, limits.after(start)).map_err(|source| match source {
                 // The alignment is the caller's option, not a property of the body.
                 PlanError::Problem(ProblemError::Alignment { .. }) => source,
                 source => PlanError::Body {

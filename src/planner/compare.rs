@@ -204,8 +204,7 @@ impl Both<'_> {
         if inside.as_ref().is_ok_and(is_least) {
             return inside;
         }
-        let time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
-        let apart = plan(&self.apart, strategy, &Limits { time, ..*limits }, observer);
+        let apart = plan(&self.apart, strategy, &limits.after(start), observer);
         let best = match (inside, apart) {
             (Ok(inside), Ok(apart)) if apart.pool_size < inside.pool_size => apart,
             (Ok(inside), _) => inside,

@@ -94,7 +94,9 @@ pub(super) fn packed(
     let mut failure = None;
     for key in KEYS {
         let mut order: Vec<usize> = (0..bodies.len()).collect();
-        order.sort_by_key(|&at| (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at]))));
+        order.sort_by_cached_key(|&at| {
+            (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
+        });
         let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
         let late = if best.is_some() { Late::Stop } else { Late::OnTop };
         match pack(statement, &order, late, stop) {

@@ -111,9 +111,7 @@ impl Planner<'_> {
             let fit = match () {
                 () if lower_bound > capacity => Fit::No,
                 () if self.strategy.searches() => {
-                    let mut limits = self.limits;
-                    limits.time = limits.time.map(|time| time.saturating_sub(start.elapsed()));
-                    search::fits(problem, capacity, &limits, self.observer)
+                    search::fits(problem, capacity, &self.limits.after(start), self.observer)
                 }
                 () => Fit::Unknown,
             };

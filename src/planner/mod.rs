@@ -296,8 +296,7 @@ impl Planner<'_> {
 
     /// The planner with the time that is left of its limit.
     fn after(&self, start: Instant) -> Self {
-        let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
-        Self { limits: search::Limits { time, ..self.limits }, ..self.clone() }
+        Self { limits: self.limits.after(start), ..self.clone() }
     }
 
     /// Returns whether other overlaps could lead to a smaller plan.
@@ -322,12 +321,11 @@ impl Planner<'_> {
             .into_iter()
             .take(MOST_LIMITS)
         {
-            let time = self.limits.time.map(|time| time.saturating_sub(start.elapsed()));
-            if limit >= best.pool_size || time == Some(Duration::ZERO) {
+            let limits = self.limits.after(start);
+            if limit >= best.pool_size || limits.time == Some(Duration::ZERO) {
                 break;
             }
             let lowering = self.lowering.overlap_limit(Some(limit));
-            let limits = search::Limits { time, ..self.limits };
             let plan = Planner { lowering, limits, ..self.clone() }.plan_once(sequence.into())?;
             if plan.pool_size < best.pool_size {
                 best = plan;

@@ -1,5 +1,7 @@
 //! Running a strategy: a planner, or a search.
 
+use std::time::Instant;
+
 use crate::{
     PlanError, Problem, Strategy,
     planner::{
@@ -23,9 +25,13 @@ impl Strategy {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
-        if let Some(linear) = problem.linear() {
-            return self.layout(linear, limits, observer);
+        let start = Instant::now();
+        let problem = problem.linear().unwrap_or(problem);
+        if limits.time.is_some() && self.ends_early() {
+            // A plan has its bound. What that takes counts towards the limit.
+            let _ = problem.lower_bound();
         }
+        let limits = &limits.after(start);
         if self == Self::FirstFit {
             return first_fit::layout_within(problem, limits, observer);
         }
