@@ -304,7 +304,10 @@ mod tests {
     use super::*;
     use crate::{
         Limits, Observer, Problem, Step,
-        planner::first_fit,
+        planner::{
+            first_fit,
+            search::places::{self, NODES},
+        },
         problem::{ChunkId, demands::concurrent},
     };
 
@@ -386,6 +389,18 @@ mod tests {
             gained += u32::from(default < given);
         }
         assert!(gained > 0);
+    }
+
+    /// The whole search gives them by default. Few problems as small as this one need them.
+    #[test]
+    fn the_default_effort_packs_lower_than_the_same_effort_when_it_is_given() {
+        let problem = problem(33);
+        let pool = |limits: Limits| {
+            let layout = places::layout(&problem, &limits, Observer::default()).unwrap();
+            layout.pool_size(&problem)
+        };
+        let given = pool(Limits::default().nodes(NODES));
+        assert!(pool(Limits::default()) < given, "{given}");
     }
 
     #[test]
