@@ -9,7 +9,7 @@ use crate::{Bytes, Limits, Observer, Progress};
 
 /// The time after the limit in which the first layout may still be completed. All that is faster is much
 /// larger.
-const GRACE: Duration = Duration::from_millis(100);
+const GRACE: Duration = Duration::from_millis(75);
 
 pub struct Monitor<'a> {
     until: Option<Instant>,
