@@ -247,18 +247,16 @@ impl Ejection {
         best
     }
 
-    /// Moves all placed bodies up or down, each as far as those that have moved before it allow; none if `stop` returns
-    /// true meanwhile.
+    /// Moves all placed bodies up or down, one after the other, each as far as the others allow, until `stop` returns
+    /// true. Of two staircases that interlock, the first is stopped by the other, which has not moved yet.
     fn settle(&mut self, up: bool, stop: &mut impl FnMut(u64) -> bool) {
-        let before = self.strip.offsets.clone();
         let mut placed: Vec<(i64, usize)> = (self.order.iter())
             .filter_map(|&body| {
-                let (offset, size) = (before[body]?, self.strip.items[body].size);
+                let (offset, size) = (self.strip.offsets[body]?, self.strip.items[body].size);
                 Some((if up { -(offset + self.strip.aligned(size)) } else { offset }, body))
             })
             .collect();
         placed.sort_unstable();
-        self.strip.offsets.clone_from(&self.strip.fixed);
         for (_, body) in placed {
             let highest = self.highest(body);
             self.strip.look_at(body, highest, true);
@@ -281,9 +279,7 @@ impl Ejection {
                     offset = offset.max(block.high);
                 }
             }
-            // Staircases that interlock may block each other in another order.
-            if !(0..=highest).contains(&offset) || stop(self.nodes()) {
-                self.strip.offsets = before;
+            if stop(self.nodes()) {
                 return;
             }
             self.strip.offsets[body] = Some(offset);
