@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
-/// moments ends. One round over as many chains as there are streams is always made.
+/// moments ends. One round over as many chains as there are streams, and one start of the passes, are always made.
 const MOST_WORK: usize = 30_000_000;
 
 /// The moments of a chain, in both directions, that are always looked at.
@@ -38,8 +38,8 @@ const LEAST_REACH: usize = 64;
 struct Chain {
     len: usize,
     /// By box: the first moment at which it has begun, and at which it is over; the length if there is none.
-    begun: Vec<usize>,
-    over: Vec<usize>,
+    begun: Vec<u32>,
+    over: Vec<u32>,
     /// The boxes in order of these moments.
     begins: ByMoment,
     ends: ByMoment,
@@ -49,28 +49,28 @@ struct Chain {
 struct ByMoment {
     /// By moment: how many boxes come before.
     before: Vec<usize>,
-    boxes: Vec<usize>,
+    boxes: Vec<u32>,
 }
 
 impl ByMoment {
-    fn new(moments: usize, moment_of: &[usize]) -> Self {
+    fn new(moments: usize, moment_of: &[u32]) -> Self {
         let mut before = vec![0; moments + 2];
         for &moment in moment_of {
-            before[moment + 1] += 1;
+            before[moment as usize + 1] += 1;
         }
         for moment in 0..=moments {
             before[moment + 1] += before[moment];
         }
         let (mut boxes, mut next) = (vec![0; moment_of.len()], before.clone());
-        for (one, &moment) in moment_of.iter().enumerate() {
-            boxes[next[moment]] = one;
-            next[moment] += 1;
+        for (one, &moment) in (0..).zip(moment_of) {
+            boxes[next[moment as usize]] = one;
+            next[moment as usize] += 1;
         }
         Self { before, boxes }
     }
 
     /// The boxes of some moments.
-    fn within(&self, moments: &Range<usize>) -> &[usize] {
+    fn within(&self, moments: &Range<usize>) -> &[u32] {
         &self.boxes[self.before[moments.start]..self.before[moments.end]]
     }
 }
@@ -119,22 +119,26 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
         if cliques.weight > best.0 {
             best = (cliques.weight, cliques.chosen.clone());
         }
-        cliques.work <= MOST_WORK
     };
     let none = vec![0; moments.len()];
-    let mut goes_on = (0..moments.len()).all(|first| climb(&mut cliques, &none, first, 0));
+    for first in 0..moments.len() {
+        if cliques.work <= MOST_WORK {
+            climb(&mut cliques, &none, first, 0);
+        }
+    }
     let mut order: Vec<usize> = (0..boxes.len()).collect();
     order.sort_by_cached_key(|&at| wide_sum(begins[at]));
-    let mut passes = 0..=order.len().ilog2();
-    while goes_on && let Some(pass) = passes.next() {
-        goes_on = (0..1_usize << pass).all(|at| {
-            let begin = begins[order[((2 * at + 1) * order.len()) >> (pass + 1)]];
-            let until = |chain: &Vec<usize>| {
-                chain.partition_point(|&moment| is_over(begins[moment], begin))
-            };
-            let chosen: Vec<usize> = moments.iter().map(until).collect();
-            climb(&mut cliques, &chosen, 0, pass)
-        });
+    let passes =
+        (0..=order.len().ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
+    for (pass, at) in passes {
+        let begin = begins[order[((2 * at + 1) * order.len()) >> (pass + 1)]];
+        let until =
+            |chain: &Vec<usize>| chain.partition_point(|&moment| is_over(begins[moment], begin));
+        let chosen: Vec<usize> = moments.iter().map(until).collect();
+        climb(&mut cliques, &chosen, 0, pass);
+        if cliques.work > MOST_WORK {
+            break;
+        }
     }
     cliques.choose(&best.1);
     cliques.alive().collect()
@@ -143,7 +147,7 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
 /// For each of some clocks, the first moment of a chain at which it is over, or the number of moments if there is
 /// none. The clocks of the moments lie one after the other. Clocks that follow each other are usually close,
 /// so each search begins where the last one ended.
-fn first_reached<'a>(moments: &[Step], clocks: impl Iterator<Item = &'a [Step]>) -> Vec<usize> {
+fn first_reached<'a>(moments: &[Step], clocks: impl Iterator<Item = &'a [Step]>) -> Vec<u32> {
     let mut near = 0;
     let of_clock = |clock: &[Step]| {
         let len = moments.len() / clock.len();
@@ -160,7 +164,7 @@ fn first_reached<'a>(moments: &[Step], clocks: impl Iterator<Item = &'a [Step]>)
             if is_before(middle) { low = middle + 1 } else { high = middle }
         }
         near = low;
-        low
+        u32::try_from(low).expect("fewer than 2^32 boxes begin")
     };
     clocks.map(of_clock).collect()
 }
@@ -182,7 +186,7 @@ impl Cliques {
             let boxes = boxes.within(&moved);
             self.work += boxes.len();
             for &one in boxes {
-                let counts = &mut self.counts[one];
+                let counts = &mut self.counts[one as usize];
                 let was_alive = is_alive(*counts);
                 if old < to {
                     counts[which] += 1;
@@ -190,8 +194,8 @@ impl Cliques {
                     counts[which] -= 1;
                 }
                 match (was_alive, is_alive(*counts)) {
-                    (false, true) => self.weight += i128::from(self.weights[one]),
-                    (true, false) => self.weight -= i128::from(self.weights[one]),
+                    (false, true) => self.weight += i128::from(self.weights[one as usize]),
+                    (true, false) => self.weight -= i128::from(self.weights[one as usize]),
                     _ => {}
                 }
             }
@@ -227,14 +231,14 @@ impl Cliques {
         self.work += begins.len() + ends.len();
         // By number of chosen moments: the weight, less that of one moment fewer.
         let mut gains = vec![0_i128; near.len() + 1];
-        for &one in begins {
-            let (begun, over) = (chain.begun[one], chain.over[one]);
+        for one in begins.iter().map(|&one| one as usize) {
+            let (begun, over) = (chain.begun[one] as usize, chain.over[one] as usize);
             if self.counts[one] == [u32::from(begun < old), u32::from(over < old)] {
                 gains[begun + 1 - near.start] += i128::from(self.weights[one]);
             }
         }
-        for &one in ends {
-            let over = chain.over[one];
+        for one in ends.iter().map(|&one| one as usize) {
+            let over = chain.over[one] as usize;
             if self.counts[one][1] == u32::from(over < old) {
                 gains[over + 1 - near.start] -= i128::from(self.weights[one]);
             }
