@@ -32,9 +32,9 @@ const NODES: u64 = 50_000;
 impl Default for Limits {
     /// Allows 50 000 nodes (some hundredths of a second) and as many again for each percent by which
     /// the first packings exceed the lower bound, up to a million. Large problems, where a node takes
-    /// longer, get fewer, but never less than 50 000; those of more than 1000 chains get 200 000 more,
-    /// and up to 6 million for a search of their own if that leaves them more than a percent above the bound. No time
-    /// limit; one thread.
+    /// longer, get fewer, but never less than 50 000; those of more than 1000 chains get 200 000 more. If
+    /// that leaves a problem more than a percent above the bound, up to 6 million follow for a search of
+    /// another kind. No time limit; one thread.
     fn default() -> Self {
         Self { nodes: None, time: None, threads: 1 }
     }

@@ -83,6 +83,13 @@ const GUIDED: u64 = 8;
 /// The least nodes of the first turn of ejection.
 const FIRST_EJECTED: u64 = 500_000;
 
+/// The most nodes of ejection on top of the effort if no chain is a staircase. It then packs hundreds of chunks with a
+/// little room to spare, and seldom fewer or tighter ones.
+const MOST_OF_RECTANGLES: u64 = 1_000_000;
+
+/// Of the effort, ejection of rectangles has one in this many nodes.
+const OF_RECTANGLES: u64 = 16;
+
 /// The next turn of either search has this many times the nodes.
 const LONGER: u64 = 32;
 
@@ -90,7 +97,7 @@ const LONGER: u64 = 32;
 /// it may take half of.
 const MOST_EJECTED: u64 = 80_000_000;
 
-/// Problems of fewer chains need neither rounding nor ejection.
+/// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
 const FEW: usize = 150;
 
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
@@ -157,6 +164,14 @@ pub fn search(
         let limits = limits.nodes(limits.effort().saturating_sub(rounded + in_turns));
         climb_and_complete(problem, &roots, greedy, solution, &limits, monitor);
     }
+    if roots.len() < FEW
+        && limits.is_default()
+        && !is_near(solution)
+        && !monitor.stopped()
+        && let Some(mut anew) = Anew::new(problem, &roots, monitor)
+    {
+        anew.eject(problem, solution, 0, anew.on_top(true), monitor);
+    }
 }
 
 /// Searches all chains, and guides the search or ejects chains, in turns of more and more nodes, until the pool is
@@ -191,6 +206,12 @@ fn search_in_turns(
         let nodes = if has_staircases {
             anew.eject(problem, solution, ejected.min(left / 2), more, monitor)
         } else {
+            let more = more.min(MOST_OF_RECTANGLES);
+            let ejected = anew.eject(problem, solution, left / OF_RECTANGLES, more, monitor);
+            left = left.saturating_sub(ejected);
+            if is_near(solution) || monitor.stopped() {
+                break;
+            }
             let nodes = climbed.saturating_mul(GUIDED).min(left / 4 * 3);
             anew.guide(problem, solution, nodes, monitor)
         };
