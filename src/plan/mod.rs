@@ -30,7 +30,10 @@ use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
     lower::{Home, Lowered},
     planner::layout::Layout,
-    problem::{ChunkId, Link, ProblemError, demands::Crowd},
+    problem::{
+        ChunkId, Link, ProblemError,
+        demands::{Crowd, Place},
+    },
     sequence::{DimRange, Origin, SizeBasis, TensorId},
 };
 
@@ -232,6 +235,7 @@ impl Plan {
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
         let labels = problem.labels();
         let objects = layout.objects.as_ref();
+        let place = |chunk| Place::new(layout.pool(chunk), layout.offset(chunk));
         let chunks = problem
             .ids()
             .map(|id| {
@@ -244,7 +248,7 @@ impl Plan {
                     end: chunk.end,
                     pool: layout.pool(id).index(),
                     offset: layout.offset(id),
-                    overwrites: problem.link(id).map(PlannedLink::of),
+                    overwrites: problem.link_in(id, place).map(PlannedLink::of),
                     object: objects.and_then(|objects| objects.of_chunk[id.index()]),
                 }
             })

@@ -89,11 +89,7 @@ impl Plan {
                 let (chunk, size) = (labels.name(id), chunk.size);
                 return Err(OffsetsError::Beyond { chunk, size, offset });
             }
-            let link = problem.link(id).filter(|link| {
-                let overwritten = places[link.overwritten.index()];
-                overwritten.pool == place.pool
-                    && i128::from(overwritten.offset) + link.distance() == i128::from(offset)
-            });
+            let link = problem.link_in(id, |chunk| places[chunk.index()]);
             chunks.push(PlannedChunk {
                 id: labels.number(id),
                 name: labels.name(id).into(),

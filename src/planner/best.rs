@@ -15,6 +15,10 @@
 //! enough, or the search is cancelled, every size is rounded up to a class, and the chunks of a class share
 //! blocks.
 //!
+//! **Fewer overwrites.** Staircases pack badly. So where no candidate meets the lower bound, the same is done once more
+//! for the problem [with fewer overwrites](super::fewer_overwrites), and the smaller pool counts. Small problems are first
+//! searched with all of them, which often proves that no pool is smaller.
+//!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
 use std::{
@@ -27,8 +31,10 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, best_fit, first_layout, free_list, plain,
-        search::{self, Limits, Monitor, Observer, Progress},
+        Layout, PlanError, Strategy, best_fit,
+        fewer_overwrites::with_fewer_overwrites,
+        first_layout, free_list, plain,
+        search::{self, Fit, Limits, Monitor, Observer, Progress},
     },
 };
 
@@ -55,6 +61,9 @@ const PAIRS_PER_CHAIN: u64 = 100;
 /// The number of chains above which there is no search by default.
 const MOST_SEARCHED: usize = 200_000;
 
+/// Problems of at most this many chains are first searched with all overwrites, because that often ends with a proof.
+const SMALL: usize = 150;
+
 /// Plans with every candidate until one meets the lower bound, then searches within the limits. The
 /// time that the candidates take counts towards the limit.
 ///
@@ -67,23 +76,120 @@ pub fn layout(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let start = Instant::now();
-    let remaining = || limits.after(start).time;
     let bound = problem.lower_bound().bytes;
+    let Some((pool, cheap)) = cheapest(problem, bound, limits, observer) else {
+        return Ok(Layout::default());
+    };
+    let is_over = || {
+        let is_late = limits.after(start).time == Some(Duration::ZERO);
+        is_late || is_canceled(observer)
+    };
+    if pool <= bound || is_over() {
+        return Ok(cheap);
+    }
+    let looser = |pool| loosened(problem, (bound, pool), &limits.after(start), observer);
+    if !is_small(problem) {
+        let looser = looser(pool);
+        if looser.is_some() || is_over() {
+            return Ok(looser.unwrap_or(cheap));
+        }
+    }
+    if !is_searched(problem, limits) {
+        return Ok(cheap);
+    }
+    let found = search::continue_from(problem, &cheap, bound, &limits.after(start), observer);
+    debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
+    if is_small(problem)
+        && !found.proven_optimal
+        && !is_over()
+        && let Some(looser) = looser(found.pool_size)
+    {
+        return Ok(looser);
+    }
+    let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
+    Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
+}
+
+/// Decides whether a problem fits into a pool of `capacity` bytes, maybe with fewer overwrites. A proof that it does not
+/// holds for plans with all of them.
+#[must_use]
+pub(super) fn fits(
+    problem: &Problem,
+    capacity: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Fit {
+    let start = Instant::now();
+    let fits = |problem: &Problem| search::fits(problem, capacity, &limits.after(start), observer);
+    let looser = || {
+        let looser = with_fewer_overwrites(problem, capacity)?;
+        Some(fits(&looser)).filter(|fit| matches!(fit, Fit::Yes(_)))
+    };
+    if !is_small(problem) {
+        return looser().unwrap_or_else(|| fits(problem));
+    }
+    match fits(problem) {
+        Fit::Unknown => looser().unwrap_or(Fit::Unknown),
+        fit => fit,
+    }
+}
+
+/// Plans the problem with fewer overwrites; returns the layout if its pool is smaller than `pool` bytes. With and
+/// without them, `bound` bytes are a lower bound.
+fn loosened(
+    problem: &Problem,
+    (bound, pool): (Bytes, Bytes),
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Option<Layout> {
+    let looser = with_fewer_overwrites(problem, bound)?;
+    // What a search proves of the looser problem need not be true of this one.
+    let report = |progress: &Progress| {
+        if let Some(report) = observer.progress {
+            report(&Progress { lower_bound: bound, best: progress.best.min(pool), ..*progress });
+        }
+    };
+    let observer = Observer { progress: Some(&report), ..observer };
+    let found = layout(&looser, limits, observer).ok()?;
+    let size = found.pool_size(problem);
+    let given_up = problem.links_taken() - looser.links_taken();
+    debug!(target: "memplan::best", given_up, pool = size, "tried with fewer overwrites");
+    let winner = Some(Strategy::Optimal);
+    (size < pool).then_some(Layout { winner, lower_bound: bound, ..found })
+}
+
+/// Returns whether a problem is first searched with all of its overwrites.
+fn is_small(problem: &Problem) -> bool {
+    problem.roots().nth(SMALL).is_none()
+}
+
+fn is_canceled(observer: Observer<'_>) -> bool {
+    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+}
+
+/// The smallest layout of the candidates, and its pool.
+fn cheapest(
+    problem: &Problem,
+    bound: Bytes,
+    limits: &Limits,
+    observer: Observer<'_>,
+) -> Option<(Bytes, Layout)> {
+    let start = Instant::now();
+    let remaining = || limits.after(start).time;
     let chains = problem.roots().count() as u64;
     // Counting the pairs takes a while, so they are not counted where the chains alone are too many.
     let dense = PAIRS_PER_CHAIN * chains > MOST_CONFLICTS
         || PAIRS_PER_CHAIN * chains + conflicts(problem) > MOST_CONFLICTS;
     let monitor = Monitor::new(limits, observer);
-    let is_canceled = || observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let mut slowest = Duration::ZERO;
     let mut best: Option<(Bytes, Layout)> = None;
     let left_out = |strategy| dense && walks(strategy);
     for &strategy in CANDIDATES.iter().filter(|&&strategy| !left_out(strategy)) {
         let before = remaining();
-        if best.is_some() && (is_canceled() || before.is_some_and(|time| time <= slowest)) {
+        if best.is_some() && (is_canceled(observer) || before.is_some_and(|time| time <= slowest)) {
             break;
         }
-        let mut stop = || is_canceled() || remaining().is_some_and(|time| time.is_zero());
+        let mut stop = || is_canceled(observer) || remaining().is_some_and(|time| time.is_zero());
         let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
             Strategy::Pushdown => {
@@ -115,16 +221,7 @@ pub fn layout(
     if best.as_ref().is_some_and(|(_, layout)| !is_mended(layout)) {
         mend(problem, &mut best, bound, &limits.after(start), observer);
     }
-    let Some((pool, cheap)) = best else { return Ok(Layout::default()) };
-    let is_searched = is_searched(problem, limits);
-    let limits = limits.after(start);
-    if pool <= bound || !is_searched || limits.time == Some(Duration::ZERO) || is_canceled() {
-        return Ok(cheap);
-    }
-    let found = search::continue_from(problem, &cheap, bound, &limits, observer);
-    debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
-    let winner = if found.pool_size < pool { Some(Strategy::Optimal) } else { cheap.winner };
-    Ok(Layout { winner, lower_bound: found.lower_bound, ..found.layout })
+    best
 }
 
 /// Mends the best layout of a large problem, if it is above the bound.

@@ -9,7 +9,7 @@ use crate::{
     Bytes, InputRef, Plan, Problem,
     lower::Lowered,
     planner::{
-        Layout, PlanError, Planner, Strategy,
+        Layout, PlanError, Planner, Strategy, best,
         search::{self, Fit},
     },
 };
@@ -111,7 +111,9 @@ impl Planner<'_> {
             let fit = match () {
                 () if lower_bound > capacity => Fit::No,
                 () if self.strategy.searches() => {
-                    search::fits(problem, capacity, &self.limits.after(start), self.observer)
+                    let is_best = self.strategy == Strategy::Best;
+                    let fits = if is_best { best::fits } else { search::fits };
+                    fits(problem, capacity, &self.limits.after(start), self.observer)
                 }
                 () => Fit::Unknown,
             };

@@ -106,17 +106,16 @@ impl Layout {
         std::iter::once(problem.cost_of(|chunk| self.pool(chunk))).chain(sizes).collect()
     }
 
-    /// The size of the pool in bytes: the highest end of a root, rounded up to the alignment (the
+    /// The size of the pool in bytes: the highest end of a chunk, rounded up to the alignment (the
     /// book, Offsets and front space). If the problem is not plain, the sum over its pools.
     #[must_use]
     pub fn pool_size(&self, problem: &Problem) -> Bytes {
         if !problem.is_plain() {
             return self.pool_sizes(problem).into_iter().sum();
         }
-        problem
-            .roots()
-            .map(|root| problem.align_up(self.offset(root) + problem.padded_size(root)))
-            .max()
-            .unwrap_or(0)
+        // A chunk ends within the one that it overwrites, or overwrites none.
+        let used = problem.ids().filter(|&chunk| problem.chunk(chunk).size > 0);
+        let ends = used.map(|chunk| self.offset(chunk) + problem.padded_size(chunk));
+        problem.align_up(ends.max().unwrap_or(0))
     }
 }

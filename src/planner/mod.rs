@@ -12,6 +12,7 @@ mod chunk_order;
 mod clashes;
 mod compare;
 mod error;
+mod fewer_overwrites;
 pub mod first_fit;
 mod first_layout;
 mod fit;

@@ -207,6 +207,19 @@ impl Problem {
         self.links.get(overwriter)
     }
 
+    /// The link of a chunk that lies at its distance from the chunk that it overwrites, in a plan with these places.
+    pub(crate) fn link_in(
+        &self,
+        overwriter: ChunkId,
+        place: impl Fn(ChunkId) -> demands::Place,
+    ) -> Option<Link> {
+        self.link(overwriter).filter(|link| {
+            let (new, old) = (place(overwriter), place(link.overwritten));
+            let distance = i128::from(new.offset) - i128::from(old.offset);
+            (new.pool, distance) == (old.pool, link.distance())
+        })
+    }
+
     /// The chunk that overwrites this one, if any.
     #[must_use]
     pub fn overwriter(&self, overwritten: ChunkId) -> Option<ChunkId> {
@@ -235,6 +248,11 @@ impl Problem {
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         &self.requests
+    }
+
+    /// The requests that are honoured, in the order given.
+    pub(crate) fn honoured_requests(&self) -> impl Iterator<Item = Request> + '_ {
+        self.requests.iter().copied().filter(|request| self.links.honour(request))
     }
 
     /// The requests that are not honoured, with the reasons, by request.

@@ -1,6 +1,6 @@
 //! Random problems that are small enough to solve, each made from a seed.
 
-use memplan::Problem;
+use memplan::{OpSequence, Operator, Output, Problem};
 
 /// Pseudo-random numbers that are the same everywhere (splitmix64).
 pub struct Numbers(pub u64);
@@ -49,4 +49,60 @@ pub fn random_chains_of(numbers: &mut Numbers, chains: u64, most: u64) -> Proble
         }
     }
     problem.build().unwrap()
+}
+
+/// A chunk of [`staircases`].
+pub struct Drawn {
+    pub begin: u64,
+    pub end: u64,
+    pub size: u64,
+    /// The chunk that it is written over, and the offset there.
+    pub over: Option<(usize, u64)>,
+}
+
+/// Draws chains of up to a dozen chunks, each written over the whole or a part of the one before, of which some 40
+/// are alive at once.
+pub fn staircases(chunks: u64, seed: u64) -> Vec<Drawn> {
+    let mut numbers = Numbers(seed);
+    let mut drawn: Vec<Drawn> = Vec::new();
+    while (drawn.len() as u64) < chunks {
+        let (mut begin, mut size) = (numbers.below(chunks), 64 * (1 + numbers.below(400)));
+        let mut over = None;
+        loop {
+            let end = begin + 2 + numbers.below(chunks / 10);
+            drawn.push(Drawn { begin, end, size, over });
+            if numbers.below(5) < 2 {
+                break;
+            }
+            let (mut offset, units) = (0, size / 64);
+            if numbers.below(3) == 0 {
+                let fewer = 1 + numbers.below(units);
+                (offset, size) = (64 * numbers.below(units - fewer + 1), 64 * fewer);
+            }
+            over = Some((drawn.len() - 1, offset));
+            begin = end - 1;
+        }
+    }
+    drawn
+}
+
+/// A sequence with one operator a step, whose tensors live and overwrite each other as drawn.
+pub fn sequence_of(drawn: &[Drawn]) -> OpSequence {
+    let mut sequence = OpSequence::builder();
+    let name = |at: usize| format!("t{at}");
+    let steps = drawn.iter().map(|chunk| chunk.end).max().unwrap_or(0);
+    for step in 0..steps {
+        let mut operator = Operator::new(format!("op{step}"));
+        let read = drawn.iter().enumerate().filter(|(_, chunk)| chunk.end - 1 == step);
+        operator = operator.inputs(read.map(|(at, _)| name(at)));
+        for (at, chunk) in drawn.iter().enumerate().filter(|(_, chunk)| chunk.begin == step) {
+            let output = Output::new(name(at), chunk.size);
+            operator = operator.output(match chunk.over {
+                Some((over, offset)) => output.overwrites_at(name(over), offset),
+                None => output,
+            });
+        }
+        sequence.operator(operator);
+    }
+    sequence.build().unwrap()
 }

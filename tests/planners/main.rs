@@ -13,6 +13,7 @@ mod are_right;
 mod demands;
 mod every_place;
 mod every_plan_is_right;
+mod fewer_overwrites;
 mod free_list;
 mod megengine;
 mod nnvm;
