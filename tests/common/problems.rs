@@ -14,6 +14,22 @@ pub fn layout(strategy: Strategy, problem: &Problem) -> Layout {
     strategy.layout(problem, &Limits::default(), Observer::default()).unwrap()
 }
 
+/// The problem without the overwrites that a layout does without: only `best` may, and only where none is required.
+pub fn as_laid_out(problem: &Problem, strategy: Strategy, layout: &Layout) -> Problem {
+    let mut kept = Problem::builder().alignment(problem.alignment()).padding(problem.padding());
+    for chunk in problem.chunks() {
+        kept.chunk(chunk.begin..chunk.end, chunk.size);
+    }
+    for request in problem.requests() {
+        let at = layout.offset(request.overwritten) + request.offset;
+        let in_place = layout.offset(request.overwriter) == at;
+        if in_place || request.required || strategy != Strategy::Best {
+            kept.request(*request);
+        }
+    }
+    kept.build().unwrap()
+}
+
 /// Returns the first fault of a layout, found by comparing every segment with every other.
 pub fn wrong(problem: &Problem, layout: &Layout) -> Option<String> {
     let pool = layout.pool_size(problem);
