@@ -17,7 +17,7 @@
 //!
 //! **Fewer overwrites.** Staircases pack badly. So where no candidate meets the lower bound, the same is done once more
 //! for the problem [with fewer overwrites](super::fewer_overwrites), and the smaller pool counts. Small problems are first
-//! searched with all of them, which often proves that no pool is smaller.
+//! searched with all of them, which often proves that no pool is smaller with these.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
@@ -100,7 +100,7 @@ pub fn layout(
     let found = search::continue_from(problem, &cheap, bound, &limits.after(start), observer);
     debug!(target: "memplan::best", strategy = %Strategy::Optimal, pool = found.pool_size, nodes = found.nodes, "tried");
     if is_small(problem)
-        && !found.proven_optimal
+        && found.pool_size > bound
         && !is_over()
         && let Some(looser) = looser(found.pool_size)
     {
@@ -129,8 +129,8 @@ pub(super) fn fits(
         return looser().unwrap_or_else(|| fits(problem));
     }
     match fits(problem) {
-        Fit::Unknown => looser().unwrap_or(Fit::Unknown),
-        fit => fit,
+        Fit::Yes(layout) => Fit::Yes(layout),
+        fit => looser().unwrap_or(fit),
     }
 }
 

@@ -68,7 +68,10 @@ pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, P
         if let Some(other) = sheet.plans.iter().position(|plan| !same_chunks(plan, first)) {
             return Err(PageError::OtherChunks(other));
         }
-        page.sheets.push(Sheet::new(sheet, first));
+        // The links belong to the sheet, and a plan may do without some.
+        for plans in sheet.plans.chunk_by(same_links) {
+            page.sheets.push(Sheet::new(&MapSheet { plans, ..*sheet }, &plans[0]));
+        }
     }
     // Strings and numbers always serialize, so nothing is lost here.
     let data = safe(&serde_json::to_string(&page).unwrap_or_default());
@@ -89,9 +92,13 @@ pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, P
 
 fn same_chunks(plan: &Plan, other: &Plan) -> bool {
     let alike = |(a, b): (&PlannedChunk, &PlannedChunk)| {
-        (a.begin, a.end, a.size, a.overwrites) == (b.begin, b.end, b.size, b.overwrites)
+        (a.begin, a.end, a.size) == (b.begin, b.end, b.size)
     };
     plan.chunks.len() == other.chunks.len() && plan.chunks.iter().zip(&other.chunks).all(alike)
+}
+
+fn same_links(plan: &Plan, other: &Plan) -> bool {
+    plan.chunks.iter().map(|chunk| chunk.overwrites).eq(other.chunks.iter().map(|c| c.overwrites))
 }
 
 /// Escapes JSON for a script element, which may contain neither `</script>` nor line separators.
