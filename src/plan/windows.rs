@@ -40,8 +40,13 @@ impl Plan {
     /// Copies the holes, windows, pins and reserved ranges of the problem that this is a plan of.
     pub(super) fn with_windows(self, problem: &Problem) -> Self {
         let Some(demands) = problem.demands() else { return self };
-        let places: HashMap<u64, usize> =
-            self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)).collect();
+        let asks = |asked: &ChunkDemands| {
+            asked.pin.is_some() || !asked.holes.is_empty() || !asked.windows.is_empty()
+        };
+        let mut places: HashMap<u64, usize> = HashMap::new();
+        if demands.chunks.iter().any(asks) {
+            places.extend(self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)));
+        }
         let place = |chunk: ChunkId| places.get(&problem.labels().number(chunk)).copied();
         let of_chunks = || {
             let placed = problem.ids().zip(&demands.chunks);

@@ -44,12 +44,12 @@ impl Block {
         Self { lows: Vec::new(), highs: Vec::new(), top: 0, times: vec![[0; BLOCK]; 2 * streams] }
     }
 
-    fn add(&mut self, low: Bytes, high: Bytes, life: &Life) {
+    fn add(&mut self, low: Bytes, high: Bytes, life: &Life<'_>) {
         let (at, count) = (self.lows.partition_point(|&other| other <= low), self.lows.len());
         self.lows.insert(at, low);
         self.highs.insert(at, high);
         self.top = high.max(self.top);
-        for (times, &time) in self.times.iter_mut().zip(&life.times) {
+        for (times, &time) in self.times.iter_mut().zip(life.times) {
             times.copy_within(at..count, at + 1);
             times[at] = time;
         }
@@ -69,7 +69,7 @@ impl Block {
     }
 
     /// Compares the clocks of all boxes with those of another.
-    fn is_apart(&self, life: &Life) -> IsApart {
+    fn is_apart(&self, life: &Life<'_>) -> IsApart {
         let (mut earlier, mut later) = ([u32::MAX; BLOCK], [u32::MAX; BLOCK]);
         for (times, own) in self.times.chunks_exact(2).zip(life.times.chunks_exact(2)) {
             let ([begins, ends], [begin, end]) = (times, own) else { continue };
@@ -88,7 +88,7 @@ impl Block {
 /// A box of a new body, on its way up through the boxes of a span.
 struct Climb<'a> {
     own: &'a TimedBox,
-    life: &'a Life,
+    life: Life<'a>,
     /// The blocks that it has not passed, and how many boxes of the first it has.
     blocks: &'a [Block],
     passed: usize,
@@ -104,7 +104,7 @@ impl Climb<'_> {
         offset: Bytes,
         lift: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
-        let Self { own, life, .. } = *self;
+        let own = self.own;
         let size = own.bytes.end - own.bytes.start;
         let mut low = offset + own.bytes.start;
         while let Some((block, later)) = self.blocks.split_first() {
@@ -121,7 +121,7 @@ impl Climb<'_> {
                 low = lifted;
             }
             if self.passed == 0 {
-                self.is_apart = block.is_apart(life);
+                self.is_apart = block.is_apart(&self.life);
             }
             let before = low;
             let boxes = block.lows.iter().zip(&block.highs).zip(&self.is_apart).skip(self.passed);
@@ -155,7 +155,7 @@ impl<'a> InSpans<'a> {
 
     /// Takes the bytes of a body that lies at an offset.
     pub(super) fn take(&mut self, body: usize, boxes: &[TimedBox], offset: Bytes) {
-        for (one, life) in boxes.iter().zip(&self.spans.lives[body]) {
+        for (one, life) in boxes.iter().zip(self.spans.lives(body)) {
             let (low, high) = (offset + one.bytes.start, offset + one.bytes.end);
             for top in &mut self.tops[life.spans.clone()] {
                 *top = high.max(*top);
@@ -166,7 +166,7 @@ impl<'a> InSpans<'a> {
                 }
                 let passed = blocks.partition_point(|b| b.lows.first().is_none_or(|&at| at <= low));
                 let at = passed.saturating_sub(1);
-                blocks[at].add(low, high, life);
+                blocks[at].add(low, high, &life);
                 if blocks[at].lows.len() == BLOCK {
                     let upper = blocks[at].split_off();
                     blocks.insert(at + 1, upper);
@@ -177,9 +177,9 @@ impl<'a> InSpans<'a> {
 
     /// The lowest offset at which the boxes of a body lie above all in their spans.
     pub(super) fn top_over(&self, body: usize, boxes: &[TimedBox]) -> Bytes {
-        let lives = boxes.iter().zip(&self.spans.lives[body]);
+        let lives = boxes.iter().zip(self.spans.lives(body));
         let tops = lives.flat_map(|(one, life)| {
-            self.tops[life.spans.clone()].iter().map(|top| top.saturating_sub(one.bytes.start))
+            self.tops[life.spans].iter().map(|top| top.saturating_sub(one.bytes.start))
         });
         tops.max().unwrap_or(0)
     }
@@ -194,11 +194,12 @@ impl<'a> InSpans<'a> {
         lift: impl Fn(Bytes) -> Option<Bytes>,
     ) -> Option<Bytes> {
         let mut climbs: Vec<Climb<'_>> = Vec::new();
-        for (own, life) in boxes.iter().zip(&self.spans.lives[body]) {
+        for (own, life) in boxes.iter().zip(self.spans.lives(body)) {
             let blocks = self.taken[life.spans.clone()].iter().filter(|blocks| !blocks.is_empty());
+            let life = &life;
             climbs.extend(blocks.map(|blocks| Climb {
                 own,
-                life,
+                life: life.clone(),
                 blocks,
                 passed: 0,
                 is_apart: [0; BLOCK],

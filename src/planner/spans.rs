@@ -1,14 +1,14 @@
 //! Spans of time on several streams.
 //!
-//! The moments of a [line](Line) cut time into spans. If two boxes have no span in common, one is over before the
+//! The moments of a [line](crate::problem::demands::Line) cut time into spans. If two boxes have no span in common, one is over before the
 //! other begins. So only boxes of the same spans need to be compared. Where streams seldom wait for each
 //! other, spans are long.
 
-use std::{iter, ops::Range};
+use std::ops::Range;
 
 use crate::{
     Step,
-    problem::demands::{Line, TimedBox},
+    problem::demands::{Along, RankedClocks, TimedBox, longest_chains},
 };
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
@@ -19,8 +19,12 @@ const SPANS_PER_BOX: u64 = 16;
 
 /// Boxes in spans of time.
 pub(super) struct Spans {
-    /// By list of boxes.
-    pub(super) lives: Vec<Vec<Life>>,
+    /// By body: its first box, and the number of all boxes at the end.
+    first: Vec<usize>,
+    /// By box: for each stream, the begin and the end, as numbers of 32 bits in the same order as the steps.
+    times: Vec<u32>,
+    /// By box: its spans.
+    within: Vec<Range<usize>>,
     /// The number of spans.
     pub(super) count: usize,
     /// The boxes in the spans of a box, on average.
@@ -28,37 +32,66 @@ pub(super) struct Spans {
 }
 
 /// The life of a box.
-pub(super) struct Life {
-    /// For each stream, the begin and the end, as numbers of 32 bits in the same order as the steps.
-    pub(super) times: Box<[u32]>,
+#[derive(Clone)]
+pub(super) struct Life<'a> {
+    /// For each stream, the begin and the end.
+    pub(super) times: &'a [u32],
     pub(super) spans: Range<usize>,
 }
 
 impl Spans {
     pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Self {
-        let all: Vec<&TimedBox> = boxes.iter().flatten().collect();
-        let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
-        let line = Line::of(&begins);
-        let on_line: Vec<Range<usize>> =
-            all.iter().map(|one| line.life(&one.begin, &one.end)).collect();
-        let widths = iter::successors(Some(1), |width| Some(2 * width));
-        let widths = widths.take_while(|width| *width <= 2 * line.len());
-        let work = |width: usize| work(&on_line, line.len() / width + 1, width);
-        let (_, width, met) = widths
-            .map(|width| (work(width), width))
-            .map(|((met, spans), width)| (met.saturating_add(BOXES_PER_SPAN * spans), width, met))
-            .min()
-            .unwrap_or((0, 1, 0));
-        let times = times(&all);
-        let mut lives = on_line
-            .iter()
-            .zip(times)
-            .map(|(life, times)| Life { times, spans: in_spans(life, width) });
-        Self {
-            lives: boxes.iter().map(|own| lives.by_ref().take(own.len()).collect()).collect(),
-            count: line.len() / width + 1,
-            met: met / all.len().max(1) as u64,
+        Self::until(boxes, &mut || false).unwrap()
+    }
+
+    /// Finds the spans, or returns `None` if `stop` returns true before.
+    pub(super) fn until(boxes: &[Vec<TimedBox>], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
+        let all = || boxes.iter().flatten();
+        let mut clocks: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
+        let count = clocks.len();
+        let chain = longest_chains(&clocks).into_iter().next().unwrap_or_default();
+        if stop() {
+            return None;
         }
+        clocks.extend(all().map(|one| &*one.end));
+        let ranked = RankedClocks::of(&clocks);
+        if stop() {
+            return None;
+        }
+        let along = Along::chain(&ranked, &chain);
+        let life = |at: usize| {
+            let (begin, end) = (ranked.get(at), ranked.get(count + at));
+            along.before(begin) as usize..along.over_at(end) as usize + 1
+        };
+        let on_line: Vec<Range<usize>> = (0..count).map(life).collect();
+        let (width, met) = best_width(&on_line, chain.len());
+        if stop() {
+            return None;
+        }
+        let pairs = |at: usize| ranked.get(at).iter().zip(ranked.get(count + at));
+        let mut first = vec![0];
+        first.extend(boxes.iter().scan(0, |before, own| {
+            *before += own.len();
+            Some(*before)
+        }));
+        Some(Self {
+            first,
+            times: (0..count).flat_map(pairs).flat_map(|(&begin, &end)| [begin, end]).collect(),
+            within: on_line.iter().map(|life| in_spans(life, width)).collect(),
+            count: chain.len() / width + 1,
+            met: met / count.max(1) as u64,
+        })
+    }
+
+    /// The lives of the boxes of a body.
+    pub(super) fn lives(&self, body: usize) -> impl Iterator<Item = Life<'_>> {
+        let boxes = self.first[body]..self.first[body + 1];
+        let numbers = self.times.len() / self.within.len().max(1);
+        let life = move |at: usize| Life {
+            times: &self.times[at * numbers..][..numbers],
+            spans: self.within[at].clone(),
+        };
+        boxes.map(life)
     }
 }
 
@@ -67,50 +100,94 @@ fn in_spans(life: &Range<usize>, width: usize) -> Range<usize> {
     life.start / width..(life.end - 1) / width + 1
 }
 
-/// The boxes in the spans of all boxes, and the spans of all boxes, if a span has a number of moments.
-fn work(on_line: &[Range<usize>], count: usize, width: usize) -> (u64, u64) {
-    let mut begun: Vec<u64> = vec![0; count + 1];
-    let mut over: Vec<u64> = vec![0; count + 1];
-    let mut spans: u64 = 0;
+/// The number of moments of a span, a power of two, with which the least work is to be done for lives on a line, and
+/// the boxes in the spans of all boxes.
+fn best_width(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
+    let boxes = on_line.len() as u64;
+    // By span: the lives that begin in it, and those that end in it.
+    let (mut begun, mut over): (Vec<u64>, Vec<u64>) = (vec![0; len + 1], vec![0; len + 1]);
     for life in on_line {
-        let life = in_spans(life, width);
         begun[life.start] += 1;
-        over[life.end] += 1;
-        spans += life.len() as u64;
+        over[life.end - 1] += 1;
     }
-    if spans > SPANS_PER_BOX * on_line.len() as u64 {
-        return (u64::MAX, u64::MAX / BOXES_PER_SPAN);
+    let mut best = (0, 1, 0);
+    let mut width = 1;
+    while width <= 2 * len {
+        let (met, spans) = work(&begun, &over);
+        let new = if spans > u128::from(SPANS_PER_BOX * boxes) {
+            (u64::MAX, width, u64::MAX)
+        } else {
+            let met = u64::try_from(met).unwrap_or(u64::MAX);
+            let spans = u64::try_from(spans).unwrap_or(u64::MAX);
+            (met.saturating_add(BOXES_PER_SPAN.saturating_mul(spans)), width, met)
+        };
+        best = if width == 1 { new } else { best.min(new) };
+        // A span of the next width is two of this one.
+        let pair = |counts: &[u64]| counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+        (begun, over, width) = (pair(&begun), pair(&over), 2 * width);
     }
-    // By span: the boxes in all earlier ones.
-    let mut before: Vec<u64> = vec![0; count + 1];
-    let mut alive = 0;
-    for at in 0..count {
-        alive = alive + begun[at] - over[at];
-        before[at + 1] = before[at] + alive;
-    }
-    let met = |life: &Range<usize>| {
-        let life = in_spans(life, width);
-        before[life.end] - before[life.start]
-    };
-    (on_line.iter().map(met).fold(0, u64::saturating_add), spans)
+    (best.1, best.2)
 }
 
-/// The begins and ends of boxes as numbers of 32 bits, stream by stream.
-fn times(boxes: &[&TimedBox]) -> Vec<Box<[u32]>> {
-    let streams = boxes.first().map_or(0, |one| one.begin.len());
-    let mut times = vec![vec![0; 2 * streams].into_boxed_slice(); boxes.len()];
-    for stream in 0..streams {
-        let steps = |one: &TimedBox| [one.begin[stream], one.end[stream]];
-        let mut all: Vec<Step> = boxes.iter().flat_map(|one| steps(one)).collect();
-        all.sort_unstable();
-        all.dedup();
-        for (one, times) in boxes.iter().zip(&mut times) {
-            for (step, time) in steps(one).iter().zip(&mut times[2 * stream..]) {
-                // There are fewer boxes than 2^31.
-                *time =
-                    u32::try_from(all.partition_point(|other| other < step)).unwrap_or(u32::MAX);
-            }
-        }
+/// The boxes in the spans of all boxes, and the spans of all boxes, by the numbers of lives that begin and end in each
+/// span.
+fn work(begun: &[u64], over: &[u64]) -> (u128, u128) {
+    let (mut alive, mut before, mut spans, mut met) = (0, 0_u128, 0, 0);
+    for (&begun, &over) in begun.iter().zip(over) {
+        alive += u128::from(begun);
+        // Each life meets all up to its last span, less those before its first one.
+        met -= before.cast_signed() * i128::from(begun);
+        before += alive;
+        met += before.cast_signed() * i128::from(over);
+        spans += alive;
+        alive -= u128::from(over);
     }
-    times
+    (met.unsigned_abs(), spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Counting the boxes in the spans of each box, one by one, for each width.
+    fn width_by_counting(on_line: &[Range<usize>], len: usize) -> (usize, u64) {
+        let widths = std::iter::successors(Some(1), |width| Some(2 * width));
+        let widths = widths.take_while(|width| *width <= 2 * len);
+        let counted = widths.filter_map(|width| {
+            let lives = || on_line.iter().map(|life| in_spans(life, width));
+            let spans: u64 = lives().map(|life| life.len() as u64).sum();
+            // A box counts once in each span of both.
+            let both = |a: Range<usize>, b: Range<usize>| {
+                a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64
+            };
+            let met: u64 = lives().flat_map(|a| lives().map(move |b| both(a.clone(), b))).sum();
+            let is_few = spans <= SPANS_PER_BOX * on_line.len() as u64;
+            is_few.then_some((met + BOXES_PER_SPAN * spans, width, met))
+        });
+        counted.min().map_or((1, 0), |(_, width, met)| (width, met))
+    }
+
+    #[test]
+    fn the_best_width_is_that_of_counting_the_boxes_of_each_span() {
+        let mut widths = BTreeSet::new();
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let len = *random.choose(&[0, 1, 7, 16, 40])?;
+            let longest = *random.choose(&[1, 3, 41])?;
+            let mut on_line = Vec::new();
+            for _ in 0..random.int_in_range(1..=20)? {
+                let begin = random.int_in_range(0..=len)?;
+                on_line.push(begin..(begin + random.int_in_range(1..=longest)?).min(len + 1));
+            }
+            let expected = width_by_counting(&on_line, len);
+            if expected.1 > 0 {
+                assert_eq!(best_width(&on_line, len), expected, "{on_line:?}");
+                widths.insert(expected.0);
+            }
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(200);
+        assert!(widths.len() > 2, "{widths:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Building and checking a problem.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use tracing::debug;
 
@@ -327,7 +327,7 @@ impl ProblemBuilder {
             extra: self
                 .demands
                 .zip(bodies)
-                .map(|(demands, bodies)| Box::new(Extra::new(*demands, bodies, refused))),
+                .map(|(demands, bodies)| Arc::new(Extra::new(*demands, bodies, refused))),
         })
     }
 

@@ -21,6 +21,12 @@ use crate::{
 /// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
 const MOST_WORK: u64 = 100_000_000;
 
+/// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
+/// looked at.
+const SAMPLES: usize = 64;
+const LATER: usize = 16;
+const EARLIER: usize = 1024;
+
 impl Problem {
     /// The same problem in steps, if it runs on several streams and its boxes live as in one line of time.
     /// All other demands and the honoured overwrites are the same, and so are the pairs of boxes that are
@@ -38,6 +44,9 @@ impl Problem {
 
     fn in_one_line(&self) -> Option<Self> {
         let demands = self.demands().filter(|demands| demands.streams > 1)?;
+        if self.has_two_lines(demands) {
+            return None;
+        }
         let boxes = in_steps(&self.all_boxes())?;
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
@@ -68,6 +77,38 @@ impl Problem {
         let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
             && linear.all_boxes() == boxes;
         is_same.then_some(linear)
+    }
+
+    /// Returns true if two begins are found soon of which each has a predecessor that the other does not have. This
+    /// is so for most problems on streams that are not as in one line of time.
+    fn has_two_lines(&self, demands: &Demands) -> bool {
+        // Without a link, a box is the life of its chunk.
+        let life = |at: usize| {
+            let is_whole =
+                self.chunks[at].size > 0 && self.links.get(ChunkId::from_index(at)).is_none();
+            demands.lives.get(at).filter(|_| is_whole)
+        };
+        let is_apart = |a: &Clock, b: &Clock| !is_over(a, b) && !is_over(b, a);
+        (0..self.len()).step_by(self.len().div_ceil(SAMPLES).max(1)).any(|at| {
+            let Some(first) = life(at) else { return false };
+            let near = (at + 1..self.len()).take(LATER);
+            let mut near = near.filter_map(|other| Some((other, &life(other)?.begin)));
+            let Some((from, second)) = near.find(|(_, begin)| is_apart(&first.begin, begin)) else {
+                return false;
+            };
+            let (mut of_first, mut of_second) = (false, false);
+            for end in
+                (from.saturating_sub(EARLIER)..from).rev().filter_map(life).map(|life| &life.end)
+            {
+                let (in_first, in_second) = (is_over(end, &first.begin), is_over(end, second));
+                of_first |= in_first && !in_second;
+                of_second |= in_second && !in_first;
+                if of_first && of_second {
+                    return true;
+                }
+            }
+            false
+        })
     }
 
     /// The chunks that need bytes in a step, with one stream.
@@ -179,4 +220,42 @@ fn latest(tree: &ClockTree, moment: &[Step], work: &mut u64) -> Clock {
     };
     tree.visit(enters);
     latest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_of_problems_with_two_lines_are_not_in_one_line() {
+        let (mut two, mut none) = (0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let streams = random.int_in_range(2..=3)?;
+            let mut problem = Problem::builder();
+            problem.streams(streams);
+            for at in 0..random.int_in_range(2..=20)? {
+                let (mut begin, mut end) = (Vec::new(), Vec::new());
+                for _ in 0..streams {
+                    begin.push(at + random.int_in_range(0..=3)?);
+                    end.push(begin[begin.len() - 1] + random.int_in_range(1..=4)?);
+                }
+                let chunk = problem.chunk(0..1, random.int_in_range(0..=9)?);
+                problem.clocks(chunk, begin.into(), end.into(), 0);
+                if at > 0 && random.ratio(1, 4)? {
+                    let before = ChunkId::from_index(chunk.index() - 1);
+                    problem.overlap(chunk, before, 1);
+                }
+            }
+            let Ok(problem) = problem.build() else { return Ok(()) };
+            let has_two = problem.demands().is_some_and(|demands| problem.has_two_lines(demands));
+            let in_one = in_steps(&problem.all_boxes());
+            assert!(!has_two || in_one.is_none(), "{problem:?}");
+            two += u32::from(has_two);
+            none += u32::from(in_one.is_none());
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(300);
+        // It finds most of them.
+        assert!(two > 0 && 2 * two > none, "{two} of {none}");
+    }
 }

@@ -49,7 +49,7 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Bytes, Step, steps::sort_by_step};
 pub(crate) use links::Links;
@@ -111,8 +111,8 @@ pub struct Problem {
     alignment: Bytes,
     padding: Bytes,
     steps: Step,
-    /// `None` if the problem is plain.
-    extra: Option<Box<Extra>>,
+    /// `None` if the problem is plain. Copies of a problem share it.
+    extra: Option<Arc<Extra>>,
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.
@@ -325,7 +325,16 @@ impl Problem {
     /// Empty for a plain problem.
     #[must_use]
     pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
+        // A chunk alone is the lowest of its body.
+        if let (Some(extra), [(chunk, _)]) = (self.extra.as_deref(), &*body.members) {
+            return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
+        }
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
+    }
+
+    fn view<'a>(&'a self, extra: &'a Extra) -> demands::View<'a> {
+        let (chunks, demands) = (&*self.chunks, &extra.demands);
+        demands::View { chunks, demands, alignment: self.alignment, padding: self.padding }
     }
 
     /// The boxes of a body, by member.
@@ -334,9 +343,7 @@ impl Problem {
         body: &demands::Body,
     ) -> Vec<(ChunkId, Vec<demands::TimedBox>)> {
         let Some(extra) = self.extra.as_deref() else { return Vec::new() };
-        let Extra { demands, bodies, .. } = extra;
-        let (alignment, padding) = (self.alignment, self.padding);
-        let view = demands::View { chunks: &self.chunks, demands, alignment, padding };
+        let (view, bodies) = (self.view(extra), &extra.bodies);
         let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
             let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
             let boxes = boxes
@@ -436,7 +443,7 @@ impl Problem {
             alignment: self.alignment,
             padding: self.padding,
             steps: self.steps,
-            demands: self.extra.map(|extra| Box::new(extra.demands)),
+            demands: self.extra.map(|extra| Box::new(Arc::unwrap_or_clone(extra).demands)),
         }
     }
 

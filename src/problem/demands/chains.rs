@@ -4,7 +4,7 @@
 //! before one that is over at it; each extends the chain whose last clock is the latest of those over at it. So
 //! few chains are needed, about as many as there are streams, even if nothing names the stream of a clock.
 
-use crate::{Step, problem::demands::is_over};
+use crate::{Step, problem::demands::is_over, steps::sort_by_step};
 
 /// The chains for each stream at most. Clocks that fit none of so many belong to no chain.
 const CHAINS_PER_STREAM: usize = 4;
@@ -22,18 +22,44 @@ pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
     clock.iter().map(|&step| u128::from(step)).sum()
 }
 
+/// Clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
+pub(crate) fn by_sum(clocks: &[&[Step]]) -> Vec<usize> {
+    let narrow = |clock: &[Step]| Step::try_from(wide_sum(clock)).ok();
+    let sums: Option<Vec<Step>> = clocks.iter().map(|clock| narrow(clock)).collect();
+    let mut order: Vec<usize> = (0..clocks.len()).collect();
+    if let Some(sums) = sums {
+        let last = sums.iter().copied().max().unwrap_or(0);
+        sort_by_step(&mut order, last, |&at| sums[at]);
+    } else {
+        order.sort_by_cached_key(|&at| wide_sum(clocks[at]));
+    }
+    order
+}
+
 /// Splits clocks into chains.
 pub(crate) fn chains(clocks: &[&[Step]]) -> Chains {
     let most = CHAINS_PER_STREAM * clocks.first().map_or(1, |clock| clock.len());
-    let mut order: Vec<usize> = (0..clocks.len()).collect();
-    order.sort_by_cached_key(|&at| wide_sum(clocks[at]));
     let (mut chains, mut rest): (Vec<Vec<usize>>, _) = (Vec::new(), Vec::new());
-    for at in order {
-        let last = |chain: &Vec<usize>| clocks[chain[chain.len() - 1]];
-        let open = (0..chains.len()).filter(|&one| is_over(last(&chains[one]), clocks[at]));
-        match open.max_by_key(|&one| wide_sum(last(&chains[one]))) {
-            Some(one) => chains[one].push(at),
-            None if chains.len() < most => chains.push(vec![at]),
+    // By chain: the sum of its last clock, and that clock.
+    let mut lasts: Vec<(u128, &[Step])> = Vec::new();
+    for at in by_sum(clocks) {
+        let clock = clocks[at];
+        let mut latest = None;
+        for (one, &(sum, last)) in lasts.iter().enumerate() {
+            if latest.is_none_or(|(most, _)| sum >= most) && is_over(last, clock) {
+                latest = Some((sum, one));
+            }
+        }
+        let new = (wide_sum(clock), clock);
+        match latest {
+            Some((_, one)) => {
+                chains[one].push(at);
+                lasts[one] = new;
+            }
+            None if chains.len() < most => {
+                chains.push(vec![at]);
+                lasts.push(new);
+            }
             None => rest.push(at),
         }
     }
@@ -66,6 +92,13 @@ mod tests {
             let Chains { chains, rest } = chains(&clocks);
             assert!(chains.len() <= 4 && rest.is_empty(), "{wait}: {} chains", chains.len());
         }
+    }
+
+    #[test]
+    fn clocks_are_sorted_by_sums_of_more_than_64_bits() {
+        let clocks: [&[Step]; 4] = [&[Step::MAX, 2], &[Step::MAX, 1], &[0, 7], &[1, 6]];
+        assert_eq!(by_sum(&clocks), [2, 3, 1, 0]);
+        assert_eq!(by_sum(&clocks[2..]), [0, 1]);
     }
 
     #[test]

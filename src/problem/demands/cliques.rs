@@ -13,7 +13,7 @@
 //! as the one before, spread evenly, and looks half as far from them. So all passes take about the same time,
 //! long lives are found by the first ones, and short lives by the last.
 //!
-//! **Cost.** O(n log n) for each chain, then as many begins and ends as lie between two choices of a chain, limited by
+//! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
 //! [`MOST_WORK`].
 
 use std::{cmp::Reverse, ops::Range};
@@ -21,9 +21,9 @@ use std::{cmp::Reverse, ops::Range};
 use crate::{
     Bytes, Step,
     problem::demands::{
-        TimedBox,
+        Along, RankedClocks, TimedBox,
         boxes::is_over,
-        chains::{chains, wide_sum},
+        chains::{by_sum, chains},
     },
 };
 
@@ -37,12 +37,12 @@ const LEAST_REACH: usize = 64;
 /// Moments, each over at the next.
 struct Chain {
     len: usize,
-    /// By box: the first moment at which it has begun, and at which it is over; the length if there is none.
-    begun: Vec<u32>,
-    over: Vec<u32>,
-    /// The boxes in order of these moments.
+    /// The boxes in order of the first moments at which they have begun, and of those at which they are over; the
+    /// length stands for a moment if there is none.
     begins: ByMoment,
     ends: ByMoment,
+    /// In the order of begins: the first moment at which the box is over.
+    over: Vec<u32>,
 }
 
 /// Boxes in order of their moments.
@@ -73,16 +73,32 @@ impl ByMoment {
     fn within(&self, moments: &Range<usize>) -> &[u32] {
         &self.boxes[self.before[moments.start]..self.before[moments.end]]
     }
+
+    /// The places of the boxes of a moment in the order.
+    fn range(&self, moment: usize) -> Range<usize> {
+        self.before[moment]..self.before[moment + 1]
+    }
+}
+
+/// A box.
+struct Counted {
+    /// The number of chains at a chosen moment of which it has begun, and is over.
+    counts: [u32; 2],
+    weight: Bytes,
+}
+
+impl Counted {
+    fn is_alive(&self) -> bool {
+        self.counts[0] > 0 && self.counts[1] == 0
+    }
 }
 
 /// Boxes with chosen moments.
 struct Cliques {
-    weights: Vec<Bytes>,
+    boxes: Vec<Counted>,
     chains: Vec<Chain>,
     /// By chain: how many of its moments are chosen, from the first on.
     chosen: Vec<usize>,
-    /// By box: the number of chains at a chosen moment of which it has begun, and is over.
-    counts: Vec<[u32; 2]>,
     /// Of all boxes that have begun at a chosen moment and are over at none.
     weight: i128,
     work: usize,
@@ -96,19 +112,23 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
     moments.truncate((MOST_WORK / (boxes.len() * streams)).max(streams));
+    let ends = boxes.iter().map(|(one, _)| &*one.end);
+    let clocks: Vec<&[Step]> = begins.iter().copied().chain(ends).collect();
+    let clocks = RankedClocks::of(&clocks);
     let chain = |moments: &Vec<usize>| {
-        let clocks: Vec<Step> = moments.iter().flat_map(|&at| begins[at]).copied().collect();
-        let begun = first_reached(&clocks, boxes.iter().map(|(one, _)| &*one.begin));
-        let over = first_reached(&clocks, boxes.iter().map(|(one, _)| &*one.end));
+        let along = Along::chain(&clocks, moments);
+        let over_at = |at| along.over_at(clocks.get(at));
+        let begun: Vec<u32> = (0..boxes.len()).map(over_at).collect();
+        let over: Vec<u32> = (boxes.len()..2 * boxes.len()).map(over_at).collect();
         let len = moments.len();
         let (begins, ends) = (ByMoment::new(len, &begun), ByMoment::new(len, &over));
-        Chain { len, begun, over, begins, ends }
+        let over = begins.boxes.iter().map(|&one| over[one as usize]).collect();
+        Chain { len, begins, ends, over }
     };
     let mut cliques = Cliques {
-        weights: boxes.iter().map(|&(_, weight)| weight).collect(),
+        boxes: boxes.iter().map(|&(_, weight)| Counted { counts: [0; 2], weight }).collect(),
         chains: moments.iter().map(chain).collect(),
         chosen: vec![0; moments.len()],
-        counts: vec![[0; 2]; boxes.len()],
         weight: 0,
         work: 0,
     };
@@ -126,8 +146,7 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
             climb(&mut cliques, &none, first, 0);
         }
     }
-    let mut order: Vec<usize> = (0..boxes.len()).collect();
-    order.sort_by_cached_key(|&at| wide_sum(begins[at]));
+    let order = by_sum(&begins);
     let passes =
         (0..=order.len().ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
     for (pass, at) in passes {
@@ -144,31 +163,6 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     cliques.alive().collect()
 }
 
-/// For each of some clocks, the first moment of a chain at which it is over, or the number of moments if there is
-/// none. The clocks of the moments lie one after the other. Clocks that follow each other are usually close,
-/// so each search begins where the last one ended.
-fn first_reached<'a>(moments: &[Step], clocks: impl Iterator<Item = &'a [Step]>) -> Vec<u32> {
-    let mut near = 0;
-    let of_clock = |clock: &[Step]| {
-        let len = moments.len() / clock.len();
-        let is_before = |at: usize| !is_over(clock, &moments[at * clock.len()..][..clock.len()]);
-        let (mut low, mut high, mut step) = (near, near, 1);
-        while low > 0 && !is_before(low - 1) {
-            (low, high, step) = (low.saturating_sub(step), low - 1, 2 * step);
-        }
-        while high < len && is_before(high) {
-            (low, high, step) = (high + 1, len.min(high + step), 2 * step);
-        }
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if is_before(middle) { low = middle + 1 } else { high = middle }
-        }
-        near = low;
-        u32::try_from(low).expect("fewer than 2^32 boxes begin")
-    };
-    clocks.map(of_clock).collect()
-}
-
 impl Cliques {
     /// Chooses the first moments of each chain.
     fn choose(&mut self, chosen: &[usize]) {
@@ -181,21 +175,20 @@ impl Cliques {
     fn move_to(&mut self, at: usize, to: usize) {
         let (chain, old) = (&self.chains[at], self.chosen[at]);
         let moved = old.min(to)..old.max(to);
-        let is_alive = |[begun, over]: [u32; 2]| begun > 0 && over == 0;
         for (which, boxes) in [&chain.begins, &chain.ends].into_iter().enumerate() {
             let boxes = boxes.within(&moved);
             self.work += boxes.len();
             for &one in boxes {
-                let counts = &mut self.counts[one as usize];
-                let was_alive = is_alive(*counts);
+                let one = &mut self.boxes[one as usize];
+                let was_alive = one.is_alive();
                 if old < to {
-                    counts[which] += 1;
+                    one.counts[which] += 1;
                 } else {
-                    counts[which] -= 1;
+                    one.counts[which] -= 1;
                 }
-                match (was_alive, is_alive(*counts)) {
-                    (false, true) => self.weight += i128::from(self.weights[one as usize]),
-                    (true, false) => self.weight -= i128::from(self.weights[one as usize]),
+                match (was_alive, one.is_alive()) {
+                    (false, true) => self.weight += i128::from(one.weight),
+                    (true, false) => self.weight -= i128::from(one.weight),
                     _ => {}
                 }
             }
@@ -205,14 +198,14 @@ impl Cliques {
 
     /// The boxes that have begun at a chosen moment and are over at none.
     fn alive(&self) -> impl Iterator<Item = usize> {
-        (0..self.weights.len()).filter(|&at| self.counts[at][0] > 0 && self.counts[at][1] == 0)
+        (0..self.boxes.len()).filter(|&at| self.boxes[at].is_alive())
     }
 
     /// Chooses the best moments of one chain after the other, round by round, until no chain gains or, after
     /// the first round, too much work is done.
     fn climb(&mut self, first: usize, pass: u32) {
         let (mut at, mut content) = (first, 0);
-        let round = self.work + 2 * self.weights.len() * self.chains.len();
+        let round = self.work + 2 * self.boxes.len() * self.chains.len();
         while content < self.chains.len() && self.work < MOST_WORK.max(round) {
             let before = self.chosen[at];
             let len = self.chains[at].len;
@@ -227,29 +220,29 @@ impl Cliques {
     fn improve(&mut self, at: usize, reach: usize) {
         let (chain, old) = (&self.chains[at], self.chosen[at]);
         let near = old.saturating_sub(reach)..chain.len.min(old + reach);
-        let (begins, ends) = (chain.begins.within(&near), chain.ends.within(&near));
-        self.work += begins.len() + ends.len();
-        // By number of chosen moments: the weight, less that of one moment fewer.
-        let mut gains = vec![0_i128; near.len() + 1];
-        for one in begins.iter().map(|&one| one as usize) {
-            let (begun, over) = (chain.begun[one] as usize, chain.over[one] as usize);
-            if self.counts[one] == [u32::from(begun < old), u32::from(over < old)] {
-                gains[begun + 1 - near.start] += i128::from(self.weights[one]);
+        self.work += chain.begins.within(&near).len() + chain.ends.within(&near).len();
+        // With this number of chosen moments: the weight, less that with the fewest.
+        let mut weight = 0;
+        let mut best = (0, near.start == old, Reverse(near.start));
+        for moment in near {
+            let is_chosen = u32::from(moment < old);
+            let over = &chain.over[chain.begins.range(moment)];
+            for (&one, &over) in chain.begins.within(&(moment..moment + 1)).iter().zip(over) {
+                let one = &self.boxes[one as usize];
+                if one.counts == [is_chosen, u32::from((over as usize) < old)] {
+                    weight += i128::from(one.weight);
+                }
             }
-        }
-        for one in ends.iter().map(|&one| one as usize) {
-            let over = chain.over[one] as usize;
-            if self.counts[one][1] == u32::from(over < old) {
-                gains[over + 1 - near.start] -= i128::from(self.weights[one]);
+            for &one in chain.ends.within(&(moment..moment + 1)) {
+                let one = &self.boxes[one as usize];
+                if one.counts[1] == is_chosen {
+                    weight -= i128::from(one.weight);
+                }
             }
+            best = best.max((weight, moment + 1 == old, Reverse(moment + 1)));
         }
-        let weights = gains.into_iter().scan(0, |weight, gain| {
-            *weight += gain;
-            Some(*weight)
-        });
-        let by_number = (near.start..).zip(weights);
-        let best = by_number.max_by_key(|&(to, weight)| (weight, to == old, Reverse(to)));
-        self.move_to(at, best.map_or(old, |(to, _)| to));
+        let (_, _, Reverse(to)) = best;
+        self.move_to(at, to);
     }
 }
 

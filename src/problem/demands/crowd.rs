@@ -86,7 +86,8 @@ impl Problem {
             let chunks = linear.alive_at(peak_step).collect();
             return Crowd { bytes, step: 0, chunks };
         }
-        let slabs: Vec<Slab> = self.bodies().iter().flat_map(|body| self.slabs(body)).collect();
+        let mut slabs = Vec::new();
+        self.bodies().iter().for_each(|body| self.add_slabs(body, &mut slabs));
         let crowd = if streams == 1 { self.peak(&slabs) } else { self.antichain(&slabs) };
         match self.pools() {
             // The highest end of a pin is a bound as well. The size of a pool is a multiple of the alignment,
@@ -115,6 +116,13 @@ impl Problem {
 
     /// The bytes of a body, each counted once at any moment.
     fn slabs(&self, body: &Body) -> Vec<Slab> {
+        let mut slabs = Vec::new();
+        self.add_slabs(body, &mut slabs);
+        slabs
+    }
+
+    /// Adds the bytes of a body to a list.
+    fn add_slabs(&self, body: &Body, slabs: &mut Vec<Slab>) {
         let alignment = self.alignment();
         let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
         let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
@@ -127,6 +135,20 @@ impl Problem {
                 (bytes.end - bytes.start) / alignment * alignment
             }
         };
+        let slab = |chunk: ChunkId, time: TimedBox| Slab {
+            chunk,
+            plain: time.bytes.end - time.bytes.start,
+            celled: celled(&time.bytes),
+            fixed: body.fixed.map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
+            time,
+        };
+        // The boxes of one chunk share nothing.
+        if let [(chunk, _)] = *body.members {
+            let mut boxes = self.boxes(body);
+            boxes.sort_by_key(|one| (one.bytes.start, Reverse(one.bytes.end)));
+            slabs.extend(boxes.into_iter().map(|one| slab(chunk, one)));
+            return;
+        }
         let of_chunk = |(chunk, boxes): (ChunkId, Vec<TimedBox>)| {
             boxes.into_iter().map(move |one| (chunk, one))
         };
@@ -134,27 +156,16 @@ impl Problem {
             self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
         // A whole comes before the parts in it, so that few boxes are cut.
         boxes.sort_by_key(|(_, one)| (one.bytes.start, Reverse(one.bytes.end)));
-        // The boxes of one chunk share nothing, so those of a body with a single chunk need not be found.
-        let mut earlier = (body.members.len() > 1).then(|| Earlier::of(&boxes));
-        let mut slabs = Vec::new();
+        let mut earlier = Earlier::of(&boxes);
         for (at, (chunk, new)) in boxes.iter().enumerate() {
             let mut pieces = vec![new.clone()];
-            let near = earlier.as_mut().map_or_else(Vec::new, |earlier| earlier.then(at, new));
-            for (other, old) in near.into_iter().map(|near| &boxes[near]) {
+            for (other, old) in earlier.then(at, new).into_iter().map(|near| &boxes[near]) {
                 if other != chunk && concurrent(old, new) {
                     pieces = pieces.into_iter().flat_map(|piece| without(piece, old)).collect();
                 }
             }
-            slabs.extend(pieces.into_iter().map(|time| Slab {
-                chunk: *chunk,
-                plain: time.bytes.end - time.bytes.start,
-                celled: celled(&time.bytes),
-                fixed:
-                    body.fixed.map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
-                time,
-            }));
+            slabs.extend(pieces.into_iter().map(|time| slab(*chunk, time)));
         }
-        slabs
     }
 
     /// The bytes that a body needs in each step, with one stream.

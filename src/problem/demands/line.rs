@@ -12,6 +12,15 @@ use crate::{
     problem::demands::{Chains, Clock, chains, is_over},
 };
 
+/// Chains of some clocks, by index, the longest first.
+pub(crate) fn longest_chains(clocks: &[&[Step]]) -> Vec<Vec<usize>> {
+    let Chains { mut chains, .. } = chains(clocks);
+    // Of chains of one length, the last one comes first.
+    chains.reverse();
+    chains.sort_by_key(|chain| Reverse(chain.len()));
+    chains
+}
+
 /// Moments, each over at the next.
 pub(crate) struct Line(Vec<Clock>);
 
@@ -23,18 +32,9 @@ impl Line {
 
     /// The longest chains of some clocks, no more than this many, the longest first.
     pub(super) fn longest(clocks: &[&[Step]], most: usize) -> Vec<Self> {
-        let Chains { mut chains, .. } = chains(clocks);
-        // Of chains of one length, the last one comes first.
-        chains.reverse();
-        chains.sort_by_key(|chain| Reverse(chain.len()));
         let line =
             |chain: Vec<usize>| Self(chain.into_iter().map(|at| clocks[at].into()).collect());
-        chains.into_iter().take(most).map(line).collect()
-    }
-
-    /// The number of moments.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        longest_chains(clocks).into_iter().take(most).map(line).collect()
     }
 
     /// A life on the line.

@@ -19,12 +19,13 @@ mod free_bytes;
 mod line;
 mod pinned;
 mod pools;
+mod ranked;
 
 pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{View, concurrent, is_over};
-pub(crate) use chains::{Chains, chains, wide_sum};
+pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
@@ -33,9 +34,10 @@ pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
 pub(crate) use features::Asked;
 pub use features::Feature;
-pub(crate) use line::Line;
+pub(crate) use line::{Line, longest_chains};
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
+pub(crate) use ranked::{Along, RankedClocks};
 
 use std::ops::Range;
 
