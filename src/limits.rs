@@ -24,6 +24,8 @@ pub struct Limits {
     /// least as good as with one for the same nodes; which of several equally good answers is found
     /// depends on the machine.
     pub threads: usize,
+    /// How long ago the time was over, if it has run out.
+    pub(crate) late: Duration,
 }
 
 /// The default effort in nodes for a gap of less than a percent.
@@ -36,7 +38,7 @@ impl Default for Limits {
     /// that leaves a problem more than a percent above the bound, up to 6 million follow for a search of
     /// another kind. No time limit; one thread.
     fn default() -> Self {
-        Self { nodes: None, time: None, threads: 1 }
+        Self { nodes: None, time: None, threads: 1, late: Duration::ZERO }
     }
 }
 
@@ -52,12 +54,16 @@ impl Limits {
     #[must_use]
     pub const fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
+        self.late = Duration::ZERO;
         self
     }
 
     /// The limits with the time that is left of them.
     pub(crate) fn after(self, start: Instant) -> Self {
-        Self { time: self.time.map(|time| time.saturating_sub(start.elapsed())), ..self }
+        let Some(time) = self.time else { return self };
+        let elapsed = start.elapsed();
+        let late = self.late + elapsed.saturating_sub(time);
+        Self { time: Some(time.saturating_sub(elapsed)), late, ..self }
     }
 
     /// Returns whether neither an effort nor a time is set.
@@ -175,5 +181,20 @@ mod tests {
         ] {
             assert_eq!(limits.stretched(1, 1000, 1).effort(), nodes);
         }
+    }
+
+    #[test]
+    fn limits_know_how_long_ago_the_time_was_over() {
+        let hour = Duration::from_hours(1);
+        let Some(start) = Instant::now().checked_sub(hour) else { return };
+        let [none, half, twice] = [0, 30, 120].map(Duration::from_mins);
+        assert_eq!(Limits::default().after(start), Limits::default());
+        let ahead = Limits::default().time(twice).after(start);
+        assert!(ahead.time.is_some_and(|time| time > none && time <= hour) && ahead.late == none);
+        let over = Limits::default().time(half).after(start);
+        assert!(over.time == Some(none) && over.late >= half);
+        let long_over = over.after(start);
+        assert!(long_over.time == Some(none) && long_over.late >= half + hour);
+        assert_eq!(over.time(hour).late, none);
     }
 }

@@ -11,15 +11,15 @@
 //!
 //! **When.** For problems with pools, pins, holes, parts or streams; it supports all of them.
 
-use std::cmp::Reverse;
+use std::{cell::OnceCell, cmp::Reverse};
 
 use crate::{
-    PlanError, Problem, Step,
+    Bytes, PlanError, Problem, Step,
     planner::{
-        Layout,
+        Layout, blocks,
         room::Room,
         search::{Limits, Monitor, Observer},
-        statement::Statement,
+        statement::{Statement, Times},
     },
     problem::demands::{AllowedPool, Body, Place, PoolId, TimedBox},
 };
@@ -76,29 +76,38 @@ pub(super) fn layout_within(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let mut monitor = Monitor::new(limits, observer);
-    let statement = Statement::of(problem);
+    let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let packed = packed(&statement, &mut monitor)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
 }
 
-/// The best packing of all orders, or of those for which there is time. If there is none even for the first, each of
-/// the rest of its bodies is put on top of those that may be alive together with it.
+/// The best packing of all orders, or of those for which there is time. If there is none even for the first, the rest
+/// of its bodies is packed in [blocks], or each is put on top of those that may be alive together with it.
 pub(super) fn packed(
     statement: &Statement<'_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Packed, PlanError> {
     let Statement { problem, bodies, boxes, .. } = statement;
-    let figures: Vec<Figures> =
-        bodies.iter().zip(boxes).map(|(body, boxes)| figures(statement, body, boxes)).collect();
+    let figures = OnceCell::new();
+    let figures_of = || -> Vec<Figures> {
+        bodies.iter().zip(boxes).map(|(body, boxes)| figures_of(statement, body, boxes)).collect()
+    };
     let mut best: Option<Packed> = None;
     let mut failure = None;
     for key in KEYS {
+        if best.is_some() && monitor.must_stop() {
+            break;
+        }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
-        order.sort_by_cached_key(|&at| {
-            (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
-        });
+        // In blocks, bodies are packed in order of time.
+        if !(statement.in_blocks && best.is_none() && monitor.is_overdue()) {
+            let figures = figures.get_or_init(figures_of);
+            order.sort_by_cached_key(|&at| {
+                (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
+            });
+        }
         let stop = &mut || if best.is_some() { monitor.must_stop() } else { monitor.is_overdue() };
-        let late = if best.is_some() { Late::Stop } else { Late::OnTop };
+        let late = if best.is_some() { Late::Stop } else { Late::Finish };
         match pack(statement, &order, late, stop) {
             Ok(places) => {
                 let objective = Layout::from_bodies(problem, bodies, &places).objective(problem);
@@ -128,7 +137,7 @@ pub(super) fn pack_in(
     Some(Packed { order, objective: layout.objective(statement.problem), places })
 }
 
-fn figures(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
+fn figures_of(statement: &Statement<'_>, body: &Body, boxes: &[TimedBox]) -> Figures {
     let sum = |clock: &[Step]| clock.iter().map(|&step| u128::from(step)).sum::<u128>();
     let begin = boxes.iter().map(|b| sum(&b.begin)).min().unwrap_or(0);
     let end = boxes.iter().map(|b| sum(&b.end)).max().unwrap_or(0);
@@ -154,8 +163,9 @@ const PAUSE: usize = 64;
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
     Stop,
-    /// Each other body is put on top of those that are placed and may be alive together with it, where it fits.
-    OnTop,
+    /// The other bodies are packed in [blocks] above all that is placed. If the problem does not allow that, each is
+    /// put on top of those that are placed and may be alive together with it, where it fits.
+    Finish,
 }
 
 /// The reason for which bodies are not packed.
@@ -172,20 +182,37 @@ fn pack(
     late: Late,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Place>, Unpacked> {
-    let Statement { pools, bodies, .. } = statement;
+    let Statement { pools, bodies, boxes, .. } = statement;
+    let mut places = vec![Place::default(); bodies.len()];
+    let finish = |places: &mut Vec<Place>, rest: &[usize], top: Bytes| {
+        let put = |at: usize, offset| places[at] = Place::new(PoolId(0), offset);
+        let packed = blocks::pack_above((bodies, boxes), rest, top, put);
+        packed.ok_or_else(|| Unpacked::NoPlace(rest.first().copied().unwrap_or(0)))
+    };
+    if matches!(statement.times, Times::Unknown) {
+        if late == Late::Stop {
+            return Err(Unpacked::Stopped);
+        }
+        finish(&mut places, order, 0)?;
+        return Ok(places);
+    }
     let ids = (0..).map(PoolId);
     let mut rooms: Vec<Room<'_>> =
         ids.zip(pools.iter()).map(|(id, pool)| Room::new(statement, id, pool)).collect();
-    let mut places = vec![Place::default(); bodies.len()];
-    let (mut boxes, mut is_late) = (PAUSE, false);
-    for &at in order {
+    let (mut since, mut is_late) = (PAUSE, false);
+    for (before, &at) in order.iter().enumerate() {
         let body = &bodies[at];
-        boxes += statement.boxes[at].len();
-        if boxes >= PAUSE && !is_late {
-            (boxes, is_late) = (0, stop());
+        since += boxes[at].len();
+        if since >= PAUSE && !is_late {
+            (since, is_late) = (0, stop());
         }
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
+        }
+        if is_late && statement.in_blocks {
+            let top = rooms.iter().map(Room::top).max().unwrap_or(0);
+            finish(&mut places, &order[before..], top)?;
+            return Ok(places);
         }
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {
@@ -214,7 +241,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Bytes, Strategy, problem::demands::Pool};
+    use crate::{Strategy, problem::demands::Pool};
 
     /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
     /// the first pool holds it.
@@ -251,6 +278,41 @@ mod tests {
         // The small pool has no room above the third, but below.
         assert_eq!(places[..5], in_small([0, 10, 20, 0, 10]));
         assert_eq!(places[5], Place::new(large, 0));
+    }
+
+    /// In one pool without limits, what is placed stays, and the rest shares blocks above it. Where even the spans of
+    /// time are not found in time, all chunks share blocks.
+    #[test]
+    fn bodies_for_which_there_is_no_time_are_packed_in_blocks() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..1000 {
+            let chunk = problem.chunk(0..1, 10);
+            problem.clocks(chunk, [at, at].into(), [at + 1, at + 1].into(), 0);
+            // No other chunk is as large.
+            let chunk = problem.chunk(0..1, 100 + at);
+            problem.clocks(chunk, [at, 0].into(), [at + 1, 0].into(), 0);
+        }
+        let problem = problem.build().unwrap();
+        let statement = Statement::of(&problem);
+        let order: Vec<usize> = (0..2000).rev().collect();
+        let mut asked = 0;
+        let mut stop = || {
+            asked += 1;
+            asked > 1
+        };
+        let Ok(places) = pack(&statement, &order, Late::Finish, &mut stop) else { panic!() };
+        let Ok(whole) = pack(&statement, &order, Late::Finish, &mut || false) else { panic!() };
+        let top = order[..PAUSE].iter().map(|&at| places[at].offset + statement.bodies[at].extent);
+        let top = top.max().unwrap();
+        assert!(order[..PAUSE].iter().all(|&at| places[at] == whole[at]));
+        assert!(order[PAUSE..].iter().all(|&at| places[at].offset >= top));
+        let late = Statement::until(&problem, &mut || true);
+        assert!(matches!(late.times, Times::Unknown));
+        let Ok(in_blocks) = pack(&late, &order, Late::Finish, &mut || true) else { panic!() };
+        let mut small = (0..2000).step_by(2);
+        assert!(small.all(|at| in_blocks[at] == in_blocks[0]));
+        assert!(matches!(pack(&late, &order, Late::Stop, &mut || true), Err(Unpacked::Stopped)));
     }
 
     /// Two streams, and a pool of which only the last 100 bytes of 64 bits are free.

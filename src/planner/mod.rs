@@ -5,6 +5,7 @@
 mod banked;
 pub mod best;
 pub mod best_fit;
+mod blocks;
 mod bodies;
 mod boxes;
 mod cache;

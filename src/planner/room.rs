@@ -81,12 +81,18 @@ impl<'a> Room<'a> {
             Times::Spans(spans) => Taken::Spans(InSpans::new(spans)),
             Times::Places(places) => Taken::Clocks(InClocks::new(places, statement.streams())),
             Times::Pairs(clashes) => Taken::Pairs(InPairs::new(clashes)),
+            Times::Unknown => unreachable!("nothing is placed one by one"),
         };
         let apart = vec![Runs::default(); statement.apart().len()];
         let cells = cells(statement, id);
         let at_moments = statement.moments.as_ref().map(AtMoments::new);
         let (top, buffers, sum) = (0, BTreeMap::new(), 0);
         Self { statement, pool, taken, at_moments, top, apart, cells, buffers, sum }
+    }
+
+    /// Nothing that is taken lies above.
+    pub(super) fn top(&self) -> Bytes {
+        self.top
     }
 
     /// An offset at which a body lies above all that may be alive together with it.

@@ -40,6 +40,7 @@ pub(super) struct Life<'a> {
 }
 
 impl Spans {
+    #[cfg(test)]
     pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Self {
         Self::until(boxes, &mut || false).unwrap()
     }

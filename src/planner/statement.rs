@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    planner::{clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
+    planner::{blocks, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
     problem::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
@@ -21,6 +21,8 @@ pub(super) enum Times {
     Places(Vec<Vec<usize>>),
     /// With several streams and few bodies of many boxes.
     Pairs(Clashes),
+    /// With several streams: there was no time to make one of these.
+    Unknown,
 }
 
 /// Spans are used if a box meets at most this many others in its spans.
@@ -30,16 +32,23 @@ const FEW_MET: u64 = 4096;
 const BOXES_PER_NODE: u64 = 64;
 
 impl Times {
-    fn of(boxes: &[Vec<TimedBox>]) -> Self {
+    /// Makes the structure, or ends with [`Times::Unknown`] if `stop` returns true before.
+    fn until(boxes: &[Vec<TimedBox>], stop: &mut dyn FnMut() -> bool) -> Self {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
             return Self::Steps;
+        }
+        if stop() {
+            return Self::Unknown;
         }
         if let Some(clashes) = Clashes::of(boxes) {
             return Self::Pairs(clashes);
         }
-        let spans = Spans::of(boxes);
+        let Some(spans) = Spans::until(boxes, stop) else { return Self::Unknown };
         if spans.met > FEW_MET {
             let places = ranks(boxes);
+            if stop() {
+                return Self::Unknown;
+            }
             if in_clocks::visited(boxes, &places) * BOXES_PER_NODE < spans.met {
                 return Self::Places(places);
             }
@@ -60,10 +69,19 @@ pub(super) struct Statement<'p> {
     pub(super) moments: Option<Moments>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
+    /// Whether bodies can be packed in [blocks] if there is no time for more.
+    pub(super) in_blocks: bool,
 }
 
 impl<'p> Statement<'p> {
+    #[cfg(test)]
     pub(super) fn of(problem: &'p Problem) -> Self {
+        Self::until(problem, &mut || false)
+    }
+
+    /// States a problem. If `stop` returns true before that is done, and the problem can be [packed in
+    /// blocks](blocks), its [`Times`] are unknown.
+    pub(super) fn until(problem: &'p Problem, stop: &mut dyn FnMut() -> bool) -> Self {
         if problem.is_plain() {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
             let boxes: Vec<_> = problem.roots().map(|root| chain_boxes(problem, root)).collect();
@@ -77,11 +95,15 @@ impl<'p> Statement<'p> {
                 boxes,
                 times: Times::Steps,
                 groups,
+                in_blocks: false,
             };
         }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes(body)).collect();
-        let (times, moments) = (Times::of(&boxes), Moments::of(&boxes));
+        let in_blocks = blocks::packs(problem);
+        let is_urgent = &mut || in_blocks && stop();
+        let times = Times::until(&boxes, is_urgent);
+        let moments = if is_urgent() { None } else { Moments::of(&boxes) };
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
         let apart = problem.demands().map_or(&[][..], |demands| &demands.apart);
         for (group, chunks) in apart.iter().enumerate() {
@@ -93,7 +115,7 @@ impl<'p> Statement<'p> {
             }
         }
         let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, times, moments, groups }
+        Self { problem, pools, bodies, boxes, times, moments, groups, in_blocks }
     }
 
     /// The groups of chunks kept apart.
@@ -161,8 +183,10 @@ mod tests {
 
     #[test]
     fn boxes_are_found_by_spans_unless_streams_never_wait() {
-        let Times::Spans(spans) = Times::of(&boxes(Some(13))) else { panic!("no spans") };
+        let Times::Spans(spans) = Times::until(&boxes(Some(13)), &mut || false) else {
+            panic!("no spans")
+        };
         assert!(spans.count > 50 && spans.met < 1000, "{} spans, {}", spans.count, spans.met);
-        assert!(matches!(Times::of(&boxes(None)), Times::Places(_)));
+        assert!(matches!(Times::until(&boxes(None), &mut || false), Times::Places(_)));
     }
 }

@@ -22,6 +22,7 @@ pub struct Monitor<'a> {
 impl<'a> Monitor<'a> {
     pub fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
+        let until = until.map(|until| until.checked_sub(limits.late).unwrap_or(until));
         Self { until, observer, before: 0, stopped: false }
     }
 

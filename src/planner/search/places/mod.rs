@@ -58,7 +58,7 @@ pub fn layout(
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
     let mut monitor = Monitor::new(limits, observer);
-    let statement = Statement::of(problem);
+    let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
     let mut first = first_fit::packed(&statement, &mut monitor);
     if let Ok(packed) = &first
