@@ -7,9 +7,10 @@
 //! without a packing, proves that there is none, unless it places true sizes beside rounded ones. If
 //! there are staircases, rounds alternate with the disjunctive search. If some bodies cannot move, each round is
 //! repeated upside down, backwards in time, and both. Such bodies stand in the way of the search from the beginning,
-//! which changes all of its branches. So half of the nodes go to rounds in which fixed rectangles are items as the others
-//! are, and a branch ends where one of them comes to lie elsewhere: what packs a problem without pins often packs it
-//! with them.
+//! which changes all of its branches. So a third of the nodes goes to rounds in which fixed rectangles are items as the
+//! others are, and a branch ends where one of them comes to lie elsewhere: what packs a problem without pins often packs
+//! it with them. Where it does not, the branches have to be others. So another third goes to rounds that differ in that
+//! they keep the places of these items free.
 
 use crate::planner::search::{
     branching::{
@@ -43,8 +44,9 @@ pub struct Restarts<'a> {
     pub disjunctive: Option<Disjunctive>,
     /// The rounds from other sides, if some bodies cannot move.
     turned: Vec<Self>,
-    /// The rounds with pinned items in the place of fixed rectangles.
-    pinned: Option<Box<Pinned<'a>>>,
+    /// The rounds with pinned items in the place of fixed rectangles: first those of a search without pins, then those
+    /// that keep the places of pinned items free.
+    pinned: Vec<Pinned<'a>>,
     /// The search that found the last packing.
     found: Found,
     /// The offsets of the last packing that was found from another side, or with pinned items.
@@ -69,6 +71,12 @@ struct Pinned<'a> {
 impl<'a> Pinned<'a> {
     fn new(search: Restarts<'a>) -> Self {
         Self { search, rounds: 0, most: u64::MAX, refuted: None }
+    }
+
+    /// Rounds that keep the places of pinned items free.
+    fn heeding(mut search: Restarts<'a>) -> Self {
+        search.valleys.sky.heed_pins();
+        Self::new(search)
     }
 }
 
@@ -97,12 +105,14 @@ impl Spent {
 impl<'a> Restarts<'a> {
     /// Creates the rounds of a thread; each thread has its own noise in the branching orders.
     pub fn new(inst: &'a Instance, thread: u64) -> Self {
-        let sides = inst.turned.len() + usize::from(inst.pinned.is_some()) + 1;
+        let sides = inst.turned.len() + 2 * usize::from(inst.pinned.is_some()) + 1;
         let side = |turned: &'a Turned| Self::in_valleys(&turned.inst, thread, sides);
         Self {
             disjunctive: Disjunctive::new(inst),
             turned: inst.turned.iter().map(side).collect(),
-            pinned: inst.pinned.as_deref().map(side).map(Pinned::new).map(Box::new),
+            pinned: inst.pinned.as_deref().map_or_else(Vec::new, |pinned| {
+                vec![Pinned::new(side(pinned)), Pinned::heeding(side(pinned))]
+            }),
             ..Self::in_valleys(inst, thread, sides)
         }
     }
@@ -116,7 +126,7 @@ impl<'a> Restarts<'a> {
             nogoods: Nogoods::one_of(sides),
             disjunctive: None,
             turned: Vec::new(),
-            pinned: None,
+            pinned: Vec::new(),
             found: Found::InValleys,
             turned_back: Vec::new(),
             round: first_round(thread),
@@ -132,7 +142,7 @@ impl<'a> Restarts<'a> {
 
     /// Searches with pinned items under this limit and lower ones only.
     pub fn pin_below(&mut self, most: u64) {
-        if let Some(pinned) = &mut self.pinned {
+        for pinned in &mut self.pinned {
             pinned.most = most;
         }
     }
@@ -152,7 +162,7 @@ impl<'a> Restarts<'a> {
     }
 
     fn in_pinned(&self) -> u64 {
-        self.pinned.as_ref().map_or(0, |pinned| pinned.search.nodes())
+        self.pinned.iter().map(|pinned| pinned.search.nodes()).sum()
     }
 
     fn in_own_valleys(&self) -> u64 {
@@ -262,28 +272,30 @@ impl<'a> Restarts<'a> {
         verdict
     }
 
-    /// Searches with pinned items until that has taken as many nodes as the rest. A refutation is no proof: a pinned item
-    /// may lie where it rests on nothing.
+    /// Searches with pinned items in both ways until each has taken as many nodes as the rest. A refutation is no proof: a
+    /// pinned item may lie where it rests on nothing.
     fn run_pinned(&mut self, limit: u64, last: u64, stop: &mut impl FnMut(u64) -> bool) -> Verdict {
+        let Some(turned) = &self.inst.pinned else { return Verdict::Spent };
         let rest = self.nodes() - self.in_pinned();
-        let (Some(pinned), Some(turned)) = (&mut self.pinned, &self.inst.pinned) else {
-            return Verdict::Spent;
-        };
-        let Pinned { search, rounds, most, refuted } = &mut **pinned;
-        while limit <= *most
-            && search.nodes() <= rest
-            && refuted.is_none_or(|refuted| refuted < limit)
-        {
-            *rounds += 1;
-            match search.run_round(limit, luby(in_sweep(*rounds).div_ceil(LAP)), last, rest, stop) {
-                Verdict::Packed => {
-                    self.found = Found::Pinned;
-                    self.turned_back = search.turned_back(&turned.numbers, limit);
-                    return Verdict::Packed;
+        for at in 0..self.pinned.len() {
+            let elsewhere = self.nodes() - self.pinned[at].search.nodes();
+            let Pinned { search, rounds, most, refuted } = &mut self.pinned[at];
+            while limit <= *most
+                && search.nodes() <= rest
+                && refuted.is_none_or(|refuted| refuted < limit)
+            {
+                *rounds += 1;
+                let units = luby(in_sweep(*rounds).div_ceil(LAP));
+                match search.run_round(limit, units, last, elsewhere, stop) {
+                    Verdict::Packed => {
+                        self.found = Found::Pinned;
+                        self.turned_back = search.turned_back(&turned.numbers, limit);
+                        return Verdict::Packed;
+                    }
+                    Verdict::Refuted => *refuted = Some(limit),
+                    Verdict::Spent if stop(search.nodes() + elsewhere) => return Verdict::Spent,
+                    Verdict::Spent => {}
                 }
-                Verdict::Refuted => *refuted = Some(limit),
-                Verdict::Spent if stop(search.nodes() + rest) => break,
-                Verdict::Spent => {}
             }
         }
         Verdict::Spent
@@ -335,8 +347,8 @@ impl<'a> Restarts<'a> {
     }
 
     fn branch_rule(&self) -> BranchRule {
-        if self.inst.exact.is_some() {
-            // True sizes fail in the same few sections again and again.
+        if self.inst.exact.is_some() || self.valleys.sky.heeds_pins() {
+            // True sizes and pins fail in the same few sections again and again.
             return BranchRule::Faults;
         }
         let at = (self.round / 2 + self.round / LAP) % BRANCH_RULES.len() as u64;

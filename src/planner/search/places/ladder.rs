@@ -36,7 +36,7 @@ const MANY: usize = 100_000;
 const MOST_NODES: u64 = 50_000_000;
 
 /// The factor by which the default effort exceeds that of a plain problem.
-const TIMES: u64 = 6;
+const TIMES: u64 = 9;
 
 /// The result of the search.
 pub struct Climb {

@@ -103,11 +103,14 @@ impl Pivot {
                 if item.end as usize > self.right {
                     break;
                 }
-                let twin = last == Some(item);
+                let is_heeded = sky.is_heeded(body);
+                let twin = last == Some(item) && !is_heeded;
                 if !twin && item.end as usize > section && !is_blocked(sky, body, floor) {
                     into.push(Candidate { body, offset: floor });
                 }
-                last = Some(item);
+                if !is_heeded {
+                    last = Some(item);
+                }
             }
         }
         if sky.has_staircases(section) {

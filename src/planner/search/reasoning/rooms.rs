@@ -1,5 +1,5 @@
-//! Rooms: the free heights of a section between its floor, the parts that hang above it and the
-//! limit.
+//! Rooms: the free heights of a section between its floor, the parts that hang above it, the places that are kept
+//! free for pinned items, and the limit.
 //!
 //! Bodies that cannot move divide the heights of a section into rooms, and every item left over the
 //! section lies in one of them. There is no packing if
@@ -15,10 +15,7 @@
 
 use std::ops::Range;
 
-use crate::planner::search::state::{
-    instance::{Instance, Span},
-    skyline::Skyline,
-};
+use crate::planner::search::state::{instance::Span, skyline::Skyline};
 
 /// The words of a set of sums.
 const WORDS: usize = 32;
@@ -92,6 +89,8 @@ pub struct Rooms {
     /// By section.
     pauses: Vec<Pause>,
     limit: u64,
+    /// Scratch: the parts between the rooms of a section, ascending.
+    between: Vec<Span>,
     /// Scratch: the rooms of a section, ascending.
     divided: Vec<Room>,
     /// Scratch: the items over a section.
@@ -101,9 +100,10 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Creates the rooms below a limit; `None` if all bodies can move.
-    pub fn new(inst: &Instance, limit: u64) -> Option<Self> {
-        if inst.fixed.is_empty() {
+    /// Creates the rooms below a limit; `None` if all bodies can move and no places are kept free.
+    pub fn new(sky: &Skyline<'_>, limit: u64) -> Option<Self> {
+        let inst = sky.inst;
+        if inst.fixed.is_empty() && !sky.heeds_pins() {
             return None;
         }
         let mut items = vec![Vec::new(); inst.sections];
@@ -117,7 +117,12 @@ impl Rooms {
             let parts = inst.staircase(fixed.body).parts.iter();
             parts.map(move |part| (part.sections(), part.at(offset)))
         });
-        let mut parts: Vec<_> = parts.collect();
+        let pinned = inst.items.iter().zip(&inst.pins).filter(|_| sky.heeds_pins());
+        let pinned = pinned.filter_map(|(item, &pin)| {
+            let low = pin?;
+            Some((item.sections(), Span { low, high: low + item.size }))
+        });
+        let mut parts: Vec<_> = parts.chain(pinned).collect();
         parts.sort_unstable_by_key(|(_, span)| *span);
         let free = inst.items.iter().map(|item| {
             let own = item.sections();
@@ -134,9 +139,10 @@ impl Rooms {
         });
         let free = free.collect();
         let floors = vec![(0, 0); inst.items.len()];
-        let (divided, guests) = (Vec::new(), Vec::new());
+        let (between, divided, guests) = (Vec::new(), Vec::new(), Vec::new());
         let pauses = vec![Pause::default(); inst.sections];
-        Some(Self { items, free, floors, examined: 0, pauses, limit, divided, guests, work: 0 })
+        let (examined, work) = (0, 0);
+        Some(Self { items, free, floors, examined, pauses, limit, between, divided, guests, work })
     }
 
     /// The number of items, their sections, their free ranges, the rooms compared with these, and sums examined so far;
@@ -180,7 +186,10 @@ impl Rooms {
         self.divided.clear();
         let mut low = sky.floor(x);
         let top = Span { low: sky.limit(), high: sky.limit() };
-        for part in sky.reserved(x).iter().rev().copied().chain([top]) {
+        self.between.clear();
+        self.between.extend(sky.kept_free(x).chain(sky.reserved(x).iter().copied()).chain([top]));
+        self.between.sort_unstable();
+        for part in &self.between {
             if low < part.low {
                 self.divided.push(Room { span: Span { low, high: part.low }, may: 0, must: 0 });
             }
@@ -192,7 +201,7 @@ impl Rooms {
     /// none.
     fn invite(&mut self, sky: &Skyline<'_>, x: usize) -> bool {
         self.guests.clear();
-        for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id)) {
+        for &id in self.items[x].iter().filter(|&&id| !sky.is_placed(id) && !sky.is_heeded(id)) {
             let item = sky.inst.items[id as usize];
             let (floor, found) = &mut self.floors[id as usize];
             if *found != self.examined {
@@ -250,7 +259,7 @@ impl Rooms {
 
 /// Returns whether a section has rooms that can be examined.
 fn is_examined(sky: &Skyline<'_>, x: usize) -> bool {
-    let rooms = sky.reserved(x).len() + 1;
+    let rooms = sky.reserved(x).len() + sky.kept_free(x).count() + 1;
     (2..=MOST_ROOMS).contains(&rooms) && sky.items_left(x) > 0 && !sky.has_staircases(x)
 }
 
@@ -308,7 +317,7 @@ mod tests {
     use super::*;
     use crate::{
         Step,
-        planner::search::state::instance::Outline,
+        planner::search::state::instance::{Instance, Outline},
         problem::{ChunkId, Segment},
     };
 
@@ -356,7 +365,7 @@ mod tests {
         assert_eq!(inst.unit, 1);
         let mut sky = Skyline::new(&inst, 0);
         sky.reset(10);
-        let unfit = Rooms::new(&inst, 10).unwrap().first_unfit(&sky, 0..inst.sections);
+        let unfit = Rooms::new(&sky, 10).unwrap().first_unfit(&sky, 0..inst.sections);
         assert_eq!(unfit, (!fits).then_some(0));
     }
 
@@ -373,7 +382,7 @@ mod tests {
         let inst = Instance::of_outlines(&[&fixed[..], &items].concat(), 1, false);
         let mut sky = Skyline::new(&inst, 0);
         sky.reset(10);
-        let unfit = Rooms::new(&inst, 10).unwrap().first_unfit(&sky, 0..inst.sections);
+        let unfit = Rooms::new(&sky, 10).unwrap().first_unfit(&sky, 0..inst.sections);
         assert_eq!(unfit, (!fits).then_some(0));
     }
 }

@@ -8,6 +8,8 @@
 //! The *slack* of a section is what it can still waste. Placing changes no slack; only raising a
 //! floor does. Every change is recorded on a trail, so that undoing costs what the change cost.
 
+mod pins;
+
 use std::ops::Range;
 
 use super::{
@@ -77,8 +79,10 @@ pub struct Skyline<'a> {
     begin_here: ItemsLeft,
     /// By section.
     hashes: Vec<Hashed>,
-    /// By section: the pinned items that cover it, with their offsets; empty if no items are pinned.
+    /// By section: the pinned items that cover it, with their offsets, ascending; empty if no items are pinned.
     pins: Vec<Vec<(u32, u64)>>,
+    /// True if no item may rest where a pinned one is still to come.
+    heeds_pins: bool,
     /// Bases below placed items, for undoing.
     bases: Vec<u64>,
     trail: Vec<Undo>,
@@ -109,6 +113,7 @@ impl<'a> Skyline<'a> {
             begin_here: ItemsLeft::new(&inst.items, sections),
             hashes: vec![Hashed::default(); sections],
             pins: vec![Vec::new(); if inst.pins.is_empty() { 0 } else { sections }],
+            heeds_pins: false,
             bases: Vec::new(),
             trail: Vec::new(),
             exact: (inst.exact.as_ref())
@@ -120,6 +125,9 @@ impl<'a> Skyline<'a> {
             if let Some(&Some(offset)) = inst.pins.get(id as usize) {
                 sky.pins[item.sections()].iter_mut().for_each(|pins| pins.push((id, offset)));
             }
+        }
+        for pins in &mut sky.pins {
+            pins.sort_unstable_by_key(|&(_, offset)| offset);
         }
         for id in (0u32..).skip(items).take(inst.staircases.len()) {
             sky.count_staircase(id, true);
@@ -238,20 +246,6 @@ impl<'a> Skyline<'a> {
     /// Returns whether the items over a section fit with their true sizes.
     pub fn fits_exactly(&self, x: usize) -> bool {
         self.exact.as_ref().is_none_or(|exact| exact.fits(x))
-    }
-
-    /// Returns whether some items are pinned.
-    pub fn has_pins(&self) -> bool {
-        !self.pins.is_empty()
-    }
-
-    /// Returns whether each pinned item over a section lies at its offset, or may do so later.
-    pub fn pins_hold(&self, x: usize) -> bool {
-        let holds = |&(id, offset): &(u32, u64)| match self.offsets[id as usize] {
-            UNPLACED => self.floor[x] <= offset,
-            placed => placed == offset,
-        };
-        self.pins.get(x).is_none_or(|pins| pins.iter().all(holds))
     }
 
     pub fn is_placed(&self, body: u32) -> bool {

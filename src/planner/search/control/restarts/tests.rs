@@ -303,6 +303,33 @@ fn what_packs_pieces_without_pins_packs_them_with_pins() {
     assert!(packed > 20 && last > 1, "{packed} {last}");
 }
 
+/// Searches with pinned items, heeding their places or not.
+fn with_pins(turned: &Turned, is_heeding: bool) -> Restarts<'_> {
+    let mut search = Restarts::new(&turned.inst, 0);
+    if is_heeding {
+        search.valleys.sky.heed_pins();
+    }
+    search
+}
+
+/// Nothing of an even size reaches an odd offset without waste. A search that heeds the pin there sees that at once.
+#[test]
+fn a_place_that_is_never_reached_is_seen_at_once_if_pins_are_heeded() {
+    let sizes = (1..=10).map(|half| 2 * half);
+    let body = |low: u64, size: u64| Rect { steps: [0, 1], units: [low, low + size] };
+    let mut outlines: Vec<Outline> = sizes.map(|size| outline(&[body(0, size)], None)).collect();
+    outlines.push(outline(&[body(41, 1)], Some(41)));
+    let inst = Instance::of_outlines(&outlines, 1, false).with_sides();
+    let turned = inst.pinned.as_deref().unwrap();
+    let nodes = [false, true].map(|is_heeding| {
+        let mut search = with_pins(turned, is_heeding);
+        let verdict = search.decide(111, 1000, u64::MAX, &mut |_| false);
+        assert_eq!(verdict, Verdict::Refuted);
+        search.nodes()
+    });
+    assert!(nodes[0] > 100 && nodes[1] < 10, "{nodes:?}");
+}
+
 /// With its own offsets as a guide, a perfect packing is found again sooner than without.
 #[test]
 fn a_guide_leads_to_a_packing() {
