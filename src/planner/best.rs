@@ -16,8 +16,8 @@
 //! blocks.
 //!
 //! **Fewer overwrites.** Staircases pack badly. So where no candidate meets the lower bound, the same is done once more
-//! for the problem [with fewer overwrites](super::fewer_overwrites), and the smaller pool counts. Small problems are first
-//! searched with all of them, which often proves that no pool is smaller with these.
+//! without the optional overwrites of a part for which there is room, and the smaller pool counts. Small problems are
+//! first searched with all of them, which often proves that no pool is smaller with these.
 //!
 //! **When.** Whenever a plan is computed once and run often. [`Layout::winner`] names the winner.
 
