@@ -122,7 +122,7 @@ pub(super) fn fits(
     let start = Instant::now();
     let fits = |problem: &Problem| search::fits(problem, capacity, &limits.after(start), observer);
     let looser = || {
-        let looser = with_fewer_overwrites(problem, capacity)?;
+        let looser = with_fewer_overwrites(problem)?;
         Some(fits(&looser)).filter(|fit| matches!(fit, Fit::Yes(_)))
     };
     if !is_small(problem) {
@@ -142,7 +142,7 @@ fn loosened(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Option<Layout> {
-    let looser = with_fewer_overwrites(problem, bound)?;
+    let looser = with_fewer_overwrites(problem)?;
     // What a search proves of the looser problem need not be true of this one.
     let report = |progress: &Progress| {
         if let Some(report) = observer.progress {

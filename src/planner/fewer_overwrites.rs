@@ -3,24 +3,30 @@
 //! An overwrite saves bytes in one step, in which both chunks would otherwise be alive, but from then on one moves
 //! with the other. A chunk written over a part of another makes a staircase of its chain, and staircases waste space
 //! below their steps and beside them. In all but the most crowded steps there is room for both chunks. So every
-//! optional overwrite of a part is given up where no more than a given number of bytes is then alive. What is left
+//! optional overwrite of a part is given up where that changes neither the lower bound nor the peak step. What is left
 //! are mostly rectangles, which pack better and are searched faster. Overwrites of a whole chunk stay: a chain of
 //! them is a rectangle.
 //!
-//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned; then
-//! nothing is given up, so that the lower bound of the problem stays one.
+//! The bytes alive never fall. Counted in cells of the alignment they may, in a chain whose new root was not aligned; if
+//! the lower bound would, nothing is given up.
 
 use crate::{
     Bytes, Problem, Step,
-    problem::{ChunkId, LiveBytes, Request},
+    problem::{Bound, ChunkId, LiveBytes, Request},
 };
 
-/// Returns the chunks of a plain problem with as few overwrites of a part as possible, while at most `most` bytes are
-/// alive at once; `None` if all must stay. The lower bound is not smaller than before.
-pub(super) fn with_fewer_overwrites(problem: &Problem, most: Bytes) -> Option<Problem> {
+/// Returns the chunks of a plain problem with fewer overwrites of a part, and with the same lower bound and peak step;
+/// `None` if all overwrites must stay.
+pub(super) fn with_fewer_overwrites(problem: &Problem) -> Option<Problem> {
     if !problem.is_plain() || !problem.has_links() {
         return None;
     }
+    let bound = problem.lower_bound();
+    within(problem, bound).filter(|looser| looser.lower_bound() == bound)
+}
+
+/// Gives up all overwrites of a part without which at most these bytes are alive, and fewer before the peak step.
+fn within(problem: &Problem, peak: Bound) -> Option<Problem> {
     let honoured: Vec<Request> = problem.honoured_requests().collect();
     let is_given_up = |request: &&Request| {
         let [new, old] = [request.overwriter, request.overwritten].map(|c| problem.chunk(c).size);
@@ -36,10 +42,9 @@ pub(super) fn with_fewer_overwrites(problem: &Problem, most: Bytes) -> Option<Pr
     while !given_up.is_empty() {
         let kept = honoured.iter().filter(|r| given_up.binary_search(&r.overwriter).is_err());
         let looser = problem.subset(&chunks, kept.copied(), std::iter::empty()).ok()?;
-        let crowded = crowded_spans(&looser, most);
+        let crowded = crowded_spans(&looser, peak);
         if crowded.is_empty() {
-            let bounds = [&looser, problem].map(|problem| problem.lower_bound().bytes);
-            return Some(looser).filter(|_| bounds[0] >= bounds[1]);
+            return Some(looser);
         }
         let before = given_up.len();
         given_up.retain(|&chunk| {
@@ -58,12 +63,12 @@ pub(super) fn with_fewer_overwrites(problem: &Problem, most: Bytes) -> Option<Pr
     None
 }
 
-/// The spans of steps in which more than `most` bytes are alive, in order.
-fn crowded_spans(problem: &Problem, most: Bytes) -> Vec<(Step, Step)> {
+/// The spans of steps, in order, in which more bytes are alive than at the peak, or as many before it.
+fn crowded_spans(problem: &Problem, peak: Bound) -> Vec<(Step, Step)> {
     let mut spans: Vec<(Step, Step)> = Vec::new();
     let mut since = None;
     problem.sweep_live_bytes(|LiveBytes { step, bytes }| {
-        if bytes > most {
+        if bytes > peak.bytes || bytes == peak.bytes && step < peak.peak_step {
             since.get_or_insert(step);
         } else if let Some(begin) = since.take() {
             spans.push((begin, step));
@@ -97,44 +102,41 @@ mod tests {
         problem.request(Request::new(b, a, 8).required(required));
         problem.overwrite(d, c, 0);
         let problem = problem.build().unwrap();
-        let looser = with_fewer_overwrites(&problem, most);
+        let looser = within(&problem, Bound { bytes: most, peak_step: 0 });
         assert_eq!(looser.as_ref().map(Problem::links_taken), links);
         if let Some(looser) = looser {
             assert_eq!((looser.link(b), looser.link(d)), (None, problem.link(d)));
         }
     }
 
-    /// Chunks keep their ids, lives and sizes, no required or new link appears or goes, and at most the given bytes are
-    /// alive; with any number of bytes, no overwrite of a part is left.
+    /// Chunks keep their ids, lives and sizes, the bound stays, and no links change but those of parts; with any number
+    /// of bytes alive, none of these is left.
     #[test]
     fn only_links_change() {
         let mut loosened = 0;
         arbtest::arbtest(|bytes| {
             let problem = random_problem(bytes)?;
-            let bound = problem.lower_bound().bytes;
+            let bound = problem.lower_bound();
             let is_of_part = |chunk: ChunkId| {
                 let link = problem.link(chunk);
                 link.is_some_and(|l| problem.chunk(l.overwritten).size != problem.chunk(chunk).size)
             };
-            for most in [bound, bound + bound / 4, Bytes::MAX] {
-                let Some(looser) = with_fewer_overwrites(&problem, most) else {
-                    let is_aligned = |c| problem.place_in_chain(c).1 % problem.alignment() == 0;
-                    let is_given_up = |c| is_of_part(c) && is_aligned(c);
-                    let all = problem.ids().filter(|&c| is_of_part(c)).all(is_given_up);
-                    assert!(most < Bytes::MAX || !all || !problem.ids().any(is_of_part));
-                    continue;
-                };
+            let most = Bound { bytes: Bytes::MAX, peak_step: 0 };
+            let all = problem.has_links().then(|| within(&problem, most)).flatten();
+            assert_eq!(all.is_some(), problem.ids().any(is_of_part));
+            for (looser, is_all) in [(with_fewer_overwrites(&problem), false), (all, true)] {
+                let Some(looser) = looser else { continue };
                 loosened += 1;
                 assert_eq!(looser.chunks(), problem.chunks());
                 assert_eq!(looser.alignment(), problem.alignment());
                 assert_eq!(looser.padding(), problem.padding());
-                assert!((bound..=most).contains(&looser.lower_bound().bytes));
+                assert!(is_all || looser.lower_bound() == bound);
                 assert!(looser.links_taken() < problem.links_taken());
                 for chunk in problem.ids() {
                     let (before, after) = (problem.link(chunk), looser.link(chunk));
                     let may_go = is_of_part(chunk) && after.is_none();
                     assert!(before == after || may_go, "{chunk:?}: {before:?}, {after:?}");
-                    assert!(most < Bytes::MAX || after.is_none() || !is_of_part(chunk));
+                    assert!(!is_all || after.is_none() || !is_of_part(chunk));
                 }
             }
             Ok(())
