@@ -11,7 +11,7 @@
 //! the lower bound would, nothing is given up.
 
 use crate::{
-    Bytes, Problem, Step,
+    Problem, Step,
     problem::{Bound, ChunkId, LiveBytes, Request},
 };
 
@@ -83,7 +83,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::planner::search::samples::random_problem;
+    use crate::{Bytes, planner::search::samples::random_problem};
 
     /// In step 2, `b` is written over a part of `a`; in step 4, `d` over the whole of `c`. At most `most` bytes may be
     /// alive: without the first overwrite, 16 are in step 2.
