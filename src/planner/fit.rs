@@ -19,7 +19,8 @@ use crate::{
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits; this is proven. This plan is too large; its lower bound is above the capacity.
+    /// No plan fits; this is proven. This plan is too large; its lower bound is above the capacity. If the bytes alive
+    /// fit, [`Strategy::Best`] has proven it for plans with all overwrites, and found none with fewer.
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),

@@ -1,8 +1,8 @@
 //! Spans of time on several streams.
 //!
-//! The moments of a [line](crate::problem::demands::Line) cut time into spans. If two boxes have no span in common, one is over before the
-//! other begins. So only boxes of the same spans need to be compared. Where streams seldom wait for each
-//! other, spans are long.
+//! The moments of a [line](crate::problem::demands::Line) cut time into spans. If two boxes have no span in common,
+//! one is over before the other begins. So only boxes of the same spans need to be compared. Where streams seldom wait
+//! for each other, spans are long.
 
 use std::ops::Range;
 
