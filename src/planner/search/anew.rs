@@ -16,7 +16,7 @@ use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
 const ON_TOP: u64 = 25;
 
 /// The most nodes on top of the effort.
-const MOST_ON_TOP: u64 = 6_000_000;
+const MOST_ON_TOP: u64 = 3_200_000;
 
 /// Packs all chains of a problem anew.
 pub struct Anew {

@@ -29,8 +29,9 @@ const LONG: usize = 1000;
 /// begins with the packing below the limit before it.
 pub const RUNGS: [u64; 3] = [56, 60, 62];
 
-/// In other than long problems, a first attempt has this many times the nodes that placing all bodies takes.
-const PLACINGS: u64 = 20;
+/// A first attempt has this many times the nodes that placing all bodies takes, in long problems and in others.
+const PLACINGS_OF_LONG: u64 = 2;
+const PLACINGS: u64 = 32;
 
 /// No limit is higher.
 const HIGH: i64 = 1 << 40;
@@ -143,7 +144,7 @@ impl Ejection {
 
     /// The nodes of a first attempt.
     pub fn share(&self) -> u64 {
-        if self.is_long { self.placing() } else { self.placing() * PLACINGS }
+        self.placing() * if self.is_long { PLACINGS_OF_LONG } else { PLACINGS }
     }
 
     /// The highest offset of a body.
@@ -158,29 +159,30 @@ impl Ejection {
         self.strip.look_at(body, highest, again);
         self.strip.sort(End::Low);
         let item = self.strip.items[body];
-        // Half of the mean size is worth as much as the mean life apart.
-        let distance = |other: Option<u32>| {
-            let Some(other) = other else { return 0 };
-            let other = self.strip.items[other as usize];
+        let apart = |block: &Block| {
+            let other = self.strip.items[block.body as usize];
             let (begins, ends) = (other.first.abs_diff(item.first), other.end.abs_diff(item.end));
-            let apart = match by {
+            match by {
                 Match::Begins => begins,
                 Match::Ends => ends,
                 Match::Either => begins.min(ends),
-            };
-            i128::from(apart) * i128::from(self.size) / 2
+            }
         };
+        // Half of the mean size is worth as much as the mean life apart.
+        let distance = |apart: u32| i128::from(apart) * i128::from(self.size) / 2;
         let mut best: Option<(i128, i64)> = None;
         let mut consider = |cost: i128, offset: i64| {
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, offset));
             }
         };
-        let (mut at, mut below) = (0, None);
-        let blocks = self.strip.sorted(End::Low);
-        let blocks = blocks.map(|block| (block.low, block.high, Some(block.body)));
-        for (low, high, above) in blocks.chain([(highest, highest, None)]) {
+        let (mut at, mut below) = (0, 0);
+        let mut blocks = self.strip.sorted(End::Low).peekable();
+        loop {
+            let low = blocks.peek().map_or(highest, |block| block.low);
             if low >= at {
+                let there = blocks.clone().take_while(|block| block.low == low);
+                let above = there.map(apart).min().unwrap_or(0);
                 let room = i128::from(low - at) * i128::from(self.life);
                 if room == 0 {
                     let exact = 2 * i128::from(self.life) * i128::from(self.size);
@@ -190,10 +192,14 @@ impl Ejection {
                     consider(room + distance(above), low);
                 }
             }
-            if high > at {
-                (at, below) = (high, above);
+            let Some(block) = blocks.next() else { break };
+            if block.high > at {
+                (at, below) = (block.high, apart(block));
+            } else if block.high == at {
+                below = below.min(apart(block));
             }
         }
+        drop(blocks);
         self.strip.offsets[body] = best.map(|(_, offset)| offset);
         best.is_some()
     }
@@ -215,10 +221,10 @@ impl Ejection {
     /// The offset at which the bodies in the way of the body that was looked at last weigh least.
     fn lightest(&mut self, highest: i64, weights: &[u64]) -> Option<i64> {
         self.strip.sort(End::High);
-        let begins = || self.strip.sorted(End::Low).peekable();
-        let (mut begun, mut later) = (begins(), begins());
+        let begins = self.strip.sorted(End::Low).peekable();
+        let (mut begun, mut later) = (begins.clone(), begins);
         let mut ends = self.strip.sorted(End::High).peekable();
-        let weight = |block: Block| u128::from(weights[block.body as usize]);
+        let weight = |block: &Block| u128::from(weights[block.body as usize]);
         let (mut cost, mut at) = (0, 0);
         let (mut least, mut found, mut best) = (u128::from(HEAVIEST) - 1, 0, None);
         // The cost is least where a block begins or ends, or at an end of the range.
@@ -263,8 +269,7 @@ impl Ejection {
             let mut offset = if up { highest } else { 0 };
             if up {
                 self.strip.sort(End::High);
-                let blocks = self.strip.sorted(End::High).rev();
-                for block in blocks {
+                for block in self.strip.sorted(End::High).rev() {
                     if block.high <= offset {
                         break;
                     }

@@ -1,7 +1,6 @@
 //! The strip: all bodies over time, some of them placed, and the heights at which these block a body.
 //!
-//! Between two looks at a body, few others move. So for a body that is looked at again, the offsets at which others
-//! overlap it are kept, and so is the order in which they last blocked it, which is then sorted almost at once.
+//! For a body that is looked at again, the offsets at which others overlap it are kept.
 
 use std::slice;
 
@@ -14,10 +13,13 @@ use crate::planner::search::{
 const STRIDE: usize = 64;
 
 /// Sorting a block takes about as long as examining this many bodies.
-pub const WORK_PER_BLOCK: u64 = 4;
+pub const WORK_PER_BLOCK: u64 = 2;
 
-/// No more [`Neighbours`] are kept if they have more clashes than this, in about 130 MB.
+/// No more clashes are kept than about this many, in 100 MB.
 const MOST_KEPT: usize = 1 << 22;
+
+/// Offsets that are shifted by more places than this on average are not nearly in order.
+const MOST_SHIFTS: usize = 8;
 
 /// Offsets at which a placed body blocks another: those between `low` and `high`, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub enum End {
 }
 
 impl End {
-    pub fn of(self, block: Block) -> i64 {
+    pub fn of(self, block: &Block) -> i64 {
         match self {
             Self::Low => block.low,
             Self::High => block.high,
@@ -52,23 +54,12 @@ struct Clash {
     body: u32,
 }
 
-/// The bodies that share a section with a body.
-#[derive(Clone, Default)]
-struct Neighbours {
-    clashes: Vec<Clash>,
-    /// By [`End`]: the numbers of the clashes, in the order in which that end of their blocks was last sorted.
-    orders: [Vec<u32>; 2],
-}
-
 /// The blocks of the body that was looked at last.
 #[derive(Default)]
 struct Look {
-    /// By the number of a clash; without a height if the other body is not placed.
     blocks: Vec<Block>,
-    /// The body, if its neighbours are kept.
-    kept: Option<usize>,
-    /// By [`End`]: the numbers of the blocks in order, if the neighbours are not kept.
-    orders: [Vec<u32>; 2],
+    /// By [`End`]: that end of each block and the number of the block, once they are sorted.
+    sorted: [Vec<(i64, u32)>; 2],
     /// The highest offset to know.
     most: i64,
 }
@@ -90,13 +81,13 @@ pub struct Strip {
     pub pairs: u64,
     /// The number of bodies examined, and a multiple of the number of blocks sorted.
     pub work: u64,
-    /// By body; empty if they are not kept.
-    neighbours: Vec<Neighbours>,
+    /// By body: its clashes with all others; empty if they are not kept.
+    clashes: Vec<Vec<Clash>>,
     /// The number of clashes kept.
     kept: usize,
     look: Look,
-    /// The numbers of blocks that are out of order.
-    strayed: Vec<u32>,
+    /// By bucket: where the next block of it goes.
+    buckets: Vec<usize>,
 }
 
 impl Strip {
@@ -128,7 +119,7 @@ impl Strip {
             }
             live.push((at, item));
         }
-        let neighbours = vec![Neighbours::default(); items.len()];
+        let clashes = vec![Vec::new(); items.len()];
         Some(Self {
             items,
             parts,
@@ -138,50 +129,42 @@ impl Strip {
             fixed,
             pairs,
             work: 0,
-            neighbours,
+            clashes,
             kept: 0,
             look: Look::default(),
-            strayed: Vec::new(),
+            buckets: Vec::new(),
         })
     }
 
     /// Finds the offsets from 0 to `most` at which placed bodies block a body. The blocks of one placed body are
-    /// apart: a staircase may interlock with another at offsets between two of them. With `again`, the neighbours
-    /// of the body are kept for another look.
+    /// apart: a staircase may interlock with another at offsets between two of them. With `again`, the clashes of the
+    /// body are kept for another look.
     pub fn look_at(&mut self, body: usize, most: i64, again: bool) {
         let mut look = std::mem::take(&mut self.look);
         look.blocks.clear();
         look.most = most;
-        look.kept = (again && self.keep(body)).then_some(body);
-        if look.kept.is_some() {
-            let clashes = &self.neighbours[body].clashes;
-            self.work += clashes.len() as u64;
-            look.blocks.extend(clashes.iter().map(|&Clash { low, high, body }| match self.offsets
-                [body as usize]
-            {
-                Some(offset) => Block { low: offset + low, high: offset + high, body },
-                None => Block { low: i64::MAX, high: i64::MAX, body },
-            }));
-        } else {
-            self.find(body, |clash, offset| {
-                if let Some(offset) = offset {
-                    let Clash { low, high, body } = clash;
-                    look.blocks.push(Block { low: offset + low, high: offset + high, body });
-                }
-            });
-            look.blocks.retain(|block| block.low < most && block.high > 0);
-            let count = u32::try_from(look.blocks.len()).unwrap_or(u32::MAX);
-            for order in &mut look.orders {
-                order.clear();
-                order.extend(0..count);
+        let mut add = |Clash { low, high, body }, offset: Option<i64>| {
+            let Some(offset) = offset else { return };
+            let block = Block { low: offset + low, high: offset + high, body };
+            if block.low < most && block.high > 0 {
+                look.blocks.push(block);
             }
+        };
+        if again && self.keep(body) {
+            let clashes = &self.clashes[body];
+            self.work += clashes.len() as u64;
+            for &clash in clashes {
+                add(clash, self.offsets[clash.body as usize]);
+            }
+        } else {
+            self.find(body, add);
         }
         self.look = look;
     }
 
-    /// Keeps the neighbours of a body; returns false if there are too many of all bodies.
+    /// Keeps the clashes of a body; returns false if there are too many of all bodies.
     fn keep(&mut self, body: usize) -> bool {
-        if !self.neighbours[body].clashes.is_empty() {
+        if !self.clashes[body].is_empty() {
             return true;
         }
         if self.kept > MOST_KEPT {
@@ -190,9 +173,7 @@ impl Strip {
         let mut clashes = Vec::new();
         self.find(body, |clash, _| clashes.push(clash));
         self.kept += clashes.len();
-        let count = u32::try_from(clashes.len()).unwrap_or(u32::MAX);
-        let order: Vec<u32> = (0..count).collect();
-        self.neighbours[body] = Neighbours { clashes, orders: [order.clone(), order] };
+        self.clashes[body] = clashes;
         true
     }
 
@@ -231,59 +212,63 @@ impl Strip {
         }
     }
 
-    /// Sorts the blocks of the last look by one of their ends.
+    /// Sorts the blocks of the last look by one of their ends: into about as many buckets as there are blocks, each for
+    /// a range of offsets, after which few are out of order.
     pub fn sort(&mut self, end: End) {
-        let Look { blocks, kept, orders, .. } = &mut self.look;
-        let key = |at: u32| end.of(blocks[at as usize]);
-        let Some(body) = *kept else {
-            let order = &mut orders[end as usize];
-            order.sort_unstable_by_key(|&at| key(at));
-            self.work += order.len() as u64 * WORK_PER_BLOCK;
-            return;
-        };
-        let order = &mut self.neighbours[body].orders[end as usize];
-        let strayed = &mut self.strayed;
-        // Of two blocks out of order, the one has strayed without which the last ones are in order.
-        let mut count = 0;
-        for next in 0..order.len() {
-            let at = order[next];
-            let is_after = |before: usize| count < before || key(order[count - before]) <= key(at);
-            if is_after(1) {
-                order[count] = at;
-                count += 1;
-            } else if is_after(2) {
-                strayed.push(std::mem::replace(&mut order[count - 1], at));
-            } else {
-                strayed.push(at);
-            }
+        let Self { look: Look { blocks, sorted, most }, buckets, work, .. } = self;
+        let sorted = &mut sorted[end as usize];
+        *work += blocks.len() as u64 * WORK_PER_BLOCK;
+        let most = (*most).max(0);
+        let count = blocks.len().next_power_of_two();
+        let shift = (i64::BITS - most.leading_zeros()).saturating_sub(count.ilog2());
+        let bucket = |block: &Block| (end.of(block).clamp(0, most) >> shift) as usize;
+        buckets.clear();
+        buckets.resize(count + 1, 0);
+        for block in &*blocks {
+            buckets[bucket(block) + 1] += 1;
         }
-        self.work += order.len() as u64 + strayed.len() as u64 * WORK_PER_BLOCK;
-        strayed.sort_unstable_by_key(|&at| key(at));
-        let mut free = order.len();
-        while let Some(&at) = strayed.last() {
-            free -= 1;
-            if count > 0 && key(order[count - 1]) > key(at) {
-                count -= 1;
-                order[free] = order[count];
-            } else {
-                order[free] = at;
-                strayed.pop();
-            }
+        let mut before = 0;
+        for next in &mut *buckets {
+            before += *next;
+            *next = before;
         }
+        sorted.resize(blocks.len(), (0, 0));
+        for (block, number) in blocks.iter().zip(0..) {
+            let next = &mut buckets[bucket(block)];
+            sorted[*next] = (end.of(block), number);
+            *next += 1;
+        }
+        sort_by_insertion(sorted);
     }
 
     /// The blocks of the last look, once they are sorted by that end.
-    pub fn sorted(&self, end: End) -> impl DoubleEndedIterator<Item = Block> {
-        let Look { blocks, kept, orders, most } = &self.look;
-        let orders = kept.map_or(orders, |body| &self.neighbours[body].orders);
-        let blocks = orders[end as usize].iter().map(|&at| blocks[at as usize]);
-        blocks.filter(|block| block.low < *most && block.high > 0)
+    pub fn sorted(&self, end: End) -> impl Clone + DoubleEndedIterator<Item = &Block> {
+        self.look.sorted[end as usize].iter().map(|&(_, block)| &self.look.blocks[block as usize])
     }
 
     /// A size, rounded up to a multiple of the alignment.
     pub fn aligned(&self, size: u64) -> i64 {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         -(-size).div_euclid(self.align) * self.align
+    }
+}
+
+/// Sorts numbered offsets, fast if they are nearly in order.
+pub fn sort_by_insertion(offsets: &mut [(i64, u32)]) {
+    let mut left = offsets.len() * MOST_SHIFTS;
+    for at in 1..offsets.len() {
+        let next = offsets[at];
+        let mut free = at;
+        while free > 0 && next < offsets[free - 1] {
+            offsets[free] = offsets[free - 1];
+            free -= 1;
+        }
+        offsets[free] = next;
+        let Some(rest) = left.checked_sub(at - free) else {
+            offsets.sort_unstable();
+            return;
+        };
+        left = rest;
     }
 }
 

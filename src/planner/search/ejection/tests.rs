@@ -257,6 +257,24 @@ fn staircases_that_interlock_are_packed_close_to_the_bound() {
     assert!(height * 100 <= bound * 139, "{height} for a bound of {bound}");
 }
 
+#[test]
+fn offsets_are_sorted_by_insertion_or_as_usual() {
+    arbtest::arbtest(|random| {
+        let offsets: Vec<i16> = random.arbitrary()?;
+        let numbered = offsets.into_iter().map(i64::from).zip(0..);
+        let mut sorted: Vec<(i64, u32)> = numbered.collect();
+        let mut expected = sorted.clone();
+        expected.sort_unstable();
+        strip::sort_by_insertion(&mut sorted);
+        assert_eq!(sorted, expected);
+        Ok(())
+    })
+    .budget_ms(100);
+    let mut backwards: Vec<(i64, u32)> = (0..1000).rev().zip(0..).collect();
+    strip::sort_by_insertion(&mut backwards);
+    assert!(backwards.is_sorted());
+}
+
 /// However the bodies have moved since the last look.
 #[test]
 fn kept_neighbours_block_a_body_as_new_ones_do() {
@@ -273,9 +291,8 @@ fn kept_neighbours_block_a_body_as_new_ones_do() {
             let mut look = |again| {
                 strip.look_at(body, limit, again);
                 strip.sort(end);
-                let blocks: Vec<_> = strip.sorted(end).collect();
-                assert!(blocks.is_sorted_by_key(|&block| end.of(block)), "{blocks:?}");
-                let blocks = blocks.into_iter();
+                let blocks = strip.sorted(end);
+                assert!(blocks.clone().is_sorted_by_key(|block| end.of(block)));
                 let mut blocks: Vec<_> =
                     blocks.map(|block| (block.low, block.high, block.body)).collect();
                 blocks.sort_unstable();
