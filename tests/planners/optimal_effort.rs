@@ -112,7 +112,7 @@ fn problems() -> Vec<(&'static str, u64, Vec<Problem>)> {
         ("tilings with staircases", 2000, stepped().collect()),
         ("staircases", 4000, (5..16).map(staircases).collect()),
         ("two parts", 2000, vec![two_parts()]),
-        ("a crowd", 3000, vec![crowd()]),
+        ("a crowd", 30_000, vec![crowd()]),
     ]
 }
 

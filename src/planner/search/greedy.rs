@@ -139,15 +139,21 @@ impl<'a> Greedy<'a> {
         KEYS.split_at(if self.bodies.len() > MANY { 2 } else { KEYS.len() })
     }
 
-    /// Packs all bodies in an order. `None` if the work of all packings exceeds `most`, or if
-    /// `stop` returns true.
-    pub(super) fn pack(&mut self, key: Key, most: u64, stop: &mut Stop<'_>) -> Option<Layout> {
-        let bases = self.place(&self.order(key), &[], most, stop)?;
+    /// Packs all bodies in an order, below a limit. `None` if a body ends at the limit or above it, if the work of all
+    /// packings exceeds `most`, or if `stop` returns true.
+    pub(super) fn pack(
+        &mut self,
+        key: Key,
+        below: Bytes,
+        most: u64,
+        stop: &mut Stop<'_>,
+    ) -> Option<Layout> {
+        let bases = self.place(&self.order(key), &[], below, most, stop)?;
         Some(self.layout(&bases))
     }
 
     /// Keeps some offsets, given by body, and places the others around them in an order; returns the
-    /// offsets by body. `None` as for [`pack`](Self::pack).
+    /// offsets by body. `None` as for [`pack`](Self::pack), without a limit.
     pub(super) fn pack_around(
         &mut self,
         key: Key,
@@ -155,7 +161,7 @@ impl<'a> Greedy<'a> {
         most: u64,
         stop: &mut Stop<'_>,
     ) -> Option<Vec<Bytes>> {
-        self.place(&self.order(key), kept, most, stop)
+        self.place(&self.order(key), kept, Bytes::MAX, most, stop)
     }
 
     /// The highest aligned end of the first bodies, with these offsets.
@@ -209,7 +215,7 @@ impl<'a> Greedy<'a> {
     pub(super) fn settle(&mut self, offset: impl Fn(ChunkId) -> Bytes) -> Option<Layout> {
         let mut order: Vec<usize> = (0..self.bodies.len()).collect();
         order.sort_by_key(|&b| offset(self.bodies[b].root));
-        let bases = self.place(&order, &[], u64::MAX, &mut || false)?;
+        let bases = self.place(&order, &[], Bytes::MAX, u64::MAX, &mut || false)?;
         Some(self.layout(&bases))
     }
 
@@ -228,11 +234,12 @@ impl<'a> Greedy<'a> {
     }
 
     /// Places each body at its lowest free offset, or, before all others, where it is kept; returns the
-    /// offsets by body. `None` if that takes more work than `most`, or if `stop` returns true.
+    /// offsets by body. `None` as for [`pack`](Self::pack).
     fn place(
         &mut self,
         order: &[usize],
         kept: &[Option<Bytes>],
+        below: Bytes,
         most: u64,
         stop: &mut Stop<'_>,
     ) -> Option<Vec<Bytes>> {
@@ -248,7 +255,8 @@ impl<'a> Greedy<'a> {
             bases[b] = base;
             self.occupancy.take(segments, base);
             self.work = before + self.occupancy.work + placed * WORK_PER_BODY;
-            if self.work > most || placed.is_multiple_of(PAUSE) && stop() {
+            let is_high = base.saturating_add(self.bodies[b].size) >= below;
+            if is_high || self.work > most || placed.is_multiple_of(PAUSE) && stop() {
                 return None;
             }
         }
@@ -350,7 +358,7 @@ mod tests {
                 let mut order: Vec<&Body> = greedy.bodies.iter().collect();
                 order.sort_by_key(|body| std::cmp::Reverse(key(body)));
                 let order: Vec<ChunkId> = order.into_iter().map(|body| body.root).collect();
-                let layout = greedy.pack(key, u64::MAX, &mut || false).unwrap();
+                let layout = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
                 for (at, &root) in order.iter().enumerate() {
                     let stands = |base| {
                         let before = order[..at].iter().map(|&root| (root, layout.offset(root)));
@@ -390,7 +398,7 @@ mod tests {
             let problem = problem.build().unwrap();
             let mut greedy = Greedy::new(&problem);
             for &key in greedy.orders() {
-                let packed = greedy.pack(key, u64::MAX, &mut || false).unwrap();
+                let packed = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
                 let lift = random.int_in_range(1..=9)?;
                 let settled = greedy.settle(|root| packed.offset(root) * lift).unwrap();
                 assert!(settled.pool_size(&problem) <= packed.pool_size(&problem));
@@ -419,11 +427,30 @@ mod tests {
             asked += 1;
             asked == last
         };
-        assert_eq!(greedy.pack(key, u64::MAX, &mut || stop(2)), None);
-        assert!(greedy.pack(key, u64::MAX, &mut || stop(0)).is_some());
+        assert_eq!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(2)), None);
+        assert!(greedy.pack(key, Bytes::MAX, u64::MAX, &mut || stop(0)).is_some());
         assert_eq!(asked, 5);
         let most = greedy.work() + WORK_PER_BODY;
-        assert_eq!(greedy.pack(key, most, &mut || false), None);
+        assert_eq!(greedy.pack(key, Bytes::MAX, most, &mut || false), None);
+    }
+
+    #[test]
+    fn packing_gives_up_where_the_pool_is_too_large() {
+        let mut problem = Problem::builder();
+        for at in 0..10 {
+            problem.chunk(at..at + 2, 1 + at % 7);
+        }
+        let problem = problem.build().unwrap();
+        let mut greedy = Greedy::new(&problem);
+        for &key in greedy.orders() {
+            let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
+            let pool = packing.pool_size(&problem);
+            assert_eq!(greedy.pack(key, pool + 1, u64::MAX, &mut || false), Some(packing));
+            let before = greedy.work();
+            assert_eq!(greedy.pack(key, pool, u64::MAX, &mut || false), None);
+            assert_eq!(greedy.pack(key, 1, u64::MAX, &mut || false), None);
+            assert!(greedy.work() > before);
+        }
     }
 
     /// A search that was stopped still completes what it has found.
@@ -436,7 +463,7 @@ mod tests {
         let problem = problem.build().unwrap();
         let mut greedy = Greedy::new(&problem);
         let key = greedy.orders()[0];
-        let packing = greedy.pack(key, u64::MAX, &mut || false).unwrap();
+        let packing = greedy.pack(key, Bytes::MAX, u64::MAX, &mut || false).unwrap();
         for kept in [problem.len(), 10] {
             let kept = problem.ids().take(kept).map(|id| (id, packing.offsets[id.index()]));
             let kept: Vec<(ChunkId, Bytes)> = kept.collect();

@@ -126,12 +126,14 @@ pub fn pack(
 ) {
     let most = greedy.work().saturating_add(MOST_WORK);
     for &key in orders {
-        let mut stop = || monitor.stop(0, solution.lower_bound, solution.pool_size);
-        if solution.pool_size <= enough || stop() {
+        let Solution { lower_bound, pool_size, .. } = *solution;
+        let mut stop = || monitor.stop(0, lower_bound, pool_size);
+        if pool_size <= enough || greedy.work() > most || stop() {
             break;
         }
-        let Some(packing) = greedy.pack(key, most, &mut stop) else { break };
-        solution.improve(problem, packing);
+        if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
+            solution.improve(problem, packing);
+        }
     }
 }
 
@@ -246,7 +248,12 @@ fn search_cores(
     let mut most_chains = usize::MAX;
     for crowd in CROWDS.into_iter().filter(|_| !is_even) {
         let core = greedy.crowded(thousandths(live, crowd));
-        let limits = limits.nodes(left / 3 * 2);
+        let nodes = left / 3 * 2;
+        // A node places one chain.
+        if nodes < core.len() as u64 {
+            break;
+        }
+        let limits = limits.nodes(nodes);
         let climb = climb_and_complete(problem, &core, greedy, solution, &limits, monitor);
         left = left.saturating_sub(climb.nodes);
         if solution.pool_size == solution.lower_bound || monitor.stopped() {
@@ -281,11 +288,13 @@ fn search_cores(
     if solution.pool_size == solution.lower_bound || monitor.stopped() {
         return;
     }
-    let bound = solution.lower_bound;
-    let orders = greedy.more_orders();
-    pack(problem, greedy, orders, solution, bound, monitor);
-    if monitor.stopped() {
-        return;
+    if !is_near(solution) {
+        let bound = solution.lower_bound;
+        let orders = greedy.more_orders();
+        pack(problem, greedy, orders, solution, bound, monitor);
+        if monitor.stopped() {
+            return;
+        }
     }
     let cores = MORE_CROWDS.map(|crowd| greedy.crowded(thousandths(live, crowd)));
     let mut open: Vec<_> = cores.iter().filter(|core| core.len() <= most_chains).collect();
