@@ -221,7 +221,9 @@ impl Strip {
         let most = (*most).max(0);
         let count = blocks.len().next_power_of_two();
         let shift = (i64::BITS - most.leading_zeros()).saturating_sub(count.ilog2());
-        let bucket = |block: &Block| (end.of(block).clamp(0, most) >> shift) as usize;
+        let bucket = |block: &Block| {
+            usize::try_from(end.of(block).clamp(0, most) >> shift).unwrap_or_default()
+        };
         buckets.clear();
         buckets.resize(count + 1, 0);
         for block in &*blocks {
