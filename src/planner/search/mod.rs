@@ -21,6 +21,7 @@
 //! | `disjunctive` | another search for staircases, over the order of bodies in each pair |
 //! | `ejection` | packings in which bodies that do not fit eject others |
 //! | `guided` | packings of the most crowded sections, which guide those of more sections |
+//! | `regain` | packings without pins, repacked until all pins hold |
 //! | `reasoning` | conclusions from a partial packing, the place to branch, states refuted |
 //! | `state` | time cut into sections, sizes in units, a partial packing that can be undone |
 //! | `places` | pools and offsets where a problem is not plain |
@@ -44,6 +45,7 @@ pub(super) mod places;
 mod random;
 mod ranges;
 mod reasoning;
+mod regain;
 #[cfg(test)]
 pub(super) mod samples;
 mod solution;

@@ -1,6 +1,7 @@
 //! The ladder for one pool: a problem whose only demands are pins and reserved ranges is packed by
-//! the search of plain problems, around the bodies that cannot move. Where that stays above the bound, guided
-//! search follows. Where this fails as well, or there are too many bodies for both, bodies eject others.
+//! the search of plain problems, around the bodies that cannot move. Before and after that, packings without pins are
+//! repacked until all pins hold. Where that stays above the bound, guided search follows. Where this fails as well, or
+//! there are too many bodies for all of these, bodies eject others.
 
 use std::ops::Range;
 
@@ -19,6 +20,7 @@ use crate::{
             ejection::{Ejection, RUNGS},
             guided::Guided,
             improve::LARGE,
+            regain::Regain,
             state::instance::{Instance, Outline},
         },
         statement::Statement,
@@ -37,6 +39,9 @@ const MOST_NODES: u64 = 50_000_000;
 
 /// The factor by which the default effort exceeds that of a plain problem.
 const TIMES: u64 = 9;
+
+/// The ladder comes after this part of its nodes has gone to regaining pins, which is often enough.
+const SOON: u64 = 16;
 
 /// The result of the search.
 pub struct Climb {
@@ -82,11 +87,16 @@ pub fn climb(
     let more = |spent| if limits.is_default() { u64::MAX } else { effort.saturating_sub(spent) };
     if is_climbed {
         // More effort begins as the default one does.
-        search.climb(first, limits.threads, monitor);
-        let guided = search.guide((first / 2).min(more(first)), monitor);
-        let ejected = search.eject(first / 4, more(first + guided), monitor);
+        let mut regain = Regain::new(&inst);
+        let soon = search.regain(&mut regain, first / SOON, monitor);
+        search.climb(first.saturating_sub(soon), limits.threads, monitor);
+        let late = search.regain(&mut regain, (first / 2).min(more(first)), monitor);
+        let spent = first + late;
+        let guided = search.guide((first / 2).min(more(spent)), monitor);
+        let spent = spent + guided;
+        let ejected = search.eject(first / 4, more(spent), monitor);
         // A search that only time ends goes on as long as it can.
-        search.climb(effort.saturating_sub(first + guided + ejected), limits.threads, monitor);
+        search.climb(effort.saturating_sub(spent + ejected), limits.threads, monitor);
     } else {
         search.eject(effort, more(effort), monitor);
     }
@@ -128,6 +138,24 @@ impl Search<'_> {
         });
         self.standing = board.standing();
         self.offsets = board.into_offsets().or(self.offsets.take());
+    }
+
+    /// Packs all bodies at the bound without pins, and repacks them until all pins hold, with this many nodes or a few
+    /// more; returns the nodes.
+    fn regain(
+        &mut self,
+        packer: &mut Option<Regain<'_>>,
+        nodes: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> u64 {
+        let Standing { bound, best } = self.standing;
+        if nodes == 0 || bound >= best || monitor.must_stop() {
+            return 0;
+        }
+        let Some(packer) = packer else { return 0 };
+        let before = packer.nodes();
+        self.descend(packer, &[0], nodes, before + nodes, monitor);
+        packer.nodes() - before
     }
 
     /// Searches wider and wider cores at the bound with this many nodes, each guided by a packing of the one before;
@@ -172,10 +200,11 @@ impl Search<'_> {
     ) {
         let Self { inst, standing: Standing { bound, best }, nodes: before, .. } = *self;
         let attempts = Attempts { rungs, share, nodes };
+        let spent = packer.nodes();
         let mut stop =
-            |nodes, best| monitor.stop(before + nodes, bound * inst.unit, best * inst.unit);
+            |nodes, best| monitor.stop(before + nodes - spent, bound * inst.unit, best * inst.unit);
         let found = descend_from(bound, best, attempts, packer, &mut stop);
-        self.nodes += packer.nodes();
+        self.nodes += packer.nodes() - spent;
         if let Some(offsets) = found {
             self.standing.best = ladder::height(inst, &offsets).max(bound);
             self.offsets = Some(offsets);
