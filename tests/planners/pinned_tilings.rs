@@ -2,8 +2,9 @@
 
 use arbitrary::{Result, Unstructured};
 
+use crate::common::{problems::from_csv, shared::shared};
 use memplan::{
-    Bytes, Planner, Problem, Step,
+    Bytes, Limits, Planner, Problem, Step,
     problem::{
         ProblemBuilder,
         demands::{Pool, PoolId},
@@ -90,4 +91,25 @@ fn bytes_that_are_never_needed_are_not_reserved_either() {
     let plan = Planner::new().plan(&problem).unwrap();
     assert_eq!(verify(&problem, &plan), []);
     assert_eq!((plan.pool_size, plan.lower_bound <= 12), (12, true));
+}
+
+/// One chunk in 23 is pinned where a packing at the bound has it. With these nodes, the search without regained pins
+/// stays a fifth above the bound.
+#[test]
+fn pins_are_regained_in_a_hard_problem() {
+    let Some(csv) = shared("data/problems/challenging/E.1048576.csv") else { return };
+    let plain = from_csv(&csv);
+    let packing = Planner::new().plan(&plain).unwrap();
+    assert!(packing.proven_optimal);
+    let mut problem = Problem::builder();
+    for chunk in &packing.chunks {
+        let pinned = problem.chunk(chunk.begin..chunk.end, chunk.size);
+        if pinned.index() * 11 % 23 == 5 {
+            problem.pin(pinned, PoolId::default(), chunk.offset);
+        }
+    }
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().limits(Limits::default().nodes(400_000)).plan(&problem).unwrap();
+    assert_eq!(verify(&problem, &plan), []);
+    assert_eq!((plan.pool_size, plan.proven_optimal), (packing.pool_size, true));
 }

@@ -40,8 +40,11 @@ const MOST_NODES: u64 = 50_000_000;
 /// The factor by which the default effort exceeds that of a plain problem.
 const TIMES: u64 = 9;
 
-/// The ladder comes after this part of its nodes has gone to regaining pins, which is often enough.
-const SOON: u64 = 16;
+/// Before the rounds of the ladder, one in this many of the nodes go to regaining pins.
+const EARLY: u64 = 16;
+
+/// A quarter of fewer nodes goes to it, up to this many, which are often enough.
+const OFTEN_ENOUGH: u64 = 200_000;
 
 /// The result of the search.
 pub struct Climb {
@@ -88,8 +91,9 @@ pub fn climb(
     if is_climbed {
         // More effort begins as the default one does.
         let mut regain = Regain::new(&inst);
-        let soon = search.regain(&mut regain, first / SOON, monitor);
-        search.climb(first.saturating_sub(soon), limits.threads, monitor);
+        let early = (first / 4).min(OFTEN_ENOUGH).max(first / EARLY);
+        let early = search.regain(&mut regain, early, monitor);
+        search.climb(first.saturating_sub(early), limits.threads, monitor);
         let late = search.regain(&mut regain, (first / 2).min(more(first)), monitor);
         let spent = first + late;
         let guided = search.guide((first / 2).min(more(spent)), monitor);
