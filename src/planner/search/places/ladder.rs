@@ -40,7 +40,10 @@ const MOST_NODES: u64 = 50_000_000;
 /// The factor by which the default effort exceeds that of a plain problem.
 const TIMES: u64 = 9;
 
-/// Before the rounds of the ladder, one in this many of the nodes go to regaining pins.
+/// The nodes of a first climb, which prove what is easy.
+const QUICK: u64 = 20_000;
+
+/// Before the longer climb, one in this many of the nodes go to regaining pins.
 const EARLY: u64 = 16;
 
 /// A quarter of fewer nodes goes to it, up to this many, which are often enough.
@@ -91,9 +94,11 @@ pub fn climb(
     if is_climbed {
         // More effort begins as the default one does.
         let mut regain = Regain::new(&inst);
+        let quick = first.min(QUICK);
+        search.climb(quick, 1, monitor);
         let early = (first / 4).min(OFTEN_ENOUGH).max(first / EARLY);
         let early = search.regain(&mut regain, early, monitor);
-        search.climb(first.saturating_sub(early), limits.threads, monitor);
+        search.climb(first.saturating_sub(quick + early), limits.threads, monitor);
         let late = search.regain(&mut regain, (first / 2).min(more(first)), monitor);
         let spent = first + late;
         let guided = search.guide((first / 2).min(more(spent)), monitor);
