@@ -212,11 +212,9 @@ mod tests {
     use super::*;
     use crate::{
         Problem,
-        planner::search::{
-            samples::{check_places, instance, random_problem},
-            state::instance::Outline,
+        planner::search::samples::{
+            around_fixed, check_places, instance, random_problem, sawtooth,
         },
-        problem::{ChunkId, Segment},
     };
 
     #[test]
@@ -250,27 +248,8 @@ mod tests {
     fn bodies_are_packed_around_others_that_cannot_move() {
         let (mut packed, mut fixed) = (0, 0);
         arbtest::arbtest(|random| {
-            let inst = instance(&random_problem(random)?);
-            if !inst.staircases.is_empty() {
-                return Ok(());
-            }
-            let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
-            let mut first = Restarts::new(&inst, 0);
-            if first.decide(limit, 100, u64::MAX, &mut |_| false) != Verdict::Packed {
-                return Ok(());
-            }
-            let outline = |(at, (item, &offset)): (usize, (&Item, &u64))| {
-                let root = ChunkId::from_index(at);
-                let (begin, end) = (item.first.into(), item.end.into());
-                let segment = Segment { chunk: root, begin, end, low: 0, high: item.size };
-                let fixed = at.is_multiple_of(3).then_some(offset);
-                Outline { root, segments: vec![segment], fixed }
-            };
-            let bodies = inst.items.iter().zip(first.offsets()).enumerate();
-            let outlines: Vec<Outline> = bodies.map(outline).collect();
-            let around = Instance::of_outlines(&outlines, inst.align, false);
+            let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
             let mut guided = Guided::new(&around).unwrap();
-            let limit = limit / around.unit;
             assert!(guided.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
             check_places(&around, limit, &guided.offsets());
             packed += 1;
@@ -281,18 +260,9 @@ mod tests {
         assert!(packed > 0 && fixed > 0, "{packed} {fixed}");
     }
 
-    /// Lives of a sawtooth of sizes, which no section leaves alone.
-    fn lives(count: u64) -> Problem {
-        let mut problem = Problem::builder();
-        for at in 0..count {
-            problem.chunk(at..at + 3 + at * 7 % 11, 20 + at * 31 % 50);
-        }
-        problem.build().unwrap()
-    }
-
     #[test]
     fn each_core_has_the_sections_of_the_one_before_and_the_last_one_has_all() {
-        let inst = instance(&lives(100));
+        let inst = instance(&sawtooth(100));
         let guided = Guided::new(&inst).unwrap();
         assert!(guided.cores.is_sorted_by(|a, b| a.inst.sections < b.inst.sections));
         for pair in guided.cores.windows(2) {

@@ -265,45 +265,18 @@ impl Packer for Regain<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        planner::search::{
-            samples::{check_places, instance, random_problem},
-            state::instance::Outline,
-        },
-        problem::{ChunkId, Segment},
+    use crate::planner::search::samples::{
+        around_fixed, check_places, fixed_at, instance, sawtooth,
     };
-
-    /// The items of an instance, some of them fixed at their offsets in a packing.
-    fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bool) -> Instance {
-        let outline = |(at, (item, &offset)): (usize, (&Item, &u64))| {
-            let root = ChunkId::from_index(at);
-            let (begin, end) = (item.first.into(), item.end.into());
-            let segment = Segment { chunk: root, begin, end, low: 0, high: item.size };
-            let fixed = is_fixed(at).then_some(offset);
-            Outline { root, segments: vec![segment], fixed }
-        };
-        let bodies = inst.items.iter().zip(offsets).enumerate();
-        let outlines: Vec<Outline> = bodies.map(outline).collect();
-        Instance::of_outlines(&outlines, inst.align, false).with_sides()
-    }
 
     /// Every third item is fixed where another packing has it.
     #[test]
     fn items_are_packed_around_fixed_rectangles() {
         let (mut packed, mut fixed) = (0, 0);
         arbtest::arbtest(|random| {
-            let inst = instance(&random_problem(random)?);
-            if !inst.staircases.is_empty() {
-                return Ok(());
-            }
-            let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
-            let mut first = Restarts::new(&inst, 0);
-            if first.decide(limit, 100, u64::MAX, &mut |_| false) != Verdict::Packed {
-                return Ok(());
-            }
-            let around = fixed_at(&inst, first.offsets(), |at| at.is_multiple_of(3));
+            let Some((around, limit)) = around_fixed(random)? else { return Ok(()) };
+            let around = around.with_sides();
             let Some(mut regain) = Regain::new(&around) else { return Ok(()) };
-            let limit = limit / around.unit;
             assert!(regain.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
             check_places(&around, limit, &regain.offsets());
             assert!((around.bound()..=limit).contains(&regain.height()));
@@ -315,26 +288,17 @@ mod tests {
         assert!(packed > 0 && fixed > 0, "{packed} {fixed}");
     }
 
-    /// Lives of a sawtooth of sizes.
-    fn lives(count: u64) -> Instance {
-        let mut problem = crate::Problem::builder();
-        for at in 0..count {
-            problem.chunk(at..at + 3 + at * 7 % 11, 20 + at * 31 % 50);
-        }
-        instance(&problem.build().unwrap())
-    }
-
     /// A quarter of many items are pinned. More and more pins hold while the others stay where they are.
     #[test]
     fn pins_that_hold_are_kept_and_items_outside_of_a_window_stay() {
-        let inst = lives(120);
+        let inst = instance(&sawtooth(120));
         let limit = inst.bound() * 11 / 10;
         let packing = |seed| {
             let mut search = Restarts::new(&inst, seed);
             assert_eq!(search.decide(limit, 1000, u64::MAX, &mut |_| false), Verdict::Packed);
             search.offsets().to_vec()
         };
-        let around = fixed_at(&inst, &packing(1), |at| at.is_multiple_of(4));
+        let around = fixed_at(&inst, &packing(1), |at| at.is_multiple_of(4)).with_sides();
         let mut regain = Regain::new(&around).unwrap();
         let limit = limit / around.unit;
         let free = regain.free.clone();
@@ -364,8 +328,8 @@ mod tests {
     /// The attempts end for good where there is no packing even without pins.
     #[test]
     fn nothing_is_tried_again_below_a_limit_that_is_refuted_without_pins() {
-        let inst = lives(10);
-        let around = fixed_at(&inst, &[0; 10], |at| at == 0);
+        let inst = instance(&sawtooth(10));
+        let around = fixed_at(&inst, &[0; 10], |at| at == 0).with_sides();
         let mut regain = Regain::new(&around).unwrap();
         let limit = around.bound() - 1;
         assert!(!regain.pack(Attempt { limit, seed: 1, nodes: 100_000 }, &mut |_| false));
@@ -374,13 +338,14 @@ mod tests {
 
     #[test]
     fn only_rectangles_that_are_fixed_for_some_time_are_regained() {
-        assert!(Regain::new(&lives(10).with_sides()).is_none());
+        assert!(Regain::new(&instance(&sawtooth(10)).with_sides()).is_none());
         let items = |count| {
             let mut problem = crate::Problem::builder();
             problem.chunk(0..4, 1);
             problem.chunk(0..2, 2);
             problem.chunk(2..4, 3);
-            fixed_at(&instance(&problem.build().unwrap()), &[0; 3], |at| at < count)
+            let inst = instance(&problem.build().unwrap());
+            fixed_at(&inst, &[0; 3], |at| at < count).with_sides()
         };
         let is_regained = [1, 2, 3].map(|count| Regain::new(&items(count)).is_some());
         assert_eq!(is_regained, [true, false, false]);

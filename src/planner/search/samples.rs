@@ -4,11 +4,18 @@ use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 
-use super::state::{
-    instance::{Instance, Part, Span},
-    skyline::Skyline,
+use super::{
+    control::restarts::Restarts,
+    effort::Verdict,
+    state::{
+        instance::{Instance, Item, Outline, Part, Span},
+        skyline::Skyline,
+    },
 };
-use crate::Problem;
+use crate::{
+    Problem,
+    problem::{ChunkId, Segment},
+};
 
 /// A random problem of a few chunks, some overwritten once or twice; sometimes aligned and padded.
 pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
@@ -34,6 +41,46 @@ pub fn random_problem(random: &mut Unstructured<'_>) -> Result<Problem> {
 
 pub fn instance(problem: &Problem) -> Instance {
     Instance::new(problem, &problem.roots().collect::<Vec<_>>())
+}
+
+/// The items of an instance, some of them fixed at their offsets in a packing.
+pub fn fixed_at(inst: &Instance, offsets: &[u64], is_fixed: impl Fn(usize) -> bool) -> Instance {
+    let outline = |(at, (item, &offset)): (usize, (&Item, &u64))| {
+        let root = ChunkId::from_index(at);
+        let (begin, end) = (item.first.into(), item.end.into());
+        let segment = Segment { chunk: root, begin, end, low: 0, high: item.size };
+        let fixed = is_fixed(at).then_some(offset);
+        Outline { root, segments: vec![segment], fixed }
+    };
+    let bodies = inst.items.iter().zip(offsets).enumerate();
+    let outlines: Vec<Outline> = bodies.map(outline).collect();
+    Instance::of_outlines(&outlines, inst.align, false)
+}
+
+/// A random instance of rectangles, every third of which is fixed where a packing has it, and a limit of that packing;
+/// `None` if there are staircases, or if no packing is found at once.
+pub fn around_fixed(random: &mut Unstructured<'_>) -> Result<Option<(Instance, u64)>> {
+    let inst = instance(&random_problem(random)?);
+    if !inst.staircases.is_empty() {
+        return Ok(None);
+    }
+    let limit = inst.bound() + random.int_in_range(0..=4)? * inst.align;
+    let mut search = Restarts::new(&inst, 0);
+    if search.decide(limit, 100, u64::MAX, &mut |_| false) != Verdict::Packed {
+        return Ok(None);
+    }
+    let around = fixed_at(&inst, search.offsets(), |at| at.is_multiple_of(3));
+    let limit = limit / around.unit;
+    Ok(Some((around, limit)))
+}
+
+/// Lives of a sawtooth of sizes, which no section leaves alone.
+pub fn sawtooth(lives: u64) -> Problem {
+    let mut problem = Problem::builder();
+    for at in 0..lives {
+        problem.chunk(at..at + 3 + at * 7 % 11, 20 + at * 31 % 50);
+    }
+    problem.build().unwrap()
 }
 
 /// A problem of staircases that can be packed in many orders.

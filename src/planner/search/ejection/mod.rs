@@ -155,9 +155,16 @@ impl Ejection {
     /// Places a body in the free gap that suits it best; returns false if there is none. With `again`, it will be
     /// looked at again soon.
     fn place(&mut self, body: usize, by: Match, again: bool) -> bool {
-        let highest = self.highest(body);
-        self.strip.look_at(body, highest, again);
+        self.strip.look_at(body, self.highest(body), again);
         self.strip.sort(End::Low);
+        let offset = self.best_gap(body, by);
+        self.strip.offsets[body] = offset;
+        offset.is_some()
+    }
+
+    /// The offset in a free gap that suits the body best that was looked at last, and whose blocks are sorted.
+    fn best_gap(&self, body: usize, by: Match) -> Option<i64> {
+        let highest = self.highest(body);
         let item = self.strip.items[body];
         let apart = |block: &Block| {
             let other = self.strip.items[block.body as usize];
@@ -199,9 +206,7 @@ impl Ejection {
                 below = below.min(apart(block));
             }
         }
-        drop(blocks);
-        self.strip.offsets[body] = best.map(|(_, offset)| offset);
-        best.is_some()
+        best.map(|(_, offset)| offset)
     }
 
     /// Places a body, which has just been found to fit into no gap, where the bodies in its way weigh least; ejects
