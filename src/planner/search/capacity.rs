@@ -6,6 +6,7 @@ use super::{
         monitor::Monitor,
         threads::{self, Board},
     },
+    cores,
     greedy::Greedy,
     improve::{self, LARGE},
     state::instance::Instance,
@@ -57,7 +58,7 @@ pub(super) fn fits_monitored(
     } else if roots.len() > LARGE {
         Fit::Unknown
     } else {
-        let weight = improve::node_weight(roots.len());
+        let weight = cores::node_weight(roots.len());
         let limits = limits.stretched(solution.lower_bound, solution.pool_size, weight);
         let decision = decide(problem, &roots, capacity, &limits, monitor);
         match decision.bases {

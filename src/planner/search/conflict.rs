@@ -3,8 +3,9 @@
 use super::{
     capacity::{Decision, Fit, decide, fits_monitored},
     control::monitor::Monitor,
+    cores::{CROWDS, thousandths},
     greedy::Greedy,
-    improve::{CROWDS, LARGE, thousandths},
+    improve::LARGE,
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,

@@ -10,8 +10,8 @@ use std::{collections::BTreeMap, ops::Range};
 use super::{
     capacity::decide,
     control::monitor::Monitor,
+    cores::{CROWDS, thousandths},
     greedy::{COMPLETING, Crowds, Greedy, Key},
-    improve::{CROWDS, thousandths},
     solution::Solution,
 };
 use crate::{Bytes, Limits, Problem, Step, planner::Layout, problem::ChunkId};

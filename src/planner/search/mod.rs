@@ -12,7 +12,9 @@
 //! | --- | --- |
 //! | `solution` | what a caller gets |
 //! | `capacity`, `conflict` | whether a problem fits; chains that do not fit together |
-//! | `improve` | better packings of the whole problem or of its crowded core |
+//! | `improve` | better packings of a problem: the searches in turn |
+//! | `cores` | of many chains, those of the most crowded steps first |
+//! | `climb` | a search for some of the chains, and the others around them |
 //! | `greedy` | first packings |
 //! | `anew` | all chains packed anew below lower and lower limits |
 //! | `mend` | crowded steps repacked while all else stays |
@@ -32,8 +34,10 @@
 mod anew;
 mod branching;
 mod capacity;
+mod climb;
 mod conflict;
 mod control;
+mod cores;
 mod disjunctive;
 mod effort;
 mod ejection;
