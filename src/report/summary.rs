@@ -1,7 +1,7 @@
 //! A plan in a few lines.
 
 use crate::{
-    Plan, Strategy,
+    Bytes, Plan, Strategy,
     report::{
         Size, StepNames, count,
         fit::{hanging, wrapped},
@@ -16,7 +16,8 @@ use crate::{
 #[must_use]
 pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
-    let (alive, name) = (most_alive(plan), bound_name(plan));
+    let alive = most_alive(plan);
+    let name = name_of_bound(plan, alive);
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
         std::cmp::Ordering::Equal => format!("the {name}"),
         _ if plan.claimed_bound.is_some() => format!("{:.3} x the {name}", plan.ratio()),
@@ -28,7 +29,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let what = if plan.pools.len() > 1 { "all pools" } else { "pool" };
     let mut rows = vec![
         (what, Size(plan.pool_size), judgement),
-        (bound_label(plan), Size(alive), peak(plan, steps)),
+        (bound_label(plan), Size(alive), peak(plan, alive, steps)),
     ];
     if alive < plan.lower_bound {
         let remark = "no pool is smaller (proven)".to_owned();
@@ -145,10 +146,15 @@ pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 /// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
-    if !is_bound_by_steps(plan) {
-        return BOUND;
+    name_of_bound(plan, most_alive(plan))
+}
+
+/// As [`bound_name`], where the most bytes alive are known.
+fn name_of_bound(plan: &Plan, alive: Bytes) -> &'static str {
+    match bound_label(plan) {
+        ALIVE if alive < plan.lower_bound => PROVEN,
+        label => label,
     }
-    if most_alive(plan) < plan.lower_bound { PROVEN } else { ALIVE }
 }
 
 /// The name of a line at the bound in a picture that also shows the bytes alive at each step.
@@ -161,8 +167,8 @@ fn bound_label(plan: &Plan) -> &'static str {
     if is_bound_by_steps(plan) { ALIVE } else { BOUND }
 }
 
-fn peak(plan: &Plan, steps: StepNames<'_>) -> String {
-    match most_alive(plan) {
+fn peak(plan: &Plan, alive: Bytes, steps: StepNames<'_>) -> String {
+    match alive {
         _ if !plan.peak.is_empty() => {
             format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
         }
