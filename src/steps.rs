@@ -17,15 +17,21 @@ pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
     mut visit: impl FnMut(Step, W),
 ) {
     if let Some(last) = in_table(last, count) {
-        let mut sums: Vec<Sum<W>> = vec![Sum::default(); last + 1];
+        let mut sums = vec![W::default(); last + 1];
+        // A bit for each step with a change.
+        let mut changed = vec![0_u64; last / 64 + 1];
         for (step, change) in changes {
-            // Without a branch on what the table holds, the next changes need not wait for it.
-            let at = &mut sums[index(step)];
-            at.sum += change;
-            at.any = true;
+            // Without a branch on what the tables hold, the next changes need not wait for them.
+            let at = index(step);
+            sums[at] += change;
+            changed[at / 64] |= 1 << (at % 64);
         }
-        for (step, at) in (0..).zip(sums).filter(|(_, at)| at.any) {
-            visit(step, at.sum);
+        for (at, mut bits) in changed.into_iter().enumerate() {
+            while bits != 0 {
+                let at = 64 * at + bits.trailing_zeros() as usize;
+                visit(at as Step, sums[at]);
+                bits &= bits - 1;
+            }
         }
         return;
     }
@@ -38,14 +44,6 @@ pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
         }
         visit(step, sum);
     }
-}
-
-/// The sum of the changes of a step.
-#[derive(Clone, Copy, Default)]
-struct Sum<W> {
-    sum: W,
-    /// False if the step has no changes.
-    any: bool,
 }
 
 /// Sorts items by step; those of one step keep their order. No item is after the step `last`.

@@ -268,7 +268,7 @@ impl Plan {
     /// Creates a plan from the places of the chunks alone. They may be wrong, and there may be more
     /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
-        let Crowd { bytes: lower_bound, step: peak_step, chunks: peak } = problem.crowd();
+        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
         let padding = problem.padding();
         let pools = planned_pools(problem, &chunks);
         let pool_size = if problem.is_plain() {
@@ -293,7 +293,7 @@ impl Plan {
             padding: problem.padding(),
             steps: problem.steps(),
             peak_step,
-            peak: peak.into_iter().map(ChunkId::index).collect(),
+            peak: peak.iter().copied().map(ChunkId::index).collect(),
             chunks,
             tensors: Vec::new(),
             objects: Vec::new(),
@@ -327,13 +327,13 @@ impl Plan {
     /// exceeds 64 bits.
     pub fn with_counted_bound(self, problem: Problem) -> Result<Self, ProblemError> {
         let problem = problem.with_alignment(self.alignment)?.with_padding(self.padding)?;
-        let Crowd { bytes: lower_bound, step: peak_step, chunks: peak } = problem.crowd();
+        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
         let counted = Self {
             lower_bound,
             proven_optimal: self.is_at_bound(lower_bound),
             claimed_bound: (self.lower_bound != lower_bound).then_some(self.lower_bound),
             peak_step,
-            peak: peak.into_iter().map(ChunkId::index).collect(),
+            peak: peak.iter().copied().map(ChunkId::index).collect(),
             ..self
         };
         Ok(counted.with_windows(&problem))

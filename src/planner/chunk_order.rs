@@ -8,6 +8,7 @@ use crate::{
     Bytes, Step,
     planner::Layout,
     problem::{ChunkId, Problem},
+    steps::sort_by_step,
 };
 
 /// The position of a chunk in chunk order.
@@ -41,6 +42,8 @@ pub(super) struct ChunkOrder<'a> {
     problem: &'a Problem,
     ids: Vec<ChunkId>,
     moments: Vec<Moment>,
+    /// The end of each chunk, in order of time; those of one step are in chunk order.
+    ends: Vec<(Step, Rank)>,
     /// The next three lists have an entry per rank, or are empty if no chunks are linked.
     links: Vec<Option<RankLink>>,
     overwritten: Vec<bool>,
@@ -51,17 +54,21 @@ pub(super) struct ChunkOrder<'a> {
 impl<'a> ChunkOrder<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
         let ids = problem.chunk_order();
-        let moments = ids
+        let moments: Vec<Moment> = ids
             .iter()
             .map(|&id| {
                 let chunk = problem.chunk(id);
                 Moment { begin: chunk.begin, end: chunk.end, size: problem.padded_size(id) }
             })
             .collect();
+        let ends = moments.iter().map(|moment| moment.end);
+        let mut ends: Vec<(Step, Rank)> = ends.zip((0..).map(Rank)).collect();
+        sort_by_step(&mut ends, problem.steps(), |&(end, _)| end);
         let mut order = Self {
             problem,
             ids,
             moments,
+            ends,
             links: Vec::new(),
             overwritten: Vec::new(),
             places: Vec::new(),
@@ -88,13 +95,16 @@ impl<'a> ChunkOrder<'a> {
         }
     }
 
+    pub(super) fn problem(&self) -> &'a Problem {
+        self.problem
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// The number of steps; every chunk ends by then.
-    pub(super) fn steps(&self) -> Step {
-        self.problem.steps()
+    pub(super) fn ends(&self) -> &[(Step, Rank)] {
+        &self.ends
     }
 
     pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {

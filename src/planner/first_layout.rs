@@ -2,14 +2,15 @@
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, pushdown, size_classes},
+    planner::{Layout, chunk_order::ChunkOrder, pushdown, size_classes},
 };
 
 /// Plans a problem with pushdown, or in size classes if `stop` returns true before that ends.
 pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Layout {
-    match pushdown::layout_until(problem, stop) {
+    let order = ChunkOrder::new(problem);
+    match pushdown::layout_until(&order, stop) {
         Some(layout) => Layout { winner: Some(Strategy::Pushdown), ..layout },
-        None => size_classes::layout(problem),
+        None => size_classes::layout(&order),
     }
 }
 
@@ -46,7 +47,7 @@ mod tests {
                 assert_eq!(layout, Layout { winner, ..pushdown::layout(&problem) });
                 break;
             }
-            assert_eq!(layout, size_classes::layout(&problem));
+            assert_eq!(layout, size_classes::layout(&ChunkOrder::new(&problem)));
             stops += 1;
         }
         assert!(stops > 4, "both passes ask: {stops}");

@@ -4,7 +4,6 @@
 use crate::{
     Step,
     planner::chunk_order::{ChunkOrder, Rank, RankLink},
-    steps::sort_by_step,
 };
 
 /// An allocator that the replay drives.
@@ -32,13 +31,10 @@ pub(super) fn replay(
     allocator: &mut impl Allocator,
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<()> {
-    let mut ends: Vec<(Step, Rank)> =
-        order.ranks().map(|rank| (order.get(rank).end, rank)).collect();
-    sort_by_step(&mut ends, order.steps(), |&(end, _)| end);
-    let mut ends = ends.into_iter().peekable();
+    let mut ends = order.ends().iter().peekable();
     let mut arrived = Rank(0);
     let mut pause = PAUSE;
-    while let Some(&(end, _)) = ends.peek() {
+    while let Some(&&(end, _)) = ends.peek() {
         // Every chunk begins before it ends, so an end remains until all have begun.
         let step = order.begin(arrived).map_or(end, |begin| begin.min(end));
         if arrived.0 >= pause {
@@ -48,7 +44,7 @@ pub(super) fn replay(
             }
         }
         allocator.enter(step);
-        while let Some((_, rank)) = ends.next_if(|&(end, _)| end == step) {
+        while let Some(&(_, rank)) = ends.next_if(|(end, _)| *end == step) {
             if !order.is_overwritten(rank) {
                 allocator.free(rank);
             }

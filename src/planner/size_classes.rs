@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Problem,
+    Bytes,
     planner::{
         Layout,
         chunk_order::{ChunkOrder, Rank, RankLink},
@@ -18,31 +18,39 @@ use crate::{
 };
 
 /// Plans a problem.
-pub(super) fn layout(problem: &Problem) -> Layout {
-    let order = ChunkOrder::new(problem);
+pub(super) fn layout(order: &ChunkOrder<'_>) -> Layout {
     // Rounded up, sizes near the limits of 64 bits could exceed them.
-    let is_rounded = problem.naive_size() < Bytes::MAX / 2;
-    let bases = vec![0; order.len()];
-    let mut blocks = Blocks { order: &order, is_rounded, bases, top: 0, free: BTreeMap::new() };
-    replay(&order, &mut blocks, &mut || false);
-    order.layout(|root| blocks.bases[root.index()])
+    let is_rounded = order.problem().naive_size() < Bytes::MAX / 2;
+    let held = vec![Block::default(); order.len()];
+    let (classes, free) = (BTreeMap::new(), Vec::new());
+    let mut blocks = Blocks { order, is_rounded, held, top: 0, classes, free };
+    replay(order, &mut blocks, &mut || false);
+    order.layout(|root| blocks.held[root.index()].offset)
 }
 
 struct Blocks<'a> {
     order: &'a ChunkOrder<'a>,
     is_rounded: bool,
-    /// The offset of each root, by rank.
-    bases: Vec<Bytes>,
+    /// The block of each root, by rank.
+    held: Vec<Block>,
     /// The end of the pool so far, aligned.
     top: Bytes,
-    /// The offsets of the free blocks, by the size of their class.
-    free: BTreeMap<Bytes, Vec<Bytes>>,
+    /// The number of each class, by the size of its blocks.
+    classes: BTreeMap<Bytes, usize>,
+    /// The offsets of the free blocks, by number of the class.
+    free: Vec<Vec<Bytes>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Block {
+    offset: Bytes,
+    /// The number of its class.
+    class: usize,
 }
 
 impl Blocks<'_> {
-    /// The size of the blocks for a root.
-    fn class(&self, root: Rank) -> Bytes {
-        let size = self.order.get(root).size;
+    /// The size of the blocks for a chunk of this size.
+    fn class(&self, size: Bytes) -> Bytes {
         if !self.is_rounded {
             return size;
         }
@@ -54,16 +62,22 @@ impl Blocks<'_> {
 impl Allocator for Blocks<'_> {
     fn free(&mut self, chunk: Rank) {
         let (root, _) = self.order.place(chunk);
-        self.free.entry(self.class(root)).or_default().push(self.bases[root.index()]);
+        let Block { offset, class } = self.held[root.index()];
+        self.free[class].push(offset);
     }
 
     fn alloc(&mut self, chunk: Rank) {
-        let class = self.class(chunk);
-        let base = self.free.get_mut(&class).and_then(Vec::pop);
-        self.bases[chunk.index()] = base.unwrap_or(self.top);
-        if base.is_none() {
-            self.top = self.order.align_up(self.top + class);
+        let size = self.class(self.order.get(chunk).size);
+        let class = *self.classes.entry(size).or_insert(self.free.len());
+        if class == self.free.len() {
+            self.free.push(Vec::new());
         }
+        let offset = self.free[class].pop().unwrap_or_else(|| {
+            let offset = self.top;
+            self.top = self.order.align_up(offset + size);
+            offset
+        });
+        self.held[chunk.index()] = Block { offset, class };
     }
 
     /// The block of a chain is free when its last chunk ends.
@@ -73,7 +87,11 @@ impl Allocator for Blocks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Plan, planner::search::samples::random_problem, verify::verify};
+    use crate::{Plan, Problem, planner::search::samples::random_problem, verify::verify};
+
+    fn offsets(problem: &Problem) -> Vec<Bytes> {
+        layout(&ChunkOrder::new(problem)).offsets
+    }
 
     #[test]
     fn plans_in_size_classes_are_right_however_large_the_sizes_are() {
@@ -96,7 +114,7 @@ mod tests {
                 }
             }
             let Ok(problem) = problem.build() else { return Ok(()) };
-            let plan = Plan::from_offsets(&problem, &layout(&problem).offsets).unwrap();
+            let plan = Plan::from_offsets(&problem, &offsets(&problem)).unwrap();
             assert_eq!(verify(&problem, &plan), []);
             Ok(())
         })
@@ -111,13 +129,13 @@ mod tests {
             problem.chunk(0..1, 80);
             problem.chunk(1..2, size);
             let problem = problem.build().unwrap();
-            assert_eq!(layout(&problem).offsets, [0, if shares { 0 } else { 80 }], "{size}");
+            assert_eq!(offsets(&problem), [0, if shares { 0 } else { 80 }], "{size}");
         }
         // A block has room for the largest size of its class, whatever lies in it first.
         let mut problem = Problem::builder();
         problem.chunk(0..1, 65);
         problem.chunk(0..2, 7);
         problem.chunk(1..2, 80);
-        assert_eq!(layout(&problem.build().unwrap()).offsets, [0, 80, 0]);
+        assert_eq!(offsets(&problem.build().unwrap()), [0, 80, 0]);
     }
 }

@@ -8,7 +8,7 @@
 //! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
 //! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
 
-use std::ops::AddAssign;
+use std::{num::Wrapping, ops::AddAssign};
 
 use crate::{
     Bytes, Step,
@@ -46,18 +46,17 @@ pub(crate) struct LiveWeight {
     pub(crate) celled: Bytes,
 }
 
-/// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number,
-/// so sums wrap.
+/// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number.
 #[derive(Clone, Copy, Default)]
 struct Weight {
-    plain: Bytes,
-    celled: Bytes,
+    plain: Wrapping<Bytes>,
+    celled: Wrapping<Bytes>,
 }
 
 impl AddAssign for Weight {
     fn add_assign(&mut self, change: Self) {
-        self.plain = self.plain.wrapping_add(change.plain);
-        self.celled = self.celled.wrapping_add(change.celled);
+        self.plain += change.plain;
+        self.celled += change.celled;
     }
 }
 
@@ -66,18 +65,20 @@ impl Problem {
     /// sum of their sizes. With several streams, there is no peak step.
     #[must_use]
     pub fn lower_bound(&self) -> Bound {
-        let Crowd { bytes, step, .. } = self.crowd();
+        let &Crowd { bytes, step, .. } = self.crowd();
         Bound { bytes, peak_step: step }
     }
 
     /// The chunks that the lower bound counts.
-    pub(crate) fn crowd(&self) -> Crowd {
-        if let Some(extra) = &self.extra {
-            return extra.crowd.get_or_init(|| self.crowd_of_bodies()).clone();
-        }
-        let segments = self.ids().filter_map(|chunk| self.segment(chunk));
-        let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
-        Crowd { bytes, step, chunks: Vec::new() }
+    pub(crate) fn crowd(&self) -> &Crowd {
+        self.crowd.get(|| {
+            if !self.is_plain() {
+                return self.crowd_of_bodies();
+            }
+            let segments = self.ids().filter_map(|chunk| self.segment(chunk));
+            let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
+            Crowd { bytes, step, chunks: Vec::new() }
+        })
     }
 
     /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless
@@ -124,17 +125,29 @@ impl Problem {
         count: usize,
         mut visit: impl FnMut(LiveBytes),
     ) {
-        let changes = segments.flat_map(|segment| {
-            let plain = segment.high - segment.low;
-            let celled = self.align_up(segment.high) - self.align_up(segment.low);
-            let begun = Weight { plain, celled };
-            let ended = Weight { plain: plain.wrapping_neg(), celled: celled.wrapping_neg() };
-            [(segment.begin, begun), (segment.end, ended)]
+        if self.alignment() == 1 {
+            // Every byte is a cell, and half as much to add up.
+            let changes = segments.flat_map(|Segment { begin, end, low, high, .. }| {
+                let bytes = Wrapping(high - low);
+                [(begin, bytes), (end, -bytes)]
+            });
+            let mut live = Wrapping(0);
+            sum_by_step(changes, 2 * count, self.steps(), |step, change| {
+                live += change;
+                visit(LiveBytes { step, bytes: live.0 });
+            });
+            return;
+        }
+        let changes = segments.flat_map(|Segment { begin, end, low, high, .. }| {
+            let plain = Wrapping(high - low);
+            let celled = Wrapping(self.align_up(high) - self.align_up(low));
+            let ended = Weight { plain: -plain, celled: -celled };
+            [(begin, Weight { plain, celled }), (end, ended)]
         });
         let mut live = Weight::default();
         sum_by_step(changes, 2 * count, self.steps(), |step, change| {
             live += change;
-            let bytes = live.celled.max(align_up(live.plain, self.alignment()));
+            let bytes = live.celled.0.max(align_up(live.plain.0, self.alignment()));
             visit(LiveBytes { step, bytes });
         });
     }

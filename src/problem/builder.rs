@@ -328,6 +328,7 @@ impl ProblemBuilder {
                 .demands
                 .zip(bodies)
                 .map(|(demands, bodies)| Arc::new(Extra::new(*demands, bodies, refused))),
+            crowd: Arc::default(),
         })
     }
 

@@ -39,7 +39,7 @@ impl Problem {
     /// The same, computed once.
     pub(crate) fn linear(&self) -> Option<&Self> {
         let extra = self.extra.as_deref()?;
-        extra.linear.get_or_init(|| self.in_one_line()).as_ref()
+        extra.linear.get(|| self.in_one_line()).as_ref()
     }
 
     fn in_one_line(&self) -> Option<Self> {

@@ -113,31 +113,46 @@ pub struct Problem {
     steps: Step,
     /// `None` if the problem is plain. Copies of a problem share it.
     extra: Option<Arc<Extra>>,
+    /// The heaviest crowd. Copies of a problem share it.
+    crowd: Arc<Lazy<demands::Crowd>>,
+}
+
+/// What follows from the rest of a value, and is computed when it is first asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Lazy<T>(OnceLock<T>);
+
+impl<T> Lazy<T> {
+    fn get(&self, compute: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(compute)
+    }
+}
+
+impl<T> Default for Lazy<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+/// Values are equal if the rest of them is.
+impl<T> PartialEq for Lazy<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Extra {
     pub(crate) demands: demands::Demands,
     pub(crate) bodies: demands::Bodies,
     pub(crate) refused: Vec<Dropped>,
-    /// The problem in steps, if there is one, once it is asked for.
-    linear: OnceLock<Option<Problem>>,
-    /// The heaviest crowd, once it is asked for.
-    crowd: OnceLock<demands::Crowd>,
+    /// The problem in steps, if there is one.
+    linear: Lazy<Option<Problem>>,
 }
 
 impl Extra {
     fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Dropped>) -> Self {
-        Self { demands, bodies, refused, linear: OnceLock::new(), crowd: OnceLock::new() }
-    }
-}
-
-/// All else follows from these.
-impl PartialEq for Extra {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { demands, bodies, refused, .. } = self;
-        (demands, bodies, refused) == (&other.demands, &other.bodies, &other.refused)
+        Self { demands, bodies, refused, linear: Lazy::default() }
     }
 }
 
@@ -458,17 +473,15 @@ impl Problem {
     /// everywhere.
     #[must_use]
     pub fn chunk_order(&self) -> Vec<ChunkId> {
-        let mut order: Vec<(Step, Step, ChunkId)> = self
-            .ids()
-            .zip(&self.chunks)
-            .filter(|(_, chunk)| chunk.size > 0)
-            .map(|(id, chunk)| (chunk.begin, chunk.end, id))
-            .collect();
-        sort_by_step(&mut order, self.steps, |&(begin, ..)| begin);
-        for begun_together in order.chunk_by_mut(|(begin, ..), (next, ..)| begin == next) {
-            begun_together.sort_unstable();
+        let mut order: Vec<ChunkId> = self.ids().filter(|&id| self.chunk(id).size > 0).collect();
+        sort_by_step(&mut order, self.steps, |&id| self.chunk(id).begin);
+        let begun_together =
+            |&a: &ChunkId, &b: &ChunkId| self.chunk(a).begin == self.chunk(b).begin;
+        for chunks in order.chunk_by_mut(begun_together).filter(|chunks| chunks.len() > 1) {
+            // Chunks are in the order of their positions so far.
+            chunks.sort_by_key(|&id| self.chunk(id).end);
         }
-        order.into_iter().map(|(_, _, id)| id).collect()
+        order
     }
 }
 
