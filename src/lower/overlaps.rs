@@ -15,7 +15,7 @@ use crate::{
     lower::{Cells, Placing, clocks::Lives, place::DraftChunk},
     problem::{
         ChunkId, Links, Request,
-        demands::{BoxTree, TimedBox, ranks},
+        demands::{BoxTree, TimedBox, TimedBoxes, ranks},
     },
 };
 
@@ -101,13 +101,13 @@ impl<'a> Overlaps<'a> {
     /// Counts the bytes that may be alive on several streams in the steps of the requests.
     fn count_in_clocks(&mut self, lives: &Lives) {
         let chunks = self.in_the_pool();
-        let boxes: Vec<Vec<TimedBox>> = chunks
+        let boxes: Vec<TimedBoxes> = chunks
             .iter()
             .map(|&at| {
                 let (life, bytes) = (lives.life(at), 0..self.bytes(at));
                 let begin = if self.is_inside(at) { life.written() } else { life.begin.clone() };
                 let one = TimedBox { begin, end: life.end.clone(), bytes };
-                if one.is_life() { vec![one] } else { Vec::new() }
+                Some(one).filter(TimedBox::is_life).into_iter().collect()
             })
             .collect();
         let places = ranks(&boxes);

@@ -91,7 +91,7 @@ fn life(problem: &Problem, body: &Body) -> Option<TimedBox> {
     let each = |a: &mut [Step], b: &[Step], choose: fn(Step, Step) -> Step| {
         a.iter_mut().zip(b).for_each(|(a, &b)| *a = choose(*a, b));
     };
-    problem.boxes(body).into_iter().reduce(|mut life, next| {
+    problem.boxes_of(body).into_iter().reduce(|mut life, next| {
         each(&mut life.begin, &next.begin, Step::min);
         each(&mut life.end, &next.end, Step::max);
         life

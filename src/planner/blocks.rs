@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::{
     Bytes, Problem, Step,
     problem::demands::{
-        AllowedPool, Body, Chains, Pool, TimedBox, by_sum, chains, is_over, wide_sum,
+        AllowedPool, Body, Chains, Pool, TimedBox, TimedBoxes, by_sum, chains, is_over, wide_sum,
     },
 };
 
@@ -99,7 +99,7 @@ impl Lives {
 /// Packs bodies, given by index, from an offset on; calls `put` with each body and its offset. Returns `None` if an
 /// offset exceeds 64 bits.
 pub(super) fn pack_above(
-    (bodies, boxes): (&[Body], &[Vec<TimedBox>]),
+    (bodies, boxes): (&[Body], &[TimedBoxes]),
     packed: &[usize],
     mut top: Bytes,
     mut put: impl FnMut(usize, Bytes),

@@ -11,7 +11,7 @@ use crate::{
         in_clocks::{InClocks, Meeting},
         search::merge,
     },
-    problem::demands::{TimedBox, ranks},
+    problem::demands::{TimedBoxes, ranks},
 };
 
 /// Bodies with fewer boxes, on average, are compared box by box.
@@ -46,8 +46,8 @@ pub(super) struct Clashes(pub(super) Vec<Vec<Clash>>);
 
 impl Clashes {
     /// The clashes of few bodies of many boxes; `None` for others.
-    pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Option<Self> {
-        let count = boxes.iter().map(Vec::len).sum::<usize>();
+    pub(super) fn of(boxes: &[TimedBoxes]) -> Option<Self> {
+        let count = boxes.iter().map(TimedBoxes::len).sum::<usize>();
         let (mut before, mut levels) = (0, 0);
         for body in by_boxes(boxes).into_iter().rev() {
             let count = boxes[body].len();
@@ -59,7 +59,7 @@ impl Clashes {
     }
 
     /// The clashes of all pairs of bodies; `None` if there are too many.
-    pub(super) fn between_all(boxes: &[Vec<TimedBox>]) -> Option<Self> {
+    pub(super) fn between_all(boxes: &[TimedBoxes]) -> Option<Self> {
         let streams = boxes.iter().flatten().next()?.begin.len();
         if boxes.iter().flatten().any(|one| one.bytes.end >= HIGHEST) {
             return None;
@@ -116,7 +116,7 @@ impl Clashes {
 }
 
 /// Bodies, those with the most boxes first.
-fn by_boxes(boxes: &[Vec<TimedBox>]) -> Vec<usize> {
+fn by_boxes(boxes: &[TimedBoxes]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..boxes.len()).collect();
     order.sort_by_key(|&body| Reverse(boxes[body].len()));
     order

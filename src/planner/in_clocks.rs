@@ -11,7 +11,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use crate::{
     Bytes,
     planner::runs::Runs,
-    problem::demands::{BoxTree, TimedBox},
+    problem::demands::{BoxTree, TimedBox, TimedBoxes},
 };
 
 /// The boxes that lie in a pool.
@@ -44,7 +44,7 @@ impl Meeting<'_> {
 
 /// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
 /// pool.
-pub(super) fn visited(boxes: &[Vec<TimedBox>], places: &[Vec<usize>]) -> u64 {
+pub(super) fn visited(boxes: &[TimedBoxes], places: &[Vec<usize>]) -> u64 {
     const SAMPLES: usize = 64;
     let all = || boxes.iter().flatten().zip(places.iter().flatten());
     let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
@@ -139,10 +139,10 @@ mod tests {
     fn the_lowest_free_offset_is_found() {
         let (mut lifted, mut below, mut most_spans) = (0, 0, 0);
         let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let mut bodies: Vec<Vec<TimedBox>> = Vec::new();
+            let mut bodies: Vec<TimedBoxes> = Vec::new();
             let (last, many) = *random.choose(&[(5, 10), (30, 40)])?;
             for _ in 0..random.int_in_range(1..=many)? {
-                let mut boxes = Vec::new();
+                let mut boxes = TimedBoxes::new();
                 for _ in 0..*random.choose(&[1, 1, 4])? {
                     let begin: Step = random.int_in_range(0..=last)?;
                     let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];

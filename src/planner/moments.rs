@@ -5,7 +5,11 @@
 //! these are few, however many boxes they come from. A new body is lifted to where it is clear of the runs of all of its
 //! moments before it is compared with boxes.
 
-use crate::{Bytes, Step, planner::runs::Runs, problem::demands::TimedBox};
+use crate::{
+    Bytes, Step,
+    planner::runs::Runs,
+    problem::demands::{TimedBox, TimedBoxes},
+};
 
 /// The number of moments; each is a bit of a word. With 64, first fit takes longer.
 const MOMENTS: usize = 16;
@@ -27,7 +31,7 @@ pub(super) struct Moments {
 
 impl Moments {
     /// Chooses moments at which boxes begin; `None` if boxes are alive at few of them.
-    pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Option<Self> {
+    pub(super) fn of(boxes: &[TimedBoxes]) -> Option<Self> {
         let all = || boxes.iter().flatten();
         let count = all().count();
         if count < MANY_BOXES {
@@ -165,7 +169,7 @@ mod tests {
             end: [step + 10].into(),
             bytes: 0..size,
         };
-        let boxes: Vec<Vec<TimedBox>> = (0..10).map(|at| vec![timed(at, 8)]).collect();
+        let boxes: Vec<TimedBoxes> = (0..10).map(|at| [timed(at, 8)].into()).collect();
         let moments = Moments::of(&boxes).unwrap();
         let mut taken = AtMoments::new(&moments);
         for (at, offset) in [(0, 0), (1, 8), (2, 24), (3, 32), (4, 48), (5, 56)] {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     Step,
-    problem::demands::{Along, RankedClocks, TimedBox, longest_chains},
+    problem::demands::{Along, RankedClocks, TimedBoxes, longest_chains},
 };
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
@@ -41,12 +41,12 @@ pub(super) struct Life<'a> {
 
 impl Spans {
     #[cfg(test)]
-    pub(super) fn of(boxes: &[Vec<TimedBox>]) -> Self {
+    pub(super) fn of(boxes: &[TimedBoxes]) -> Self {
         Self::until(boxes, &mut || false).unwrap()
     }
 
     /// Finds the spans, or returns `None` if `stop` returns true before.
-    pub(super) fn until(boxes: &[Vec<TimedBox>], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
+    pub(super) fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
         let all = || boxes.iter().flatten();
         let mut clocks: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
         let count = clocks.len();

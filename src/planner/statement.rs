@@ -7,7 +7,7 @@ use crate::{
     planner::{blocks, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
     problem::{
         ChunkId, Problem,
-        demands::{AllowedPool, Body, Pool, PoolId, TimedBox, ranks},
+        demands::{AllowedPool, Body, Pool, PoolId, TimedBox, TimedBoxes, ranks},
     },
 };
 
@@ -33,7 +33,7 @@ const BOXES_PER_NODE: u64 = 64;
 
 impl Times {
     /// Makes the structure, or ends with [`Times::Unknown`] if `stop` returns true before.
-    fn until(boxes: &[Vec<TimedBox>], stop: &mut dyn FnMut() -> bool) -> Self {
+    fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Self {
         if boxes.iter().flatten().next().is_none_or(|one| one.begin.len() == 1) {
             return Self::Steps;
         }
@@ -63,7 +63,7 @@ pub(super) struct Statement<'p> {
     pub(super) pools: Cow<'p, [Pool]>,
     pub(super) bodies: Cow<'p, [Body]>,
     /// By body.
-    pub(super) boxes: Vec<Vec<TimedBox>>,
+    pub(super) boxes: Vec<TimedBoxes>,
     pub(super) times: Times,
     /// If bodies live long.
     pub(super) moments: Option<Moments>,
@@ -99,7 +99,7 @@ impl<'p> Statement<'p> {
             };
         }
         let bodies = problem.bodies();
-        let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes(body)).collect();
+        let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
         let in_blocks = blocks::packs(problem);
         let is_urgent = &mut || in_blocks && stop();
         let times = Times::until(&boxes, is_urgent);
@@ -148,10 +148,10 @@ fn chain(problem: &Problem, root: ChunkId) -> Body {
     }
 }
 
-fn chain_boxes(problem: &Problem, root: ChunkId) -> Vec<TimedBox> {
+fn chain_boxes(problem: &Problem, root: ChunkId) -> TimedBoxes {
     let timed = |segment: crate::problem::Segment| TimedBox {
-        begin: Box::new([segment.begin]),
-        end: Box::new([segment.end]),
+        begin: [segment.begin].into(),
+        end: [segment.end].into(),
         bytes: segment.low..segment.high,
     };
     problem.segments(root).map(timed).collect()
@@ -163,7 +163,7 @@ mod tests {
     use crate::Step;
 
     /// Boxes of four streams in turn. Each stream waits for the one before it now and then, or never.
-    fn boxes(wait: Option<usize>) -> Vec<Vec<TimedBox>> {
+    fn boxes(wait: Option<usize>) -> Vec<TimedBoxes> {
         let mut last = vec![vec![0; 4]; 4];
         let boxes = (0..20_000).map(|at: usize| {
             let (own, other) = (at % 4, (at + 3) % 4);
@@ -176,7 +176,7 @@ mod tests {
             let begin = clock.clone().into();
             clock[own] += 1;
             last[own].clone_from(&clock);
-            vec![TimedBox { begin, end: clock.into(), bytes: 0..1 }]
+            TimedBoxes::from([TimedBox { begin, end: clock.into(), bytes: 0..1 }])
         });
         boxes.collect()
     }

@@ -14,7 +14,9 @@ use crate::{
     Step,
     problem::{
         ChunkId, Problem, ProblemBuilder, Request,
-        demands::{ChunkDemands, Clock, ClockTree, Demands, TimedBox, View, is_over, wide_sum},
+        demands::{
+            ChunkDemands, Clock, ClockTree, Demands, TimedBox, TimedBoxes, View, is_over, wide_sum,
+        },
     },
 };
 
@@ -113,14 +115,13 @@ impl Problem {
 
     /// The chunks that need bytes in a step, with one stream.
     pub(crate) fn alive_at(&self, step: Step) -> impl Iterator<Item = ChunkId> {
-        let is_alive =
-            move |boxes: &Vec<TimedBox>| boxes.iter().any(|one| one.is_alive_at(&[step]));
+        let is_alive = move |boxes: &TimedBoxes| boxes.iter().any(|one| one.is_alive_at(&[step]));
         let boxes = self.ids().zip(self.all_boxes());
         boxes.filter(move |(_, boxes)| is_alive(boxes)).map(|(chunk, _)| chunk)
     }
 
     /// The boxes of every chunk.
-    fn all_boxes(&self) -> Vec<Vec<TimedBox>> {
+    fn all_boxes(&self) -> Vec<TimedBoxes> {
         let plain = Demands::none(self.len());
         let demands = self.demands().unwrap_or(&plain);
         let (alignment, padding) = (self.alignment, self.padding);
@@ -157,7 +158,7 @@ impl Demands {
 /// The ends of the predecessors of a box, each stream at its latest, are a moment too, with the same
 /// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
 /// of time these moments are in order, and are the steps.
-fn in_steps(boxes: &[Vec<TimedBox>]) -> Option<Vec<Vec<TimedBox>>> {
+fn in_steps(boxes: &[TimedBoxes]) -> Option<Vec<TimedBoxes>> {
     let all = || boxes.iter().flatten();
     let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
     begins.sort_unstable();
@@ -198,8 +199,8 @@ fn in_steps(boxes: &[Vec<TimedBox>]) -> Option<Vec<Vec<TimedBox>>> {
         step as Step
     };
     let in_steps = |one: &TimedBox| {
-        let begin: Clock = Box::new([first(moment_of.get(&*one.begin)?)]);
-        let end: Clock = Box::new([first(&one.end)]);
+        let begin: Clock = [first(moment_of.get(&*one.begin)?)].into();
+        let end: Clock = [first(&one.end)].into();
         (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
     };
     boxes.iter().map(|own| own.iter().map(in_steps).collect()).collect()

@@ -340,6 +340,11 @@ impl Problem {
     /// Empty for a plain problem.
     #[must_use]
     pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
+        self.boxes_of(body).into_vec()
+    }
+
+    /// As [`boxes`](Self::boxes).
+    pub(crate) fn boxes_of(&self, body: &demands::Body) -> demands::TimedBoxes {
         // A chunk alone is the lowest of its body.
         if let (Some(extra), [(chunk, _)]) = (self.extra.as_deref(), &*body.members) {
             return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
@@ -356,7 +361,7 @@ impl Problem {
     pub(crate) fn boxes_by_chunk(
         &self,
         body: &demands::Body,
-    ) -> Vec<(ChunkId, Vec<demands::TimedBox>)> {
+    ) -> Vec<(ChunkId, demands::TimedBoxes)> {
         let Some(extra) = self.extra.as_deref() else { return Vec::new() };
         let (view, bodies) = (self.view(extra), &extra.bodies);
         let boxes = |&(chunk, at): &(ChunkId, Bytes)| {

@@ -42,7 +42,7 @@ fn two_chunks_on_streams_do_not_overwrite_each_other() {
     let (a, b) = (builder.chunk(0..1, 8), builder.chunk(0..1, 8));
     builder.streams(2);
     for chunk in [a, b] {
-        builder.clocks(chunk, Box::new([1, 0]), Box::new([2, 0]), 0);
+        builder.clocks(chunk, [1, 0].into(), [2, 0].into(), 0);
     }
     builder.overwrite(a, b, 0).overwrite(b, a, 0);
     let problem = builder.build().unwrap();

@@ -12,7 +12,7 @@ use memplan::{
     planner::first_fit,
     problem::{
         ChunkId, ProblemFile, Request,
-        demands::{Place, Pool, PoolId},
+        demands::{Clock, Place, Pool, PoolId},
     },
     verify::{Verifier, verify},
 };
@@ -195,7 +195,7 @@ fn streams() -> Problem {
     let [a, b, c, d] = [("a", 8), ("b", 8), ("c", 4), ("d", 4)]
         .map(|(name, size)| problem.named_chunk(name, 0..1, size));
     problem.streams(3);
-    let clock = |at: [u64; 3]| -> Box<[u64]> { Box::new(at) };
+    let clock = |at: [u64; 3]| -> Clock { at.into() };
     problem.clocks(a, clock([0, 0, 0]), clock([1, 1, 0]), 0);
     problem.clocks(b, clock([1, 0, 0]), clock([1, 2, 0]), 1);
     problem.clocks(c, clock([1, 0, 0]), clock([2, 0, 0]), 0);
@@ -242,7 +242,7 @@ fn an_unread_overwriter_destroys_no_relative_on_another_stream(
     let [whole, a, b] = [("whole", 8), ("a", 4), ("b", 4)]
         .map(|(name, size)| builder.named_chunk(name, 0..1, size));
     builder.streams(2);
-    let clock = |at: [u64; 2]| -> Box<[u64]> { Box::new(at) };
+    let clock = |at: [u64; 2]| -> Clock { at.into() };
     builder.clocks(whole, clock([0, 0]), clock([1, end]), 0);
     builder.clocks(a, clock([0, 0]), clock([2, 0]), 0);
     builder.clocks(b, clock([1, 0]), clock([2, 0]), 0);
@@ -303,7 +303,7 @@ fn not_all_overlaps_are_listed(#[case] streams: usize) {
     builder.streams(streams);
     for _ in 0..200 {
         let chunk = builder.chunk(0..1, 8);
-        let clock = |at: u64| -> Box<[u64]> { vec![at; streams].into() };
+        let clock = |at: u64| -> Clock { vec![at; streams].into() };
         if streams > 1 {
             builder.clocks(chunk, clock(0), clock(1), 0);
         }

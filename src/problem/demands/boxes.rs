@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::{
     Bytes, Step,
     problem::{
@@ -21,6 +23,9 @@ pub struct TimedBox {
     /// The bytes, from the start of the chunk, padding included.
     pub bytes: Range<Bytes>,
 }
+
+/// The boxes of a chunk or a body, mostly one.
+pub(crate) type TimedBoxes = SmallVec<[TimedBox; 1]>;
 
 impl TimedBox {
     /// Returns whether it ends after it begins.
@@ -65,23 +70,23 @@ impl View<'_> {
     pub(crate) fn begin(&self, chunk: ChunkId) -> Clock {
         match self.demands.lives.get(chunk.index()) {
             Some(life) => life.begin.clone(),
-            None => Box::new([self.chunks[chunk.index()].begin]),
+            None => [self.chunks[chunk.index()].begin].into(),
         }
     }
 
     pub(crate) fn end(&self, chunk: ChunkId) -> Clock {
         match self.demands.lives.get(chunk.index()) {
             Some(life) => life.end.clone(),
-            None => Box::new([self.chunks[chunk.index()].end]),
+            None => [self.chunks[chunk.index()].end].into(),
         }
     }
 
     /// The boxes of a chunk in time order. An overwriter needs the bytes of the overwritten chunk only from
     /// the step in which that has ended, and its bytes outside that chunk from its own begin.
-    pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> Vec<TimedBox> {
+    pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> TimedBoxes {
         let full = self.padded(chunk);
         if full == 0 {
-            return Vec::new();
+            return TimedBoxes::new();
         }
         let demands = &self.demands.chunks[chunk.index()];
         let (mut begin, end) = (self.begin(chunk), self.end(chunk));
@@ -91,11 +96,11 @@ impl View<'_> {
             }
             begin[demands.stream] += 1;
             if begin == end {
-                return Vec::new();
+                return TimedBoxes::new();
             }
         }
         if demands.holes.is_empty() && demands.windows.is_empty() {
-            return vec![TimedBox { begin, end, bytes: 0..full }];
+            return smallvec![TimedBox { begin, end, bytes: 0..full }];
         }
         // Holes and windows exist only with one stream.
         let mut pauses: Vec<(Range<Step>, Option<Range<Bytes>>)> =
@@ -103,12 +108,12 @@ impl View<'_> {
         pauses.extend(demands.windows.iter().map(|w| (w.steps.clone(), Some(w.bytes.clone()))));
         pauses.sort_by_key(|(steps, _)| steps.start);
         let one = |begin: Step, end: Step, bytes: Range<Bytes>| TimedBox {
-            begin: Box::new([begin]),
-            end: Box::new([end]),
+            begin: [begin].into(),
+            end: [end].into(),
             bytes,
         };
         let (mut at, end) = (begin[0], end[0]);
-        let mut boxes = Vec::new();
+        let mut boxes = TimedBoxes::new();
         for (steps, bytes) in pauses {
             if at < steps.start {
                 boxes.push(one(at, steps.start, 0..full));
@@ -129,12 +134,12 @@ impl View<'_> {
 
     /// The boxes of an overwriter that extends beyond the overwritten chunk: its boxes without a link, less
     /// the bytes of that chunk in the step that both share.
-    fn boxes_outside(&self, chunk: ChunkId, link: Link) -> Vec<TimedBox> {
+    fn boxes_outside(&self, chunk: ChunkId, link: Link) -> TimedBoxes {
         let shared = self.begin(chunk);
         let mut later = shared.clone();
         later[self.demands.chunks[chunk.index()].stream] += 1;
         let old = link.below..link.below.saturating_add(self.padded(link.overwritten));
-        let mut boxes = Vec::new();
+        let mut boxes = TimedBoxes::new();
         for whole in self.boxes(chunk, None) {
             // A window or what follows a hole.
             if whole.begin != shared {

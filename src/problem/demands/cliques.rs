@@ -249,7 +249,10 @@ impl Cliques {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{problem::demands::concurrent, seeds::bytes_of};
+    use crate::{
+        problem::demands::{Clock, concurrent},
+        seeds::bytes_of,
+    };
 
     /// Two streams that never wait: one has its peak early, the other late.
     #[test]
@@ -316,7 +319,7 @@ mod tests {
         let streams = 320;
         assert!(MOST_WORK / (streams * streams) < streams);
         let boxed = |at: usize| {
-            let begin = vec![0; streams].into_boxed_slice();
+            let begin: Clock = vec![0; streams].into();
             let mut end = begin.clone();
             end[at] = 1;
             TimedBox { begin, end, bytes: 0..1 }

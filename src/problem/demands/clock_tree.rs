@@ -13,7 +13,7 @@ use std::iter::successors;
 use crate::{
     Step,
     problem::demands::{
-        TimedBox,
+        TimedBox, TimedBoxes,
         chains::{Chains, chains},
         is_over,
     },
@@ -133,7 +133,7 @@ impl BoxTree {
 }
 
 /// The places of boxes, by list: the begins chain by chain, each in order of time.
-pub(crate) fn ranks(boxes: &[Vec<TimedBox>]) -> Vec<Vec<usize>> {
+pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
     let begins: Vec<&[Step]> = boxes.iter().flatten().map(|one| &*one.begin).collect();
     let Chains { chains, rest } = chains(&begins);
     let mut places = vec![0; begins.len()];
@@ -189,7 +189,7 @@ mod tests {
                 }
                 boxes.push(boxed(begin, end));
             }
-            let ranks = ranks(&boxes.iter().map(|one| vec![one.clone()]).collect::<Vec<_>>());
+            let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
             let added = random.int_in_range(1..=boxes.len())?;
             let tree = tree_of(&boxes, &ranks);
             let partial = {
@@ -234,7 +234,7 @@ mod tests {
             clock[own] += Step::from(at % 64 == 0) * 100;
             boxes.push(boxed(begin, clock));
         }
-        let ranks = ranks(&boxes.iter().map(|one| vec![one.clone()]).collect::<Vec<_>>());
+        let ranks = ranks(&boxes.iter().map(|one| [one.clone()].into()).collect::<Vec<_>>());
         let tree = tree_of(&boxes, &ranks);
         let (mut all, mut examined) = (0, 0);
         for own in &boxes {

@@ -15,7 +15,7 @@ use crate::{
         demands::{
             Body, Clock, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
-            boxes::{concurrent, is_over},
+            boxes::{TimedBoxes, concurrent, is_over},
             cliques::heaviest_clique,
             free_bytes::FreeBytes,
         },
@@ -144,14 +144,13 @@ impl Problem {
         };
         // The boxes of one chunk share nothing.
         if let [(chunk, _)] = *body.members {
-            let mut boxes = self.boxes(body);
+            let mut boxes = self.boxes_of(body);
             boxes.sort_by_key(|one| (one.bytes.start, Reverse(one.bytes.end)));
             slabs.extend(boxes.into_iter().map(|one| slab(chunk, one)));
             return;
         }
-        let of_chunk = |(chunk, boxes): (ChunkId, Vec<TimedBox>)| {
-            boxes.into_iter().map(move |one| (chunk, one))
-        };
+        let of_chunk =
+            |(chunk, boxes): (ChunkId, TimedBoxes)| boxes.into_iter().map(move |one| (chunk, one));
         let mut boxes: Vec<(ChunkId, TimedBox)> =
             self.boxes_by_chunk(body).into_iter().flat_map(of_chunk).collect();
         // A whole comes before the parts in it, so that few boxes are cut.

@@ -64,8 +64,8 @@ mod tests {
                 let begin: Step = random.int_in_range(0..=20)?;
                 let begin = [begin, (begin + random.int_in_range(0..=5)?).saturating_sub(3)];
                 let more = [random.int_in_range(1..=3)?, random.int_in_range(0..=2)?];
-                let end = Box::new([begin[0] + more[0], begin[1] + more[1]]);
-                all.push(TimedBox { begin: Box::new(begin), end, bytes: 0..1 });
+                let end = [begin[0] + more[0], begin[1] + more[1]].into();
+                all.push(TimedBox { begin: begin.into(), end, bytes: 0..1 });
             }
             let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
             let line = Line::of(&begins);

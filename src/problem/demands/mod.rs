@@ -11,6 +11,7 @@ mod bytes;
 mod chains;
 mod check;
 mod cliques;
+mod clock;
 mod clock_tree;
 mod crowd;
 mod fault;
@@ -24,11 +25,12 @@ mod ranked;
 pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
-pub(crate) use boxes::{View, concurrent, is_over};
+pub(crate) use boxes::{TimedBoxes, View, concurrent, is_over};
 pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
+pub use clock::Clock;
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
 pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
@@ -42,10 +44,6 @@ pub(crate) use ranked::{Along, RankedClocks};
 use std::ops::Range;
 
 use crate::{Bytes, Step, problem::ChunkId};
-
-/// A moment of a program on several streams, as a vector clock: for each stream, the number of its
-/// steps that are over. With one stream, the step.
-pub type Clock = Box<[Step]>;
 
 /// The step that stands for a clock where one number is needed: the steps that are over on all streams.
 pub(crate) fn sum(clock: &[Step]) -> Step {

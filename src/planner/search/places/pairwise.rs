@@ -74,7 +74,7 @@ impl<'a> Pairwise<'a> {
     pub fn new(statement: &'a Statement<'a>) -> Option<Self> {
         let ([pool], bodies) = (&*statement.pools, &statement.bodies) else { return None };
         let is_free = bodies.iter().all(|body| body.fixed.is_none() && body.pools.len() == 1);
-        let boxes = statement.boxes.iter().map(Vec::len).sum::<usize>();
+        let boxes = statement.boxes.iter().flatten().count();
         let known = match &statement.times {
             Times::Pairs(clashes) => Some(clashes),
             _ => None,

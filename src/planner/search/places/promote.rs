@@ -34,7 +34,7 @@ pub fn promote(
     let bodies = &statement.bodies;
     let movable = best.order.iter().position(|&body| bodies[body].fixed.is_none());
     let Some(first) = movable else { return 0 };
-    let boxes: usize = statement.boxes.iter().map(Vec::len).sum();
+    let boxes: usize = statement.boxes.iter().flatten().count();
     let boxes = match &statement.times {
         Times::Pairs(_) => boxes / BOXES_PER_BODY_OF_PAIRS,
         _ => boxes / BOXES_PER_BODY,

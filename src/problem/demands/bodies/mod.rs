@@ -17,7 +17,7 @@ use crate::{
     problem::{
         Chunk, ChunkId, Link, Refusal, Request,
         demands::{
-            Body, Line, PoolId, TimedBox,
+            Body, Line, PoolId, TimedBox, TimedBoxes,
             boxes::{View, concurrent},
             bytes::Family,
             fault::{Fault, Obstacle},
@@ -333,7 +333,7 @@ impl<'a> Joiner<'a> {
         self.view.chunks[chunk.index()].size
     }
 
-    fn boxes(&self, chunk: ChunkId) -> Vec<TimedBox> {
+    fn boxes(&self, chunk: ChunkId) -> TimedBoxes {
         self.view.boxes(chunk, self.links[chunk.index()])
     }
 
