@@ -253,7 +253,7 @@ impl Plan {
                 }
             })
             .collect();
-        let plan = Self::of_chunks(problem, chunks);
+        let plan = Self::of_crowd(problem, chunks, layout.crowd(problem));
         let lower_bound = plan.lower_bound.max(layout.lower_bound);
         Self {
             strategy: Some(strategy),
@@ -268,7 +268,12 @@ impl Plan {
     /// Creates a plan from the places of the chunks alone. They may be wrong, and there may be more
     /// or fewer than in the problem.
     pub(crate) fn of_chunks(problem: &Problem, chunks: Vec<PlannedChunk>) -> Self {
-        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = problem.crowd();
+        Self::of_crowd(problem, chunks, problem.crowd())
+    }
+
+    /// As [`of_chunks`](Self::of_chunks), with this crowd as the lower bound.
+    fn of_crowd(problem: &Problem, chunks: Vec<PlannedChunk>, crowd: &Crowd) -> Self {
+        let &Crowd { bytes: lower_bound, step: peak_step, chunks: ref peak } = crowd;
         let padding = problem.padding();
         let pools = planned_pools(problem, &chunks);
         let pool_size = if problem.is_plain() {

@@ -1,38 +1,120 @@
-//! Blocks: the fastest packing on several streams that shares memory, for where there is no time for a better one.
+//! Blocks: the fastest packing on several streams, or around pins and reserved bytes, that shares memory, for where
+//! there is no time for a better one.
 //!
-//! **Idea.** As with [size classes](super::size_classes) on one stream, the program is replayed with an allocator that
-//! rounds every size up to one of four classes per power of two. A body takes a free block of its class whose last body
+//! **Idea.** As with [size classes](super::size_classes) for plain problems, the program is replayed with an allocator
+//! that rounds every size up to one of four classes per power of two. All lies above pins and reserved bytes, in a pool
+//! without a capacity. A body takes a free block of its class whose last body
 //! is over, on every stream, before it begins. As many free blocks of other streams may not be over yet, each stream has
 //! its own, and few of them are looked at. If none is over, a new block is made at the top.
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use crate::{
-    Bytes, Problem, Step,
+    Bytes, Limits, Observer, Problem, Step,
+    planner::{Layout, search::Monitor},
     problem::demands::{
-        AllowedPool, Body, Chains, Pool, TimedBox, TimedBoxes, by_sum, chains, is_over, wide_sum,
+        AllowedPool, Body, Chains, Lives, Place, Pool, PoolId, TimedBox, TimedBoxes, by_sum,
+        chains_in, is_over, wide_sum,
     },
 };
+
+/// Packing more bodies in blocks takes as long as the grace of a first layout.
+const MANY: u32 = 250_000;
+
+/// The time that packing in blocks, and all that follows, takes for each body.
+const TIME: Duration = Duration::from_nanos(400);
+
+/// All that is better than blocks takes at least this long for each body.
+const LEAST_TIME: Duration = Duration::from_nanos(500);
+
+/// There is always time to place fewer bodies one by one on one stream, around pins and reserved bytes and in several
+/// pools, which takes less memory.
+const FEW: usize = if cfg!(test) { 8 } else { 20_000 };
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.
 const NEWEST: usize = 4;
 const OLDEST: usize = 4;
 
-/// Returns whether bodies of a problem can be packed in blocks: on several streams, in one pool without any limits.
-pub(super) fn packs(problem: &Problem) -> bool {
-    let Some(demands) = problem.demands() else { return false };
-    let is_free =
-        |pool: &Pool| pool.capacity.is_none() && pool.largest.is_none() && pool.reserved.is_empty();
-    // Rounded up, sizes near the limits of 64 bits could exceed them.
-    let room = |body: &Body| body.pools.first().map_or(0, |allowed| allowed.modulus);
-    let room = |body: &Body| u128::from(body.extent) * 2 + u128::from(room(body)) * 2;
-    demands.streams > 1
-        && matches!(&*demands.pools, [pool] if is_free(pool))
-        && demands.apart.is_empty()
-        && problem.bodies().iter().all(|body| body.fixed.is_none())
-        && problem.bodies().iter().map(room).sum::<u128>() < u128::from(Bytes::MAX / 2)
+/// A pool without limits that all bodies allow, in which they can be packed in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ground {
+    pub(super) pool: PoolId,
+    /// No reserved byte lies above.
+    pub(super) floor: Bytes,
+}
+
+impl Ground {
+    /// The first such pool; `None` with [few](FEW) bodies.
+    pub(super) fn of(problem: &Problem) -> Option<Self> {
+        let demands = problem.demands()?;
+        let is_bare = demands.streams > 1
+            && matches!(&*demands.pools, [pool] if pool.reserved.is_empty())
+            && problem.bodies().iter().all(|body| body.fixed.is_none());
+        let is_few = !is_bare && problem.bodies().len() <= FEW;
+        // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
+        let has_buffers = demands.pools.iter().any(|pool| pool.largest.is_some());
+        if is_few || has_buffers || !demands.apart.is_empty() {
+            return None;
+        }
+        let is_free = |pool: &Pool| pool.capacity.is_none();
+        let ids = (0..).map(PoolId);
+        ids.zip(&demands.pools).filter(|(_, pool)| is_free(pool)).find_map(|(id, pool)| {
+            let floor = pool.reserved.iter().map(|range| range.end).max().unwrap_or(0);
+            let ground = Self { pool: id, floor };
+            // Rounded up, sizes near the limits of 64 bits could exceed them.
+            let room = |body: &Body| {
+                if let Some(place) = body.fixed {
+                    return Some(u128::from(place.offset) + u128::from(body.extent));
+                }
+                let modulus = ground.allowed(body)?.modulus;
+                Some(2 * (u128::from(body.extent) + u128::from(modulus)))
+            };
+            let rooms: u128 = problem.bodies().iter().map(room).sum::<Option<_>>()?;
+            (u128::from(floor) + rooms < u128::from(Bytes::MAX / 2)).then_some(ground)
+        })
+    }
+
+    /// The offsets there that a body allows.
+    fn allowed(self, body: &Body) -> Option<AllowedPool> {
+        body.pools.iter().find(|allowed| allowed.pool == self.pool).copied()
+    }
+
+    /// The end of a body that is fixed there.
+    fn end_of(self, body: &Body) -> Option<Bytes> {
+        body.fixed.filter(|place| place.pool == self.pool).map(|place| place.offset + body.extent)
+    }
+}
+
+/// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
+pub(super) fn monitor<'a>(
+    problem: &Problem,
+    limits: &Limits,
+    observer: Observer<'a>,
+) -> Monitor<'a> {
+    let bodies = count(problem);
+    if bodies <= MANY || Ground::of(problem).is_none() {
+        return Monitor::new(limits, observer);
+    }
+    let time = limits.time.map(|time| time.saturating_sub(bodies * TIME));
+    Monitor::new(&Limits { time, ..*limits }, observer).without_grace()
+}
+
+fn count(problem: &Problem) -> u32 {
+    u32::try_from(problem.bodies().len()).unwrap_or(u32::MAX)
+}
+
+/// Packs all bodies in blocks, if there is no time for more, and the problem allows it.
+pub(super) fn layout_if_late(problem: &Problem, monitor: &Monitor<'_>) -> Option<Layout> {
+    let is_short = || monitor.left().is_some_and(|left| left < count(problem) * LEAST_TIME);
+    if !monitor.is_overdue() && !is_short() {
+        return None;
+    }
+    layout(problem, Ground::of(problem)?)
 }
 
 /// The streams that are looked at.
@@ -61,101 +143,135 @@ struct Block {
     last: usize,
 }
 
-/// The lives of bodies, each from the first begin of a box, stream by stream, to the last end.
-struct Lives {
-    streams: usize,
-    /// By body: the begin, then the end.
-    clocks: Vec<Step>,
-}
-
-impl Lives {
-    fn of<'a>(bodies: impl Iterator<Item = &'a [TimedBox]>) -> Self {
-        let mut lives = Self { streams: 0, clocks: Vec::new() };
-        for boxes in bodies {
-            let Some(first) = boxes.first() else { continue };
-            lives.streams = first.begin.len();
-            let at = lives.clocks.len();
-            lives.clocks.extend([&*first.begin, &*first.end].into_iter().flatten());
-            let (begin, end) = lives.clocks[at..].split_at_mut(lives.streams);
-            for one in &boxes[1..] {
-                for stream in 0..begin.len() {
-                    begin[stream] = begin[stream].min(one.begin[stream]);
-                    end[stream] = end[stream].max(one.end[stream]);
-                }
-            }
+/// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
+fn layout(problem: &Problem, ground: Ground) -> Option<Layout> {
+    let bodies = problem.bodies();
+    let streams = problem.demands().map_or(1, |demands| demands.streams);
+    let mut places = vec![Place::default(); bodies.len()];
+    let mut rest = Rest::new(ground, streams, bodies.len());
+    for (at, body) in bodies.iter().enumerate() {
+        match (body.fixed, problem.only_life(body)) {
+            (Some(place), _) => places[at] = place,
+            (None, Some((_, life))) => rest.add(at, &life.begin, &life.end),
+            (None, None) => rest.add_boxes(at, &problem.boxes_of(body)),
         }
-        lives
     }
-
-    fn begins(&self) -> Vec<&[Step]> {
-        self.clocks.chunks_exact(2 * self.streams).map(|life| &life[..self.streams]).collect()
-    }
-
-    fn ends(&self) -> Vec<&[Step]> {
-        self.clocks.chunks_exact(2 * self.streams).map(|life| &life[self.streams..]).collect()
-    }
+    let fixed = bodies.iter().filter_map(|body| ground.end_of(body)).max();
+    rest.pack(bodies, fixed.unwrap_or(0), &mut places)?;
+    Some(Layout::from_bodies(problem, bodies, &places))
 }
 
-/// Packs bodies, given by index, from an offset on; calls `put` with each body and its offset. Returns `None` if an
-/// offset exceeds 64 bits.
+/// Packs the rest of the bodies, given by index, from an offset on. Returns `None` if an offset exceeds 64 bits.
 pub(super) fn pack_above(
+    ground: Ground,
     (bodies, boxes): (&[Body], &[TimedBoxes]),
-    packed: &[usize],
-    mut top: Bytes,
-    mut put: impl FnMut(usize, Bytes),
+    rest: &[usize],
+    top: Bytes,
+    places: &mut [Place],
 ) -> Option<()> {
-    let (packed, idle): (Vec<usize>, Vec<usize>) =
-        packed.iter().partition(|&&at| !boxes[at].is_empty());
-    // What needs no bytes at any time can lie anywhere.
-    for at in idle {
-        put(at, bodies[at].pools.first()?.rest);
+    let streams = boxes.iter().find_map(|boxes| boxes.first()).map_or(1, |one| one.begin.len());
+    // In the order of the problem, which is often that of time, those that live together lie together.
+    let mut is_left = vec![false; bodies.len()];
+    for &at in rest {
+        is_left[at] = true;
     }
-    if packed.is_empty() {
-        return Some(());
-    }
-    let lives = Lives::of(packed.iter().map(|&at| &*boxes[at]));
-    let (begins, ends) = (lives.begins(), lives.ends());
-    let (stream_of, streams) = streams(&begins);
-    let mut numbers: BTreeMap<Class, usize> = BTreeMap::new();
-    // By class, stream by stream: the free blocks, in the order in which they became free.
-    let mut free: Vec<VecDeque<Block>> = Vec::new();
-    let mut class_of = Vec::with_capacity(packed.len());
-    for &at in &packed {
-        let class = Class::of(&bodies[at], *bodies[at].pools.first()?);
-        let number = numbers.len();
-        class_of.push(*numbers.entry(class).or_insert(number));
-    }
-    free.resize(numbers.len() * streams, VecDeque::new());
-    let mut offsets = vec![0; packed.len()];
-    let mut ended = by_sum(&ends).into_iter().peekable();
-    for new in by_sum(&begins) {
-        let now = wide_sum(begins[new]);
-        while let Some(last) = ended.next_if(|&last| wide_sum(ends[last]) <= now) {
-            let block = Block { offset: offsets[last], last };
-            free[class_of[last] * streams + stream_of[last]].push_back(block);
-        }
-        let of_class = &mut free[class_of[new] * streams..][..streams];
-        let is_over = |block: &Block| is_over(ends[block.last], begins[new]);
-        let found = (0..streams.min(MOST_STREAMS))
-            .find_map(|other| take(&mut of_class[(stream_of[new] + other) % streams], is_over));
-        let body = &bodies[packed[new]];
-        offsets[new] = if let Some(block) = found {
-            block.offset
+    let (mut left, mut top) = (Rest::new(ground, streams, rest.len()), top);
+    for (at, body) in bodies.iter().enumerate().filter(|&(at, _)| is_left[at]) {
+        if let Some(place) = body.fixed {
+            places[at] = place;
+            top = top.max(ground.end_of(body).unwrap_or(0));
         } else {
-            let allowed = *body.pools.first()?;
-            let offset = allowed.lift(top)?;
-            top = offset.checked_add(Class::of(body, allowed).size)?;
-            offset
-        };
-        put(packed[new], offsets[new]);
+            left.add_boxes(at, &boxes[at]);
+        }
     }
-    Some(())
+    left.pack(bodies, top, places)
+}
+
+/// Bodies that are packed in blocks.
+struct Rest {
+    ground: Ground,
+    /// The bodies, by index, and the life of each, from the first begin of a box, stream by stream, to the last end.
+    packed: Vec<usize>,
+    lives: Lives,
+    /// Those that need no bytes at any time.
+    idle: Vec<usize>,
+}
+
+impl Rest {
+    fn new(ground: Ground, streams: usize, count: usize) -> Self {
+        let lives = Lives::with_capacity(streams, count);
+        Self { ground, packed: Vec::with_capacity(count), lives, idle: Vec::new() }
+    }
+
+    fn add(&mut self, body: usize, begin: &[Step], end: &[Step]) {
+        self.packed.push(body);
+        self.lives.push(begin, end);
+    }
+
+    fn add_boxes(&mut self, body: usize, boxes: &[TimedBox]) {
+        let Some((first, others)) = boxes.split_first() else {
+            self.idle.push(body);
+            return;
+        };
+        self.add(body, &first.begin, &first.end);
+        for one in others {
+            self.lives.widen_last(&one.begin, &one.end);
+        }
+    }
+
+    fn pack(self, bodies: &[Body], top: Bytes, places: &mut [Place]) -> Option<()> {
+        let Self { ground, packed, lives, idle } = self;
+        // What needs no bytes at any time can lie anywhere but in reserved bytes.
+        for at in idle {
+            let offset = ground.allowed(&bodies[at])?.lift(ground.floor)?;
+            places[at] = Place::new(ground.pool, offset);
+        }
+        let mut top = top.max(ground.floor);
+        let begins = lives.begins();
+        let order = by_sum(&begins);
+        let (stream_of, streams) = streams(&begins, &order);
+        let mut numbers: BTreeMap<Class, usize> = BTreeMap::new();
+        // By class, stream by stream: the free blocks, in the order in which they became free.
+        let mut free: Vec<VecDeque<Block>> = Vec::new();
+        let mut class_of = Vec::with_capacity(packed.len());
+        for &at in &packed {
+            let class = Class::of(&bodies[at], ground.allowed(&bodies[at])?);
+            let number = numbers.len();
+            class_of.push(*numbers.entry(class).or_insert(number));
+        }
+        free.resize(numbers.len() * streams, VecDeque::new());
+        let mut offsets = vec![0; packed.len()];
+        let ends = lives.ends();
+        let mut ended = by_sum(&ends).into_iter().peekable();
+        for new in order {
+            let now = wide_sum(begins[new]);
+            while let Some(last) = ended.next_if(|&last| wide_sum(ends[last]) <= now) {
+                let block = Block { offset: offsets[last], last };
+                free[class_of[last] * streams + stream_of[last]].push_back(block);
+            }
+            let of_class = &mut free[class_of[new] * streams..][..streams];
+            let is_over = |block: &Block| is_over(ends[block.last], begins[new]);
+            let found = (0..streams.min(MOST_STREAMS))
+                .find_map(|other| take(&mut of_class[(stream_of[new] + other) % streams], is_over));
+            offsets[new] = if let Some(block) = found {
+                block.offset
+            } else {
+                let body = &bodies[packed[new]];
+                let allowed = ground.allowed(body)?;
+                let offset = allowed.lift(top)?;
+                top = offset.checked_add(Class::of(body, allowed).size)?;
+                offset
+            };
+            places[packed[new]] = Place::new(ground.pool, offsets[new]);
+        }
+        Some(())
+    }
 }
 
 /// A number for the stream of each begin, and the number of streams. With few exceptions, they are those of the
 /// program.
-fn streams(begins: &[&[Step]]) -> (Vec<usize>, usize) {
-    let Chains { chains, rest } = chains(begins);
+fn streams(begins: &[&[Step]], order: &[usize]) -> (Vec<usize>, usize) {
+    let Chains { chains, rest } = chains_in(begins, order);
     let mut stream_of = vec![chains.len(); begins.len()];
     for (stream, chain) in chains.iter().enumerate() {
         for &at in chain {
@@ -180,7 +296,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Limits, Observer, Plan, Strategy,
+        Plan, Strategy,
         planner::statement::Statement,
         problem::{ChunkId, ProblemBuilder, demands::PoolId},
         verify::verify,
@@ -192,12 +308,28 @@ mod tests {
     }
 
     fn offsets(problem: &Problem, top: Bytes) -> Vec<Bytes> {
+        places(problem, top).iter().map(|place| place.offset).collect()
+    }
+
+    /// The places if all bodies are packed above an offset.
+    fn places(problem: &Problem, top: Bytes) -> Vec<Place> {
         let statement = Statement::of(problem);
-        let mut offsets = vec![0; statement.bodies.len()];
-        let all: Vec<usize> = (0..offsets.len()).collect();
-        let put = |at: usize, offset| offsets[at] = offset;
-        pack_above((&statement.bodies, &statement.boxes), &all, top, put).unwrap();
-        offsets
+        let mut places = vec![Place::default(); statement.bodies.len()];
+        let all: Vec<usize> = (0..places.len()).rev().collect();
+        let boxes = (&*statement.bodies, &*statement.boxes);
+        pack_above(statement.ground.unwrap(), boxes, &all, top, &mut places).unwrap();
+        places
+    }
+
+    /// The layout of a search that is cancelled at once. It packs in blocks, as packing all bodies above nothing does.
+    fn late_layout(problem: &Problem) -> Layout {
+        let cancel = AtomicBool::new(true);
+        let observer = Observer::default().cancel(&cancel);
+        let in_blocks = Strategy::Best.layout(problem, &Limits::default(), observer).unwrap();
+        assert_eq!(Some(&in_blocks), layout(problem, Ground::of(problem).unwrap()).as_ref());
+        let above = Layout::from_bodies(problem, problem.bodies(), &places(problem, 0));
+        assert_eq!(in_blocks, above);
+        in_blocks
     }
 
     /// A search that is cancelled at once packs in blocks, and the plan is right.
@@ -227,19 +359,71 @@ mod tests {
                 last = Some((chunk, end, size));
             }
             let problem = problem.build().unwrap();
-            let cancel = AtomicBool::new(true);
-            let observer = Observer::default().cancel(&cancel);
             if problem.linear().is_some() {
                 return Ok(());
             }
-            let layout = Strategy::Best.layout(&problem, &Limits::default(), observer).unwrap();
-            let plan = Plan::from_offsets(&problem, &layout.offsets).unwrap();
+            let in_blocks = late_layout(&problem);
+            let plan = Plan::from_offsets(&problem, &in_blocks.offsets).unwrap();
             assert_eq!(verify(&problem, &plan), []);
             shared += u32::from(plan.pool_size < plan.naive_size);
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(400);
         assert!(shared > 0);
+    }
+
+    /// On one stream, with pins, reserved ranges and holes. Some chunks allow only the second pool, which has no
+    /// capacity.
+    #[test]
+    fn plans_in_blocks_around_pins_and_reserved_bytes_are_right() {
+        let (mut shared, mut pinned, mut refused) = (0, 0, 0);
+        let one = |random: &mut arbitrary::Unstructured<'_>| {
+            let mut problem = Problem::builder().alignment(1 << random.int_in_range(0..=4)?);
+            let has_small = random.ratio(1, 2)?;
+            if has_small {
+                problem.pool(Pool::new("small").capacity(64));
+            }
+            let low = 16 * random.int_in_range(0..=9)?;
+            let large = problem.pool(Pool::new("large").reserved(low..low + 32));
+            let mut top = low + 32;
+            for at in 0..random.int_in_range(1..=40)? {
+                let (begin, size) = (random.int_in_range(0..=20)?, random.int_in_range(1..=64)?);
+                let end = begin + random.int_in_range(1..=6)?;
+                let chunk = problem.chunk(begin..end, size);
+                if random.ratio(1, 8)? {
+                    problem.pin(chunk, large, top);
+                    top += 112;
+                } else if random.ratio(1, 4)? {
+                    problem.only_in(chunk, [large]);
+                } else if has_small && at > 20 && random.ratio(1, 20)? {
+                    problem.only_in(chunk, [PoolId(0)]);
+                }
+                let hole = random.int_in_range(begin + 1..=end)?..end;
+                if !hole.is_empty() && random.ratio(1, 4)? {
+                    problem.hole(chunk, hole);
+                }
+            }
+            let problem = problem.build().unwrap();
+            let ground = Ground::of(&problem);
+            if ground.is_none() {
+                refused += u32::from(problem.bodies().len() > FEW);
+                return Ok(());
+            }
+            assert_eq!(ground, Some(Ground { pool: large, floor: low + 32 }));
+            let in_blocks = late_layout(&problem);
+            let place = |at: usize| {
+                let pool = in_blocks.pools.get(at).copied().unwrap_or_default();
+                Place::new(pool, in_blocks.offsets[at])
+            };
+            let places: Vec<Place> = (0..problem.len()).map(place).collect();
+            let plan = Plan::from_places(&problem, &places).unwrap();
+            assert_eq!(verify(&problem, &plan), []);
+            shared += u32::from(plan.pool_size < plan.naive_size);
+            pinned += problem.bodies().iter().filter(|body| body.fixed.is_some()).count();
+            Ok(())
+        };
+        arbtest::arbtest(one).budget_ms(400);
+        assert!(shared > 0 && pinned > 0 && refused > 0, "{shared} {pinned} {refused}");
     }
 
     /// A block is taken again by a chunk of its class that begins, on every stream, when the last one is over.
@@ -262,6 +446,28 @@ mod tests {
         }
     }
 
+    /// With many bodies, a packing ends so early that packing the rest in blocks keeps the limit, and does not begin
+    /// where there is hardly any time.
+    #[test]
+    fn time_is_kept_for_packing_many_bodies_in_blocks() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        add(&mut problem, 8, [0, 0]..[1, 7]);
+        for at in 0..u64::from(MANY) {
+            add(&mut problem, 8, [at, 0]..[at + 1, 0]);
+        }
+        let problem = problem.build().unwrap();
+        let within = |time| {
+            let monitor = monitor(&problem, &Limits::default().time(time), Observer::default());
+            (monitor.left().unwrap(), layout_if_late(&problem, &monitor).is_some())
+        };
+        let (hour, kept) = (Duration::from_hours(1), MANY * TIME);
+        let (left, in_blocks) = within(hour);
+        assert!(left + kept <= hour && !in_blocks);
+        assert_eq!(within(kept / 2), (Duration::ZERO, true));
+        assert!(within(kept + MANY * LEAST_TIME).1);
+    }
+
     /// Two streams that do not wait for each other take blocks in turn, but each its own.
     #[test]
     fn each_stream_has_its_own_blocks() {
@@ -278,28 +484,42 @@ mod tests {
     }
 
     #[test]
-    fn problems_with_limits_or_fixed_places_are_not_packed_in_blocks() {
-        let packs = |demand: &dyn Fn(&mut ProblemBuilder)| {
+    fn bodies_are_packed_in_blocks_in_the_first_pool_without_limits_that_all_allow() {
+        let ground = |bodies: usize, demand: &dyn Fn(&mut ProblemBuilder)| {
             let mut problem = Problem::builder();
             problem.streams(2);
-            add(&mut problem, 8, [0, 0]..[1, 1]);
-            add(&mut problem, 8, [0, 0]..[1, 1]);
+            for _ in 0..bodies {
+                add(&mut problem, 8, [0, 0]..[1, 1]);
+            }
             demand(&mut problem);
-            packs(&problem.build().unwrap())
+            Ground::of(&problem.build().unwrap()).map(|ground| (ground.pool.0, ground.floor))
         };
-        let with = |pool: Pool| packs(&|problem| _ = problem.pool(pool.clone()));
         let ids = [0, 1].map(ChunkId::from_index);
-        assert!(packs(&|_| ()));
-        assert!(with(Pool::new("a")));
-        assert!(!with(Pool::new("a").capacity(64)));
-        assert!(!with(Pool::new("a").reserved(0..8)));
-        assert!(!with(Pool::new("a").largest(64)));
-        assert!(!packs(&|problem| _ = problem.pin(ids[0], PoolId::default(), 0)));
-        assert!(!packs(&|problem| _ = problem.apart(ids)));
-        assert!(!packs(&|problem| add(problem, 1 << 62, [0, 0]..[1, 1])));
-        assert!(!packs(&|problem| {
-            problem.pool(Pool::new("a"));
-            problem.pool(Pool::new("b"));
-        }));
+        let two = |only: u16| {
+            move |problem: &mut ProblemBuilder| {
+                problem.pool(Pool::new("a").capacity(64));
+                problem.pool(Pool::new("b"));
+                problem.only_in(ids[0], [PoolId(only)]);
+            }
+        };
+        let with = |pool: Pool| move |problem: &mut ProblemBuilder| _ = problem.pool(pool.clone());
+        let pinned = |problem: &mut ProblemBuilder| _ = problem.pin(ids[0], PoolId(0), 0);
+        let apart = |problem: &mut ProblemBuilder| _ = problem.apart(ids);
+        let huge = |problem: &mut ProblemBuilder| add(problem, 1 << 62, [0, 0]..[1, 1]);
+        let check =
+            |demand: &dyn Fn(&mut ProblemBuilder), expected: Option<(u16, Bytes)>, with_few| {
+                assert_eq!(ground(FEW + 1, demand), expected);
+                assert_eq!(ground(2, demand), expected.filter(|_| with_few));
+            };
+        check(&|_| (), Some((0, 0)), true);
+        check(&with(Pool::new("a")), Some((0, 0)), true);
+        check(&with(Pool::new("a").reserved(0..8)), Some((0, 8)), false);
+        check(&with(Pool::new("a").capacity(1 << 20)), None, false);
+        check(&with(Pool::new("a").largest(64)), None, false);
+        check(&pinned, Some((0, 0)), false);
+        check(&apart, None, false);
+        check(&huge, None, false);
+        check(&two(1), Some((1, 0)), false);
+        assert_eq!(ground(FEW + 1, &two(0)), None);
     }
 }

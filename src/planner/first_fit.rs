@@ -14,7 +14,7 @@
 use std::{cell::OnceCell, cmp::Reverse};
 
 use crate::{
-    Bytes, PlanError, Problem, Step,
+    PlanError, Problem, Step,
     planner::{
         Layout, blocks,
         room::Room,
@@ -75,7 +75,7 @@ pub(super) fn layout_within(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = Monitor::new(limits, observer);
+    let mut monitor = blocks::monitor(problem, limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let packed = packed(&statement, &mut monitor)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))
@@ -100,7 +100,7 @@ pub(super) fn packed(
         }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         // In blocks, bodies are packed in order of time.
-        if !(statement.in_blocks && best.is_none() && monitor.is_overdue()) {
+        if !(statement.ground.is_some() && best.is_none() && monitor.is_overdue()) {
             let figures = figures.get_or_init(figures_of);
             order.sort_by_cached_key(|&at| {
                 (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
@@ -184,17 +184,18 @@ fn pack(
 ) -> Result<Vec<Place>, Unpacked> {
     let Statement { pools, bodies, boxes, .. } = statement;
     let mut places = vec![Place::default(); bodies.len()];
-    let finish = |places: &mut Vec<Place>, rest: &[usize], top: Bytes| {
-        let put = |at: usize, offset| places[at] = Place::new(PoolId(0), offset);
-        let packed = blocks::pack_above((bodies, boxes), rest, top, put);
-        packed.ok_or_else(|| Unpacked::NoPlace(rest.first().copied().unwrap_or(0)))
+    let finish = |mut places: Vec<Place>, ground, rest: &[usize], top| {
+        let packed = blocks::pack_above(ground, (bodies, boxes), rest, top, &mut places);
+        let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
+        packed.map(|()| places).ok_or_else(nowhere)
     };
-    if matches!(statement.times, Times::Unknown) {
-        if late == Late::Stop {
-            return Err(Unpacked::Stopped);
-        }
-        finish(&mut places, order, 0)?;
-        return Ok(places);
+    if let Some(ground) = statement.ground
+        && (matches!(statement.times, Times::Unknown) || stop())
+    {
+        return match late {
+            Late::Stop => Err(Unpacked::Stopped),
+            Late::Finish => finish(places, ground, order, 0),
+        };
     }
     let ids = (0..).map(PoolId);
     let mut rooms: Vec<Room<'_>> =
@@ -209,10 +210,11 @@ fn pack(
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }
-        if is_late && statement.in_blocks {
-            let top = rooms.iter().map(Room::top).max().unwrap_or(0);
-            finish(&mut places, &order[before..], top)?;
-            return Ok(places);
+        if let Some(ground) = statement.ground
+            && is_late
+        {
+            let top = rooms[ground.pool.index()].top();
+            return finish(places, ground, &order[before..], top);
         }
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {
@@ -241,7 +243,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::{Strategy, problem::demands::Pool};
+    use crate::{Bytes, Strategy, problem::demands::Pool};
 
     /// A search that is cancelled at once puts each body on top of those that are alive together with it, as long as
     /// the first pool holds it.
@@ -299,7 +301,7 @@ mod tests {
         let mut asked = 0;
         let mut stop = || {
             asked += 1;
-            asked > 1
+            asked > 2
         };
         let Ok(places) = pack(&statement, &order, Late::Finish, &mut stop) else { panic!() };
         let Ok(whole) = pack(&statement, &order, Late::Finish, &mut || false) else { panic!() };

@@ -14,6 +14,9 @@ use crate::{
     problem::demands::{BoxTree, TimedBox, TimedBoxes},
 };
 
+/// The boxes that are added between two looks at the time.
+const PAUSE: usize = 4096;
+
 /// The boxes that lie in a pool.
 pub(super) struct InClocks<'a> {
     /// By body: the places of its boxes.
@@ -43,18 +46,25 @@ impl Meeting<'_> {
 }
 
 /// The nodes that are visited to find what is alive together with a box, on average, once all boxes lie in one
-/// pool.
-pub(super) fn visited(boxes: &[TimedBoxes], places: &[Vec<usize>]) -> u64 {
+/// pool. `None` if `stop` returns true before that is known.
+pub(super) fn visited(
+    boxes: &[TimedBoxes],
+    places: &[Vec<usize>],
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<u64> {
     const SAMPLES: usize = 64;
     let all = || boxes.iter().flatten().zip(places.iter().flatten());
     let (count, streams) = (all().count(), all().next().map_or(1, |(one, _)| one.begin.len()));
     let mut tree = BoxTree::new(count, streams);
-    for (one, &place) in all() {
+    for (at, (one, &place)) in all().enumerate() {
+        if at % PAUSE == 0 && stop() {
+            return None;
+        }
         tree.add(one, place);
     }
     let samples = || all().step_by(count.div_ceil(SAMPLES).max(1));
     let visited: u64 = samples().map(|(one, _)| tree.visit(one, |_| ())).sum();
-    visited / samples().count().max(1) as u64
+    Some(visited / samples().count().max(1) as u64)
 }
 
 impl<'a> InClocks<'a> {

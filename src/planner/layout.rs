@@ -5,7 +5,7 @@ use crate::{
     planner::Strategy,
     problem::{
         ChunkId, Problem,
-        demands::{Body, Place, PoolId, UsedBytes},
+        demands::{Body, Crowd, Place, PoolId, UsedBytes},
     },
 };
 
@@ -26,6 +26,8 @@ pub struct Layout {
     /// True if a search proved that no layout is better. With one pool, a size equal to the lower bound
     /// proves it as well.
     pub is_proven: bool,
+    /// The chunks that the lower bound counts, if there was no time for the heaviest crowd of the problem.
+    pub(crate) crowd: Option<Crowd>,
 }
 
 /// The shared object of every chunk.
@@ -50,6 +52,11 @@ impl Layout {
             })
             .collect();
         Self { offsets, ..Self::default() }
+    }
+
+    /// The crowd that the lower bound counts.
+    pub(crate) fn crowd<'a>(&'a self, problem: &'a Problem) -> &'a Crowd {
+        self.crowd.as_ref().unwrap_or_else(|| problem.crowd())
     }
 
     /// The offset of a chunk, in bytes.

@@ -1,11 +1,11 @@
 //! Running a strategy: a planner, or a search.
 
-use std::time::Instant;
+use std::{borrow::Cow, time::Instant};
 
 use crate::{
-    PlanError, Problem, Strategy,
+    Bytes, PlanError, Problem, Strategy,
     planner::{
-        Layout, best, first_fit, plain,
+        Layout, best, blocks, first_fit, plain,
         search::{self, Limits, Observer},
     },
     problem::demands::Asked,
@@ -26,28 +26,51 @@ impl Strategy {
         observer: Observer<'_>,
     ) -> Result<Layout, PlanError> {
         let start = Instant::now();
-        let problem = problem.linear().unwrap_or(problem);
-        if limits.time.is_some() && self.ends_early() {
-            // A plan has its bound. What that takes counts towards the limit.
-            let _ = problem.lower_bound();
-        }
-        let limits = &limits.after(start);
-        if self == Self::FirstFit {
-            return first_fit::layout_within(problem, limits, observer);
-        }
-        if let Some(Asked { feature, chunk }) = problem.asked() {
-            return match self {
-                Self::Best | Self::Optimal => search::places::layout(problem, limits, observer),
-                strategy => {
-                    let chunk = chunk.map(|chunk| problem.labels().name(chunk));
-                    Err(PlanError::Unsupported { strategy, feature, chunk })
-                }
+        if !self.ends_early() {
+            let problem = problem.linear().unwrap_or(problem);
+            return match problem.asked() {
+                Some(asked) => Err(self.unsupported(problem, asked)),
+                None => Ok(plain::layout(self, problem).unwrap_or_default()),
             };
         }
+        let monitor = blocks::monitor(problem, limits, observer);
+        // Finding one line of time and the bound that a plan has may take half of the limit.
+        let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
+        let mut is_over = || half().is_some_and(|half| half.is_zero()) || monitor.is_overdue();
+        let problem = problem.linear_until(&mut is_over).unwrap_or(problem);
+        let crowd = problem.crowd_within(half(), &mut || monitor.is_overdue());
+        let limits = &limits.after(start);
+        let layout = match blocks::layout_if_late(problem, &monitor) {
+            Some(layout) => layout,
+            None => self.layout_above(problem, crowd.bytes, limits, observer)?,
+        };
+        let crowd = match crowd {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(lighter) => Some(lighter),
+        };
+        Ok(Layout { crowd, ..layout })
+    }
+
+    /// As [`layout`](Self::layout), with a strategy that ends early. No pool is smaller than `bound` bytes.
+    fn layout_above(
+        self,
+        problem: &Problem,
+        bound: Bytes,
+        limits: &Limits,
+        observer: Observer<'_>,
+    ) -> Result<Layout, PlanError> {
         match self {
+            Self::FirstFit => first_fit::layout_within(problem, limits, observer),
+            _ if problem.asked().is_some() => {
+                search::places::layout(problem, bound, limits, observer)
+            }
             Self::Best => best::layout(problem, limits, observer),
-            strategy => Ok(plain::layout(strategy, problem)
-                .unwrap_or_else(|| search::layout(problem, limits, observer))),
+            _ => Ok(search::layout(problem, limits, observer)),
         }
+    }
+
+    fn unsupported(self, problem: &Problem, Asked { feature, chunk }: Asked) -> PlanError {
+        let chunk = chunk.map(|chunk| problem.labels().name(chunk));
+        PlanError::Unsupported { strategy: self, feature, chunk }
     }
 }

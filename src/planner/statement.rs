@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    planner::{blocks, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
+    planner::{blocks::Ground, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
     problem::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, TimedBoxes, ranks},
@@ -46,10 +46,10 @@ impl Times {
         let Some(spans) = Spans::until(boxes, stop) else { return Self::Unknown };
         if spans.met > FEW_MET {
             let places = ranks(boxes);
-            if stop() {
+            let Some(visited) = in_clocks::visited(boxes, &places, stop) else {
                 return Self::Unknown;
-            }
-            if in_clocks::visited(boxes, &places) * BOXES_PER_NODE < spans.met {
+            };
+            if visited * BOXES_PER_NODE < spans.met {
                 return Self::Places(places);
             }
         }
@@ -69,8 +69,8 @@ pub(super) struct Statement<'p> {
     pub(super) moments: Option<Moments>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
-    /// Whether bodies can be packed in [blocks] if there is no time for more.
-    pub(super) in_blocks: bool,
+    /// Where bodies can be packed in [blocks](super::blocks) if there is no time for more.
+    pub(super) ground: Option<Ground>,
 }
 
 impl<'p> Statement<'p> {
@@ -80,7 +80,7 @@ impl<'p> Statement<'p> {
     }
 
     /// States a problem. If `stop` returns true before that is done, and the problem can be [packed in
-    /// blocks](blocks), its [`Times`] are unknown.
+    /// blocks](super::blocks), its [`Times`] are unknown.
     pub(super) fn until(problem: &'p Problem, stop: &mut dyn FnMut() -> bool) -> Self {
         if problem.is_plain() {
             let bodies: Vec<Body> = problem.roots().map(|root| chain(problem, root)).collect();
@@ -95,13 +95,13 @@ impl<'p> Statement<'p> {
                 boxes,
                 times: Times::Steps,
                 groups,
-                in_blocks: false,
+                ground: None,
             };
         }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
-        let in_blocks = blocks::packs(problem);
-        let is_urgent = &mut || in_blocks && stop();
+        let ground = Ground::of(problem);
+        let is_urgent = &mut || ground.is_some() && stop();
         let times = Times::until(&boxes, is_urgent);
         let moments = if is_urgent() { None } else { Moments::of(&boxes) };
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
@@ -115,7 +115,7 @@ impl<'p> Statement<'p> {
             }
         }
         let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, times, moments, groups, in_blocks }
+        Self { problem, pools, bodies, boxes, times, moments, groups, ground }
     }
 
     /// The groups of chunks kept apart.

@@ -8,7 +8,7 @@
 //! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
 //! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
 
-use std::{num::Wrapping, ops::AddAssign};
+use std::{borrow::Cow, num::Wrapping, ops::AddAssign, time::Duration};
 
 use crate::{
     Bytes, Step,
@@ -73,12 +73,29 @@ impl Problem {
     pub(crate) fn crowd(&self) -> &Crowd {
         self.crowd.get(|| {
             if !self.is_plain() {
-                return self.crowd_of_bodies();
+                let (Ok(crowd) | Err(crowd)) = self.crowd_of_bodies(None, &mut || false);
+                return crowd;
             }
             let segments = self.ids().filter_map(|chunk| self.segment(chunk));
             let Bound { bytes, peak_step: step } = self.bound_of(segments, self.len());
             Crowd { bytes, step, chunks: Vec::new() }
         })
+    }
+
+    /// The chunks that the lower bound counts, or, on several streams, a lighter crowd if finding them takes longer than
+    /// `time`, or `stop` returns true.
+    pub(crate) fn crowd_within(
+        &self,
+        time: Option<Duration>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Cow<'_, Crowd> {
+        if self.is_plain() || self.crowd.known().is_some() {
+            return Cow::Borrowed(self.crowd());
+        }
+        match self.crowd_of_bodies(time, stop) {
+            Ok(crowd) => Cow::Borrowed(self.crowd.get(|| crowd)),
+            Err(lighter) => Cow::Owned(lighter),
+        }
     }
 
     /// The bytes alive in each step, with one stream; the [lower bound](Self::lower_bound) follows from it unless

@@ -23,6 +23,9 @@ use crate::{
 /// The nodes of a tree that are visited at most; far more than a program has that runs in one line of time.
 const MOST_WORK: u64 = 100_000_000;
 
+/// The boxes between two looks at the time.
+const PAUSE: usize = 4096;
+
 /// The chunks whose begins are compared with those of a few others, and the chunks after and before each that are
 /// looked at.
 const SAMPLES: usize = 64;
@@ -40,16 +43,30 @@ impl Problem {
 
     /// The same, computed once.
     pub(crate) fn linear(&self) -> Option<&Self> {
-        let extra = self.extra.as_deref()?;
-        extra.linear.get(|| self.in_one_line()).as_ref()
+        self.linear_until(&mut || false)
     }
 
-    fn in_one_line(&self) -> Option<Self> {
+    /// The same; `None` as well if `stop` returns true before it is found.
+    pub(crate) fn linear_until(&self, stop: &mut dyn FnMut() -> bool) -> Option<&Self> {
+        let extra = self.extra.as_deref()?;
+        if let Some(linear) = extra.linear.known() {
+            return linear.as_ref();
+        }
+        let mut is_stopped = false;
+        let linear = self.in_one_line(&mut || {
+            is_stopped = is_stopped || stop();
+            is_stopped
+        });
+        if is_stopped { None } else { extra.linear.get(|| linear).as_ref() }
+    }
+
+    /// `None` if `stop` returns true.
+    fn in_one_line(&self, stop: &mut dyn FnMut() -> bool) -> Option<Self> {
         let demands = self.demands().filter(|demands| demands.streams > 1)?;
-        if self.has_two_lines(demands) {
+        if self.has_two_lines(demands) || stop() {
             return None;
         }
-        let boxes = in_steps(&self.all_boxes())?;
+        let boxes = in_steps(&self.all_boxes(), stop)?;
         let mut linear = Self::builder().alignment(self.alignment).padding(self.padding);
         let mut ends: Vec<Step> = vec![0; self.len()];
         let mut begins: Vec<Step> = vec![0; self.len()];
@@ -74,6 +91,9 @@ impl Problem {
                 let request = Request { overwriter, overwritten, offset, below, required: false };
                 linear.request(request);
             }
+        }
+        if stop() {
+            return None;
         }
         let linear = linear.finish().ok()?;
         let is_same = self.ids().all(|chunk| linear.link(chunk) == self.link(chunk))
@@ -158,7 +178,10 @@ impl Demands {
 /// The ends of the predecessors of a box, each stream at its latest, are a moment too, with the same
 /// predecessors. One set of predecessors lies in another if its moment is over at the other's, so in one line
 /// of time these moments are in order, and are the steps.
-fn in_steps(boxes: &[TimedBoxes]) -> Option<Vec<TimedBoxes>> {
+///
+/// `None` if `stop` returns true.
+fn in_steps(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Vec<TimedBoxes>> {
+    let mut goes_on = |at: usize| !at.is_multiple_of(PAUSE) || !stop();
     let all = || boxes.iter().flatten();
     let mut begins: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
     begins.sort_unstable();
@@ -170,6 +193,9 @@ fn in_steps(boxes: &[TimedBoxes]) -> Option<Vec<TimedBoxes>> {
     let streams = ends.first().map_or(1, |end| end.len());
     let mut tree = ClockTree::new(ends.len(), streams);
     for (place, end) in ends.into_iter().enumerate() {
+        if !goes_on(place) {
+            return None;
+        }
         tree.add(place, end, end);
     }
     // In order of time, two moments that are not in order are usually found soon.
@@ -177,9 +203,9 @@ fn in_steps(boxes: &[TimedBoxes]) -> Option<Vec<TimedBoxes>> {
     let mut work = 0;
     let mut moments: BTreeSet<(u128, Clock)> = BTreeSet::new();
     let mut moment_of: BTreeMap<&[Step], Clock> = BTreeMap::new();
-    for begin in begins {
+    for (at, begin) in begins.into_iter().enumerate() {
         let moment = latest(&tree, begin, &mut work);
-        if work > MOST_WORK {
+        if work > MOST_WORK || !goes_on(at) {
             return None;
         }
         let key = (wide_sum(&moment), moment);
@@ -203,7 +229,10 @@ fn in_steps(boxes: &[TimedBoxes]) -> Option<Vec<TimedBoxes>> {
         let end: Clock = [first(&one.end)].into();
         (begin < end).then(|| TimedBox { begin, end, bytes: one.bytes.clone() })
     };
-    boxes.iter().map(|own| own.iter().map(in_steps).collect()).collect()
+    let own_in_steps = |(at, own): (usize, &TimedBoxes)| {
+        if goes_on(at) { own.iter().map(in_steps).collect() } else { None }
+    };
+    boxes.iter().enumerate().map(own_in_steps).collect()
 }
 
 /// The latest, stream by stream, of the ends in a tree that are over at a moment.
@@ -249,7 +278,7 @@ mod tests {
             }
             let Ok(problem) = problem.build() else { return Ok(()) };
             let has_two = problem.demands().is_some_and(|demands| problem.has_two_lines(demands));
-            let in_one = in_steps(&problem.all_boxes());
+            let in_one = in_steps(&problem.all_boxes(), &mut || false);
             assert!(!has_two || in_one.is_none(), "{problem:?}");
             two += u32::from(has_two);
             none += u32::from(in_one.is_none());
@@ -258,5 +287,33 @@ mod tests {
         arbtest::arbtest(one).budget_ms(300);
         // It finds most of them.
         assert!(two > 0 && 2 * two > none, "{two} of {none}");
+    }
+
+    /// Wherever the search for one line of time is stopped, it finds nothing, and the next search finds it.
+    #[test]
+    fn a_search_that_is_stopped_keeps_nothing() {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..2 * PAUSE as u64 {
+            let chunk = problem.chunk(0..1, 8);
+            problem.clocks(chunk, [at, at].into(), [at + 2, at + 2].into(), 0);
+        }
+        let problem = problem.build().unwrap();
+        let mut stops = 0;
+        loop {
+            let mut asked = 0;
+            let linear = problem.linear_until(&mut || {
+                asked += 1;
+                asked > stops
+            });
+            if asked <= stops {
+                assert!(linear.is_some());
+                break;
+            }
+            assert!(linear.is_none(), "{stops}");
+            stops += 1;
+        }
+        assert!(stops >= 8, "{stops}");
+        assert!(problem.linear_until(&mut || true).is_some());
     }
 }

@@ -125,6 +125,10 @@ impl<T> Lazy<T> {
     fn get(&self, compute: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(compute)
     }
+
+    fn known(&self) -> Option<&T> {
+        self.0.get()
+    }
 }
 
 impl<T> Default for Lazy<T> {
@@ -350,6 +354,16 @@ impl Problem {
             return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
         }
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
+    }
+
+    /// The chunk and the life of a body on several streams that is one chunk, which needs all of its bytes for all of
+    /// its life.
+    pub(crate) fn only_life(&self, body: &demands::Body) -> Option<(ChunkId, &demands::Life)> {
+        let [(chunk, _)] = *body.members else { return None };
+        let extra = self.extra.as_deref()?;
+        // Holes and windows exist only with one stream.
+        let is_whole = body.extent > 0 && extra.bodies.links[chunk.index()].is_none();
+        extra.demands.lives.get(chunk.index()).filter(|_| is_whole).map(|life| (chunk, life))
     }
 
     fn view<'a>(&'a self, extra: &'a Extra) -> demands::View<'a> {

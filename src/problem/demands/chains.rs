@@ -38,11 +38,16 @@ pub(crate) fn by_sum(clocks: &[&[Step]]) -> Vec<usize> {
 
 /// Splits clocks into chains.
 pub(crate) fn chains(clocks: &[&[Step]]) -> Chains {
+    chains_in(clocks, &by_sum(clocks))
+}
+
+/// Splits clocks into chains, in order of their sums.
+pub(crate) fn chains_in(clocks: &[&[Step]], order: &[usize]) -> Chains {
     let most = CHAINS_PER_STREAM * clocks.first().map_or(1, |clock| clock.len());
     let (mut chains, mut rest): (Vec<Vec<usize>>, _) = (Vec::new(), Vec::new());
     // By chain: the sum of its last clock, and that clock.
     let mut lasts: Vec<(u128, &[Step])> = Vec::new();
-    for at in by_sum(clocks) {
+    for &at in order {
         let clock = clocks[at];
         let mut latest = None;
         for (one, &(sum, last)) in lasts.iter().enumerate() {

@@ -16,15 +16,16 @@
 //! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
 //! [`MOST_WORK`].
 
-use std::{cmp::Reverse, ops::Range};
+use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
     Bytes, Step,
     problem::demands::{
-        Along, RankedClocks, TimedBox,
+        Along, Lives, RankedClocks,
         boxes::is_over,
-        chains::{by_sum, chains},
+        chains::{by_sum, chains_in},
     },
+    steps::sum_by_step,
 };
 
 /// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
@@ -104,30 +105,82 @@ struct Cliques {
     work: usize,
 }
 
-/// The heaviest set found of boxes any two of which may be alive together, by index. Each box has a weight.
-pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
-    let begins: Vec<&[Step]> = boxes.iter().map(|(one, _)| &*one.begin).collect();
-    let Some(streams) = begins.first().map(|begin| begin.len()) else { return Vec::new() };
-    let mut moments = chains(&begins).chains;
+/// Lives in the order of their begins.
+pub(super) struct Ordered<'a> {
+    pub(super) begins: Vec<&'a [Step]>,
+    /// By index, in order of their sums.
+    pub(super) order: Vec<usize>,
+    /// All begins, then all ends.
+    pub(super) clocks: RankedClocks,
+}
+
+impl<'a> Ordered<'a> {
+    pub(super) fn of(lives: &'a Lives) -> Self {
+        let mut clocks = lives.begins();
+        let order = by_sum(&clocks);
+        clocks.extend(lives.ends());
+        let ranked = RankedClocks::of(&clocks);
+        clocks.truncate(lives.len());
+        Self { begins: clocks, order, clocks: ranked }
+    }
+}
+
+/// The heaviest boxes of those that have begun and are not over at one moment. For as many moments as there are boxes,
+/// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
+pub(super) fn at_one_moment(ordered: &Ordered<'_>, weights: &[Bytes]) -> Vec<usize> {
+    let Ordered { begins, order, clocks } = ordered;
+    let count = order.len();
+    let along = Along::chain(clocks, order);
+    let over = |at: usize| along.over_at(clocks.get(begins.len() + at)) as usize;
+    let changes = order.iter().enumerate().flat_map(|(moment, &at)| {
+        let weight = Wrapping(weights[at]);
+        [(moment as Step, weight), (over(at).max(moment) as Step, -weight)]
+    });
+    let (mut alive, mut most) = (Wrapping(0), (Wrapping(0), 0));
+    sum_by_step(changes, 2 * count, count as Step, |moment, change| {
+        alive += change;
+        if alive > most.0 {
+            most = (alive, usize::try_from(moment).unwrap_or(usize::MAX));
+        }
+    });
+    let begun = order.iter().take(most.1 + 1).copied();
+    begun.filter(|&at| over(at) > most.1).collect()
+}
+
+/// The heaviest set found of boxes any two of which may be alive together, by index. Each box has a weight. `None` if
+/// `stop` returns true before that.
+pub(super) fn heaviest_clique(
+    ordered: &Ordered<'_>,
+    weights: &[Bytes],
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<Vec<usize>> {
+    let Ordered { begins, order, clocks } = ordered;
+    let Some(streams) = begins.first().map(|begin| begin.len()) else { return Some(Vec::new()) };
+    let count = begins.len();
+    if stop() {
+        return None;
+    }
+    let mut moments = chains_in(begins, order).chains;
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
-    moments.truncate((MOST_WORK / (boxes.len() * streams)).max(streams));
-    let ends = boxes.iter().map(|(one, _)| &*one.end);
-    let clocks: Vec<&[Step]> = begins.iter().copied().chain(ends).collect();
-    let clocks = RankedClocks::of(&clocks);
+    moments.truncate((MOST_WORK / (count * streams)).max(streams));
     let chain = |moments: &Vec<usize>| {
-        let along = Along::chain(&clocks, moments);
+        if stop() {
+            return None;
+        }
+        let along = Along::chain(clocks, moments);
         let over_at = |at| along.over_at(clocks.get(at));
-        let begun: Vec<u32> = (0..boxes.len()).map(over_at).collect();
-        let over: Vec<u32> = (boxes.len()..2 * boxes.len()).map(over_at).collect();
+        let begun: Vec<u32> = (0..count).map(over_at).collect();
+        let over: Vec<u32> = (count..2 * count).map(over_at).collect();
         let len = moments.len();
         let (begins, ends) = (ByMoment::new(len, &begun), ByMoment::new(len, &over));
         let over = begins.boxes.iter().map(|&one| over[one as usize]).collect();
-        Chain { len, begins, ends, over }
+        Some(Chain { len, begins, ends, over })
     };
+    let chains = moments.iter().map(chain).collect::<Option<Vec<Chain>>>()?;
     let mut cliques = Cliques {
-        boxes: boxes.iter().map(|&(_, weight)| Counted { counts: [0; 2], weight }).collect(),
-        chains: moments.iter().map(chain).collect(),
+        boxes: weights.iter().map(|&weight| Counted { counts: [0; 2], weight }).collect(),
+        chains,
         chosen: vec![0; moments.len()],
         weight: 0,
         work: 0,
@@ -142,14 +195,19 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
     };
     let none = vec![0; moments.len()];
     for first in 0..moments.len() {
+        if stop() {
+            return None;
+        }
         if cliques.work <= MOST_WORK {
             climb(&mut cliques, &none, first, 0);
         }
     }
-    let order = by_sum(&begins);
     let passes =
         (0..=order.len().ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
     for (pass, at) in passes {
+        if stop() {
+            return None;
+        }
         let begin = begins[order[((2 * at + 1) * order.len()) >> (pass + 1)]];
         let until =
             |chain: &Vec<usize>| chain.partition_point(|&moment| is_over(begins[moment], begin));
@@ -160,7 +218,7 @@ pub(super) fn heaviest_clique(boxes: &[(&TimedBox, Bytes)]) -> Vec<usize> {
         }
     }
     cliques.choose(&best.1);
-    cliques.alive().collect()
+    Some(cliques.alive().collect())
 }
 
 impl Cliques {
@@ -250,9 +308,27 @@ impl Cliques {
 mod tests {
     use super::*;
     use crate::{
-        problem::demands::{Clock, concurrent},
+        problem::demands::{Clock, TimedBox, concurrent},
         seeds::bytes_of,
     };
+
+    type Boxes = [(TimedBox, Bytes)];
+
+    /// What is found by climbing, and at one moment.
+    fn found(boxes: &Boxes) -> [Vec<usize>; 2] {
+        let mut lives = Lives::with_capacity(boxes[0].0.begin.len(), boxes.len());
+        for (one, _) in boxes {
+            lives.push(&one.begin, &one.end);
+        }
+        let weights: Vec<Bytes> = boxes.iter().map(|&(_, weight)| weight).collect();
+        let ordered = Ordered::of(&lives);
+        let clique = heaviest_clique(&ordered, &weights, &mut || false).unwrap();
+        [clique, at_one_moment(&ordered, &weights)]
+    }
+
+    fn weight(boxes: &Boxes, found: &[usize]) -> Bytes {
+        found.iter().map(|&at| boxes[at].1).sum()
+    }
 
     /// Two streams that never wait: one has its peak early, the other late.
     #[test]
@@ -267,11 +343,10 @@ mod tests {
             boxes.push((boxed([at, 0], [at + 1, 0]), if at == 3 { 100 } else { 1 }));
             boxes.push((boxed([0, at], [0, at + 1]), if at == 17 { 200 } else { 1 }));
         }
-        let boxes: Vec<_> = boxes.iter().map(|(one, weight)| (one, *weight)).collect();
-        let mut found: Vec<Bytes> =
-            heaviest_clique(&boxes).into_iter().map(|at| boxes[at].1).collect();
-        found.sort_unstable();
-        assert_eq!(found, [100, 200]);
+        let [clique, at_one_moment] = found(&boxes);
+        assert_eq!(weight(&boxes, &clique), 300);
+        // At one moment, both streams are as far as each other.
+        assert_eq!(weight(&boxes, &at_one_moment), 201);
     }
 
     /// Two streams that wait for each other every ten steps. The heaviest boxes of each lie far apart, and of
@@ -291,13 +366,12 @@ mod tests {
             };
             boxes.push((TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 }, weight));
         }
-        let boxes: Vec<_> = boxes.iter().map(|(one, weight)| (one, *weight)).collect();
-        let found: Bytes = heaviest_clique(&boxes).into_iter().map(|at| boxes[at].1).sum();
-        assert_eq!(found, 100);
+        let [clique, _] = found(&boxes);
+        assert_eq!(weight(&boxes, &clique), 100);
     }
 
     /// The heaviest of all sets of boxes any two of which may be alive together.
-    fn heaviest_of_all(boxes: &[(&TimedBox, Bytes)]) -> Bytes {
+    fn heaviest_of_all(boxes: &Boxes) -> Bytes {
         let is_clique = |set: u32| {
             let inside: Vec<_> = (0..boxes.len()).filter(|at| set >> at & 1 == 1).collect();
             let others = |&a: &usize| inside.iter().all(|&b| a <= b || together(boxes, a, b));
@@ -309,8 +383,8 @@ mod tests {
         (0..1 << boxes.len()).filter(|&set| is_clique(set)).map(weight).max().unwrap_or(0)
     }
 
-    fn together(boxes: &[(&TimedBox, Bytes)], a: usize, b: usize) -> bool {
-        concurrent(boxes[a].0, boxes[b].0)
+    fn together(boxes: &Boxes, a: usize, b: usize) -> bool {
+        concurrent(&boxes[a].0, &boxes[b].0)
     }
 
     /// More streams than chains that the work suffices for: none of them is left out.
@@ -324,16 +398,15 @@ mod tests {
             end[at] = 1;
             TimedBox { begin, end, bytes: 0..1 }
         };
-        let boxes: Vec<TimedBox> = (0..streams).map(boxed).collect();
-        let boxes: Vec<_> = boxes.iter().map(|one| (one, 1)).collect();
-        assert_eq!(heaviest_clique(&boxes).len(), streams);
+        let boxes: Vec<_> = (0..streams).map(|at| (boxed(at), 1)).collect();
+        assert_eq!(found(&boxes).map(|found| found.len()), [streams; 2]);
     }
 
     /// Boxes at random: what is found is a set of boxes that are alive together in pairs, and seldom lighter
     /// than the heaviest.
     #[test]
     fn what_is_found_is_alive_together_in_pairs_and_seldom_too_light() {
-        let (mut cases, mut best) = (0, 0);
+        let (mut cases, mut best, mut best_at_one_moment) = (0, 0, 0);
         let mut one = |random: &mut arbitrary::Unstructured<'_>| -> arbitrary::Result<()> {
             let streams = random.int_in_range(1..=3)?;
             let mut boxes = Vec::new();
@@ -347,19 +420,23 @@ mod tests {
                 let timed = TimedBox { begin: begin.into(), end: end.into(), bytes: 0..1 };
                 boxes.push((timed, random.int_in_range(1..=9)?));
             }
-            let boxes: Vec<_> = boxes.iter().map(|(one, weight)| (one, *weight)).collect();
-            let found = heaviest_clique(&boxes);
-            for (at, &a) in found.iter().enumerate() {
-                assert!(found[..at].iter().all(|&b| together(&boxes, a, b)), "{boxes:?}");
+            let found = found(&boxes);
+            for found in &found {
+                for (at, &a) in found.iter().enumerate() {
+                    assert!(found[..at].iter().all(|&b| together(&boxes, a, b)), "{boxes:?}");
+                }
             }
             cases += 1;
-            let weight: Bytes = found.iter().map(|&at| boxes[at].1).sum();
-            best += u32::from(weight == heaviest_of_all(&boxes));
+            let heaviest = heaviest_of_all(&boxes);
+            let is_heaviest = |found: &Vec<usize>| u32::from(weight(&boxes, found) == heaviest);
+            best += is_heaviest(&found[0]);
+            best_at_one_moment += is_heaviest(&found[1]);
             Ok(())
         };
         for seed in 0..1_000_u64 {
             one(&mut arbitrary::Unstructured::new(&bytes_of(seed))).unwrap();
         }
         assert!(200 * best >= 199 * cases, "{best} of {cases}");
+        assert!(2 * best_at_one_moment >= cases, "{best_at_one_moment} of {cases}");
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! With one stream, a sweep over the steps finds them, as for plain problems; bytes that a part and its whole
 //! share count once, and bytes that pins and reserved ranges take are not free for others. With several
-//! streams, boxes any two of which may be alive together are an antichain of the order "is over before", and
-//! the heaviest antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond
-//! [`MOST_ORDERED`] boxes, one that is found by climbing is taken, which may give a smaller bound.
+//! streams, it is an [antichain](super::antichain).
 
-use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
+use std::{
+    cmp::Reverse,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use crate::{
     Bytes, Step,
@@ -16,17 +18,14 @@ use crate::{
             Body, Clock, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
             boxes::{TimedBoxes, concurrent, is_over},
-            cliques::heaviest_clique,
             free_bytes::FreeBytes,
         },
     },
+    steps::sort_by_step,
 };
 
-/// The number of boxes on several streams for which the heaviest antichain is found.
-const MOST_ORDERED: usize = 600;
-
 /// Chunks that are alive together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crowd {
     /// A lower bound of the pool that they need, in bytes.
     pub(crate) bytes: Bytes,
@@ -37,12 +36,12 @@ pub(crate) struct Crowd {
 }
 
 /// Bytes that a body needs for some time, counted once if several of its boxes need them.
-struct Slab {
-    chunk: ChunkId,
-    time: TimedBox,
+pub(super) struct Slab {
+    pub(super) chunk: ChunkId,
+    pub(super) time: TimedBox,
     /// The bytes that no other body can have: without alignment, and in cells of the alignment.
-    plain: Bytes,
-    celled: Bytes,
+    pub(super) plain: Bytes,
+    pub(super) celled: Bytes,
     /// The addresses, if a pin fixes them.
     fixed: Option<Range<Bytes>>,
 }
@@ -77,18 +76,34 @@ impl Earlier {
 }
 
 impl Problem {
-    /// The heaviest crowd of a problem that is not plain.
-    pub(crate) fn crowd_of_bodies(&self) -> Crowd {
-        let streams = self.demands().map_or(1, |demands| demands.streams);
+    /// The heaviest crowd of a problem that is not plain. On several streams, if that takes longer than `time` or
+    /// `stop` returns true, it may be a lighter one, which is an error.
+    pub(crate) fn crowd_of_bodies(
+        &self,
+        time: Option<Duration>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Crowd, Crowd> {
+        let start = Instant::now();
+        let mut is_over = || time.is_some_and(|time| time <= start.elapsed()) || stop();
         // In steps, the peak is found whatever the number of chunks, and pins and reserved ranges count.
-        if let Some(linear) = self.linear() {
+        if let Some(linear) = self.linear_until(&mut is_over) {
             let Bound { bytes, peak_step } = linear.lower_bound();
             let chunks = linear.alive_at(peak_step).collect();
-            return Crowd { bytes, step: 0, chunks };
+            return Ok(Crowd { bytes, step: 0, chunks });
         }
-        let mut slabs = Vec::new();
-        self.bodies().iter().for_each(|body| self.add_slabs(body, &mut slabs));
-        let crowd = if streams == 1 { self.peak(&slabs) } else { self.antichain(&slabs) };
+        let crowd = if self.demands().is_some_and(|demands| demands.streams > 1) {
+            let time = time.map(|time| time.saturating_sub(start.elapsed()));
+            self.crowd_on_streams(time, stop)
+        } else {
+            let mut slabs = Vec::new();
+            self.bodies().iter().for_each(|body| self.add_slabs(body, &mut slabs));
+            Ok(self.peak(&slabs))
+        };
+        crowd.map(|crowd| self.in_pools(crowd)).map_err(|crowd| self.in_pools(crowd))
+    }
+
+    /// A crowd with the bytes that the pools need for it.
+    fn in_pools(&self, crowd: Crowd) -> Crowd {
         match self.pools() {
             // The highest end of a pin is a bound as well. The size of a pool is a multiple of the alignment,
             // or its capacity.
@@ -122,19 +137,8 @@ impl Problem {
     }
 
     /// Adds the bytes of a body to a list.
-    fn add_slabs(&self, body: &Body, slabs: &mut Vec<Slab>) {
-        let alignment = self.alignment();
-        let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
-        let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
-        // A body has no root if overwrites and parts form a ring; then it may lie anywhere.
-        let is_aligned = body.pools.iter().all(|allowed| allowed.modulus >= alignment);
-        let celled = |bytes: &Range<Bytes>| {
-            if is_aligned {
-                cell(bytes.end).saturating_sub(cell(bytes.start))
-            } else {
-                (bytes.end - bytes.start) / alignment * alignment
-            }
-        };
+    pub(super) fn add_slabs(&self, body: &Body, slabs: &mut Vec<Slab>) {
+        let celled = |bytes: &Range<Bytes>| self.celled(body, bytes);
         let slab = |chunk: ChunkId, time: TimedBox| Slab {
             chunk,
             plain: time.bytes.end - time.bytes.start,
@@ -164,6 +168,19 @@ impl Problem {
                 }
             }
             slabs.extend(pieces.into_iter().map(|time| slab(*chunk, time)));
+        }
+    }
+
+    /// The bytes of the cells of the alignment that some bytes of a body alone touch, wherever it lies.
+    pub(super) fn celled(&self, body: &Body, bytes: &Range<Bytes>) -> Bytes {
+        let alignment = self.alignment();
+        let rest = body.pools.first().map_or(0, |allowed| allowed.rest);
+        let cell = |at: Bytes| align_up(at + rest % alignment, alignment);
+        // A body has no root if overwrites and parts form a ring; then it may lie anywhere.
+        if body.pools.iter().all(|allowed| allowed.modulus >= alignment) {
+            cell(bytes.end).saturating_sub(cell(bytes.start))
+        } else {
+            (bytes.end - bytes.start) / alignment * alignment
         }
     }
 
@@ -197,23 +214,26 @@ impl Problem {
         for range in reserved {
             free.take(range);
         }
-        let mut events: BTreeMap<Step, (Vec<&Slab>, Vec<&Slab>)> = BTreeMap::new();
-        for slab in slabs {
-            events.entry(slab.time.begin[0]).or_default().1.push(slab);
-            events.entry(slab.time.end[0]).or_default().0.push(slab);
-        }
+        let in_order = |step: fn(&Slab) -> Step| {
+            let mut slabs: Vec<&Slab> = slabs.iter().collect();
+            sort_by_step(&mut slabs, self.steps(), |slab| step(slab));
+            slabs.into_iter().peekable()
+        };
+        let mut begun = in_order(|slab| slab.time.begin[0]);
+        let mut ended = in_order(|slab| slab.time.end[0]);
         let cut_off = self.cut_off();
         let (mut plain, mut celled) = (0, 0);
         let mut crowd = Crowd::default();
-        for (step, (ended, begun)) in events {
-            for slab in ended {
+        // Nothing is most when something ends.
+        while let Some(step) = begun.peek().map(|slab| slab.time.begin[0]) {
+            while let Some(slab) = ended.next_if(|slab| slab.time.end[0] <= step) {
                 if let Some(range) = fixed(slab) {
                     free.release(&range);
                 } else {
                     (plain, celled) = (plain - slab.plain, celled - slab.celled);
                 }
             }
-            for slab in begun {
+            while let Some(slab) = begun.next_if(|slab| slab.time.begin[0] == step) {
                 if let Some(range) = fixed(slab) {
                     free.take(&range);
                 } else {
@@ -231,25 +251,9 @@ impl Problem {
         crowd
     }
 
-    /// The heaviest set of slabs any two of which may be alive together.
-    fn antichain(&self, slabs: &[Slab]) -> Crowd {
-        let chosen = if slabs.len() <= MOST_ORDERED {
-            heaviest(slabs)
-        } else {
-            let boxes: Vec<_> = slabs.iter().map(|slab| (&slab.time, slab.plain)).collect();
-            heaviest_clique(&boxes)
-        };
-        let plain: Bytes = chosen.iter().map(|&at| slabs[at].plain).sum();
-        let celled: Bytes = chosen.iter().map(|&at| slabs[at].celled).sum();
-        let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| slabs[at].chunk).collect();
-        chunks.sort_unstable();
-        chunks.dedup();
-        Crowd { bytes: plain.max(celled.saturating_sub(self.cut_off())), step: 0, chunks }
-    }
-
     /// The bytes of cells that capacities cut off: the size of a pool is rounded up, but not above its
     /// capacity.
-    fn cut_off(&self) -> Bytes {
+    pub(super) fn cut_off(&self) -> Bytes {
         let whole = self.pools().iter().filter(|pool| pool.largest.is_none());
         let over = |capacity: Bytes| match capacity % self.alignment() {
             0 => 0,
@@ -284,103 +288,6 @@ fn without(piece: TimedBox, other: &TimedBox) -> Vec<TimedBox> {
     }
     left.retain(|one| !one.bytes.is_empty() && one.is_life());
     left
-}
-
-/// The heaviest antichain. A flow through slabs, each over before the next begins, must carry every
-/// slab's weight; how much of it can be carried on is a maximum flow from ends to begins, and what the
-/// minimum cut separates is the antichain.
-fn heaviest(slabs: &[Slab]) -> Vec<usize> {
-    let count = slabs.len();
-    let before = |a: usize, b: usize| is_over(&slabs[a].time.end, &slabs[b].time.begin);
-    let later: Vec<Vec<usize>> =
-        (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
-    let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (a, list) in later.iter().enumerate() {
-        for &b in list {
-            earlier[b].push(a);
-        }
-    }
-    // The flow that each end can still send, and each begin still receive.
-    let mut from: Vec<Bytes> = slabs.iter().map(|slab| slab.plain).collect();
-    let mut into = from.clone();
-    let mut flow = vec![0; count * count];
-    loop {
-        // Ends are the nodes below count, begins those above. The search starts from all ends with
-        // flow left.
-        let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
-        let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
-        for &a in &queue {
-            parent[a] = Some(a);
-        }
-        let mut next = 0;
-        let mut augmented = false;
-        while let Some(&node) = queue.get(next) {
-            next += 1;
-            if node < count {
-                for &b in &later[node] {
-                    if parent[count + b].is_none() {
-                        parent[count + b] = Some(node);
-                        queue.push(count + b);
-                    }
-                }
-                continue;
-            }
-            let b = node - count;
-            if into[b] > 0 {
-                augmented |= augment(b, &parent, &mut flow, &mut from, &mut into);
-                continue;
-            }
-            for &a in &earlier[b] {
-                if flow[a * count + b] > 0 && parent[a].is_none() {
-                    parent[a] = Some(node);
-                    queue.push(a);
-                }
-            }
-        }
-        if !augmented {
-            let is_cut = |at: usize| parent[at].is_none() || parent[count + at].is_some();
-            return (0..count).filter(|&at| slabs[at].plain > 0 && !is_cut(at)).collect();
-        }
-    }
-}
-
-/// Sends as much flow as possible along the path that ends at a begin; returns false if that is
-/// none.
-fn augment(
-    end: usize,
-    parent: &[Option<usize>],
-    flow: &mut [Bytes],
-    from: &mut [Bytes],
-    into: &mut [Bytes],
-) -> bool {
-    let count = from.len();
-    // The edges of the path, from its end: forward from an end to a begin, or back from a begin to
-    // an end.
-    let mut path = Vec::new();
-    let mut node = count + end;
-    while let Some(before) = parent[node].filter(|&before| before != node) {
-        path.push((before, node));
-        node = before;
-    }
-    let mut bytes = into[end].min(from[node]);
-    for &(before, after) in &path {
-        if before >= count {
-            bytes = bytes.min(flow[after * count + (before - count)]);
-        }
-    }
-    if bytes == 0 {
-        return false;
-    }
-    for &(before, after) in &path {
-        if before < count {
-            flow[before * count + (after - count)] += bytes;
-        } else {
-            flow[after * count + (before - count)] -= bytes;
-        }
-    }
-    from[node] -= bytes;
-    into[end] -= bytes;
-    true
 }
 
 #[cfg(test)]

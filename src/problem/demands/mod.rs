@@ -4,6 +4,7 @@
 //! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may not
 //! clash. Everything here defines bodies, places or clashes. A problem without such demands is *plain*.
 
+mod antichain;
 mod bodies;
 mod body;
 mod boxes;
@@ -18,6 +19,7 @@ mod fault;
 mod features;
 mod free_bytes;
 mod line;
+mod lives;
 mod pinned;
 mod pools;
 mod ranked;
@@ -26,7 +28,7 @@ pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{TimedBoxes, View, concurrent, is_over};
-pub(crate) use chains::{Chains, by_sum, chains, wide_sum};
+pub(crate) use chains::{Chains, by_sum, chains, chains_in, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
@@ -37,6 +39,7 @@ pub(crate) use fault::Fault;
 pub(crate) use features::Asked;
 pub use features::Feature;
 pub(crate) use line::{Line, longest_chains};
+pub(crate) use lives::Lives;
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
 pub(crate) use ranked::{Along, RankedClocks};

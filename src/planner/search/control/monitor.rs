@@ -7,12 +7,13 @@ use std::{
 
 use crate::{Bytes, Limits, Observer, Progress};
 
-/// The time after the limit in which the first layout may still be completed. All that is faster is much
-/// larger.
+/// The time after the limit in which the first layout may still be completed, mostly. All that is faster is much larger.
 const GRACE: Duration = Duration::from_millis(75);
 
 pub struct Monitor<'a> {
     until: Option<Instant>,
+    /// The time after the limit in which the first layout may still be completed.
+    grace: Duration,
     observer: Observer<'a>,
     /// The nodes of earlier searches.
     before: u64,
@@ -23,7 +24,12 @@ impl<'a> Monitor<'a> {
     pub fn new(limits: &Limits, observer: Observer<'a>) -> Self {
         let until = limits.time.and_then(|time| Instant::now().checked_add(time));
         let until = until.map(|until| until.checked_sub(limits.late).unwrap_or(until));
-        Self { until, observer, before: 0, stopped: false }
+        Self { until, grace: GRACE, observer, before: 0, stopped: false }
+    }
+
+    /// The same, but the first layout must be given up as soon as the time is over.
+    pub fn without_grace(self) -> Self {
+        Self { grace: Duration::ZERO, ..self }
     }
 
     /// Reports the progress of the search; returns whether it must stop.
@@ -42,7 +48,13 @@ impl<'a> Monitor<'a> {
 
     /// Returns whether even the first layout must be given up.
     pub fn is_overdue(&self) -> bool {
-        self.is_late(GRACE)
+        self.is_late(self.grace)
+    }
+
+    /// The time in which the first layout must be completed, if there is a limit.
+    pub fn left(&self) -> Option<Duration> {
+        let until = self.until?.checked_add(self.grace)?;
+        Some(until.saturating_duration_since(Instant::now()))
     }
 
     fn is_late(&self, grace: Duration) -> bool {

@@ -22,14 +22,11 @@ mod promote;
 mod shelf;
 
 use crate::{
-    Limits, Observer, PlanError, Problem,
+    Bytes, Limits, Observer, PlanError, Problem,
     planner::{
-        Layout, first_fit,
-        search::{
-            control::monitor::Monitor,
-            places::{
-                assign::Assignment, bins::Bin, ladder::climb, pairwise::Pairwise, promote::promote,
-            },
+        Layout, blocks, first_fit,
+        search::places::{
+            assign::Assignment, bins::Bin, ladder::climb, pairwise::Pairwise, promote::promote,
         },
         statement::Statement,
     },
@@ -47,17 +44,18 @@ const FEW_BODIES: usize = 20;
 /// The nodes of a search if the caller sets no limit.
 const NODES: u64 = 500_000;
 
-/// Searches for the best places of a problem that is not plain, within limits.
+/// Searches for the best places of a problem that is not plain, within limits. No pool is smaller than `bound` bytes.
 ///
 /// # Errors
 ///
 /// If there is no plan, or none was found.
 pub fn layout(
     problem: &Problem,
+    bound: Bytes,
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = Monitor::new(limits, observer);
+    let mut monitor = blocks::monitor(problem, limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
     let mut first = first_fit::packed(&statement, &mut monitor);
@@ -66,7 +64,6 @@ pub fn layout(
     {
         return Ok(layout_of(&packed.places));
     }
-    let bound = problem.lower_bound().bytes;
     let is_at_bound = first.as_ref().is_ok_and(|packed| match &*packed.objective {
         [_, size] => *size <= u128::from(bound),
         _ => false,

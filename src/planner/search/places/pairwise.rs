@@ -303,11 +303,8 @@ impl Packer for Pairwise<'_> {
 mod tests {
     use super::*;
     use crate::{
-        Limits, Observer, Problem, Step,
-        planner::{
-            first_fit,
-            search::places::{self, NODES},
-        },
+        Limits, Observer, Problem, Step, Strategy,
+        planner::{first_fit, search::places::NODES},
         problem::{ChunkId, demands::concurrent},
     };
 
@@ -396,7 +393,7 @@ mod tests {
     fn the_default_effort_packs_lower_than_the_same_effort_when_it_is_given() {
         let problem = problem(33);
         let pool = |limits: Limits| {
-            let layout = places::layout(&problem, &limits, Observer::default()).unwrap();
+            let layout = Strategy::Best.layout(&problem, &limits, Observer::default()).unwrap();
             layout.pool_size(&problem)
         };
         let given = pool(Limits::default().nodes(NODES));

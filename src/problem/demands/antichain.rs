@@ -1,0 +1,259 @@
+//! Crowds on several streams.
+//!
+//! Boxes any two of which may be alive together are an antichain of the order "is over before", and the heaviest
+//! antichain is found by a minimum flow (Dilworth's theorem with weights). Beyond [`MOST_ORDERED`] boxes, one that is
+//! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
+//! heaviest of those that are [alive at one moment](super::cliques::at_one_moment).
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Bytes, Step,
+    problem::{
+        ChunkId, Problem,
+        demands::{
+            Crowd, Lives,
+            boxes::is_over,
+            cliques::{Ordered, at_one_moment, heaviest_clique},
+            crowd::Slab,
+        },
+    },
+};
+
+/// The number of boxes for which the heaviest antichain is found.
+const MOST_ORDERED: usize = 600;
+
+/// Climbing takes at least so many times as long as finding the heaviest moment.
+const TIMES: u32 = 1;
+
+/// The bytes that bodies need, counted once, by box.
+struct Needed {
+    lives: Lives,
+    plain: Vec<Bytes>,
+    celled: Vec<Bytes>,
+    chunks: Vec<ChunkId>,
+}
+
+impl Needed {
+    fn of(problem: &Problem, streams: usize) -> Self {
+        let count = problem.bodies().len();
+        let list = || Vec::with_capacity(count);
+        let mut needed = Self {
+            lives: Lives::with_capacity(streams, count),
+            plain: list(),
+            celled: list(),
+            chunks: Vec::with_capacity(count),
+        };
+        let mut slabs = Vec::new();
+        for body in problem.bodies() {
+            if let Some((chunk, life)) = problem.only_life(body) {
+                let celled = problem.celled(body, &(0..body.extent));
+                needed.push(chunk, (&life.begin, &life.end), body.extent, celled);
+                continue;
+            }
+            problem.add_slabs(body, &mut slabs);
+            for Slab { chunk, time, plain, celled, .. } in slabs.drain(..) {
+                needed.push(chunk, (&time.begin, &time.end), plain, celled);
+            }
+        }
+        needed
+    }
+
+    fn push(
+        &mut self,
+        chunk: ChunkId,
+        (begin, end): (&[Step], &[Step]),
+        plain: Bytes,
+        celled: Bytes,
+    ) {
+        self.lives.push(begin, end);
+        self.plain.push(plain);
+        self.celled.push(celled);
+        self.chunks.push(chunk);
+    }
+
+    /// The crowd of some boxes.
+    fn crowd(&self, problem: &Problem, chosen: Vec<usize>) -> Crowd {
+        let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
+        let celled: Bytes = chosen.iter().map(|&at| self.celled[at]).sum();
+        let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| self.chunks[at]).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        Crowd { bytes: plain.max(celled.saturating_sub(problem.cut_off())), step: 0, chunks }
+    }
+}
+
+impl Problem {
+    /// The heaviest crowd on several streams, or a lighter one as an error, if finding it takes longer than `time`, or
+    /// `stop` returns true.
+    pub(super) fn crowd_on_streams(
+        &self,
+        time: Option<Duration>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Crowd, Crowd> {
+        let start = Instant::now();
+        let streams = self.demands().map_or(1, |demands| demands.streams);
+        let needed = Needed::of(self, streams);
+        let (lives, weights) = (&needed.lives, &needed.plain);
+        if lives.len() <= MOST_ORDERED {
+            return Ok(needed.crowd(self, heaviest(lives, weights)));
+        }
+        let ordered = Ordered::of(lives);
+        let light = time.map(|_| at_one_moment(&ordered, weights));
+        let is_short = time.is_some_and(|time| time < (1 + TIMES) * start.elapsed());
+        let is_over = || is_short || time.is_some_and(|time| time < start.elapsed());
+        if let Some(chosen) = heaviest_clique(&ordered, weights, &mut || is_over() || stop()) {
+            return Ok(needed.crowd(self, chosen));
+        }
+        let light = light.unwrap_or_else(|| at_one_moment(&ordered, weights));
+        Err(needed.crowd(self, light))
+    }
+}
+
+/// The heaviest antichain. A flow through lives, each over before the next begins, must carry every
+/// weight; how much of it can be carried on is a maximum flow from ends to begins, and what the
+/// minimum cut separates is the antichain.
+fn heaviest(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
+    let count = lives.len();
+    let before = |a: usize, b: usize| is_over(lives.end(a), lives.begin(b));
+    let later: Vec<Vec<usize>> =
+        (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
+    let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (a, list) in later.iter().enumerate() {
+        for &b in list {
+            earlier[b].push(a);
+        }
+    }
+    // The flow that each end can still send, and each begin still receive.
+    let mut from = weights.to_vec();
+    let mut into = from.clone();
+    let mut flow = vec![0; count * count];
+    loop {
+        // Ends are the nodes below count, begins those above. The search starts from all ends with
+        // flow left.
+        let mut parent: Vec<Option<usize>> = vec![None; 2 * count];
+        let mut queue: Vec<usize> = (0..count).filter(|&a| from[a] > 0).collect();
+        for &a in &queue {
+            parent[a] = Some(a);
+        }
+        let mut next = 0;
+        let mut augmented = false;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            if node < count {
+                for &b in &later[node] {
+                    if parent[count + b].is_none() {
+                        parent[count + b] = Some(node);
+                        queue.push(count + b);
+                    }
+                }
+                continue;
+            }
+            let b = node - count;
+            if into[b] > 0 {
+                augmented |= augment(b, &parent, &mut flow, &mut from, &mut into);
+                continue;
+            }
+            for &a in &earlier[b] {
+                if flow[a * count + b] > 0 && parent[a].is_none() {
+                    parent[a] = Some(node);
+                    queue.push(a);
+                }
+            }
+        }
+        if !augmented {
+            let is_cut = |at: usize| parent[at].is_none() || parent[count + at].is_some();
+            return (0..count).filter(|&at| weights[at] > 0 && !is_cut(at)).collect();
+        }
+    }
+}
+
+/// Sends as much flow as possible along the path that ends at a begin; returns false if that is
+/// none.
+fn augment(
+    end: usize,
+    parent: &[Option<usize>],
+    flow: &mut [Bytes],
+    from: &mut [Bytes],
+    into: &mut [Bytes],
+) -> bool {
+    let count = from.len();
+    // The edges of the path, from its end: forward from an end to a begin, or back from a begin to
+    // an end.
+    let mut path = Vec::new();
+    let mut node = count + end;
+    while let Some(before) = parent[node].filter(|&before| before != node) {
+        path.push((before, node));
+        node = before;
+    }
+    let mut bytes = into[end].min(from[node]);
+    for &(before, after) in &path {
+        if before >= count {
+            bytes = bytes.min(flow[after * count + (before - count)]);
+        }
+    }
+    if bytes == 0 {
+        return false;
+    }
+    for &(before, after) in &path {
+        if before < count {
+            flow[before * count + (after - count)] += bytes;
+        } else {
+            flow[after * count + (before - count)] -= bytes;
+        }
+    }
+    from[node] -= bytes;
+    into[end] -= bytes;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::{Limits, Planner, Strategy};
+
+    /// Two streams that never wait: one needs most bytes early, the other late.
+    fn problem(bodies: u64) -> Problem {
+        let mut problem = Problem::builder();
+        problem.streams(2);
+        for at in 0..bodies {
+            for (stream, peak) in [(0, bodies / 4), (1, bodies / 2)] {
+                let (mut begin, mut end) = ([0, 0], [0, 0]);
+                (begin[stream], end[stream]) = (at, at + 1);
+                let chunk = problem.chunk(0..1, if at == peak { 1000 } else { 1 });
+                problem.clocks(chunk, begin.into(), end.into(), stream);
+            }
+        }
+        problem.build().unwrap()
+    }
+
+    /// Without time, the bound of many bodies is that of one moment. Whoever asks later gets the larger one.
+    #[test]
+    fn a_bound_for_which_there_is_no_time_is_lighter_and_not_kept() {
+        for (bodies, lighter) in [(MOST_ORDERED as u64 / 2, 2000), (MOST_ORDERED as u64, 1001)] {
+            let none = Some(Duration::ZERO);
+            for (time, is_stopped) in [(none, false), (none, true), (None, true)] {
+                let problem = problem(bodies);
+                let crowd = problem.crowd_within(time, &mut || is_stopped);
+                assert_eq!(crowd.bytes, lighter, "{time:?}, {is_stopped}");
+                assert_eq!(matches!(crowd, Cow::Owned(_)), lighter < 2000);
+                assert_eq!(problem.lower_bound().bytes, 2000);
+                assert!(matches!(problem.crowd_within(time, &mut || true), Cow::Borrowed(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_without_time_states_the_bound_that_it_had_time_for() {
+        for strategy in [Strategy::Best, Strategy::FirstFit] {
+            let problem = problem(MOST_ORDERED as u64);
+            let planner = Planner::new().strategy(strategy);
+            let late = planner.clone().limits(Limits::default().time(Duration::ZERO));
+            let late = late.plan(&problem).unwrap();
+            assert_eq!((late.lower_bound, late.peak.len()), (1001, 2));
+            assert_eq!(planner.plan(&problem).unwrap().lower_bound, 2000);
+        }
+    }
+}
