@@ -2,10 +2,10 @@
 //! there is no time for a better one.
 //!
 //! **Idea.** As with [size classes](super::size_classes) for plain problems, the program is replayed with an allocator
-//! that rounds every size up to one of four classes per power of two. All lies above pins and reserved bytes, in a pool
-//! without a capacity. A body takes a free block of its class whose last body
-//! is over, on every stream, before it begins. As many free blocks of other streams may not be over yet, each stream has
-//! its own, and few of them are looked at. If none is over, a new block is made at the top.
+//! that rounds every size up to one of four classes per power of two. All blocks lie above pins and reserved bytes, in a
+//! pool without a capacity. A body takes a free block of its class whose last body is over, on every stream, before it
+//! begins. As many free blocks of other streams may not be over yet, each stream has its own, and few of them are looked
+//! at. If none is over, a new block is made at the top.
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
@@ -32,8 +32,8 @@ const TIME: Duration = Duration::from_nanos(400);
 /// All that is better than blocks takes at least this long for each body.
 const LEAST_TIME: Duration = Duration::from_nanos(500);
 
-/// There is always time to place fewer bodies one by one on one stream, around pins and reserved bytes and in several
-/// pools, which takes less memory.
+/// There is always time to place no more bodies than these one by one, which mostly takes fewer bytes, and less traffic
+/// in several pools. On several streams, without all of that, it depends on how they wait.
 const FEW: usize = if cfg!(test) { 8 } else { 20_000 };
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.

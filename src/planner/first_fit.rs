@@ -163,7 +163,8 @@ const PAUSE: usize = 64;
 #[derive(Clone, Copy, PartialEq)]
 enum Late {
     Stop,
-    /// The other bodies are packed in [blocks] above all that is placed. If the problem does not allow that, each is
+    /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
+    /// that](blocks::Ground), each is
     /// put on top of those that are placed and may be alive together with it, where it fits.
     Finish,
 }
