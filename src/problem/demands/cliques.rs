@@ -13,6 +13,8 @@
 //! as the one before, spread evenly, and looks half as far from them. So all passes take about the same time,
 //! long lives are found by the first ones, and short lives by the last.
 //!
+//! Where there is no time for that, the heaviest boxes [at one moment](at_one_moment) are found in one pass.
+//!
 //! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
 //! [`MOST_WORK`].
 
@@ -130,6 +132,7 @@ impl<'a> Ordered<'a> {
 pub(super) fn at_one_moment(ordered: &Ordered<'_>, weights: &[Bytes]) -> Vec<usize> {
     let Ordered { begins, order, clocks } = ordered;
     let count = order.len();
+    // These are no chain, but of each stream, the latest step so far counts.
     let along = Along::chain(clocks, order);
     let over = |at: usize| along.over_at(clocks.get(begins.len() + at)) as usize;
     let changes = order.iter().enumerate().flat_map(|(moment, &at)| {

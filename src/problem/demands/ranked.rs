@@ -99,7 +99,7 @@ pub(crate) struct Along {
 }
 
 impl Along {
-    /// Prepares for a chain of some of the clocks.
+    /// Prepares for a chain of some of the clocks. Of other lists, a moment is the latest step so far of each stream.
     pub(crate) fn chain(clocks: &RankedClocks, chain: &[usize]) -> Self {
         let of_stream = |(stream, &count): (usize, &usize)| {
             let mut first = Vec::with_capacity(count + 1);
