@@ -6,9 +6,9 @@ use super::{
         monitor::Monitor,
         threads::{self, Board},
     },
-    cores,
+    cores::{self, LARGE},
     greedy::Greedy,
-    improve::{self, LARGE},
+    improve,
     state::instance::Instance,
 };
 use crate::{Bytes, Limits, Observer, Problem, planner::Layout, problem::ChunkId};
@@ -45,7 +45,7 @@ pub(super) fn fits_monitored(
     if solution.pool_size > capacity {
         let mut greedy = Greedy::new(problem);
         let orders = greedy.orders();
-        improve::pack(problem, &mut greedy, orders, &mut solution, capacity, monitor);
+        solution.pack(problem, &mut greedy, orders, capacity, monitor);
         // A problem that is too large to be searched whole fits if its best packing does.
         if roots.len() > LARGE && solution.pool_size > capacity && !monitor.stopped() {
             improve::search(problem, &mut greedy, &mut solution, limits, monitor);

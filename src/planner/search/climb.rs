@@ -8,11 +8,13 @@ use super::{
     },
     effort::UNIT,
     greedy::Greedy,
-    improve::FEW,
     solution::Solution,
     state::instance::Instance,
 };
 use crate::{Bytes, Limits, Problem, problem::ChunkId};
+
+/// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
+pub const FEW: usize = 150;
 
 /// Bodies that cover more sections than this, all added up, are not searched: the setup would take
 /// too long.

@@ -3,9 +3,8 @@
 use super::{
     capacity::{Decision, Fit, decide, fits_monitored},
     control::monitor::Monitor,
-    cores::{CROWDS, thousandths},
+    cores::{CROWDS, LARGE, thousandths},
     greedy::Greedy,
-    improve::LARGE,
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,

@@ -6,11 +6,13 @@ use super::{
     climb::climb_and_complete,
     control::monitor::Monitor,
     greedy::Greedy,
-    improve::{LARGE, pack},
     solution::Solution,
     state::instance::Instance,
 };
 use crate::{Bytes, Limits, Problem, problem::ChunkId};
+
+/// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
+pub const LARGE: usize = 5000;
 
 /// The live bytes of a step of a crowded core, in thousandths of the most live bytes.
 pub const CROWDS: [Bytes; 3] = [950, 900, 800];
@@ -105,7 +107,7 @@ pub fn search_cores(
     if !is_near(solution) {
         let bound = solution.lower_bound;
         let orders = greedy.more_orders();
-        pack(problem, greedy, orders, solution, bound, monitor);
+        solution.pack(problem, greedy, orders, bound, monitor);
         if monitor.stopped() {
             return;
         }

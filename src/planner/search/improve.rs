@@ -2,23 +2,20 @@
 
 use super::{
     anew::{Anew, is_near},
-    climb::{climb_and_complete, climb_rounded},
+    climb::{FEW, climb_and_complete, climb_rounded},
     control::monitor::Monitor,
     cores::{node_weight, search_cores},
-    greedy::{Greedy, Key, MOST_WORK},
+    greedy::Greedy,
     solution::Solution,
 };
 use crate::{
-    Bytes, Limits, Problem,
+    Limits, Problem,
     planner::{Layout, first_layout, free_list},
     problem::ChunkId,
 };
 
 /// In problems with more chains, crowded steps are mended, and crowded cores are searched first.
 pub const FEW_CHAINS: usize = 1000;
-
-/// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
-pub const LARGE: usize = 5000;
 
 /// The nodes that problems of more than [`FEW_CHAINS`] chains get on top of the default effort.
 const LARGER_EFFORT: u64 = 200_000;
@@ -45,9 +42,6 @@ const OF_RECTANGLES: u64 = 16;
 /// The next turn of either search has this many times the nodes.
 const LONGER: u64 = 32;
 
-/// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
-pub const FEW: usize = 150;
-
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
 /// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
@@ -61,28 +55,6 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
         }
     }
     solution
-}
-
-/// Packs greedily in one order after the other, until a pool is small enough.
-pub fn pack(
-    problem: &Problem,
-    greedy: &mut Greedy<'_>,
-    orders: &[Key],
-    solution: &mut Solution,
-    enough: Bytes,
-    monitor: &mut Monitor<'_>,
-) {
-    let most = greedy.work().saturating_add(MOST_WORK);
-    for &key in orders {
-        let Solution { lower_bound, pool_size, .. } = *solution;
-        let mut stop = || monitor.stop(0, lower_bound, pool_size);
-        if pool_size <= enough || greedy.work() > most || stop() {
-            break;
-        }
-        if let Some(packing) = greedy.pack(key, pool_size, most, &mut stop) {
-            solution.improve(problem, packing);
-        }
-    }
 }
 
 /// Searches the whole problem, or, if it is large, one crowded core after the other.

@@ -162,7 +162,7 @@ fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: 
     {
         let (enough, before) = (solution.lower_bound, solution.pool_size);
         let orders = greedy.orders();
-        improve::pack(problem, &mut greedy, orders, solution, enough, monitor);
+        solution.pack(problem, &mut greedy, orders, enough, monitor);
         if solution.pool_size < before {
             mend_if_large(problem, solution, limits, monitor);
         }
