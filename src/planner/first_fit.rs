@@ -100,7 +100,7 @@ pub(super) fn packed(
         }
         let mut order: Vec<usize> = (0..bodies.len()).collect();
         // In blocks, bodies are packed in order of time.
-        if !(statement.ground.is_some() && best.is_none() && monitor.is_overdue()) {
+        if !(statement.block_pool.is_some() && best.is_none() && monitor.is_overdue()) {
             let figures = figures.get_or_init(figures_of);
             order.sort_by_cached_key(|&at| {
                 (Reverse(bodies[at].fixed.is_some()), Reverse(key(&figures[at])))
@@ -164,7 +164,7 @@ const PAUSE: usize = 64;
 enum Late {
     Stop,
     /// The other bodies are packed in [blocks] above all that is placed. If the problem [does not allow
-    /// that](blocks::Ground), each is put on top of those that are placed and may be alive together with it, where it
+    /// that](blocks::BlockPool), each is put on top of those that are placed and may be alive together with it, where it
     /// fits.
     Finish,
 }
@@ -185,17 +185,17 @@ fn pack(
 ) -> Result<Vec<Place>, Unpacked> {
     let Statement { pools, bodies, boxes, .. } = statement;
     let mut places = vec![Place::default(); bodies.len()];
-    let finish = |mut places: Vec<Place>, ground, rest: &[usize], top| {
-        let packed = blocks::pack_above(ground, (bodies, boxes), rest, top, &mut places);
+    let finish = |mut places: Vec<Place>, block_pool, rest: &[usize], top| {
+        let packed = blocks::pack_above(block_pool, (bodies, boxes), rest, top, &mut places);
         let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
         packed.map(|()| places).ok_or_else(nowhere)
     };
-    if let Some(ground) = statement.ground
+    if let Some(block_pool) = statement.block_pool
         && (matches!(statement.times, Times::Unknown) || stop())
     {
         return match late {
             Late::Stop => Err(Unpacked::Stopped),
-            Late::Finish => finish(places, ground, order, 0),
+            Late::Finish => finish(places, block_pool, order, 0),
         };
     }
     let ids = (0..).map(PoolId);
@@ -211,11 +211,11 @@ fn pack(
         if is_late && late == Late::Stop {
             return Err(Unpacked::Stopped);
         }
-        if let Some(ground) = statement.ground
+        if let Some(block_pool) = statement.block_pool
             && is_late
         {
-            let top = rooms[ground.pool.index()].top();
-            return finish(places, ground, &order[before..], top);
+            let top = rooms[block_pool.id.index()].top();
+            return finish(places, block_pool, &order[before..], top);
         }
         let place = body.fixed.or_else(|| {
             body.pools.iter().find_map(|allowed| {

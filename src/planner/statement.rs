@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::{
-    planner::{blocks::Ground, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
+    planner::{blocks::BlockPool, clashes::Clashes, in_clocks, moments::Moments, spans::Spans},
     problem::{
         ChunkId, Problem,
         demands::{AllowedPool, Body, Pool, PoolId, TimedBox, TimedBoxes, ranks},
@@ -69,8 +69,8 @@ pub(super) struct Statement<'p> {
     pub(super) moments: Option<Moments>,
     /// By chunk: the groups of chunks kept apart that it is in.
     pub(super) groups: HashMap<ChunkId, Vec<usize>>,
-    /// Where bodies can be packed in [blocks](super::blocks) if there is no time for more.
-    pub(super) ground: Option<Ground>,
+    /// The pool to pack in [blocks](super::blocks) if there is no time for more, if the problem allows that.
+    pub(super) block_pool: Option<BlockPool>,
 }
 
 impl<'p> Statement<'p> {
@@ -95,13 +95,13 @@ impl<'p> Statement<'p> {
                 boxes,
                 times: Times::Steps,
                 groups,
-                ground: None,
+                block_pool: None,
             };
         }
         let bodies = problem.bodies();
         let boxes: Vec<_> = bodies.iter().map(|body| problem.boxes_of(body)).collect();
-        let ground = Ground::of(problem);
-        let is_urgent = &mut || ground.is_some() && stop();
+        let block_pool = BlockPool::of(problem);
+        let is_urgent = &mut || block_pool.is_some() && stop();
         let times = Times::until(&boxes, is_urgent);
         let moments = if is_urgent() { None } else { Moments::of(&boxes) };
         let mut groups: HashMap<ChunkId, Vec<usize>> = HashMap::new();
@@ -115,7 +115,7 @@ impl<'p> Statement<'p> {
             }
         }
         let (pools, bodies) = (problem.pools().into(), bodies.into());
-        Self { problem, pools, bodies, boxes, times, moments, groups, ground }
+        Self { problem, pools, bodies, boxes, times, moments, groups, block_pool }
     }
 
     /// The groups of chunks kept apart.

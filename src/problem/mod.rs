@@ -28,6 +28,7 @@ mod footprint;
 mod gather;
 mod labels;
 mod later;
+mod lazy;
 mod linear;
 mod links;
 #[cfg(feature = "serde")]
@@ -49,9 +50,9 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crate::{Bytes, Step, steps::sort_by_step};
+use crate::{Bytes, Step, problem::lazy::Lazy, steps::sort_by_step};
 pub(crate) use links::Links;
 
 /// The index of a chunk in its [`Problem`], from 0.
@@ -115,33 +116,6 @@ pub struct Problem {
     extra: Option<Arc<Extra>>,
     /// The heaviest crowd. Copies of a problem share it.
     crowd: Arc<Lazy<demands::Crowd>>,
-}
-
-/// What follows from the rest of a value, and is computed when it is first asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Lazy<T>(OnceLock<T>);
-
-impl<T> Lazy<T> {
-    fn get(&self, compute: impl FnOnce() -> T) -> &T {
-        self.0.get_or_init(compute)
-    }
-
-    fn known(&self) -> Option<&T> {
-        self.0.get()
-    }
-}
-
-impl<T> Default for Lazy<T> {
-    fn default() -> Self {
-        Self(OnceLock::new())
-    }
-}
-
-/// Values are equal if the rest of them is.
-impl<T> PartialEq for Lazy<T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// The demands of a problem that is not plain, and the bodies that follow from them.

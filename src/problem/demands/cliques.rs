@@ -13,7 +13,7 @@
 //! as the one before, spread evenly, and looks half as far from them. So all passes take about the same time,
 //! long lives are found by the first ones, and short lives by the last.
 //!
-//! Where there is no time for that, the heaviest boxes [at one moment](at_one_moment) are found in one pass.
+//! If there is no time for that, one pass finds the heaviest boxes that are alive [at one moment](at_one_moment).
 //!
 //! **Cost.** O(n) for each chain after sorting, then as many begins and ends as lie between two choices of a chain, limited by
 //! [`MOST_WORK`].
@@ -317,7 +317,7 @@ mod tests {
 
     type Boxes = [(TimedBox, Bytes)];
 
-    /// What is found by climbing, and at one moment.
+    /// The boxes that climbing finds, and those that are found at one moment.
     fn found(boxes: &Boxes) -> [Vec<usize>; 2] {
         let mut lives = Lives::with_capacity(boxes[0].0.begin.len(), boxes.len());
         for (one, _) in boxes {

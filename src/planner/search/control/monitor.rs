@@ -7,12 +7,13 @@ use std::{
 
 use crate::{Bytes, Limits, Observer, Progress};
 
-/// The time after the limit in which the first layout may still be completed, mostly. All that is faster is much larger.
+/// The time after the limit in which the first layout may still be completed, because all that is faster is much
+/// larger.
 const GRACE: Duration = Duration::from_millis(75);
 
 pub struct Monitor<'a> {
     until: Option<Instant>,
-    /// The time after the limit in which the first layout may still be completed.
+    /// [`GRACE`], or none.
     grace: Duration,
     observer: Observer<'a>,
     /// The nodes of earlier searches.

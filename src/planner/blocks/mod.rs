@@ -9,113 +9,26 @@
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+mod late;
+mod pool;
+
+use std::collections::{BTreeMap, VecDeque};
+
+pub(super) use late::{layout_if_late, monitor};
+pub(super) use pool::BlockPool;
 
 use crate::{
-    Bytes, Limits, Observer, Problem, Step,
-    planner::{Layout, search::Monitor},
+    Bytes, Problem, Step,
+    planner::Layout,
     problem::demands::{
-        AllowedPool, Body, Chains, Lives, Place, Pool, PoolId, TimedBox, TimedBoxes, by_sum,
-        chains_in, is_over, wide_sum,
+        AllowedPool, Body, Chains, Lives, Place, TimedBox, TimedBoxes, by_sum, chains_in, is_over,
+        wide_sum,
     },
 };
-
-/// Packing more bodies in blocks takes as long as the grace of a first layout.
-const MANY: u32 = 250_000;
-
-/// The time that packing in blocks, and all that follows, takes for each body.
-const TIME: Duration = Duration::from_nanos(400);
-
-/// All that is better than blocks takes at least this long for each body.
-const LEAST_TIME: Duration = Duration::from_nanos(500);
-
-/// There is always time to place no more bodies than these one by one, which mostly takes fewer bytes, and less traffic
-/// in several pools. On several streams, without all of that, it depends on how they wait.
-const FEW: usize = if cfg!(test) { 8 } else { 20_000 };
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.
 const NEWEST: usize = 4;
 const OLDEST: usize = 4;
-
-/// A pool without limits that all bodies allow, in which they can be packed in blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ground {
-    pub(super) pool: PoolId,
-    /// No reserved byte lies above.
-    pub(super) floor: Bytes,
-}
-
-impl Ground {
-    /// The first such pool; `None` with [few](FEW) bodies.
-    pub(super) fn of(problem: &Problem) -> Option<Self> {
-        let demands = problem.demands()?;
-        let is_bare = demands.streams > 1
-            && matches!(&*demands.pools, [pool] if pool.reserved.is_empty())
-            && problem.bodies().iter().all(|body| body.fixed.is_none());
-        let is_few = !is_bare && problem.bodies().len() <= FEW;
-        // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
-        let has_buffers = demands.pools.iter().any(|pool| pool.largest.is_some());
-        if is_few || has_buffers || !demands.apart.is_empty() {
-            return None;
-        }
-        let is_free = |pool: &Pool| pool.capacity.is_none();
-        let ids = (0..).map(PoolId);
-        ids.zip(&demands.pools).filter(|(_, pool)| is_free(pool)).find_map(|(id, pool)| {
-            let floor = pool.reserved.iter().map(|range| range.end).max().unwrap_or(0);
-            let ground = Self { pool: id, floor };
-            // Rounded up, sizes near the limits of 64 bits could exceed them.
-            let room = |body: &Body| {
-                if let Some(place) = body.fixed {
-                    return Some(u128::from(place.offset) + u128::from(body.extent));
-                }
-                let modulus = ground.allowed(body)?.modulus;
-                Some(2 * (u128::from(body.extent) + u128::from(modulus)))
-            };
-            let rooms: u128 = problem.bodies().iter().map(room).sum::<Option<_>>()?;
-            (u128::from(floor) + rooms < u128::from(Bytes::MAX / 2)).then_some(ground)
-        })
-    }
-
-    /// The offsets there that a body allows.
-    fn allowed(self, body: &Body) -> Option<AllowedPool> {
-        body.pools.iter().find(|allowed| allowed.pool == self.pool).copied()
-    }
-
-    /// The end of a body that is fixed there.
-    fn end_of(self, body: &Body) -> Option<Bytes> {
-        body.fixed.filter(|place| place.pool == self.pool).map(|place| place.offset + body.extent)
-    }
-}
-
-/// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
-pub(super) fn monitor<'a>(
-    problem: &Problem,
-    limits: &Limits,
-    observer: Observer<'a>,
-) -> Monitor<'a> {
-    let bodies = count(problem);
-    if bodies <= MANY || Ground::of(problem).is_none() {
-        return Monitor::new(limits, observer);
-    }
-    let time = limits.time.map(|time| time.saturating_sub(bodies * TIME));
-    Monitor::new(&Limits { time, ..*limits }, observer).without_grace()
-}
-
-fn count(problem: &Problem) -> u32 {
-    u32::try_from(problem.bodies().len()).unwrap_or(u32::MAX)
-}
-
-/// Packs all bodies in blocks, if there is no time for more, and the problem allows it.
-pub(super) fn layout_if_late(problem: &Problem, monitor: &Monitor<'_>) -> Option<Layout> {
-    let is_short = || monitor.left().is_some_and(|left| left < count(problem) * LEAST_TIME);
-    if !monitor.is_overdue() && !is_short() {
-        return None;
-    }
-    layout(problem, Ground::of(problem)?)
-}
 
 /// The streams that are looked at.
 const MOST_STREAMS: usize = 8;
@@ -144,11 +57,11 @@ struct Block {
 }
 
 /// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
-fn layout(problem: &Problem, ground: Ground) -> Option<Layout> {
+fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
     let bodies = problem.bodies();
     let streams = problem.demands().map_or(1, |demands| demands.streams);
     let mut places = vec![Place::default(); bodies.len()];
-    let mut rest = Rest::new(ground, streams, bodies.len());
+    let mut rest = Rest::new(within, streams, bodies.len());
     for (at, body) in bodies.iter().enumerate() {
         match (body.fixed, problem.only_life(body)) {
             (Some(place), _) => places[at] = place,
@@ -156,14 +69,14 @@ fn layout(problem: &Problem, ground: Ground) -> Option<Layout> {
             (None, None) => rest.add_boxes(at, &problem.boxes_of(body)),
         }
     }
-    let fixed = bodies.iter().filter_map(|body| ground.end_of(body)).max();
+    let fixed = bodies.iter().filter_map(|body| within.end_of(body)).max();
     rest.pack(bodies, fixed.unwrap_or(0), &mut places)?;
     Some(Layout::from_bodies(problem, bodies, &places))
 }
 
 /// Packs the rest of the bodies, given by index, from an offset on. Returns `None` if an offset exceeds 64 bits.
 pub(super) fn pack_above(
-    ground: Ground,
+    within: BlockPool,
     (bodies, boxes): (&[Body], &[TimedBoxes]),
     rest: &[usize],
     top: Bytes,
@@ -175,11 +88,11 @@ pub(super) fn pack_above(
     for &at in rest {
         is_left[at] = true;
     }
-    let (mut left, mut top) = (Rest::new(ground, streams, rest.len()), top);
+    let (mut left, mut top) = (Rest::new(within, streams, rest.len()), top);
     for (at, body) in bodies.iter().enumerate().filter(|&(at, _)| is_left[at]) {
         if let Some(place) = body.fixed {
             places[at] = place;
-            top = top.max(ground.end_of(body).unwrap_or(0));
+            top = top.max(within.end_of(body).unwrap_or(0));
         } else {
             left.add_boxes(at, &boxes[at]);
         }
@@ -189,7 +102,7 @@ pub(super) fn pack_above(
 
 /// Bodies that are packed in blocks.
 struct Rest {
-    ground: Ground,
+    within: BlockPool,
     /// The bodies, by index, and the life of each, from the first begin of a box, stream by stream, to the last end.
     packed: Vec<usize>,
     lives: Lives,
@@ -198,9 +111,9 @@ struct Rest {
 }
 
 impl Rest {
-    fn new(ground: Ground, streams: usize, count: usize) -> Self {
+    fn new(within: BlockPool, streams: usize, count: usize) -> Self {
         let lives = Lives::with_capacity(streams, count);
-        Self { ground, packed: Vec::with_capacity(count), lives, idle: Vec::new() }
+        Self { within, packed: Vec::with_capacity(count), lives, idle: Vec::new() }
     }
 
     fn add(&mut self, body: usize, begin: &[Step], end: &[Step]) {
@@ -220,13 +133,13 @@ impl Rest {
     }
 
     fn pack(self, bodies: &[Body], top: Bytes, places: &mut [Place]) -> Option<()> {
-        let Self { ground, packed, lives, idle } = self;
-        // What needs no bytes at any time can lie anywhere but in reserved bytes.
+        let Self { within, packed, lives, idle } = self;
+        // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
         for at in idle {
-            let offset = ground.allowed(&bodies[at])?.lift(ground.floor)?;
-            places[at] = Place::new(ground.pool, offset);
+            let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
+            places[at] = Place::new(within.id, offset);
         }
-        let mut top = top.max(ground.floor);
+        let mut top = top.max(within.floor);
         let begins = lives.begins();
         let order = by_sum(&begins);
         let (stream_of, streams) = streams(&begins, &order);
@@ -235,7 +148,7 @@ impl Rest {
         let mut free: Vec<VecDeque<Block>> = Vec::new();
         let mut class_of = Vec::with_capacity(packed.len());
         for &at in &packed {
-            let class = Class::of(&bodies[at], ground.allowed(&bodies[at])?);
+            let class = Class::of(&bodies[at], within.allowed(&bodies[at])?);
             let number = numbers.len();
             class_of.push(*numbers.entry(class).or_insert(number));
         }
@@ -257,12 +170,12 @@ impl Rest {
                 block.offset
             } else {
                 let body = &bodies[packed[new]];
-                let allowed = ground.allowed(body)?;
+                let allowed = within.allowed(body)?;
                 let offset = allowed.lift(top)?;
                 top = offset.checked_add(Class::of(body, allowed).size)?;
                 offset
             };
-            places[packed[new]] = Place::new(ground.pool, offsets[new]);
+            places[packed[new]] = Place::new(within.id, offsets[new]);
         }
         Some(())
     }
@@ -296,13 +209,16 @@ mod tests {
 
     use super::*;
     use crate::{
-        Plan, Strategy,
-        planner::statement::Statement,
-        problem::{ChunkId, ProblemBuilder, demands::PoolId},
+        Limits, Observer, Plan, Strategy,
+        planner::{blocks::pool::FEW, statement::Statement},
+        problem::{
+            ChunkId, ProblemBuilder,
+            demands::{Pool, PoolId},
+        },
         verify::verify,
     };
 
-    fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
+    pub(super) fn add(problem: &mut ProblemBuilder, size: Bytes, life: Range<[Step; 2]>) {
         let chunk = problem.chunk(0..1, size);
         problem.clocks(chunk, life.start.into(), life.end.into(), 0);
     }
@@ -317,7 +233,7 @@ mod tests {
         let mut places = vec![Place::default(); statement.bodies.len()];
         let all: Vec<usize> = (0..places.len()).rev().collect();
         let boxes = (&*statement.bodies, &*statement.boxes);
-        pack_above(statement.ground.unwrap(), boxes, &all, top, &mut places).unwrap();
+        pack_above(statement.block_pool.unwrap(), boxes, &all, top, &mut places).unwrap();
         places
     }
 
@@ -326,7 +242,7 @@ mod tests {
         let cancel = AtomicBool::new(true);
         let observer = Observer::default().cancel(&cancel);
         let in_blocks = Strategy::Best.layout(problem, &Limits::default(), observer).unwrap();
-        assert_eq!(Some(&in_blocks), layout(problem, Ground::of(problem).unwrap()).as_ref());
+        assert_eq!(Some(&in_blocks), layout(problem, BlockPool::of(problem).unwrap()).as_ref());
         let above = Layout::from_bodies(problem, problem.bodies(), &places(problem, 0));
         assert_eq!(in_blocks, above);
         in_blocks
@@ -404,12 +320,12 @@ mod tests {
                 }
             }
             let problem = problem.build().unwrap();
-            let ground = Ground::of(&problem);
-            if ground.is_none() {
+            let within = BlockPool::of(&problem);
+            if within.is_none() {
                 refused += u32::from(problem.bodies().len() > FEW);
                 return Ok(());
             }
-            assert_eq!(ground, Some(Ground { pool: large, floor: low + 32 }));
+            assert_eq!(within, Some(BlockPool { id: large, floor: low + 32 }));
             let in_blocks = late_layout(&problem);
             let place = |at: usize| {
                 let pool = in_blocks.pools.get(at).copied().unwrap_or_default();
@@ -446,28 +362,6 @@ mod tests {
         }
     }
 
-    /// With many bodies, a packing ends so early that packing the rest in blocks keeps the limit, and does not begin
-    /// where there is hardly any time.
-    #[test]
-    fn time_is_kept_for_packing_many_bodies_in_blocks() {
-        let mut problem = Problem::builder();
-        problem.streams(2);
-        add(&mut problem, 8, [0, 0]..[1, 7]);
-        for at in 0..u64::from(MANY) {
-            add(&mut problem, 8, [at, 0]..[at + 1, 0]);
-        }
-        let problem = problem.build().unwrap();
-        let within = |time| {
-            let monitor = monitor(&problem, &Limits::default().time(time), Observer::default());
-            (monitor.left().unwrap(), layout_if_late(&problem, &monitor).is_some())
-        };
-        let (hour, kept) = (Duration::from_hours(1), MANY * TIME);
-        let (left, in_blocks) = within(hour);
-        assert!(left + kept <= hour && !in_blocks);
-        assert_eq!(within(kept / 2), (Duration::ZERO, true));
-        assert!(within(kept + MANY * LEAST_TIME).1);
-    }
-
     /// Two streams that do not wait for each other take blocks in turn, but each its own.
     #[test]
     fn each_stream_has_its_own_blocks() {
@@ -481,45 +375,5 @@ mod tests {
         }
         let offsets = offsets(&problem.build().unwrap(), 0);
         assert_eq!(offsets.iter().max(), Some(&72));
-    }
-
-    #[test]
-    fn bodies_are_packed_in_blocks_in_the_first_pool_without_limits_that_all_allow() {
-        let ground = |bodies: usize, demand: &dyn Fn(&mut ProblemBuilder)| {
-            let mut problem = Problem::builder();
-            problem.streams(2);
-            for _ in 0..bodies {
-                add(&mut problem, 8, [0, 0]..[1, 1]);
-            }
-            demand(&mut problem);
-            Ground::of(&problem.build().unwrap()).map(|ground| (ground.pool.0, ground.floor))
-        };
-        let ids = [0, 1].map(ChunkId::from_index);
-        let two = |only: u16| {
-            move |problem: &mut ProblemBuilder| {
-                problem.pool(Pool::new("a").capacity(64));
-                problem.pool(Pool::new("b"));
-                problem.only_in(ids[0], [PoolId(only)]);
-            }
-        };
-        let with = |pool: Pool| move |problem: &mut ProblemBuilder| _ = problem.pool(pool.clone());
-        let pinned = |problem: &mut ProblemBuilder| _ = problem.pin(ids[0], PoolId(0), 0);
-        let apart = |problem: &mut ProblemBuilder| _ = problem.apart(ids);
-        let huge = |problem: &mut ProblemBuilder| add(problem, 1 << 62, [0, 0]..[1, 1]);
-        let check =
-            |demand: &dyn Fn(&mut ProblemBuilder), expected: Option<(u16, Bytes)>, with_few| {
-                assert_eq!(ground(FEW + 1, demand), expected);
-                assert_eq!(ground(2, demand), expected.filter(|_| with_few));
-            };
-        check(&|_| (), Some((0, 0)), true);
-        check(&with(Pool::new("a")), Some((0, 0)), true);
-        check(&with(Pool::new("a").reserved(0..8)), Some((0, 8)), false);
-        check(&with(Pool::new("a").capacity(1 << 20)), None, false);
-        check(&with(Pool::new("a").largest(64)), None, false);
-        check(&pinned, Some((0, 0)), false);
-        check(&apart, None, false);
-        check(&huge, None, false);
-        check(&two(1), Some((1, 0)), false);
-        assert_eq!(ground(FEW + 1, &two(0)), None);
     }
 }

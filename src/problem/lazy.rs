@@ -1,0 +1,32 @@
+//! Fields that are computed when they are first asked for.
+
+use std::sync::OnceLock;
+
+/// A value that follows from the other fields beside it. It is computed once, when it is first asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Lazy<T>(OnceLock<T>);
+
+impl<T> Lazy<T> {
+    /// The value.
+    pub(super) fn get(&self, compute: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(compute)
+    }
+
+    /// The value, if it was asked for.
+    pub(super) fn known(&self) -> Option<&T> {
+        self.0.get()
+    }
+}
+
+impl<T> Default for Lazy<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+/// Where the other fields are equal, so is this one.
+impl<T> PartialEq for Lazy<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
