@@ -8,7 +8,12 @@
 //! distinct, and their sum, `align_up(o + s) - align_up(o)` for each, is a true bound: a root
 //! counts its size rounded up. The plain sum of bytes is another bound; the larger one counts.
 
-use std::{borrow::Cow, num::Wrapping, ops::AddAssign, time::Duration};
+use std::{
+    borrow::Cow,
+    num::Wrapping,
+    ops::{AddAssign, Neg},
+    time::Duration,
+};
 
 use crate::{
     Bytes, Step,
@@ -48,15 +53,29 @@ pub(crate) struct LiveWeight {
 
 /// The bytes of a segment, and of the cells that it alone touches. What ends is added as a negative number.
 #[derive(Clone, Copy, Default)]
-struct Weight {
-    plain: Wrapping<Bytes>,
-    celled: Wrapping<Bytes>,
+pub(super) struct Weight {
+    pub(super) plain: Wrapping<Bytes>,
+    pub(super) celled: Wrapping<Bytes>,
+}
+
+impl Weight {
+    pub(super) fn new(plain: Bytes, celled: Bytes) -> Self {
+        Self { plain: Wrapping(plain), celled: Wrapping(celled) }
+    }
 }
 
 impl AddAssign for Weight {
     fn add_assign(&mut self, change: Self) {
         self.plain += change.plain;
         self.celled += change.celled;
+    }
+}
+
+impl Neg for Weight {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { plain: -self.plain, celled: -self.celled }
     }
 }
 
@@ -156,10 +175,8 @@ impl Problem {
             return;
         }
         let changes = segments.flat_map(|Segment { begin, end, low, high, .. }| {
-            let plain = Wrapping(high - low);
-            let celled = Wrapping(self.align_up(high) - self.align_up(low));
-            let ended = Weight { plain: -plain, celled: -celled };
-            [(begin, Weight { plain, celled }), (end, ended)]
+            let weight = Weight::new(high - low, self.align_up(high) - self.align_up(low));
+            [(begin, weight), (end, -weight)]
         });
         let mut live = Weight::default();
         sum_by_step(changes, 2 * count, self.steps(), |step, change| {

@@ -50,7 +50,7 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use crate::{Bytes, Step, problem::lazy::Lazy, steps::sort_by_step};
 pub(crate) use links::Links;
@@ -330,14 +330,21 @@ impl Problem {
         self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
     }
 
-    /// The chunk and the life of a body on several streams that is one chunk, which needs all of its bytes for all of
-    /// its life.
-    pub(crate) fn only_life(&self, body: &demands::Body) -> Option<(ChunkId, &demands::Life)> {
-        let [(chunk, _)] = *body.members else { return None };
-        let extra = self.extra.as_deref()?;
-        // Holes and windows exist only with one stream.
-        let is_whole = body.extent > 0 && extra.bodies.links[chunk.index()].is_none();
-        extra.demands.lives.get(chunk.index()).filter(|_| is_whole).map(|life| (chunk, life))
+    /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
+    pub(crate) fn only_life(&self, body: &demands::Body) -> Option<(&[Step], &[Step])> {
+        let [(id, _)] = *body.members else { return None };
+        let (extra, chunk) = (self.extra.as_deref()?, self.chunk(id));
+        if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
+            return None;
+        }
+        match extra.demands.lives.get(id.index()) {
+            Some(life) => Some((&life.begin, &life.end)),
+            // Holes and windows exist only with one stream.
+            None if extra.demands.chunks[id.index()].is_whole() => {
+                Some((slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end)))
+            }
+            None => None,
+        }
     }
 
     fn view<'a>(&'a self, extra: &'a Extra) -> demands::View<'a> {

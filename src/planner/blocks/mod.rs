@@ -65,7 +65,7 @@ fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
     for (at, body) in bodies.iter().enumerate() {
         match (body.fixed, problem.only_life(body)) {
             (Some(place), _) => places[at] = place,
-            (None, Some((_, life))) => rest.add(at, &life.begin, &life.end),
+            (None, Some((begin, end))) => rest.add(at, begin, end),
             (None, None) => rest.add_boxes(at, &problem.boxes_of(body)),
         }
     }

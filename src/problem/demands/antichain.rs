@@ -46,9 +46,9 @@ impl Needed {
         };
         let mut slabs = Vec::new();
         for body in problem.bodies() {
-            if let Some((chunk, life)) = problem.only_life(body) {
+            if let Some(life) = problem.only_life(body) {
                 let celled = problem.celled(body, &(0..body.extent));
-                needed.push(chunk, (&life.begin, &life.end), body.extent, celled);
+                needed.push(body.members[0].0, life, body.extent, celled);
                 continue;
             }
             problem.add_slabs(body, &mut slabs);

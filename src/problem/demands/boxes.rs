@@ -99,7 +99,7 @@ impl View<'_> {
                 return TimedBoxes::new();
             }
         }
-        if demands.holes.is_empty() && demands.windows.is_empty() {
+        if demands.is_whole() {
             return smallvec![TimedBox { begin, end, bytes: 0..full }];
         }
         // Holes and windows exist only with one stream.

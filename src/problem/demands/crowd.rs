@@ -10,10 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::{
     Bytes, Step,
     problem::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
+        bound::Weight,
         demands::{
             Body, Clock, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
@@ -21,7 +24,7 @@ use crate::{
             free_bytes::FreeBytes,
         },
     },
-    steps::sort_by_step,
+    steps::sum_by_step,
 };
 
 /// Chunks that are alive together.
@@ -42,8 +45,6 @@ pub(super) struct Slab {
     /// The bytes that no other body can have: without alignment, and in cells of the alignment.
     pub(super) plain: Bytes,
     pub(super) celled: Bytes,
-    /// The addresses, if a pin fixes them.
-    fixed: Option<Range<Bytes>>,
 }
 
 /// The earlier boxes of a list.
@@ -95,9 +96,7 @@ impl Problem {
             let time = time.map(|time| time.saturating_sub(start.elapsed()));
             self.crowd_on_streams(time, stop)
         } else {
-            let mut slabs = Vec::new();
-            self.bodies().iter().for_each(|body| self.add_slabs(body, &mut slabs));
-            Ok(self.peak(&slabs))
+            Ok(self.peak())
         };
         crowd.map(|crowd| self.in_pools(crowd)).map_err(|crowd| self.in_pools(crowd))
     }
@@ -143,7 +142,6 @@ impl Problem {
             chunk,
             plain: time.bytes.end - time.bytes.start,
             celled: celled(&time.bytes),
-            fixed: body.fixed.map(|at| at.offset + time.bytes.start..at.offset + time.bytes.end),
             time,
         };
         // The boxes of one chunk share nothing.
@@ -185,7 +183,11 @@ impl Problem {
     }
 
     /// The bytes that a body needs in each step, with one stream.
-    pub(crate) fn body_weights(&self, body: &Body) -> Vec<LiveWeight> {
+    pub(crate) fn body_weights(&self, body: &Body) -> SmallVec<[LiveWeight; 1]> {
+        if let Some((&[begin], &[end])) = self.only_life(body) {
+            let (plain, celled) = (body.extent, self.celled(body, &(0..body.extent)));
+            return smallvec![LiveWeight { begin, end, plain, celled }];
+        }
         let weight = |Slab { time, plain, celled, .. }: Slab| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],
@@ -201,53 +203,59 @@ impl Problem {
     }
 
     /// Sweeps over the steps of the only stream.
-    fn peak(&self, slabs: &[Slab]) -> Crowd {
-        let reserved = match self.pools() {
-            [pool] if pool.largest.is_none() => &*pool.reserved,
-            // The bytes of several pools or buffers add up, wherever they lie.
-            _ => &[],
+    fn peak(&self) -> Crowd {
+        // The bytes of several pools or buffers add up, wherever they lie.
+        let one_pool = match self.pools() {
+            [pool] if pool.largest.is_none() => Some(pool),
+            _ => None,
         };
-        let is_one = matches!(self.pools(), [pool] if pool.largest.is_none());
-        let fixed = |slab: &Slab| slab.fixed.clone().filter(|_| is_one);
-        let ranges = slabs.iter().filter_map(fixed).chain(reserved.iter().cloned());
+        let reserved = one_pool.map_or(&[][..], |pool| &pool.reserved);
+        let is_fixed = |body: &&Body| one_pool.is_some() && body.fixed.is_some();
+        // The bytes at fixed addresses, with the steps.
+        let fixed = self.bodies().iter().filter(is_fixed).flat_map(|body| {
+            let at = body.fixed.map_or(0, |place| place.offset);
+            let boxes = self.disjoint_boxes(body);
+            boxes.map(move |TimedBox { begin, end, bytes }| {
+                (begin[0]..end[0], at + bytes.start..at + bytes.end)
+            })
+        });
+        let mut begun: Vec<(Range<Step>, Range<Bytes>)> = fixed.collect();
+        let mut ended = begun.clone();
+        begun.sort_by_key(|(steps, _)| steps.start);
+        ended.sort_by_key(|(steps, _)| steps.end);
+        let ranges = begun.iter().map(|(_, bytes)| bytes).chain(reserved);
         let mut free = FreeBytes::new(ranges.flat_map(|range| [range.start, range.end]));
         for range in reserved {
             free.take(range);
         }
-        let in_order = |step: fn(&Slab) -> Step| {
-            let mut slabs: Vec<&Slab> = slabs.iter().collect();
-            sort_by_step(&mut slabs, self.steps(), |slab| step(slab));
-            slabs.into_iter().peekable()
-        };
-        let mut begun = in_order(|slab| slab.time.begin[0]);
-        let mut ended = in_order(|slab| slab.time.end[0]);
+        let others = self.bodies().iter().filter(|body| !is_fixed(body));
+        let weights = others.flat_map(|body| self.body_weights(body));
+        let changes = weights.flat_map(|LiveWeight { begin, end, plain, celled }| {
+            let weight = Weight::new(plain, celled);
+            [(begin, weight), (end, -weight)]
+        });
+        let looked_at = begun.iter().map(|(steps, _)| (steps.start, Weight::default()));
+        let (mut begun, mut ended) = (begun.iter().peekable(), ended.iter().peekable());
         let cut_off = self.cut_off();
-        let (mut plain, mut celled) = (0, 0);
+        let mut alive = Weight::default();
         let mut crowd = Crowd::default();
-        // Nothing is most when something ends.
-        while let Some(step) = begun.peek().map(|slab| slab.time.begin[0]) {
-            while let Some(slab) = ended.next_if(|slab| slab.time.end[0] <= step) {
-                if let Some(range) = fixed(slab) {
-                    free.release(&range);
-                } else {
-                    (plain, celled) = (plain - slab.plain, celled - slab.celled);
-                }
+        let count = 2 * self.bodies().len();
+        sum_by_step(changes.chain(looked_at), count, self.steps(), |step, change| {
+            alive += change;
+            while let Some((_, bytes)) = ended.next_if(|(steps, _)| steps.end <= step) {
+                free.release(bytes);
             }
-            while let Some(slab) = begun.next_if(|slab| slab.time.begin[0] == step) {
-                if let Some(range) = fixed(slab) {
-                    free.take(&range);
-                } else {
-                    (plain, celled) = (plain + slab.plain, celled + slab.celled);
-                }
+            while let Some((_, bytes)) = begun.next_if(|(steps, _)| steps.start <= step) {
+                free.take(bytes);
             }
             // Sizes are multiples of the alignment, unless a capacity cuts one off.
-            let height = free.height(plain);
+            let height = free.height(alive.plain.0);
             let height = if cut_off == 0 { self.align_up(height) } else { height };
-            let bytes = height.max(celled.saturating_sub(cut_off));
+            let bytes = height.max(alive.celled.0.saturating_sub(cut_off));
             if bytes > crowd.bytes {
                 crowd = Crowd { bytes, step, chunks: Vec::new() };
             }
-        }
+        });
         crowd
     }
 

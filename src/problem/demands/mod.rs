@@ -103,6 +103,11 @@ pub(crate) struct ChunkDemands {
 }
 
 impl ChunkDemands {
+    /// Returns whether all bytes are needed in all steps of the chunk's life.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.holes.is_empty() && self.windows.is_empty()
+    }
+
     /// The same demands this many steps later.
     pub(crate) fn later(mut self, by: Step) -> Self {
         let windows = self.windows.iter_mut().map(|window| &mut window.steps);
