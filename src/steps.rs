@@ -1,7 +1,7 @@
 //! Sorting and adding up by step. Where there are not many more steps than items, a table with an entry per
 //! step takes the place of a comparison sort, which is the largest cost of a simple pass over 10^6 chunks.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use crate::Step;
 
@@ -46,27 +46,61 @@ pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
     }
 }
 
-/// Sorts items by step; those of one step keep their order. No item is after the step `last`.
-pub(crate) fn sort_by_step<T: Copy>(items: &mut Vec<T>, last: Step, step: impl Fn(&T) -> Step) {
+/// Sorts fewer than 2^32 items by step; those of one step keep their order. No item is after the step `last`.
+pub(crate) fn sort_by_step<T: Copy>(
+    items: &mut Vec<T>,
+    last: Step,
+    step: impl Fn(&T) -> Step + Clone,
+) {
     let Some(last) = in_table(last, items.len()) else {
         items.sort_by_key(step);
         return;
     };
+    let mut sorted = items.clone();
+    place_by_step(items.iter().map(step), last, |at, place| sorted[place] = items[at]);
+    *items = sorted;
+}
+
+/// The indices of fewer than 2^32 steps, in the order of these; those of one step keep their order.
+pub(crate) fn order_by_step(steps: &[Step]) -> Vec<u32> {
+    let mut order: Vec<u32> = indices(steps.len()).collect();
+    if steps.is_sorted() {
+        return order;
+    }
+    let last = steps.iter().copied().max().unwrap_or(0);
+    match in_table(last, steps.len()) {
+        None => order.sort_by_key(|&at| steps[at as usize]),
+        Some(last) => place_by_step(steps.iter().copied(), last, |at, place| {
+            order[place] = u32::try_from(at).unwrap_or(u32::MAX);
+        }),
+    }
+    order
+}
+
+/// The indices of a list of fewer than 2^32 items.
+pub(crate) fn indices(count: usize) -> Range<u32> {
+    0..u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Calls `visit` with the index of each step, and its place in the order of all steps.
+fn place_by_step(
+    steps: impl Iterator<Item = Step> + Clone,
+    last: usize,
+    mut visit: impl FnMut(usize, usize),
+) {
     // The place of the next item of each step.
-    let mut next = vec![0; last + 2];
-    for item in &*items {
-        next[index(step(item)) + 1] += 1;
+    let mut next = vec![0_u32; last + 2];
+    for step in steps.clone() {
+        next[index(step) + 1] += 1;
     }
     for at in 1..next.len() {
         next[at] += next[at - 1];
     }
-    let mut sorted = items.clone();
-    for item in &*items {
-        let place: &mut usize = &mut next[index(step(item))];
-        sorted[*place] = *item;
+    for (at, step) in steps.enumerate() {
+        let place = &mut next[index(step)];
+        visit(at, *place as usize);
         *place += 1;
     }
-    *items = sorted;
 }
 
 /// The last step as an index, if a table of all steps pays for this many items.
@@ -104,6 +138,9 @@ mod tests {
             // Items count up, so they are unequal and begin in order.
             let mut sorted = items.clone();
             sorted.sort_unstable();
+            let steps: Vec<Step> = items.iter().map(|&(step, _)| step).collect();
+            let order = order_by_step(&steps).into_iter().map(|at| items[at as usize]);
+            assert_eq!(order.collect::<Vec<_>>(), sorted);
             sort_by_step(&mut items, last, |&(step, _)| step);
             assert_eq!(items, sorted);
             Ok(())

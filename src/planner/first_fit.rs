@@ -186,7 +186,7 @@ fn pack(
     let Statement { pools, bodies, boxes, .. } = statement;
     let mut places = vec![Place::default(); bodies.len()];
     let finish = |mut places: Vec<Place>, block_pool, rest: &[usize], top| {
-        let packed = blocks::pack_above(block_pool, (bodies, boxes), rest, top, &mut places);
+        let packed = blocks::pack_above(statement.problem, block_pool, rest, top, &mut places);
         let nowhere = || Unpacked::NoPlace(rest.first().copied().unwrap_or(0));
         packed.map(|()| places).ok_or_else(nowhere)
     };

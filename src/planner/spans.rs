@@ -6,10 +6,7 @@
 
 use std::ops::Range;
 
-use crate::{
-    Step,
-    problem::demands::{Along, RankedClocks, TimedBoxes, longest_chains},
-};
+use crate::problem::demands::{Along, Clocks, RankedClocks, TimedBoxes, longest_chains};
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
@@ -48,14 +45,14 @@ impl Spans {
     /// Finds the spans, or returns `None` if `stop` returns true before.
     pub(super) fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
         let all = || boxes.iter().flatten();
-        let mut clocks: Vec<&[Step]> = all().map(|one| &*one.begin).collect();
-        let count = clocks.len();
-        let chain = longest_chains(&clocks).into_iter().next().unwrap_or_default();
+        let begins: Clocks = all().map(|one| &*one.begin).collect();
+        let count = begins.len();
+        let chain = longest_chains(&begins).into_iter().next().unwrap_or_default();
         if stop() {
             return None;
         }
-        clocks.extend(all().map(|one| &*one.end));
-        let ranked = RankedClocks::of(&clocks);
+        let ends: Clocks = all().map(|one| &*one.end).collect();
+        let ranked = RankedClocks::of([&begins, &ends]);
         if stop() {
             return None;
         }

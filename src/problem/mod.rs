@@ -126,11 +126,12 @@ pub(crate) struct Extra {
     pub(crate) refused: Vec<Dropped>,
     /// The problem in steps, if there is one.
     linear: Lazy<Option<Problem>>,
+    lives: Lazy<demands::BodyLives>,
 }
 
 impl Extra {
     fn new(demands: demands::Demands, bodies: demands::Bodies, refused: Vec<Dropped>) -> Self {
-        Self { demands, bodies, refused, linear: Lazy::default() }
+        Self { demands, bodies, refused, linear: Lazy::default(), lives: Lazy::default() }
     }
 }
 
@@ -345,6 +346,12 @@ impl Problem {
             }
             None => None,
         }
+    }
+
+    /// The lives of the bodies of a problem that is not plain.
+    pub(crate) fn body_lives(&self) -> Option<&demands::BodyLives> {
+        let extra = self.extra.as_deref()?;
+        Some(extra.lives.get(|| demands::BodyLives::of(self)))
     }
 
     fn view<'a>(&'a self, extra: &'a Extra) -> demands::View<'a> {

@@ -18,11 +18,10 @@ pub(super) use late::{layout_if_late, monitor};
 pub(super) use pool::BlockPool;
 
 use crate::{
-    Bytes, Problem, Step,
+    Bytes, Problem,
     planner::Layout,
     problem::demands::{
-        AllowedPool, Body, Chains, Lives, Place, TimedBox, TimedBoxes, by_sum, chains_in, is_over,
-        wide_sum,
+        AllowedPool, Body, BodyLives, Lives, Place, by_sum, in_chains, is_over, wide_sum,
     },
 };
 
@@ -49,158 +48,126 @@ impl Class {
     }
 }
 
-/// A free block: its offset, and the last body in it.
-#[derive(Clone, Copy)]
-struct Block {
-    offset: Bytes,
-    last: usize,
-}
-
 /// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
 fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
     let bodies = problem.bodies();
-    let streams = problem.demands().map_or(1, |demands| demands.streams);
     let mut places = vec![Place::default(); bodies.len()];
-    let mut rest = Rest::new(within, streams, bodies.len());
-    for (at, body) in bodies.iter().enumerate() {
-        match (body.fixed, problem.only_life(body)) {
-            (Some(place), _) => places[at] = place,
-            (None, Some((begin, end))) => rest.add(at, begin, end),
-            (None, None) => rest.add_boxes(at, &problem.boxes_of(body)),
-        }
-    }
-    let fixed = bodies.iter().filter_map(|body| within.end_of(body)).max();
-    rest.pack(bodies, fixed.unwrap_or(0), &mut places)?;
+    pack(problem, within, None, 0, &mut places)?;
     Some(Layout::from_bodies(problem, bodies, &places))
 }
 
 /// Packs the rest of the bodies, given by index, from an offset on. Returns `None` if an offset exceeds 64 bits.
 pub(super) fn pack_above(
+    problem: &Problem,
     within: BlockPool,
-    (bodies, boxes): (&[Body], &[TimedBoxes]),
     rest: &[usize],
     top: Bytes,
     places: &mut [Place],
 ) -> Option<()> {
-    let streams = boxes.iter().find_map(|boxes| boxes.first()).map_or(1, |one| one.begin.len());
-    // In the order of the problem, which is often that of time, those that live together lie together.
-    let mut is_left = vec![false; bodies.len()];
+    let mut is_left = vec![false; places.len()];
     for &at in rest {
         is_left[at] = true;
     }
-    let (mut left, mut top) = (Rest::new(within, streams, rest.len()), top);
-    for (at, body) in bodies.iter().enumerate().filter(|&(at, _)| is_left[at]) {
+    pack(problem, within, Some(&is_left), top, places)
+}
+
+/// Packs the bodies that are left, or all, from an offset on.
+fn pack(
+    problem: &Problem,
+    within: BlockPool,
+    is_left: Option<&[bool]>,
+    mut top: Bytes,
+    places: &mut [Place],
+) -> Option<()> {
+    let (bodies, BodyLives { lives, order, idle, .. }) = (problem.bodies(), problem.body_lives()?);
+    let Lives { begins, ends } = lives;
+    // By body that is packed.
+    let mut class_of: Vec<Option<u32>> = vec![None; bodies.len()];
+    let mut classes: BTreeMap<Class, u32> = BTreeMap::new();
+    for (at, body) in bodies.iter().enumerate() {
+        if is_left.is_some_and(|is_left| !is_left[at]) {
+            continue;
+        }
         if let Some(place) = body.fixed {
             places[at] = place;
             top = top.max(within.end_of(body).unwrap_or(0));
         } else {
-            left.add_boxes(at, &boxes[at]);
+            let next = u32::try_from(classes.len()).ok()?;
+            let class = Class::of(body, within.allowed(body)?);
+            class_of[at] = Some(*classes.entry(class).or_insert(next));
         }
     }
-    left.pack(bodies, top, places)
-}
-
-/// Bodies that are packed in blocks.
-struct Rest {
-    within: BlockPool,
-    /// The bodies, by index, and the life of each, from the first begin of a box, stream by stream, to the last end.
-    packed: Vec<usize>,
-    lives: Lives,
-    /// Those that need no bytes at any time.
-    idle: Vec<usize>,
-}
-
-impl Rest {
-    fn new(within: BlockPool, streams: usize, count: usize) -> Self {
-        let lives = Lives::with_capacity(streams, count);
-        Self { within, packed: Vec::with_capacity(count), lives, idle: Vec::new() }
+    top = top.max(within.floor);
+    // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
+    for at in idle.iter().map(|&at| at as usize).filter(|&at| class_of[at].is_some()) {
+        let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
+        places[at] = Place::new(within.id, offset);
     }
-
-    fn add(&mut self, body: usize, begin: &[Step], end: &[Step]) {
-        self.packed.push(body);
-        self.lives.push(begin, end);
-    }
-
-    fn add_boxes(&mut self, body: usize, boxes: &[TimedBox]) {
-        let Some((first, others)) = boxes.split_first() else {
-            self.idle.push(body);
-            return;
-        };
-        self.add(body, &first.begin, &first.end);
-        for one in others {
-            self.lives.widen_last(&one.begin, &one.end);
-        }
-    }
-
-    fn pack(self, bodies: &[Body], top: Bytes, places: &mut [Place]) -> Option<()> {
-        let Self { within, packed, lives, idle } = self;
-        // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
-        for at in idle {
-            let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
-            places[at] = Place::new(within.id, offset);
-        }
-        let mut top = top.max(within.floor);
-        let begins = lives.begins();
-        let order = by_sum(&begins);
-        let (stream_of, streams) = streams(&begins, &order);
-        let mut numbers: BTreeMap<Class, usize> = BTreeMap::new();
-        // By class, stream by stream: the free blocks, in the order in which they became free.
-        let mut free: Vec<VecDeque<Block>> = Vec::new();
-        let mut class_of = Vec::with_capacity(packed.len());
-        for &at in &packed {
-            let class = Class::of(&bodies[at], within.allowed(&bodies[at])?);
-            let number = numbers.len();
-            class_of.push(*numbers.entry(class).or_insert(number));
-        }
-        free.resize(numbers.len() * streams, VecDeque::new());
-        let mut offsets = vec![0; packed.len()];
-        let ends = lives.ends();
-        let mut ended = by_sum(&ends).into_iter().peekable();
-        for new in order {
-            let now = wide_sum(begins[new]);
-            while let Some(last) = ended.next_if(|&last| wide_sum(ends[last]) <= now) {
-                let block = Block { offset: offsets[last], last };
-                free[class_of[last] * streams + stream_of[last]].push_back(block);
+    let mut free = FreeBlocks::new(classes.len());
+    let mut stream_of = vec![0; bodies.len()];
+    let mut ended = by_sum(ends).into_iter().map(|last| last as usize).peekable();
+    for (new, chain) in in_chains(begins, order) {
+        let new = new as usize;
+        let Some(class) = class_of[new] else { continue };
+        let begin = begins.get(new);
+        let now = wide_sum(begin);
+        while let Some(last) = ended.next_if(|&last| wide_sum(ends.get(last)) <= now) {
+            if let Some(class) = class_of[last] {
+                free.give(class, stream_of[last], last);
             }
-            let of_class = &mut free[class_of[new] * streams..][..streams];
-            let is_over = |block: &Block| is_over(ends[block.last], begins[new]);
-            let found = (0..streams.min(MOST_STREAMS))
-                .find_map(|other| take(&mut of_class[(stream_of[new] + other) % streams], is_over));
-            offsets[new] = if let Some(block) = found {
-                block.offset
-            } else {
-                let body = &bodies[packed[new]];
-                let allowed = within.allowed(body)?;
-                let offset = allowed.lift(top)?;
-                top = offset.checked_add(Class::of(body, allowed).size)?;
-                offset
-            };
-            places[packed[new]] = Place::new(within.id, offsets[new]);
         }
-        Some(())
+        // With few exceptions, chains are the streams of the program. The exceptions are one more stream.
+        let stream = chain.map_or(0, |chain| chain + 1);
+        stream_of[new] = stream;
+        let found = free.take(class, stream, |last| is_over(ends.get(last), begin));
+        let offset = if let Some(last) = found {
+            places[last].offset
+        } else {
+            let allowed = within.allowed(&bodies[new])?;
+            let offset = allowed.lift(top)?;
+            top = offset.checked_add(Class::of(&bodies[new], allowed).size)?;
+            offset
+        };
+        places[new] = Place::new(within.id, offset);
     }
+    Some(())
 }
 
-/// A number for the stream of each begin, and the number of streams. With few exceptions, they are those of the
-/// program.
-fn streams(begins: &[&[Step]], order: &[usize]) -> (Vec<usize>, usize) {
-    let Chains { chains, rest } = chains_in(begins, order);
-    let mut stream_of = vec![chains.len(); begins.len()];
-    for (stream, chain) in chains.iter().enumerate() {
-        for &at in chain {
-            stream_of[at] = stream;
-        }
-    }
-    (stream_of, chains.len() + usize::from(!rest.is_empty()))
-}
+/// The free blocks of each class and stream, in the order in which they became free. A block is given by the last body
+/// in it.
+struct FreeBlocks(Vec<Vec<VecDeque<usize>>>);
 
-/// Takes a block of those that became free last or first.
-fn take(blocks: &mut VecDeque<Block>, is_over: impl Fn(&Block) -> bool) -> Option<Block> {
-    let count = blocks.len();
-    let newest = (count.saturating_sub(NEWEST)..count).rev();
-    let oldest = 0..OLDEST.min(count.saturating_sub(NEWEST));
-    let at = newest.chain(oldest).find(|&at| is_over(&blocks[at]))?;
-    blocks.remove(at)
+impl FreeBlocks {
+    fn new(classes: usize) -> Self {
+        Self(vec![Vec::new(); classes])
+    }
+
+    fn give(&mut self, class: u32, stream: usize, last: usize) {
+        let streams = &mut self.0[class as usize];
+        if streams.len() <= stream {
+            streams.resize_with(stream + 1, VecDeque::new);
+        }
+        streams[stream].push_back(last);
+    }
+
+    /// Takes a block, if possible one of a stream, of those that became free last or first.
+    fn take(
+        &mut self,
+        class: u32,
+        stream: usize,
+        is_over: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let streams = &mut self.0[class as usize];
+        let count = streams.len();
+        (stream..stream + count.min(MOST_STREAMS)).find_map(|other| {
+            let blocks = &mut streams[other % count];
+            let len = blocks.len();
+            let newest = (len.saturating_sub(NEWEST)..len).rev();
+            let oldest = 0..OLDEST.min(len.saturating_sub(NEWEST));
+            let at = newest.chain(oldest).find(|&at| is_over(blocks[at]))?;
+            blocks.remove(at)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +176,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Limits, Observer, Plan, Strategy,
+        Limits, Observer, Plan, Step, Strategy,
         planner::{blocks::pool::FEW, statement::Statement},
         problem::{
             ChunkId, ProblemBuilder,
@@ -232,8 +199,7 @@ mod tests {
         let statement = Statement::of(problem);
         let mut places = vec![Place::default(); statement.bodies.len()];
         let all: Vec<usize> = (0..places.len()).rev().collect();
-        let boxes = (&*statement.bodies, &*statement.boxes);
-        pack_above(statement.block_pool.unwrap(), boxes, &all, top, &mut places).unwrap();
+        pack_above(problem, statement.block_pool.unwrap(), &all, top, &mut places).unwrap();
         places
     }
 

@@ -5,17 +5,20 @@
 //! [found by climbing](super::cliques) is taken, which may give a smaller bound; where there is no time for that, the
 //! heaviest of those that are [alive at one moment](super::cliques::at_one_moment).
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    Bytes, Step,
+    Bytes,
     problem::{
         ChunkId, Problem,
         demands::{
-            Crowd, Lives,
+            BodyLives, Crowd, Lives,
             boxes::is_over,
+            by_sum,
             cliques::{Ordered, at_one_moment, heaviest_clique},
-            crowd::Slab,
         },
     },
 };
@@ -27,56 +30,56 @@ const MOST_ORDERED: usize = 600;
 const TIMES: u32 = 1;
 
 /// The bytes that bodies need, counted once, by box.
-struct Needed {
-    lives: Lives,
+struct Needed<'a> {
+    problem: &'a Problem,
+    lives: Cow<'a, Lives>,
+    /// In order of the sums of their begins.
+    order: Cow<'a, [u32]>,
     plain: Vec<Bytes>,
-    celled: Vec<Bytes>,
-    chunks: Vec<ChunkId>,
+    /// The chunk and the bytes of cells, unless each box is a body.
+    cells: Vec<(ChunkId, Bytes)>,
 }
 
-impl Needed {
-    fn of(problem: &Problem, streams: usize) -> Self {
-        let count = problem.bodies().len();
-        let list = || Vec::with_capacity(count);
-        let mut needed = Self {
-            lives: Lives::with_capacity(streams, count),
-            plain: list(),
-            celled: list(),
-            chunks: Vec::with_capacity(count),
-        };
-        let mut slabs = Vec::new();
-        for body in problem.bodies() {
-            if let Some(life) = problem.only_life(body) {
-                let celled = problem.celled(body, &(0..body.extent));
-                needed.push(body.members[0].0, life, body.extent, celled);
-                continue;
-            }
+impl<'a> Needed<'a> {
+    fn of(problem: &'a Problem, of_bodies: &'a BodyLives) -> Self {
+        let (bodies, BodyLives { lives, order, .. }) = (problem.bodies(), of_bodies);
+        if of_bodies.are_whole {
+            return Self {
+                problem,
+                lives: Cow::Borrowed(lives),
+                order: Cow::Borrowed(order),
+                plain: bodies.iter().map(|body| body.extent).collect(),
+                cells: Vec::new(),
+            };
+        }
+        let mut lives = Lives::with_capacity(lives.begins.streams(), bodies.len());
+        let (mut plain, mut cells, mut slabs) = (Vec::new(), Vec::new(), Vec::new());
+        for body in bodies {
             problem.add_slabs(body, &mut slabs);
-            for Slab { chunk, time, plain, celled, .. } in slabs.drain(..) {
-                needed.push(chunk, (&time.begin, &time.end), plain, celled);
+            for slab in slabs.drain(..) {
+                lives.push(&slab.time.begin, &slab.time.end);
+                plain.push(slab.plain);
+                cells.push((slab.chunk, slab.celled));
             }
         }
-        needed
+        let (order, lives) = (Cow::Owned(by_sum(&lives.begins)), Cow::Owned(lives));
+        Self { problem, lives, order, plain, cells }
     }
 
-    fn push(
-        &mut self,
-        chunk: ChunkId,
-        (begin, end): (&[Step], &[Step]),
-        plain: Bytes,
-        celled: Bytes,
-    ) {
-        self.lives.push(begin, end);
-        self.plain.push(plain);
-        self.celled.push(celled);
-        self.chunks.push(chunk);
+    fn cells(&self, at: usize) -> (ChunkId, Bytes) {
+        self.cells.get(at).copied().unwrap_or_else(|| {
+            let body = &self.problem.bodies()[at];
+            (body.members[0].0, self.problem.celled(body, &(0..body.extent)))
+        })
     }
 
     /// The crowd of some boxes.
-    fn crowd(&self, problem: &Problem, chosen: Vec<usize>) -> Crowd {
+    fn crowd(&self, chosen: Vec<usize>) -> Crowd {
+        let problem = self.problem;
         let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
-        let celled: Bytes = chosen.iter().map(|&at| self.celled[at]).sum();
-        let mut chunks: Vec<ChunkId> = chosen.into_iter().map(|at| self.chunks[at]).collect();
+        let cells = chosen.into_iter().map(|at| self.cells(at));
+        let (mut chunks, celled): (Vec<ChunkId>, Vec<Bytes>) = cells.unzip();
+        let celled: Bytes = celled.into_iter().sum();
         chunks.sort_unstable();
         chunks.dedup();
         Crowd { bytes: plain.max(celled.saturating_sub(problem.cut_off())), step: 0, chunks }
@@ -92,21 +95,21 @@ impl Problem {
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Crowd, Crowd> {
         let start = Instant::now();
-        let streams = self.demands().map_or(1, |demands| demands.streams);
-        let needed = Needed::of(self, streams);
+        let Some(lives) = self.body_lives() else { return Ok(Crowd::default()) };
+        let needed = Needed::of(self, lives);
         let (lives, weights) = (&needed.lives, &needed.plain);
         if lives.len() <= MOST_ORDERED {
-            return Ok(needed.crowd(self, heaviest(lives, weights)));
+            return Ok(needed.crowd(heaviest(lives, weights)));
         }
-        let ordered = Ordered::of(lives);
+        let ordered = Ordered::of(lives, &needed.order);
         let light = time.map(|_| at_one_moment(&ordered, weights));
         let is_short = time.is_some_and(|time| time < (1 + TIMES) * start.elapsed());
         let is_over = || is_short || time.is_some_and(|time| time < start.elapsed());
         if let Some(chosen) = heaviest_clique(&ordered, weights, &mut || is_over() || stop()) {
-            return Ok(needed.crowd(self, chosen));
+            return Ok(needed.crowd(chosen));
         }
         let light = light.unwrap_or_else(|| at_one_moment(&ordered, weights));
-        Err(needed.crowd(self, light))
+        Err(needed.crowd(light))
     }
 }
 
@@ -115,7 +118,7 @@ impl Problem {
 /// minimum cut separates is the antichain.
 fn heaviest(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     let count = lives.len();
-    let before = |a: usize, b: usize| is_over(lives.end(a), lives.begin(b));
+    let before = |a: usize, b: usize| is_over(lives.ends.get(a), lives.begins.get(b));
     let later: Vec<Vec<usize>> =
         (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
     let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];

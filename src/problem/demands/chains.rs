@@ -4,16 +4,20 @@
 //! before one that is over at it; each extends the chain whose last clock is the latest of those over at it. So
 //! few chains are needed, about as many as there are streams, even if nothing names the stream of a clock.
 
-use crate::{Step, problem::demands::is_over, steps::sort_by_step};
+use crate::{
+    Step,
+    problem::demands::{Clocks, is_over},
+    steps::{indices, order_by_step},
+};
 
 /// The chains for each stream at most. Clocks that fit none of so many belong to no chain.
 const CHAINS_PER_STREAM: usize = 4;
 
 /// Clocks in chains, by index.
 pub(crate) struct Chains {
-    pub(crate) chains: Vec<Vec<usize>>,
+    pub(crate) chains: Vec<Vec<u32>>,
     /// Those in no chain, in order of their sums.
-    pub(crate) rest: Vec<usize>,
+    pub(crate) rest: Vec<u32>,
 }
 
 /// The steps that are over on all streams, without a limit. Of two clocks, the one that is over at the other
@@ -22,33 +26,46 @@ pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
     clock.iter().map(|&step| u128::from(step)).sum()
 }
 
-/// Clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
-pub(crate) fn by_sum(clocks: &[&[Step]]) -> Vec<usize> {
-    let narrow = |clock: &[Step]| Step::try_from(wide_sum(clock)).ok();
-    let sums: Option<Vec<Step>> = clocks.iter().map(|clock| narrow(clock)).collect();
-    let mut order: Vec<usize> = (0..clocks.len()).collect();
+/// Fewer than 2^32 clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
+pub(crate) fn by_sum(clocks: &Clocks) -> Vec<u32> {
+    let narrow = |clock: &[Step]| clock.iter().try_fold(0, |sum: Step, &at| sum.checked_add(at));
+    let sums: Option<Vec<Step>> = clocks.iter().map(narrow).collect();
     if let Some(sums) = sums {
-        let last = sums.iter().copied().max().unwrap_or(0);
-        sort_by_step(&mut order, last, |&at| sums[at]);
-    } else {
-        order.sort_by_cached_key(|&at| wide_sum(clocks[at]));
+        return order_by_step(&sums);
     }
+    let mut order: Vec<u32> = indices(clocks.len()).collect();
+    order.sort_by_cached_key(|&at| wide_sum(clocks.get(at as usize)));
     order
 }
 
 /// Splits clocks into chains.
-pub(crate) fn chains(clocks: &[&[Step]]) -> Chains {
+pub(crate) fn chains(clocks: &Clocks) -> Chains {
     chains_in(clocks, &by_sum(clocks))
 }
 
 /// Splits clocks into chains, in order of their sums.
-pub(crate) fn chains_in(clocks: &[&[Step]], order: &[usize]) -> Chains {
-    let most = CHAINS_PER_STREAM * clocks.first().map_or(1, |clock| clock.len());
-    let (mut chains, mut rest): (Vec<Vec<usize>>, _) = (Vec::new(), Vec::new());
+pub(crate) fn chains_in(clocks: &Clocks, order: &[u32]) -> Chains {
+    let (mut chains, mut rest): (Vec<Vec<u32>>, _) = (Vec::new(), Vec::new());
+    for (at, chain) in in_chains(clocks, order) {
+        match chain {
+            Some(chain) if chain == chains.len() => chains.push(vec![at]),
+            Some(chain) => chains[chain].push(at),
+            None => rest.push(at),
+        }
+    }
+    Chains { chains, rest }
+}
+
+/// Clocks in order of their sums, each with the number of its chain, if it is in one. Chains are numbered as they begin.
+pub(crate) fn in_chains(
+    clocks: &Clocks,
+    order: &[u32],
+) -> impl Iterator<Item = (u32, Option<usize>)> {
+    let most = CHAINS_PER_STREAM * clocks.streams();
     // By chain: the sum of its last clock, and that clock.
     let mut lasts: Vec<(u128, &[Step])> = Vec::new();
-    for &at in order {
-        let clock = clocks[at];
+    order.iter().map(move |&at| {
+        let clock = clocks.get(at as usize);
         let mut latest = None;
         for (one, &(sum, last)) in lasts.iter().enumerate() {
             if latest.is_none_or(|(most, _)| sum >= most) && is_over(last, clock) {
@@ -56,19 +73,16 @@ pub(crate) fn chains_in(clocks: &[&[Step]], order: &[usize]) -> Chains {
             }
         }
         let new = (wide_sum(clock), clock);
-        match latest {
-            Some((_, one)) => {
-                chains[one].push(at);
-                lasts[one] = new;
-            }
-            None if chains.len() < most => {
-                chains.push(vec![at]);
-                lasts.push(new);
-            }
-            None => rest.push(at),
+        if let Some((_, one)) = latest {
+            lasts[one] = new;
+            return (at, Some(one));
         }
-    }
-    Chains { chains, rest }
+        if lasts.len() < most {
+            lasts.push(new);
+            return (at, Some(lasts.len() - 1));
+        }
+        (at, None)
+    })
 }
 
 #[cfg(test)]
@@ -93,7 +107,7 @@ mod tests {
                 clock[own] += 1;
                 last[own] = clock;
             }
-            let clocks: Vec<&[Step]> = clocks.iter().map(|clock| &clock[..]).collect();
+            let clocks: Clocks = clocks.iter().map(|clock| &clock[..]).collect();
             let Chains { chains, rest } = chains(&clocks);
             assert!(chains.len() <= 4 && rest.is_empty(), "{wait}: {} chains", chains.len());
         }
@@ -102,8 +116,9 @@ mod tests {
     #[test]
     fn clocks_are_sorted_by_sums_of_more_than_64_bits() {
         let clocks: [&[Step]; 4] = [&[Step::MAX, 2], &[Step::MAX, 1], &[0, 7], &[1, 6]];
-        assert_eq!(by_sum(&clocks), [2, 3, 1, 0]);
-        assert_eq!(by_sum(&clocks[2..]), [0, 1]);
+        let order = |clocks: &[&[Step]]| by_sum(&clocks.iter().copied().collect());
+        assert_eq!(order(&clocks), [2, 3, 1, 0]);
+        assert_eq!(order(&clocks[2..]), [0, 1]);
     }
 
     #[test]
@@ -114,15 +129,16 @@ mod tests {
             for _ in 0..random.int_in_range(1..=40)? {
                 clocks.push([random.int_in_range(0..=20)?, random.int_in_range(0..=20)?]);
             }
-            let clocks: Vec<&[Step]> = clocks.iter().map(|clock| &clock[..]).collect();
+            let clocks: Clocks = clocks.iter().map(|clock| &clock[..]).collect();
             let Chains { chains, rest } = chains(&clocks);
+            let clock = |at: u32| clocks.get(at as usize);
             for chain in &chains {
-                assert!(chain.is_sorted_by(|&a, &b| is_over(clocks[a], clocks[b])), "{clocks:?}");
+                assert!(chain.is_sorted_by(|&a, &b| is_over(clock(a), clock(b))), "{clocks:?}");
             }
             alone += rest.len();
-            let mut all: Vec<usize> = chains.into_iter().chain([rest]).flatten().collect();
+            let mut all: Vec<u32> = chains.into_iter().chain([rest]).flatten().collect();
             all.sort_unstable();
-            assert_eq!(all, (0..clocks.len()).collect::<Vec<_>>());
+            assert_eq!(all, indices(clocks.len()).collect::<Vec<_>>());
             Ok(())
         };
         arbtest::arbtest(one).budget_ms(200);

@@ -21,13 +21,8 @@
 use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
-    Bytes, Step,
-    problem::demands::{
-        Along, Lives, RankedClocks,
-        boxes::is_over,
-        chains::{by_sum, chains_in},
-    },
-    steps::sum_by_step,
+    Bytes,
+    problem::demands::{Along, Clocks, Lives, RankedClocks, boxes::is_over, chains::chains_in},
 };
 
 /// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
@@ -109,44 +104,40 @@ struct Cliques {
 
 /// Lives in the order of their begins.
 pub(super) struct Ordered<'a> {
-    pub(super) begins: Vec<&'a [Step]>,
+    begins: &'a Clocks,
     /// By index, in order of their sums.
-    pub(super) order: Vec<usize>,
+    order: &'a [u32],
     /// All begins, then all ends.
-    pub(super) clocks: RankedClocks,
+    clocks: RankedClocks,
 }
 
 impl<'a> Ordered<'a> {
-    pub(super) fn of(lives: &'a Lives) -> Self {
-        let mut clocks = lives.begins();
-        let order = by_sum(&clocks);
-        clocks.extend(lives.ends());
-        let ranked = RankedClocks::of(&clocks);
-        clocks.truncate(lives.len());
-        Self { begins: clocks, order, clocks: ranked }
+    /// Prepares for lives, given their indices in order of the sums of their begins.
+    pub(super) fn of(lives: &'a Lives, order: &'a [u32]) -> Self {
+        let clocks = RankedClocks::of([&lives.begins, &lives.ends]);
+        Self { begins: &lives.begins, order, clocks }
     }
 }
 
 /// The heaviest boxes of those that have begun and are not over at one moment. For as many moments as there are boxes,
 /// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
 pub(super) fn at_one_moment(ordered: &Ordered<'_>, weights: &[Bytes]) -> Vec<usize> {
-    let Ordered { begins, order, clocks } = ordered;
-    let count = order.len();
+    let Ordered { begins, order, ref clocks } = *ordered;
     // These are no chain, but of each stream, the latest step so far counts.
     let along = Along::chain(clocks, order);
     let over = |at: usize| along.over_at(clocks.get(begins.len() + at)) as usize;
-    let changes = order.iter().enumerate().flat_map(|(moment, &at)| {
-        let weight = Wrapping(weights[at]);
-        [(moment as Step, weight), (over(at).max(moment) as Step, -weight)]
-    });
+    // By moment: the weight of what is over. Nothing is over before it begins.
+    let mut ended = vec![Wrapping(0); order.len() + 1];
     let (mut alive, mut most) = (Wrapping(0), (Wrapping(0), 0));
-    sum_by_step(changes, 2 * count, count as Step, |moment, change| {
-        alive += change;
+    for (moment, &at) in order.iter().enumerate() {
+        let weight = Wrapping(weights[at as usize]);
+        ended[over(at as usize).max(moment)] += weight;
+        alive += weight - ended[moment];
         if alive > most.0 {
-            most = (alive, usize::try_from(moment).unwrap_or(usize::MAX));
+            most = (alive, moment);
         }
-    });
-    let begun = order.iter().take(most.1 + 1).copied();
+    }
+    let begun = order.iter().take(most.1 + 1).map(|&at| at as usize);
     begun.filter(|&at| over(at) > most.1).collect()
 }
 
@@ -157,9 +148,11 @@ pub(super) fn heaviest_clique(
     weights: &[Bytes],
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<usize>> {
-    let Ordered { begins, order, clocks } = ordered;
-    let Some(streams) = begins.first().map(|begin| begin.len()) else { return Some(Vec::new()) };
-    let count = begins.len();
+    let Ordered { begins, order, ref clocks } = *ordered;
+    let (count, streams) = (begins.len(), begins.streams());
+    if count == 0 {
+        return Some(Vec::new());
+    }
     if stop() {
         return None;
     }
@@ -167,7 +160,7 @@ pub(super) fn heaviest_clique(
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
     moments.truncate((MOST_WORK / (count * streams)).max(streams));
-    let chain = |moments: &Vec<usize>| {
+    let chain = |moments: &Vec<u32>| {
         if stop() {
             return None;
         }
@@ -211,9 +204,9 @@ pub(super) fn heaviest_clique(
         if stop() {
             return None;
         }
-        let begin = begins[order[((2 * at + 1) * order.len()) >> (pass + 1)]];
-        let until =
-            |chain: &Vec<usize>| chain.partition_point(|&moment| is_over(begins[moment], begin));
+        let clock = |at: u32| begins.get(at as usize);
+        let begin = clock(order[((2 * at + 1) * order.len()) >> (pass + 1)]);
+        let until = |chain: &Vec<u32>| chain.partition_point(|&at| is_over(clock(at), begin));
         let chosen: Vec<usize> = moments.iter().map(until).collect();
         climb(&mut cliques, &chosen, 0, pass);
         if cliques.work > MOST_WORK {
@@ -311,7 +304,8 @@ impl Cliques {
 mod tests {
     use super::*;
     use crate::{
-        problem::demands::{Clock, TimedBox, concurrent},
+        Step,
+        problem::demands::{Clock, TimedBox, by_sum, concurrent},
         seeds::bytes_of,
     };
 
@@ -324,7 +318,8 @@ mod tests {
             lives.push(&one.begin, &one.end);
         }
         let weights: Vec<Bytes> = boxes.iter().map(|&(_, weight)| weight).collect();
-        let ordered = Ordered::of(&lives);
+        let order = by_sum(&lives.begins);
+        let ordered = Ordered::of(&lives, &order);
         let clique = heaviest_clique(&ordered, &weights, &mut || false).unwrap();
         [clique, at_one_moment(&ordered, &weights)]
     }

@@ -13,7 +13,7 @@ use std::iter::successors;
 use crate::{
     Step,
     problem::demands::{
-        TimedBox, TimedBoxes,
+        Clocks, TimedBox, TimedBoxes,
         chains::{Chains, chains},
         is_over,
     },
@@ -134,11 +134,11 @@ impl BoxTree {
 
 /// The places of boxes, by list: the begins chain by chain, each in order of time.
 pub(crate) fn ranks(boxes: &[TimedBoxes]) -> Vec<Vec<usize>> {
-    let begins: Vec<&[Step]> = boxes.iter().flatten().map(|one| &*one.begin).collect();
+    let begins: Clocks = boxes.iter().flatten().map(|one| &*one.begin).collect();
     let Chains { chains, rest } = chains(&begins);
     let mut places = vec![0; begins.len()];
     for (place, at) in chains.into_iter().flatten().chain(rest).enumerate() {
-        places[at] = place;
+        places[at as usize] = place;
     }
     let mut places = places.into_iter();
     boxes.iter().map(|own| places.by_ref().take(own.len()).collect()).collect()

@@ -18,7 +18,7 @@ use crate::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
         bound::Weight,
         demands::{
-            Body, Clock, Line, TimedBox,
+            Body, Clock, Clocks, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
             boxes::{TimedBoxes, concurrent, is_over},
             free_bytes::FreeBytes,
@@ -60,7 +60,7 @@ impl Earlier {
         if boxes.len() <= MOST_LOOKED_AT {
             return Self::All;
         }
-        let begins: Vec<&[Step]> = boxes.iter().map(|(_, one)| &*one.begin).collect();
+        let begins: Clocks = boxes.iter().map(|(_, one)| &*one.begin).collect();
         Self::Near(Index::default(), Line::of(&begins))
     }
 

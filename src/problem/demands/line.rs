@@ -9,11 +9,11 @@ use std::{cmp::Reverse, ops::Range};
 
 use crate::{
     Step,
-    problem::demands::{Chains, Clock, chains, is_over},
+    problem::demands::{Chains, Clock, Clocks, chains, is_over},
 };
 
 /// Chains of some clocks, by index, the longest first.
-pub(crate) fn longest_chains(clocks: &[&[Step]]) -> Vec<Vec<usize>> {
+pub(crate) fn longest_chains(clocks: &Clocks) -> Vec<Vec<u32>> {
     let Chains { mut chains, .. } = chains(clocks);
     // Of chains of one length, the last one comes first.
     chains.reverse();
@@ -26,14 +26,14 @@ pub(crate) struct Line(Vec<Clock>);
 
 impl Line {
     /// The longest chain of some clocks.
-    pub(crate) fn of(clocks: &[&[Step]]) -> Self {
+    pub(crate) fn of(clocks: &Clocks) -> Self {
         Self::longest(clocks, 1).pop().unwrap_or(Self(Vec::new()))
     }
 
     /// The longest chains of some clocks, no more than this many, the longest first.
-    pub(super) fn longest(clocks: &[&[Step]], most: usize) -> Vec<Self> {
-        let line =
-            |chain: Vec<usize>| Self(chain.into_iter().map(|at| clocks[at].into()).collect());
+    pub(super) fn longest(clocks: &Clocks, most: usize) -> Vec<Self> {
+        let clock = |at: u32| clocks.get(at as usize).into();
+        let line = |chain: Vec<u32>| Self(chain.into_iter().map(clock).collect());
         longest_chains(clocks).into_iter().take(most).map(line).collect()
     }
 
@@ -67,7 +67,7 @@ mod tests {
                 let end = [begin[0] + more[0], begin[1] + more[1]].into();
                 all.push(TimedBox { begin: begin.into(), end, bytes: 0..1 });
             }
-            let begins: Vec<&[Step]> = all.iter().map(|one| &*one.begin).collect();
+            let begins: Clocks = all.iter().map(|one| &*one.begin).collect();
             let line = Line::of(&begins);
             let life = |one: &TimedBox| line.life(&one.begin, &one.end);
             for (p, q) in all.iter().flat_map(|p| all.iter().map(move |q| (p, q))) {

@@ -1,55 +1,136 @@
-//! Lives on several streams, in one run of memory.
+//! Clocks and lives on several streams, each list in one run of memory.
 
-use crate::Step;
+use crate::{
+    Step,
+    problem::{Problem, demands::chains::by_sum},
+};
+
+/// Clocks, by index.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    streams: usize,
+    steps: Vec<Step>,
+}
+
+impl Clocks {
+    /// No clocks yet, with room for so many.
+    pub(crate) fn with_capacity(streams: usize, clocks: usize) -> Self {
+        Self { streams, steps: Vec::with_capacity(streams * clocks) }
+    }
+
+    pub(crate) fn push(&mut self, clock: &[Step]) {
+        // Faster than copying a short slice.
+        self.steps.extend(clock.iter());
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.streams
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len() / self.streams
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &[Step] {
+        &self.steps[at * self.streams..][..self.streams]
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[Step]> + Clone {
+        self.steps.chunks_exact(self.streams)
+    }
+
+    fn last_mut(&mut self) -> &mut [Step] {
+        let first = self.steps.len() - self.streams;
+        &mut self.steps[first..]
+    }
+}
+
+impl<'a> FromIterator<&'a [Step]> for Clocks {
+    fn from_iter<I: IntoIterator<Item = &'a [Step]>>(clocks: I) -> Self {
+        let mut clocks = clocks.into_iter().peekable();
+        let streams = clocks.peek().map_or(1, |clock| clock.len());
+        let mut list = Self::with_capacity(streams, clocks.size_hint().0);
+        clocks.for_each(|clock| list.push(clock));
+        list
+    }
+}
 
 /// Lives, each from a clock to a clock.
+#[derive(Clone, Debug)]
 pub(crate) struct Lives {
-    streams: usize,
-    /// By life: its begin, then its end.
-    clocks: Vec<Step>,
+    pub(crate) begins: Clocks,
+    pub(crate) ends: Clocks,
 }
 
 impl Lives {
     /// No lives yet, with room for so many.
     pub(crate) fn with_capacity(streams: usize, lives: usize) -> Self {
-        Self { streams, clocks: Vec::with_capacity(2 * streams * lives) }
+        let clocks = || Clocks::with_capacity(streams, lives);
+        Self { begins: clocks(), ends: clocks() }
     }
 
     /// Adds a life.
     pub(crate) fn push(&mut self, begin: &[Step], end: &[Step]) {
-        // Faster than copying short slices.
-        self.clocks.extend(begin.iter().chain(end));
+        self.begins.push(begin);
+        self.ends.push(end);
     }
 
     /// Makes the last life begin and end no later, and no earlier, than these clocks on each stream.
-    pub(crate) fn widen_last(&mut self, begin: &[Step], end: &[Step]) {
-        let first = self.clocks.len() - 2 * self.streams;
-        let (begins, ends) = self.clocks[first..].split_at_mut(self.streams);
-        for (own, &other) in begins.iter_mut().zip(begin) {
+    fn widen_last(&mut self, begin: &[Step], end: &[Step]) {
+        for (own, &other) in self.begins.last_mut().iter_mut().zip(begin) {
             *own = other.min(*own);
         }
-        for (own, &other) in ends.iter_mut().zip(end) {
+        for (own, &other) in self.ends.last_mut().iter_mut().zip(end) {
             *own = other.max(*own);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.clocks.len() / (2 * self.streams)
+        self.begins.len()
     }
+}
 
-    pub(crate) fn begin(&self, at: usize) -> &[Step] {
-        &self.clocks[2 * at * self.streams..][..self.streams]
-    }
+/// The lives of the bodies of a problem that is not plain, and their order in time.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyLives {
+    /// By body, from the first begin of a box, stream by stream, to the last end.
+    pub(crate) lives: Lives,
+    /// The bodies that need bytes, in order of the sums of their begins.
+    pub(crate) order: Vec<u32>,
+    /// The others, whose lives mean nothing.
+    pub(crate) idle: Vec<u32>,
+    /// Whether each body is one chunk, which needs all of its bytes for all of its life.
+    pub(crate) are_whole: bool,
+}
 
-    pub(crate) fn end(&self, at: usize) -> &[Step] {
-        &self.clocks[(2 * at + 1) * self.streams..][..self.streams]
-    }
-
-    pub(crate) fn begins(&self) -> Vec<&[Step]> {
-        (0..self.len()).map(|at| self.begin(at)).collect()
-    }
-
-    pub(crate) fn ends(&self) -> Vec<&[Step]> {
-        (0..self.len()).map(|at| self.end(at)).collect()
+impl BodyLives {
+    pub(crate) fn of(problem: &Problem) -> Self {
+        let bodies = problem.bodies();
+        let streams = problem.demands().map_or(1, |demands| demands.streams);
+        let mut lives = Lives::with_capacity(streams, bodies.len());
+        let (mut idle, mut are_whole) = (Vec::new(), true);
+        for (at, body) in (0..).zip(bodies) {
+            if let Some((begin, end)) = problem.only_life(body) {
+                lives.push(begin, end);
+                continue;
+            }
+            are_whole = false;
+            let boxes = problem.boxes_of(body);
+            if let Some((first, others)) = boxes.split_first() {
+                lives.push(&first.begin, &first.end);
+                for one in others {
+                    lives.widen_last(&one.begin, &one.end);
+                }
+            } else {
+                idle.push(at);
+                let never = vec![0; streams];
+                lives.push(&never, &never);
+            }
+        }
+        let mut order = by_sum(&lives.begins);
+        if !idle.is_empty() {
+            order.retain(|at| idle.binary_search(at).is_err());
+        }
+        Self { lives, order, idle, are_whole }
     }
 }

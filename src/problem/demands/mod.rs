@@ -28,7 +28,7 @@ pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
 pub(crate) use boxes::{TimedBoxes, View, concurrent, is_over};
-pub(crate) use chains::{Chains, by_sum, chains, chains_in, wide_sum};
+pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 #[cfg(feature = "serde")]
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
@@ -39,7 +39,7 @@ pub(crate) use fault::Fault;
 pub(crate) use features::Asked;
 pub use features::Feature;
 pub(crate) use line::{Line, longest_chains};
-pub(crate) use lives::Lives;
+pub(crate) use lives::{BodyLives, Clocks, Lives};
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
 pub(crate) use ranked::{Along, RankedClocks};

@@ -4,36 +4,39 @@
 //! moment of a chain a step is over, so that no moments are compared: a clock is over at the first moment at
 //! which its steps of all streams are.
 
-use crate::Step;
+use crate::{Step, problem::demands::Clocks};
 
-/// A table of all steps of a stream pays for at most this many steps per clock.
+/// A step is its own number if there are at most this many steps per clock.
 const STEPS_PER_CLOCK: usize = 4;
 
 /// Clocks with a number of 32 bits for each stream, in the same order as the steps.
 pub(crate) struct RankedClocks {
     streams: usize,
-    /// By stream: how many numbers there are.
-    counts: Vec<usize>,
+    /// By stream: no number is so large.
+    limits: Vec<usize>,
     /// The numbers, clock by clock.
     ranks: Vec<u32>,
 }
 
 impl RankedClocks {
-    /// Numbers the steps of some clocks, fewer than 2^32.
-    pub(crate) fn of(clocks: &[&[Step]]) -> Self {
-        let streams = clocks.first().map_or(0, |clock| clock.len());
-        let mut ranked =
-            Self { streams, counts: Vec::new(), ranks: vec![0; streams * clocks.len()] };
-        for stream in 0..streams {
-            let steps: Vec<Step> = clocks.iter().map(|clock| clock[stream]).collect();
-            let rank_of = Numbers::of(&steps);
-            let ranks = ranked.ranks[stream..].iter_mut().step_by(streams);
-            for (rank, step) in ranks.zip(steps) {
-                *rank = rank_of.get(step);
+    /// Numbers the steps of the clocks of some lists, one after the other, fewer than 2^32.
+    pub(crate) fn of<const LISTS: usize>(lists: [&Clocks; LISTS]) -> Self {
+        let streams = lists.first().map_or(1, |clocks| clocks.streams());
+        let clocks = || lists.into_iter().flat_map(Clocks::iter);
+        let count: usize = lists.into_iter().map(Clocks::len).sum();
+        let mut lasts: Vec<Step> = vec![0; streams];
+        for clock in clocks() {
+            for (last, &step) in lasts.iter_mut().zip(clock) {
+                *last = step.max(*last);
             }
-            ranked.counts.push(rank_of.count());
         }
-        ranked
+        let of_stream = |(stream, last)| Numbers::of(last, count, clocks().map(|one| one[stream]));
+        let numbers: Vec<Numbers> = lasts.into_iter().enumerate().map(of_stream).collect();
+        let mut ranks = Vec::with_capacity(streams * count);
+        for clock in clocks() {
+            ranks.extend(numbers.iter().zip(clock).map(|(numbers, &step)| numbers.get(step)));
+        }
+        Self { streams, limits: numbers.iter().map(Numbers::limit).collect(), ranks }
     }
 
     /// The numbers of a clock.
@@ -42,47 +45,37 @@ impl RankedClocks {
     }
 }
 
-/// The steps of a stream and their numbers.
+/// The numbers of the steps of a stream.
 enum Numbers {
-    /// By step: how many different ones are before.
-    Table(Vec<u32>),
-    /// The steps in order, each once.
-    Sorted(Vec<Step>),
+    /// The steps, up to the last one.
+    Steps(Step),
+    /// The places of the steps in their order, each once.
+    Places(Vec<Step>),
 }
 
 impl Numbers {
-    fn of(steps: &[Step]) -> Self {
-        let last = steps.iter().copied().max().and_then(|last| usize::try_from(last).ok());
-        if let Some(last) = last.filter(|last| last / STEPS_PER_CLOCK < steps.len()) {
-            let mut before = vec![0; last + 2];
-            for &step in steps {
-                before[index(step) + 1] = 1;
-            }
-            for at in 1..before.len() {
-                before[at] += before[at - 1];
-            }
-            return Self::Table(before);
+    fn of(last: Step, count: usize, steps: impl Iterator<Item = Step>) -> Self {
+        if u32::try_from(last).is_ok() && index(last) / STEPS_PER_CLOCK < count {
+            return Self::Steps(last);
         }
-        let mut sorted = steps.to_vec();
+        let mut sorted: Vec<Step> = steps.collect();
         sorted.sort_unstable();
         sorted.dedup();
-        Self::Sorted(sorted)
+        Self::Places(sorted)
     }
 
     fn get(&self, step: Step) -> u32 {
-        match self {
-            Self::Table(before) => before[index(step)],
-            Self::Sorted(steps) => {
-                let before = steps.partition_point(|&other| other < step);
-                u32::try_from(before).unwrap_or(u32::MAX)
-            }
-        }
+        let number = match self {
+            Self::Steps(_) => u32::try_from(step),
+            Self::Places(steps) => u32::try_from(steps.partition_point(|&other| other < step)),
+        };
+        number.unwrap_or(u32::MAX)
     }
 
-    fn count(&self) -> usize {
+    fn limit(&self) -> usize {
         match self {
-            Self::Table(before) => before.last().map_or(0, |&count| count as usize),
-            Self::Sorted(steps) => steps.len(),
+            Self::Steps(last) => index(*last) + 1,
+            Self::Places(steps) => steps.len(),
         }
     }
 }
@@ -100,17 +93,17 @@ pub(crate) struct Along {
 
 impl Along {
     /// Prepares for a chain of some of the clocks. Of other lists, a moment is the latest step so far of each stream.
-    pub(crate) fn chain(clocks: &RankedClocks, chain: &[usize]) -> Self {
-        let of_stream = |(stream, &count): (usize, &usize)| {
-            let mut first = Vec::with_capacity(count + 1);
+    pub(crate) fn chain(clocks: &RankedClocks, chain: &[u32]) -> Self {
+        let of_stream = |(stream, &limit): (usize, &usize)| {
+            let mut first = Vec::with_capacity(limit + 1);
             for (moment, &at) in (0..).zip(chain) {
-                let rank = clocks.get(at)[stream] as usize;
+                let rank = clocks.get(at as usize)[stream] as usize;
                 first.resize(first.len().max(rank + 1), moment);
             }
-            first.resize(count + 1, u32::try_from(chain.len()).unwrap_or(u32::MAX));
+            first.resize(limit + 1, u32::try_from(chain.len()).unwrap_or(u32::MAX));
             first
         };
-        Self { first: clocks.counts.iter().enumerate().map(of_stream).collect() }
+        Self { first: clocks.limits.iter().enumerate().map(of_stream).collect() }
     }
 
     /// The first moment of the chain at which a clock is over, or the number of moments if there is none.
@@ -143,14 +136,15 @@ mod tests {
                 let clock = (0..streams).map(|_| Ok(random.int_in_range(0..=9)? * far));
                 clocks.push(clock.collect::<arbitrary::Result<_>>()?);
             }
-            let clocks: Vec<&[Step]> = clocks.iter().map(|clock| &clock[..]).collect();
-            let ranked = RankedClocks::of(&clocks);
-            let chains = longest_chains(&clocks[..clocks.len().div_ceil(2)]);
+            let clocks: Clocks = clocks.iter().map(|clock| &clock[..]).collect();
+            let ranked = RankedClocks::of([&clocks]);
+            let chains = longest_chains(&clocks.iter().take(clocks.len().div_ceil(2)).collect());
             for chain in &chains {
                 let along = Along::chain(&ranked, chain);
                 for (at, clock) in clocks.iter().enumerate() {
-                    let over = chain.iter().filter(|&&moment| !is_over(clock, clocks[moment]));
-                    let before = chain.iter().filter(|&&moment| is_over(clocks[moment], clock));
+                    let moments = || chain.iter().map(|&moment| clocks.get(moment as usize));
+                    let over = moments().filter(|moment| !is_over(clock, moment));
+                    let before = moments().filter(|moment| is_over(moment, clock));
                     let expected = [over.count(), before.count()];
                     let own = ranked.get(at);
                     let is = [along.over_at(own), along.before(own)].map(|count| count as usize);

@@ -17,7 +17,7 @@ use crate::{
     problem::{
         Chunk, ChunkId, Link, Refusal, Request,
         demands::{
-            Body, Line, PoolId, TimedBox, TimedBoxes,
+            Body, Clocks, Line, PoolId, TimedBox, TimedBoxes,
             boxes::{View, concurrent},
             bytes::Family,
             fault::{Fault, Obstacle},
@@ -174,7 +174,7 @@ impl<'a> Joiner<'a> {
             let streams = self.view.demands.streams;
             if streams > 1 && self.lines.is_empty() {
                 let lives = &self.view.demands.lives;
-                let begins: Vec<&[Step]> = lives.iter().map(|life| &*life.begin).collect();
+                let begins: Clocks = lives.iter().map(|life| &*life.begin).collect();
                 self.lines = Line::longest(&begins, streams.min(MOST_LINES));
             }
             let members = self.groups[group as usize].members.clone();
