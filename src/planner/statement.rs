@@ -142,7 +142,7 @@ fn chain(problem: &Problem, root: ChunkId) -> Body {
     let allowed = AllowedPool { pool: PoolId(0), modulus: problem.alignment(), rest: 0 };
     Body {
         members: problem.chain(root).map(|chunk| (chunk, at(chunk))).collect(),
-        pools: vec![allowed],
+        pools: [allowed].into_iter().collect(),
         fixed: None,
         extent: problem.padded_size(root),
     }

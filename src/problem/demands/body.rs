@@ -4,7 +4,7 @@ use crate::{
     Bytes,
     problem::{
         ChunkId,
-        demands::{Place, PoolId},
+        demands::{Few, Place, PoolId},
     },
 };
 
@@ -13,9 +13,9 @@ use crate::{
 #[non_exhaustive]
 pub struct Body {
     /// The chunks and their distances from the lowest of them, ascending by id.
-    pub members: Vec<(ChunkId, Bytes)>,
+    pub members: Few<(ChunkId, Bytes)>,
     /// The pools that all members allow and in which the body fits, in the problem's order.
-    pub pools: Vec<AllowedPool>,
+    pub pools: Few<AllowedPool>,
     /// The place of the lowest chunk, if a pin fixes it.
     pub fixed: Option<Place>,
     /// The bytes from the lowest to the end of the highest, padding included.

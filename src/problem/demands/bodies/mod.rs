@@ -11,6 +11,7 @@ use std::ops::Range;
 
 pub(super) use index::Index;
 use needs::{Needs, Settled};
+use smallvec::{SmallVec, smallvec};
 
 use crate::{
     Bytes, Step,
@@ -43,10 +44,13 @@ fn life(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
     }
 }
 
+/// Chunks at distances from one of them, mostly one.
+type Members = SmallVec<[(ChunkId, i128); 1]>;
+
 /// A group of chunks while links are joined. Distances count from one of them.
 #[derive(Clone, Debug, Default)]
 struct Group {
-    members: Vec<(ChunkId, i128)>,
+    members: Members,
     /// If a request has concerned the group: what its chunks ask.
     needs: Option<Box<Needs>>,
     /// The same for a group of many chunks: where they are found.
@@ -105,7 +109,7 @@ impl<'a> Joiner<'a> {
             links: vec![None; count],
             groups: (0..count)
                 .map(|chunk| Group {
-                    members: vec![(ChunkId::from_index(chunk), 0)],
+                    members: smallvec![(ChunkId::from_index(chunk), 0)],
                     ..Group::default()
                 })
                 .collect(),
@@ -119,9 +123,9 @@ impl<'a> Joiner<'a> {
         }
         for chunk in 0..count {
             if view.chunks[chunk].size > 0 && joiner.of[chunk].0 as usize == chunk {
-                let members = joiner.groups[chunk].members.clone();
-                joiner.check_pairs(&members)?;
-                joiner.body(&members)?;
+                let members = &joiner.groups[chunk].members;
+                joiner.check_pairs(members)?;
+                joiner.body(members)?;
             }
         }
         Ok(joiner)
@@ -339,6 +343,9 @@ impl<'a> Joiner<'a> {
 
     /// Checks all pairs of a body's chunks that share bytes.
     fn check_pairs(&self, members: &[(ChunkId, i128)]) -> Result<(), Fault> {
+        if members.len() < 2 {
+            return Ok(());
+        }
         let end = |(chunk, at): (ChunkId, i128)| at + i128::from(self.view.padded(chunk));
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|&index| members[index].1);
@@ -440,7 +447,7 @@ impl<'a> Joiner<'a> {
 
     /// Makes chunks a body, if they have a pool, a place and an alignment.
     fn body(&self, members: &[(ChunkId, i128)]) -> Result<Body, Fault> {
-        let mut members = members.to_vec();
+        let mut members = Members::from_slice(members);
         members.sort_unstable();
         let needs = Needs::of(&self.view, members.iter().copied(), |chunk| self.is_root(chunk))?;
         let reserved = |pool, origin| self.reserved(&members, pool, origin);

@@ -1,12 +1,14 @@
 //! The needs of the chunks of a body, summed up. So two bodies are joined without a look at all of
 //! their chunks.
 
+use smallvec::SmallVec;
+
 use crate::{
     Bytes,
     problem::{
         ChunkId,
         demands::{
-            AllowedPool, Place, Pool, PoolId,
+            AllowedPool, Few, Place, Pool, PoolId,
             boxes::View,
             fault::{Fault, Obstacle},
         },
@@ -21,9 +23,9 @@ pub(super) struct Needs {
     low: i128,
     high: i128,
     /// Those that all chunks allow, in the problem's order.
-    pools: Vec<PoolId>,
+    pools: SmallVec<[PoolId; 4]>,
     pin: Option<Pin>,
-    alignments: Vec<Alignment>,
+    alignments: SmallVec<[Alignment; 1]>,
 }
 
 /// The place that pins give the origin.
@@ -58,7 +60,7 @@ struct Congruence {
 
 /// The places that are left for a body.
 pub(super) struct Settled {
-    pub(super) pools: Vec<AllowedPool>,
+    pub(super) pools: Few<AllowedPool>,
     /// The place of the lowest byte, if a pin fixes it.
     pub(super) fixed: Option<Place>,
     pub(super) extent: Bytes,
@@ -77,7 +79,7 @@ impl Needs {
             high: i128::MIN,
             pools: (0..).take(view.demands.pools.len()).map(PoolId).collect(),
             pin: None,
-            alignments: Vec::new(),
+            alignments: SmallVec::new(),
         };
         for member in members {
             needs.add(view, member, is_root(member.0))?;
@@ -148,7 +150,7 @@ impl Needs {
     }
 
     fn add_pin(&mut self, new: Pin) -> Result<(), Fault> {
-        self.pools.retain(|&pool| pool == new.pool);
+        self.pools.retain(|pool| *pool == new.pool);
         let old = self.pin.unwrap_or(new);
         if (old.pool, old.origin) != (new.pool, new.origin) {
             return Err(Fault::TwoPins(self.first));
@@ -212,7 +214,7 @@ impl Needs {
                 }
             }
         };
-        let pools: Vec<AllowedPool> = self
+        let pools: Few<AllowedPool> = self
             .pools
             .iter()
             .filter_map(|&pool| {
