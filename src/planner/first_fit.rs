@@ -16,7 +16,8 @@ use std::{cell::OnceCell, cmp::Reverse};
 use crate::{
     PlanError, Problem, Step,
     planner::{
-        Layout, blocks,
+        Layout,
+        blocks::{self, BlockPool},
         room::Room,
         search::{Limits, Monitor, Observer},
         statement::{Statement, Times},
@@ -75,7 +76,7 @@ pub(super) fn layout_within(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = blocks::monitor(problem, limits, observer);
+    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let packed = packed(&statement, &mut monitor)?;
     Ok(Layout::from_bodies(problem, &statement.bodies, &packed.places))

@@ -5,7 +5,9 @@ use std::{borrow::Cow, time::Instant};
 use crate::{
     Bytes, PlanError, Problem, Strategy,
     planner::{
-        Layout, best, blocks, first_fit, plain,
+        Layout, best,
+        blocks::{self, BlockPool},
+        first_fit, plain,
         search::{self, Limits, Observer},
     },
     problem::demands::Asked,
@@ -33,14 +35,18 @@ impl Strategy {
                 None => Ok(plain::layout(self, problem).unwrap_or_default()),
             };
         }
-        let monitor = blocks::monitor(problem, limits, observer);
+        let block_pool = BlockPool::of(problem);
+        let monitor = blocks::monitor(problem, block_pool, limits, observer);
         // Finding one line of time and the bound that a plan has may take half of the limit.
         let half = || limits.time.map(|time| (time / 2).saturating_sub(start.elapsed()));
         let mut is_over = || half().is_some_and(|half| half.is_zero()) || monitor.is_overdue();
-        let problem = problem.linear_until(&mut is_over).unwrap_or(problem);
+        let (problem, block_pool) = match problem.linear_until(&mut is_over) {
+            Some(linear) => (linear, BlockPool::of(linear)),
+            None => (problem, block_pool),
+        };
         let crowd = problem.crowd_within(half(), &mut || monitor.is_overdue());
         let limits = &limits.after(start);
-        let layout = match blocks::layout_if_late(problem, &monitor) {
+        let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
             Some(layout) => layout,
             None => self.layout_above(problem, crowd.bytes, limits, observer)?,
         };

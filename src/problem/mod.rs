@@ -309,6 +309,12 @@ impl Problem {
         self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
     }
 
+    /// The bodies that pins fix.
+    pub(crate) fn fixed_bodies(&self) -> impl Iterator<Item = &demands::Body> {
+        let fixed = self.extra.as_deref().map_or(&[][..], |extra| &extra.bodies.fixed);
+        fixed.iter().map(|&at| &self.bodies()[at as usize])
+    }
+
     /// The pools of a problem that is not plain; empty for a plain one.
     #[must_use]
     pub fn pools(&self) -> &[demands::Pool] {

@@ -23,11 +23,12 @@ const LEAST_TIME: Duration = Duration::from_nanos(500);
 /// The monitor of a packing that ends in blocks if it is late. With many bodies, the time for these is kept.
 pub(in crate::planner) fn monitor<'a>(
     problem: &Problem,
+    within: Option<BlockPool>,
     limits: &Limits,
     observer: Observer<'a>,
 ) -> Monitor<'a> {
     let bodies = count(problem);
-    if bodies <= MANY || BlockPool::of(problem).is_none() {
+    if bodies <= MANY || within.is_none() {
         return Monitor::new(limits, observer);
     }
     let time = limits.time.map(|time| time.saturating_sub(bodies * TIME));
@@ -41,13 +42,14 @@ fn count(problem: &Problem) -> u32 {
 /// Packs all bodies in blocks, if there is no time for more, and the problem allows it.
 pub(in crate::planner) fn layout_if_late(
     problem: &Problem,
+    within: Option<BlockPool>,
     monitor: &Monitor<'_>,
 ) -> Option<Layout> {
     let is_short = || monitor.left().is_some_and(|left| left < count(problem) * LEAST_TIME);
     if !monitor.is_overdue() && !is_short() {
         return None;
     }
-    layout(problem, BlockPool::of(problem)?)
+    layout(problem, within?)
 }
 
 #[cfg(test)]
@@ -67,8 +69,9 @@ mod tests {
         }
         let problem = problem.build().unwrap();
         let within = |time| {
-            let monitor = monitor(&problem, &Limits::default().time(time), Observer::default());
-            (monitor.left().unwrap(), layout_if_late(&problem, &monitor).is_some())
+            let (within, limits) = (BlockPool::of(&problem), Limits::default().time(time));
+            let monitor = monitor(&problem, within, &limits, Observer::default());
+            (monitor.left().unwrap(), layout_if_late(&problem, within, &monitor).is_some())
         };
         let (hour, kept) = (Duration::from_hours(1), MANY * TIME);
         let (left, in_blocks) = within(hour);

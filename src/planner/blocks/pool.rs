@@ -23,7 +23,7 @@ impl BlockPool {
         let demands = problem.demands()?;
         let is_bare = demands.streams > 1
             && matches!(&*demands.pools, [pool] if pool.reserved.is_empty())
-            && problem.bodies().iter().all(|body| body.fixed.is_none());
+            && problem.fixed_bodies().next().is_none();
         let is_few = !is_bare && problem.bodies().len() <= FEW;
         // Buffers have a size each, and chunks kept apart have it even where they need no bytes.
         let has_buffers = demands.pools.iter().any(|pool| pool.largest.is_some());

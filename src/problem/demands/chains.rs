@@ -28,9 +28,14 @@ pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
 
 /// Fewer than 2^32 clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
 pub(crate) fn by_sum(clocks: &Clocks) -> Vec<u32> {
-    let narrow = |clock: &[Step]| clock.iter().try_fold(0, |sum: Step, &at| sum.checked_add(at));
-    let sums: Option<Vec<Step>> = clocks.iter().map(narrow).collect();
-    if let Some(sums) = sums {
+    let mut is_narrow = true;
+    let mut narrow = |clock: &[Step]| {
+        let sum = clock.iter().try_fold(0, |sum: Step, &at| sum.checked_add(at));
+        is_narrow &= sum.is_some();
+        sum.unwrap_or(Step::MAX)
+    };
+    let sums: Vec<Step> = clocks.iter().map(&mut narrow).collect();
+    if is_narrow {
         return order_by_step(&sums);
     }
     let mut order: Vec<u32> = indices(clocks.len()).collect();

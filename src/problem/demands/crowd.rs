@@ -119,7 +119,7 @@ impl Problem {
     /// The highest end of a body that a pin fixes, in its buffer if its pool has several; 0 without pins. No pool
     /// is smaller.
     pub(crate) fn pinned_end(&self) -> Bytes {
-        let ends = self.bodies().iter().filter_map(|body| {
+        let ends = self.fixed_bodies().filter_map(|body| {
             let place = body.fixed?;
             let end = place.offset + body.extent;
             let largest = self.pools().get(place.pool.index()).and_then(|pool| pool.largest);
@@ -212,7 +212,7 @@ impl Problem {
         let reserved = one_pool.map_or(&[][..], |pool| &pool.reserved);
         let is_fixed = |body: &&Body| one_pool.is_some() && body.fixed.is_some();
         // The bytes at fixed addresses, with the steps.
-        let fixed = self.bodies().iter().filter(is_fixed).flat_map(|body| {
+        let fixed = self.fixed_bodies().filter(is_fixed).flat_map(|body| {
             let at = body.fixed.map_or(0, |place| place.offset);
             let boxes = self.disjoint_boxes(body);
             boxes.map(move |TimedBox { begin, end, bytes }| {

@@ -24,7 +24,9 @@ mod shelf;
 use crate::{
     Bytes, Limits, Observer, PlanError, Problem,
     planner::{
-        Layout, blocks, first_fit,
+        Layout,
+        blocks::{self, BlockPool},
+        first_fit,
         search::places::{
             assign::Assignment, bins::Bin, ladder::climb, pairwise::Pairwise, promote::promote,
         },
@@ -55,7 +57,7 @@ pub fn layout(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Layout, PlanError> {
-    let mut monitor = blocks::monitor(problem, limits, observer);
+    let mut monitor = blocks::monitor(problem, BlockPool::of(problem), limits, observer);
     let statement = Statement::until(problem, &mut || monitor.is_overdue());
     let layout_of = |places: &[_]| Layout::from_bodies(problem, &statement.bodies, places);
     let mut first = first_fit::packed(&statement, &mut monitor);

@@ -68,6 +68,8 @@ pub(crate) struct Bodies {
     pub(crate) bodies: Vec<Body>,
     /// By chunk: its body; `None` for chunks without bytes.
     pub(crate) of_chunk: Vec<Option<u32>>,
+    /// The bodies that pins fix.
+    pub(crate) fixed: Vec<u32>,
 }
 
 /// The result of joining links.
@@ -460,7 +462,7 @@ impl<'a> Joiner<'a> {
 
     fn finish(self) -> Bodies {
         let mut of_chunk = vec![None; self.view.chunks.len()];
-        let mut bodies = Vec::new();
+        let (mut bodies, mut fixed) = (Vec::new(), Vec::new());
         for chunk in 0..self.view.chunks.len() {
             if self.view.chunks[chunk].size == 0 || of_chunk[chunk].is_some() {
                 continue;
@@ -471,8 +473,9 @@ impl<'a> Joiner<'a> {
             let Ok(body) = body else { continue };
             let index = u32::try_from(bodies.len()).ok();
             body.members.iter().for_each(|&(member, _)| of_chunk[member.index()] = index);
+            fixed.extend(index.filter(|_| body.fixed.is_some()));
             bodies.push(body);
         }
-        Bodies { links: self.links, bodies, of_chunk }
+        Bodies { links: self.links, bodies, of_chunk, fixed }
     }
 }
