@@ -46,61 +46,46 @@ pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
     }
 }
 
-/// Sorts fewer than 2^32 items by step; those of one step keep their order. No item is after the step `last`.
-pub(crate) fn sort_by_step<T: Copy>(
-    items: &mut Vec<T>,
+/// Fewer than 2^32 items in order of their steps; those of one step keep their order. No item is after the step `last`.
+pub(crate) fn sorted_by_step<T: Copy + Default>(
+    items: impl ExactSizeIterator<Item = T> + Clone,
     last: Step,
-    step: impl Fn(&T) -> Step + Clone,
-) {
+    step: impl Fn(&T) -> Step,
+) -> Vec<T> {
     let Some(last) = in_table(last, items.len()) else {
-        items.sort_by_key(step);
-        return;
+        let mut sorted: Vec<T> = items.collect();
+        sorted.sort_by_key(step);
+        return sorted;
     };
-    let mut sorted = items.clone();
-    place_by_step(items.iter().map(step), last, |at, place| sorted[place] = items[at]);
-    *items = sorted;
+    // The place of the next item of each step.
+    let mut next = vec![0_u32; last + 2];
+    for item in items.clone() {
+        next[index(step(&item)) + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut sorted = vec![T::default(); items.len()];
+    for item in items {
+        let place = &mut next[index(step(&item))];
+        sorted[*place as usize] = item;
+        *place += 1;
+    }
+    sorted
 }
 
-/// The indices of fewer than 2^32 steps, in the order of these; those of one step keep their order.
+/// The indices of fewer than 2^32 steps, in order of these; those of one step keep their order.
 pub(crate) fn order_by_step(steps: &[Step]) -> Vec<u32> {
-    let mut order: Vec<u32> = indices(steps.len()).collect();
     if steps.is_sorted() {
-        return order;
+        return indices(steps.len()).collect();
     }
     let last = steps.iter().copied().max().unwrap_or(0);
-    match in_table(last, steps.len()) {
-        None => order.sort_by_key(|&at| steps[at as usize]),
-        Some(last) => place_by_step(steps.iter().copied(), last, |at, place| {
-            order[place] = u32::try_from(at).unwrap_or(u32::MAX);
-        }),
-    }
-    order
+    sorted_by_step(indices(steps.len()), last, |&at| steps[at as usize])
 }
 
 /// The indices of a list of fewer than 2^32 items.
 pub(crate) fn indices(count: usize) -> Range<u32> {
     0..u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// Calls `visit` with the index of each step, and its place in the order of all steps.
-fn place_by_step(
-    steps: impl Iterator<Item = Step> + Clone,
-    last: usize,
-    mut visit: impl FnMut(usize, usize),
-) {
-    // The place of the next item of each step.
-    let mut next = vec![0_u32; last + 2];
-    for step in steps.clone() {
-        next[index(step) + 1] += 1;
-    }
-    for at in 1..next.len() {
-        next[at] += next[at - 1];
-    }
-    for (at, step) in steps.enumerate() {
-        let place = &mut next[index(step)];
-        visit(at, *place as usize);
-        *place += 1;
-    }
 }
 
 /// The last step as an index, if a table of all steps pays for this many items.
@@ -141,8 +126,7 @@ mod tests {
             let steps: Vec<Step> = items.iter().map(|&(step, _)| step).collect();
             let order = order_by_step(&steps).into_iter().map(|at| items[at as usize]);
             assert_eq!(order.collect::<Vec<_>>(), sorted);
-            sort_by_step(&mut items, last, |&(step, _)| step);
-            assert_eq!(items, sorted);
+            assert_eq!(sorted_by_step(items.iter().copied(), last, |&(step, _)| step), sorted);
             Ok(())
         })
         .budget_ms(200);

@@ -192,9 +192,7 @@ fn cheapest(
         let mut stop = || is_canceled(observer) || remaining().is_some_and(|time| time.is_zero());
         let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
-            Strategy::Pushdown => {
-                Some(first_layout::layout_until(problem, &mut || monitor.is_overdue()))
-            }
+            Strategy::Pushdown => Some(first_layout::layout_within(problem, &monitor)),
             Strategy::BestFit => best_fit::layout_until(problem, &mut stop).map(named),
             Strategy::FreeList => free_list::quick_layout(problem, &mut stop).map(named),
             strategy => plain::layout(strategy, problem).map(named),

@@ -4,15 +4,17 @@
 //! time fetching scattered chunks, so they work on ranks in chunk order, and the layout is
 //! converted back at the end.
 
+use std::borrow::Cow;
+
 use crate::{
     Bytes, Step,
     planner::Layout,
-    problem::{ChunkId, Problem},
-    steps::sort_by_step,
+    problem::{Chunk, ChunkId, Problem},
+    steps::{indices, sorted_by_step},
 };
 
 /// The position of a chunk in chunk order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(pub(super) u32);
 
 impl Rank {
@@ -21,10 +23,9 @@ impl Rank {
     }
 }
 
-/// The lifetime and size of a chunk.
+/// The end and size of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    pub(super) begin: Step,
     pub(super) end: Step,
     /// The size in bytes, padding included.
     pub(super) size: Bytes,
@@ -41,7 +42,8 @@ pub(super) struct RankLink {
 pub(super) struct ChunkOrder<'a> {
     problem: &'a Problem,
     ids: Vec<ChunkId>,
-    moments: Vec<Moment>,
+    /// By rank; those of the problem if they are in order.
+    chunks: Cow<'a, [Chunk]>,
     /// The end of each chunk, in order of time; those of one step are in chunk order.
     ends: Vec<(Step, Rank)>,
     /// The next three lists have an entry per rank, or are empty if no chunks are linked.
@@ -54,20 +56,17 @@ pub(super) struct ChunkOrder<'a> {
 impl<'a> ChunkOrder<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
         let ids = problem.chunk_order();
-        let moments: Vec<Moment> = ids
-            .iter()
-            .map(|&id| {
-                let chunk = problem.chunk(id);
-                Moment { begin: chunk.begin, end: chunk.end, size: problem.padded_size(id) }
-            })
-            .collect();
-        let ends = moments.iter().map(|moment| moment.end);
-        let mut ends: Vec<(Step, Rank)> = ends.zip((0..).map(Rank)).collect();
-        sort_by_step(&mut ends, problem.steps(), |&(end, _)| end);
+        let chunks: Cow<'_, [Chunk]> = if ids.len() == problem.len() && ids.is_sorted() {
+            problem.chunks().into()
+        } else {
+            ids.iter().map(|&id| *problem.chunk(id)).collect()
+        };
+        let ends = indices(ids.len()).map(|rank| (chunks[rank as usize].end, Rank(rank)));
+        let ends = sorted_by_step(ends, problem.steps(), |&(end, _)| end);
         let mut order = Self {
             problem,
             ids,
-            moments,
+            chunks,
             ends,
             links: Vec::new(),
             overwritten: Vec::new(),
@@ -95,10 +94,6 @@ impl<'a> ChunkOrder<'a> {
         }
     }
 
-    pub(super) fn problem(&self) -> &'a Problem {
-        self.problem
-    }
-
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -108,16 +103,17 @@ impl<'a> ChunkOrder<'a> {
     }
 
     pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
-        (0..u32::try_from(self.ids.len()).unwrap_or(u32::MAX)).map(Rank)
+        indices(self.ids.len()).map(Rank)
     }
 
     pub(super) fn get(&self, rank: Rank) -> Moment {
-        self.moments[rank.index()]
+        let Chunk { end, size, .. } = self.chunks[rank.index()];
+        Moment { end, size: size + self.problem.padding() }
     }
 
     /// The first step of a chunk; `None` past the last rank.
     pub(super) fn begin(&self, rank: Rank) -> Option<Step> {
-        self.moments.get(rank.index()).map(|moment| moment.begin)
+        self.chunks.get(rank.index()).map(|chunk| chunk.begin)
     }
 
     pub(super) fn link_of(&self, rank: Rank) -> Option<RankLink> {

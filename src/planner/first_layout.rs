@@ -1,23 +1,64 @@
 //! The first layout of a search, which it improves: that of pushdown, if there is time.
 
+use std::time::Duration;
+
 use crate::{
     Problem, Strategy,
-    planner::{Layout, chunk_order::ChunkOrder, pushdown, size_classes},
+    planner::{Layout, pushdown, replay::PAUSE, search::Monitor, size_classes},
 };
 
+/// The time that planning in size classes takes for each chunk.
+const TIME: Duration = Duration::from_nanos(100);
+
+/// Pushdown takes at least this long for each chunk of many.
+const LEAST_TIME: Duration = Duration::from_nanos(250);
+
+/// Plans a problem with pushdown, or in size classes if there is no time for that. Few chunks take none.
+pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
+    let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
+    let monitor = monitor.keeping(chunks * TIME);
+    let is_short = || monitor.left().is_some_and(|left| left < chunks * LEAST_TIME);
+    if chunks > PAUSE && is_short() {
+        return size_classes::layout(problem);
+    }
+    layout_until(problem, &mut || monitor.is_overdue())
+}
+
 /// Plans a problem with pushdown, or in size classes if `stop` returns true before that ends.
-pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Layout {
-    let order = ChunkOrder::new(problem);
-    match pushdown::layout_until(&order, stop) {
+fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Layout {
+    match pushdown::layout_until(problem, stop) {
         Some(layout) => Layout { winner: Some(Strategy::Pushdown), ..layout },
-        None => size_classes::layout(&order),
+        None => size_classes::layout(problem),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Plan, planner::best_fit, verify::verify};
+    use crate::{Limits, Observer, Plan, planner::best_fit, verify::verify};
+
+    /// Pushdown is not begun where it cannot end in time, unless chunks are so few that it ends at once.
+    #[test]
+    fn many_chunks_for_which_there_is_no_time_are_planned_in_size_classes() {
+        for (chunks, time, is_pushdown) in [
+            (PAUSE, Some(Duration::ZERO), true),
+            (400_000, Some(Duration::ZERO), false),
+            (400_000, None, true),
+        ] {
+            let mut problem = Problem::builder();
+            for step in 0..u64::from(chunks) {
+                problem.chunk(step..step + 2, 1 + step % 1000);
+            }
+            let problem = problem.build().unwrap();
+            let limits = Limits { time, ..Limits::default() };
+            let layout = layout_within(&problem, &Monitor::new(&limits, Observer::default()));
+            assert_eq!(
+                layout.winner == Some(Strategy::Pushdown),
+                is_pushdown,
+                "{chunks}, {time:?}"
+            );
+        }
+    }
 
     /// Wherever pushdown and best fit are stopped, there is a right plan.
     #[test]
@@ -47,7 +88,7 @@ mod tests {
                 assert_eq!(layout, Layout { winner, ..pushdown::layout(&problem) });
                 break;
             }
-            assert_eq!(layout, size_classes::layout(&ChunkOrder::new(&problem)));
+            assert_eq!(layout, size_classes::layout(&problem));
             stops += 1;
         }
         assert!(stops > 4, "both passes ask: {stops}");

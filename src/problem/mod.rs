@@ -52,11 +52,11 @@ pub use moment::Moment;
 
 use std::{slice, sync::Arc};
 
-use crate::{Bytes, Step, problem::lazy::Lazy, steps::sort_by_step};
+use crate::{Bytes, Step, problem::lazy::Lazy, steps::sorted_by_step};
 pub(crate) use links::Links;
 
 /// The index of a chunk in its [`Problem`], from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkId(pub u32);
 
 impl ChunkId {
@@ -486,8 +486,12 @@ impl Problem {
     /// everywhere.
     #[must_use]
     pub fn chunk_order(&self) -> Vec<ChunkId> {
-        let mut order: Vec<ChunkId> = self.ids().filter(|&id| self.chunk(id).size > 0).collect();
-        sort_by_step(&mut order, self.steps, |&id| self.chunk(id).begin);
+        let begin = |&id: &ChunkId| self.chunk(id).begin;
+        let mut order: Vec<ChunkId> = Vec::with_capacity(self.len());
+        order.extend(self.ids().filter(|&id| self.chunk(id).size > 0));
+        if !order.is_sorted_by_key(begin) {
+            order = sorted_by_step(order.iter().copied(), self.steps, begin);
+        }
         let begun_together =
             |&a: &ChunkId, &b: &ChunkId| self.chunk(a).begin == self.chunk(b).begin;
         for chunks in order.chunk_by_mut(begun_together).filter(|chunks| chunks.len() > 1) {

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Packing more bodies in blocks takes as long as the grace of a first layout.
-const MANY: u32 = 250_000;
+const MANY: u32 = 300_000;
 
 /// The time that packing in blocks, and all that follows, takes for each body.
-const TIME: Duration = Duration::from_nanos(400);
+const TIME: Duration = Duration::from_nanos(250);
 
 /// All that is better than blocks takes at least this long for each body.
 const LEAST_TIME: Duration = Duration::from_nanos(500);
@@ -31,8 +31,7 @@ pub(in crate::planner) fn monitor<'a>(
     if bodies <= MANY || within.is_none() {
         return Monitor::new(limits, observer);
     }
-    let time = limits.time.map(|time| time.saturating_sub(bodies * TIME));
-    Monitor::new(&Limits { time, ..*limits }, observer).without_grace()
+    Monitor::new(limits, observer).keeping(bodies * TIME).without_grace()
 }
 
 fn count(problem: &Problem) -> u32 {

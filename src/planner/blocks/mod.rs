@@ -105,13 +105,14 @@ fn pack(
     }
     let mut free = FreeBlocks::new(classes.len());
     let mut stream_of = vec![0; bodies.len()];
-    let mut ended = by_sum(ends).into_iter().map(|last| last as usize).peekable();
+    let with_sum = |last| (last as usize, wide_sum(ends.get(last as usize)));
+    let mut ended = by_sum(ends).into_iter().map(with_sum).peekable();
     for (new, chain) in in_chains(begins, order) {
         let new = new as usize;
         let Some(class) = class_of[new] else { continue };
         let begin = begins.get(new);
         let now = wide_sum(begin);
-        while let Some(last) = ended.next_if(|&last| wide_sum(ends.get(last)) <= now) {
+        while let Some((last, _)) = ended.next_if(|&(_, sum)| sum <= now) {
             if let Some(class) = class_of[last] {
                 free.give(class, stream_of[last], last);
             }

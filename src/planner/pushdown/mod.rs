@@ -34,15 +34,12 @@ use crate::{
 /// Plans a problem: simulate, then resolve offsets.
 #[must_use]
 pub fn layout(problem: &Problem) -> Layout {
-    layout_until(&ChunkOrder::new(problem), &mut || false).unwrap_or_default()
+    layout_until(problem, &mut || false).unwrap_or_default()
 }
 
 /// Plans a problem as [`layout`] does. `None` if `stop`, called every thousand chunks, returns true.
-pub(super) fn layout_until(
-    order: &ChunkOrder<'_>,
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<Layout> {
-    let problem = order.problem();
+pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
+    let order = &ChunkOrder::new(problem);
     let front_space = simulate::simulate(order, stop)?;
     debug!(target: "memplan::simulate", chunks = problem.len(), front_space = front_space.len(), "simulated");
     let layout = offsets::resolve(order, &front_space, stop)?;

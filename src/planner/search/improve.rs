@@ -45,7 +45,7 @@ const LONGER: u64 = 32;
 /// The better layout of pushdown and the free list; on some large graphs no greedy packing beats
 /// it.
 pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
-    let layout = first_layout::layout_until(problem, &mut || monitor.is_overdue());
+    let layout = first_layout::layout_within(problem, monitor);
     let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
     let Solution { lower_bound, pool_size, .. } = solution;
     if pool_size > lower_bound {

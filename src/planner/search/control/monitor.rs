@@ -33,6 +33,12 @@ impl<'a> Monitor<'a> {
         Self { grace: Duration::ZERO, ..self }
     }
 
+    /// The same, but all must end so much earlier.
+    pub fn keeping(&self, time: Duration) -> Self {
+        let until = self.until.map(|until| until.checked_sub(time).unwrap_or(until));
+        Self { until, ..*self }
+    }
+
     /// Reports the progress of the search; returns whether it must stop.
     pub fn stop(&mut self, nodes: u64, lower_bound: Bytes, best: Bytes) -> bool {
         if let Some(progress) = self.observer.progress {
