@@ -1,10 +1,12 @@
 //! Sets of bytes, as runs.
 
+use smallvec::SmallVec;
+
 use crate::Bytes;
 
-/// A set of bytes, as runs that neither overlap nor touch, ascending.
+/// A set of bytes, as runs that neither overlap nor touch, ascending. One run needs no memory of its own.
 #[derive(Clone, Default)]
-pub(super) struct Runs(pub(super) Vec<(Bytes, Bytes)>);
+pub(super) struct Runs(pub(super) SmallVec<[(Bytes, Bytes); 1]>);
 
 impl Runs {
     /// The end of the last run.
@@ -48,8 +50,8 @@ mod tests {
         for (low, high) in [(4, 6), (10, 12), (0, 2), (6, 7), (8, 9), (12, 14), (3, 4)] {
             runs.add(low, high);
         }
-        assert_eq!(runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
+        assert_eq!(*runs.0, [(0, 2), (3, 7), (8, 9), (10, 14)]);
         runs.add(1, 10);
-        assert_eq!(runs.0, [(0, 14)]);
+        assert_eq!(*runs.0, [(0, 14)]);
     }
 }

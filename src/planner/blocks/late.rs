@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Packing more bodies in blocks takes as long as the grace of a first layout.
-const MANY: u32 = 300_000;
+const MANY: u32 = 250_000;
 
 /// The time that packing in blocks, and all that follows, takes for each body.
-const TIME: Duration = Duration::from_nanos(250);
+const TIME: Duration = Duration::from_nanos(400);
 
 /// All that is better than blocks takes at least this long for each body.
 const LEAST_TIME: Duration = Duration::from_nanos(500);
