@@ -77,9 +77,8 @@ pub fn layout(
 ) -> Result<Layout, PlanError> {
     let start = Instant::now();
     let bound = problem.lower_bound().bytes;
-    let Some((pool, cheap)) = cheapest(problem, bound, limits, observer) else {
-        return Ok(Layout::default());
-    };
+    let (cheapest, slowest) = cheapest(problem, bound, limits, observer);
+    let Some((pool, cheap)) = cheapest else { return Ok(Layout::default()) };
     let is_over = || {
         let is_late = limits.after(start).time == Some(Duration::ZERO);
         is_late || is_canceled(observer)
@@ -87,7 +86,12 @@ pub fn layout(
     if pool <= bound || is_over() {
         return Ok(cheap);
     }
-    let looser = |pool| loosened(problem, (bound, pool), &limits.after(start), observer);
+    // Planning the looser problem begins with a candidate, too.
+    let is_short = || limits.after(start).time.is_some_and(|left| left <= slowest);
+    let looser = |pool| {
+        let looser = || loosened(problem, (bound, pool), &limits.after(start), observer);
+        if is_short() { None } else { looser() }
+    };
     if !is_small(problem) {
         let looser = looser(pool);
         if looser.is_some() || is_over() {
@@ -142,6 +146,7 @@ fn loosened(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Option<Layout> {
+    let start = Instant::now();
     let looser = with_fewer_overwrites(problem)?;
     // What a search proves of the looser problem need not be true of this one.
     let report = |progress: &Progress| {
@@ -150,7 +155,7 @@ fn loosened(
         }
     };
     let observer = Observer { progress: Some(&report), ..observer };
-    let found = layout(&looser, limits, observer).ok()?;
+    let found = layout(&looser, &limits.after(start), observer).ok()?;
     let size = found.pool_size(problem);
     let given_up = problem.links_taken() - looser.links_taken();
     debug!(target: "memplan::best", given_up, pool = size, "tried with fewer overwrites");
@@ -167,13 +172,13 @@ fn is_canceled(observer: Observer<'_>) -> bool {
     observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
 }
 
-/// The smallest layout of the candidates, and its pool.
+/// The smallest layout of the candidates, and its pool; and the time that the slowest of them took, if it is limited.
 fn cheapest(
     problem: &Problem,
     bound: Bytes,
     limits: &Limits,
     observer: Observer<'_>,
-) -> Option<(Bytes, Layout)> {
+) -> (Option<(Bytes, Layout)>, Duration) {
     let start = Instant::now();
     let remaining = || limits.after(start).time;
     let chains = problem.roots().count() as u64;
@@ -219,7 +224,7 @@ fn cheapest(
     if best.as_ref().is_some_and(|(_, layout)| !is_mended(layout)) {
         mend(problem, &mut best, bound, &limits.after(start), observer);
     }
-    best
+    (best, slowest)
 }
 
 /// Mends the best layout of a large problem, if it is above the bound.

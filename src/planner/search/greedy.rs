@@ -3,6 +3,8 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
+use smallvec::SmallVec;
+
 use crate::{
     Bytes, Step,
     planner::{Layout, range_tree::Maxima, search::state::occupancy::Occupancy},
@@ -25,7 +27,8 @@ pub(super) struct Body {
     end: Step,
     /// The most bytes alive in any step of its life.
     crowd: Bytes,
-    segments: Vec<Segment>,
+    /// Mostly one.
+    segments: SmallVec<[Segment; 1]>,
 }
 
 /// The key of an order: the larger comes first, field by field.
