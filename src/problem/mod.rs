@@ -339,19 +339,23 @@ impl Problem {
 
     /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
     pub(crate) fn only_life(&self, body: &demands::Body) -> Option<(&[Step], &[Step])> {
+        let (life, demands) = (self.one_life(body)?, self.demands()?);
+        // Holes and windows exist only with one stream.
+        let is_whole = demands.streams > 1 || demands.chunks[body.members[0].0.index()].is_whole();
+        is_whole.then_some(life)
+    }
+
+    /// The begin and the end of a body that is one chunk and overwrites none.
+    pub(crate) fn one_life(&self, body: &demands::Body) -> Option<(&[Step], &[Step])> {
         let [(id, _)] = *body.members else { return None };
-        let (extra, chunk) = (self.extra.as_deref()?, self.chunk(id));
+        let extra = self.extra.as_deref()?;
         if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
             return None;
         }
-        match extra.demands.lives.get(id.index()) {
-            Some(life) => Some((&life.begin, &life.end)),
-            // Holes and windows exist only with one stream.
-            None if extra.demands.chunks[id.index()].is_whole() => {
-                Some((slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end)))
-            }
-            None => None,
-        }
+        let chunk = self.chunk(id);
+        let in_steps = (slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end));
+        let life = extra.demands.lives.get(id.index());
+        Some(life.map_or(in_steps, |life| (&life.begin, &life.end)))
     }
 
     /// The lives of the bodies of a problem that is not plain.

@@ -43,7 +43,8 @@ struct Needed<'a> {
 impl<'a> Needed<'a> {
     fn of(problem: &'a Problem, of_bodies: &'a BodyLives) -> Self {
         let (bodies, BodyLives { lives, order, .. }) = (problem.bodies(), of_bodies);
-        if of_bodies.are_whole {
+        // With several streams, a chunk needs all of its bytes for all of its life.
+        if of_bodies.are_single {
             return Self {
                 problem,
                 lives: Cow::Borrowed(lives),

@@ -188,6 +188,16 @@ impl Problem {
             let (plain, celled) = (body.extent, self.celled(body, &(0..body.extent)));
             return smallvec![LiveWeight { begin, end, plain, celled }];
         }
+        // The boxes of one chunk share nothing.
+        if let [_] = *body.members {
+            let weight = |TimedBox { begin, end, bytes }: TimedBox| LiveWeight {
+                begin: begin[0],
+                end: end[0],
+                plain: bytes.end - bytes.start,
+                celled: self.celled(body, &bytes),
+            };
+            return self.boxes_of(body).into_iter().map(weight).collect();
+        }
         let weight = |Slab { time, plain, celled, .. }: Slab| LiveWeight {
             begin: time.begin[0],
             end: time.end[0],

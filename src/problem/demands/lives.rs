@@ -93,14 +93,14 @@ impl Lives {
 /// The lives of the bodies of a problem that is not plain, and their order in time.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyLives {
-    /// By body, from the first begin of a box, stream by stream, to the last end.
+    /// By body: that of its chunk, holes included, or from the first begin of a box, stream by stream, to the last end.
     pub(crate) lives: Lives,
     /// The bodies that need bytes, in order of the sums of their begins.
     pub(crate) order: Vec<u32>,
     /// The others, whose lives mean nothing.
     pub(crate) idle: Vec<u32>,
-    /// Whether each body is one chunk, which needs all of its bytes for all of its life.
-    pub(crate) are_whole: bool,
+    /// Whether each body is one chunk and overwrites none.
+    pub(crate) are_single: bool,
 }
 
 impl BodyLives {
@@ -108,13 +108,13 @@ impl BodyLives {
         let bodies = problem.bodies();
         let streams = problem.demands().map_or(1, |demands| demands.streams);
         let mut lives = Lives::with_capacity(streams, bodies.len());
-        let (mut idle, mut are_whole) = (Vec::new(), true);
+        let (mut idle, mut are_single) = (Vec::new(), true);
         for (at, body) in (0..).zip(bodies) {
-            if let Some((begin, end)) = problem.only_life(body) {
+            if let Some((begin, end)) = problem.one_life(body) {
                 lives.push(begin, end);
                 continue;
             }
-            are_whole = false;
+            are_single = false;
             let boxes = problem.boxes_of(body);
             if let Some((first, others)) = boxes.split_first() {
                 lives.push(&first.begin, &first.end);
@@ -131,6 +131,6 @@ impl BodyLives {
         if !idle.is_empty() {
             order.retain(|at| idle.binary_search(at).is_err());
         }
-        Self { lives, order, idle, are_whole }
+        Self { lives, order, idle, are_single }
     }
 }
