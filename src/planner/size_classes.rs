@@ -36,7 +36,7 @@ impl Life {
 }
 
 /// The number of the class of a size: it is rounded up to a multiple of a quarter of a power of two.
-fn class(size: Bytes) -> u64 {
+fn class_of(size: Bytes) -> u64 {
     let quarter = size.checked_ilog2().unwrap_or(0).saturating_sub(2);
     4 * u64::from(quarter) + size.div_ceil(1 << quarter)
 }
@@ -45,7 +45,7 @@ fn class(size: Bytes) -> u64 {
 pub(super) fn layout(problem: &Problem) -> Layout {
     // Rounded up, sizes near the limits of 64 bits could exceed them.
     let is_rounded = problem.naive_size() < Bytes::MAX / 2;
-    let class = |life: &Life| if is_rounded { class(life.size) } else { life.size };
+    let class = |life: &Life| if is_rounded { class_of(life.size) } else { life.size };
     let last = class(&Life { size: Bytes::MAX, ..Life::default() });
     let lives = problem.ids().map(|chunk| Life::of(problem, chunk));
     let by_class = sorted_by_step(lives, last, class);
