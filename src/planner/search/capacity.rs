@@ -40,10 +40,14 @@ pub(super) fn fits_monitored(
     if capacity < problem.lower_bound().bytes {
         return Fit::No;
     }
-    let mut solution = improve::simulate(problem, monitor);
     let roots: Vec<_> = problem.roots().collect();
-    if solution.pool_size > capacity {
-        let mut greedy = Greedy::new(problem);
+    if roots.len() > LARGE && monitor.must_stop() {
+        return Fit::Unknown;
+    }
+    let mut solution = improve::simulate(problem, monitor);
+    if solution.pool_size > capacity
+        && let Some(mut greedy) = Greedy::within(problem, &solution, monitor)
+    {
         let orders = greedy.orders();
         solution.pack(problem, &mut greedy, orders, capacity, monitor);
         // A problem that is too large to be searched whole fits if its best packing does.

@@ -3,11 +3,17 @@
 //! Large bodies first is best on most networks, large areas or long lifetimes on some; all are
 //! tried.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use crate::{
     Bytes, Step,
-    planner::{Layout, range_tree::Maxima, search::state::occupancy::Occupancy},
+    planner::{
+        Layout,
+        range_tree::Maxima,
+        search::{Monitor, Solution, state::occupancy::Occupancy},
+    },
     problem::{ChunkId, Problem, Segment},
 };
 
@@ -64,6 +70,9 @@ const WORK_PER_BODY: u64 = 64;
 /// The number of bodies between two calls of `stop`.
 const PAUSE: u64 = 256;
 
+/// Making the tree of taken bytes, and freeing it, takes this long for each chunk of many.
+const TIME: Duration = Duration::from_nanos(200);
+
 /// Returns whether to stop packing.
 pub(super) type Stop<'a> = dyn FnMut() -> bool + 'a;
 
@@ -95,8 +104,21 @@ impl<'a> Greedy<'a> {
         greedy.unwrap_or_else(|| Self::of_bodies(problem, Vec::new()))
     }
 
+    /// Prepares packings of a problem, to improve a solution; `None` if there is no time for that.
+    pub(super) fn within(
+        problem: &'a Problem,
+        solution: &Solution,
+        monitor: &mut Monitor<'_>,
+    ) -> Option<Self> {
+        let time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TIME;
+        Self::new_until(problem, &mut || {
+            let is_short = monitor.left().is_some_and(|left| left < time);
+            monitor.stop(0, solution.lower_bound, solution.pool_size) || is_short
+        })
+    }
+
     /// As [`new`](Self::new); `None` if `stop` returns true.
-    pub(super) fn new_until(problem: &'a Problem, stop: &mut Stop<'_>) -> Option<Self> {
+    fn new_until(problem: &'a Problem, stop: &mut Stop<'_>) -> Option<Self> {
         if stop() {
             return None;
         }

@@ -55,8 +55,6 @@ pub(super) mod samples;
 mod solution;
 mod state;
 
-use std::time::Duration;
-
 use crate::{Bytes, Problem, planner::Layout};
 pub use crate::{Limits, Observer, Progress};
 pub use capacity::{Fit, fits};
@@ -155,20 +153,10 @@ fn mend_if_large(
     solution.proven_optimal = solution.lower_bound == solution.pool_size;
 }
 
-/// Making the tree of taken bytes for greedy packings, and freeing it, takes this long for each chunk of many.
-const TREE_TIME: Duration = Duration::from_nanos(200);
-
 fn search(problem: &Problem, solution: &mut Solution, limits: &Limits, monitor: &mut Monitor<'_>) {
-    let Solution { lower_bound, pool_size, .. } = *solution;
-    let tree_time = u32::try_from(problem.len()).unwrap_or(u32::MAX) * TREE_TIME;
-    let is_stopped = monitor.stopped();
-    let mut stop = || {
-        let is_short = monitor.left().is_some_and(|left| left < tree_time);
-        monitor.stop(0, lower_bound, pool_size) || is_short
-    };
-    if pool_size > lower_bound
-        && !is_stopped
-        && let Some(mut greedy) = Greedy::new_until(problem, &mut stop)
+    if solution.pool_size > solution.lower_bound
+        && !monitor.stopped()
+        && let Some(mut greedy) = Greedy::within(problem, solution, monitor)
     {
         let (enough, before) = (solution.lower_bound, solution.pool_size);
         let orders = greedy.orders();
