@@ -33,8 +33,10 @@ use crate::{
     planner::{
         Layout, PlanError, Strategy, best_fit,
         fewer_overwrites::with_fewer_overwrites,
-        first_layout, free_list, plain,
-        search::{self, Fit, Limits, Monitor, Observer, Progress},
+        first_layout, free_list,
+        monitor::Monitor,
+        plain,
+        search::{self, Fit, Limits, Observer, Progress},
     },
 };
 

@@ -18,8 +18,9 @@ use crate::{
     planner::{
         Layout,
         blocks::{self, BlockPool},
+        monitor::Monitor,
         room::Room,
-        search::{Limits, Monitor, Observer},
+        search::{Limits, Observer},
         statement::{Statement, Times},
     },
     problem::demands::{AllowedPool, Body, Place, PoolId, TimedBox},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, pushdown, replay::PAUSE, search::Monitor, size_classes},
+    planner::{Layout, monitor::Monitor, pushdown, replay::PAUSE, size_classes},
 };
 
 /// The time that planning in size classes takes for each chunk.

@@ -24,6 +24,7 @@ pub mod interval_move;
 pub(crate) mod layout;
 mod memories;
 mod moments;
+mod monitor;
 pub mod nnvm;
 mod objects;
 mod plain;

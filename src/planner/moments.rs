@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::{
         Limits, Observer, Problem,
-        planner::{first_fit::packed, search::Monitor, statement::Statement},
+        planner::{first_fit::packed, monitor::Monitor, statement::Statement},
     };
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     planner::{
         Layout,
         blocks::{BlockPool, layout},
-        search::Monitor,
+        monitor::Monitor,
     },
 };
 

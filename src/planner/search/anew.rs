@@ -1,16 +1,17 @@
 //! Packing all chains anew below lower and lower limits.
 
 use super::{
-    control::{
-        descent::{Attempts, Packer, descend_from},
-        monitor::Monitor,
-    },
+    control::descent::{Attempts, Packer, descend_from},
     ejection::{Ejection, RUNGS},
     guided::{self, Guided},
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Problem, planner::Layout, problem::ChunkId};
+use crate::{
+    Bytes, Problem,
+    planner::{Layout, monitor::Monitor},
+    problem::ChunkId,
+};
 
 /// By default, ejection comes on top of the effort, with as many nodes as this many first attempts, up to a limit.
 const ON_TOP: u64 = 25;

@@ -3,7 +3,6 @@
 use super::{
     control::{
         ladder,
-        monitor::Monitor,
         threads::{self, Board},
     },
     cores::{self, LARGE},
@@ -11,7 +10,11 @@ use super::{
     improve,
     state::instance::Instance,
 };
-use crate::{Bytes, Limits, Observer, Problem, planner::Layout, problem::ChunkId};
+use crate::{
+    Bytes, Limits, Observer, Problem,
+    planner::{Layout, monitor::Monitor},
+    problem::ChunkId,
+};
 
 /// The answer of [`fits`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use super::{
     control::{
         ladder,
-        monitor::Monitor,
         threads::{self, Board, Standing},
     },
     effort::UNIT,
@@ -11,7 +10,7 @@ use super::{
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Limits, Problem, problem::ChunkId};
+use crate::{Bytes, Limits, Problem, planner::monitor::Monitor, problem::ChunkId};
 
 /// Problems of fewer chains need no rounding, and ejection only if the default effort does not suffice.
 pub const FEW: usize = 150;

@@ -2,12 +2,12 @@
 
 use super::{
     capacity::{Decision, Fit, decide, fits_monitored},
-    control::monitor::Monitor,
     cores::{CROWDS, LARGE, thousandths},
     greedy::Greedy,
 };
 use crate::{
     Bytes, Limits, Observer, Problem, Step,
+    planner::monitor::Monitor,
     problem::{ChunkId, Segment},
 };
 

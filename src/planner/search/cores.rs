@@ -4,12 +4,11 @@
 use super::{
     anew::{Anew, is_near},
     climb::climb_and_complete,
-    control::monitor::Monitor,
     greedy::Greedy,
     solution::Solution,
     state::instance::Instance,
 };
-use crate::{Bytes, Limits, Problem, problem::ChunkId};
+use crate::{Bytes, Limits, Problem, planner::monitor::Monitor, problem::ChunkId};
 
 /// Problems of more chains are not searched as a whole, neither for a pool nor for a capacity.
 pub const LARGE: usize = 5000;

@@ -11,8 +11,9 @@ use crate::{
     Bytes, Step,
     planner::{
         Layout,
+        monitor::Monitor,
         range_tree::Maxima,
-        search::{Monitor, Solution, state::occupancy::Occupancy},
+        search::{Solution, state::occupancy::Occupancy},
     },
     problem::{ChunkId, Problem, Segment},
 };

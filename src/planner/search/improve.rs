@@ -3,14 +3,13 @@
 use super::{
     anew::{Anew, is_near},
     climb::{FEW, climb_and_complete, climb_rounded},
-    control::monitor::Monitor,
     cores::{node_weight, search_cores},
     greedy::Greedy,
     solution::Solution,
 };
 use crate::{
     Limits, Problem,
-    planner::{Layout, first_layout, free_list},
+    planner::{Layout, first_layout, free_list, monitor::Monitor},
     problem::ChunkId,
 };
 

@@ -9,12 +9,15 @@ use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     capacity::decide,
-    control::monitor::Monitor,
     cores::{CROWDS, thousandths},
     greedy::{COMPLETING, Crowds, Greedy, Key},
     solution::Solution,
 };
-use crate::{Bytes, Limits, Problem, Step, planner::Layout, problem::ChunkId};
+use crate::{
+    Bytes, Limits, Problem, Step,
+    planner::{Layout, monitor::Monitor},
+    problem::ChunkId,
+};
 
 /// The most rings of chains that are repacked: those that live together with a chain above the bound, those
 /// that live together with one of these, and so on.

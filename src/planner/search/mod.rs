@@ -55,11 +55,13 @@ pub(super) mod samples;
 mod solution;
 mod state;
 
-use crate::{Bytes, Problem, planner::Layout};
+use crate::{
+    Bytes, Problem,
+    planner::{Layout, monitor::Monitor},
+};
 pub use crate::{Limits, Observer, Progress};
 pub use capacity::{Fit, fits};
 pub use conflict::{Conflict, conflict};
-pub(super) use control::monitor::Monitor;
 use greedy::Greedy;
 pub(super) use ranges::merge;
 pub use solution::Solution;

@@ -1,10 +1,10 @@
 //! The answer of the search.
 
-use super::{
-    control::monitor::Monitor,
-    greedy::{Greedy, Key, MOST_WORK},
+use super::greedy::{Greedy, Key, MOST_WORK};
+use crate::{
+    Bytes, Problem,
+    planner::{Layout, monitor::Monitor},
 };
-use crate::{Bytes, Problem, planner::Layout};
 
 /// The answer of [`optimize`](super::optimize).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,5 @@
 
 pub(super) mod descent;
 pub(super) mod ladder;
-pub(super) mod monitor;
 pub(super) mod restarts;
 pub(super) mod threads;

@@ -6,8 +6,8 @@ use crate::{
     Bytes,
     planner::{
         first_fit::Packed,
+        monitor::Monitor,
         search::{
-            control::monitor::Monitor,
             effort::{Verdict, weigh},
             places::{
                 bins::Bin,

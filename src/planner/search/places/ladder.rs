@@ -9,12 +9,12 @@ use crate::{
     Bytes, Limits,
     planner::{
         first_fit::Packed,
+        monitor::Monitor,
         search::{
             anew::on_top,
             control::{
                 descent::{Attempts, Packer, descend_from},
                 ladder,
-                monitor::Monitor,
                 threads::{self, Board, Standing},
             },
             cores::LARGE,

@@ -12,12 +12,10 @@ use crate::{
         clashes::{Clash, Clashes},
         first_fit::Packed,
         layout::Layout,
+        monitor::Monitor,
         search::{
             anew::{near, on_top},
-            control::{
-                descent::{Attempt, Attempts, Packer, descend_from},
-                monitor::Monitor,
-            },
+            control::descent::{Attempt, Attempts, Packer, descend_from},
             places::shelf::clashes,
             ranges::merge,
             state::fingerprint::scramble,

@@ -9,7 +9,8 @@ use crate::{
     Bytes,
     planner::{
         first_fit::{Packed, pack_in},
-        search::{control::monitor::Monitor, state::fingerprint::scramble},
+        monitor::Monitor,
+        search::state::fingerprint::scramble,
         statement::{Statement, Times},
     },
 };

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::{
     Bytes,
     planner::{
+        monitor::Monitor,
         search::{
-            control::monitor::Monitor,
             disjunctive::{Disjunctive, FAR, Offered, Pair, Slice},
             effort::Verdict,
             places::bins::Bin,

@@ -11,7 +11,7 @@ use crate::{Bytes, Limits, Observer, Progress};
 /// larger.
 const GRACE: Duration = Duration::from_millis(75);
 
-pub struct Monitor<'a> {
+pub(super) struct Monitor<'a> {
     until: Option<Instant>,
     /// [`GRACE`], or none.
     grace: Duration,
