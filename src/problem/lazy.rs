@@ -24,7 +24,7 @@ impl<T> Default for Lazy<T> {
     }
 }
 
-/// Where the other fields are equal, so is this one.
+/// Lazy values are always equal, because the fields that they follow from are compared themselves.
 impl<T> PartialEq for Lazy<T> {
     fn eq(&self, _: &Self) -> bool {
         true

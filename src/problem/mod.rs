@@ -50,7 +50,7 @@ pub use links::{Dropped, Link, Refusal, Request};
 #[cfg(feature = "serde")]
 pub use moment::Moment;
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use crate::{Bytes, Step, problem::lazy::Lazy, steps::sorted_by_step};
 pub(crate) use links::Links;
@@ -302,87 +302,10 @@ impl Problem {
         self.demands().map_or(&[], |demands| &demands.parts)
     }
 
-    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their places.
-    /// Empty for a plain problem, whose bodies are its [chains](Self::chain).
-    #[must_use]
-    pub fn bodies(&self) -> &[demands::Body] {
-        self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
-    }
-
-    /// The bodies that pins fix.
-    pub(crate) fn fixed_bodies(&self) -> impl Iterator<Item = &demands::Body> {
-        let fixed = self.extra.as_deref().map_or(&[][..], |extra| &extra.bodies.fixed);
-        fixed.iter().map(|&at| &self.bodies()[at as usize])
-    }
-
     /// The pools of a problem that is not plain; empty for a plain one.
     #[must_use]
     pub fn pools(&self) -> &[demands::Pool] {
         self.extra.as_deref().map_or(&[], |extra| &extra.demands.pools)
-    }
-
-    /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
-    /// Empty for a plain problem.
-    #[must_use]
-    pub fn boxes(&self, body: &demands::Body) -> Vec<demands::TimedBox> {
-        self.boxes_of(body).into_vec()
-    }
-
-    /// As [`boxes`](Self::boxes).
-    pub(crate) fn boxes_of(&self, body: &demands::Body) -> demands::TimedBoxes {
-        // A chunk alone is the lowest of its body.
-        if let (Some(extra), [(chunk, _)]) = (self.extra.as_deref(), &*body.members) {
-            return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
-        }
-        self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
-    }
-
-    /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
-    pub(crate) fn only_life(&self, body: &demands::Body) -> Option<(&[Step], &[Step])> {
-        let (life, demands) = (self.one_life(body)?, self.demands()?);
-        // Holes and windows exist only with one stream.
-        let is_whole = demands.streams > 1 || demands.chunks[body.members[0].0.index()].is_whole();
-        is_whole.then_some(life)
-    }
-
-    /// The begin and the end of a body that is one chunk and overwrites none.
-    pub(crate) fn one_life(&self, body: &demands::Body) -> Option<(&[Step], &[Step])> {
-        let [(id, _)] = *body.members else { return None };
-        let extra = self.extra.as_deref()?;
-        if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
-            return None;
-        }
-        let chunk = self.chunk(id);
-        let in_steps = (slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end));
-        let life = extra.demands.lives.get(id.index());
-        Some(life.map_or(in_steps, |life| (&life.begin, &life.end)))
-    }
-
-    /// The lives of the bodies of a problem that is not plain.
-    pub(crate) fn body_lives(&self) -> Option<&demands::BodyLives> {
-        let extra = self.extra.as_deref()?;
-        Some(extra.lives.get(|| demands::BodyLives::of(self)))
-    }
-
-    fn view<'a>(&'a self, extra: &'a Extra) -> demands::View<'a> {
-        let (chunks, demands) = (&*self.chunks, &extra.demands);
-        demands::View { chunks, demands, alignment: self.alignment, padding: self.padding }
-    }
-
-    /// The boxes of a body, by member.
-    pub(crate) fn boxes_by_chunk(
-        &self,
-        body: &demands::Body,
-    ) -> Vec<(ChunkId, demands::TimedBoxes)> {
-        let Some(extra) = self.extra.as_deref() else { return Vec::new() };
-        let (view, bodies) = (self.view(extra), &extra.bodies);
-        let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
-            let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
-            let boxes = boxes
-                .map(|b| demands::TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
-            (chunk, boxes.collect())
-        };
-        body.members.iter().map(boxes).collect()
     }
 
     /// The bytes that operators move to and from a chunk.

@@ -1,10 +1,12 @@
 //! Bodies: chunks joined by overwrites and parts, which move as one.
 
+use std::slice;
+
 use crate::{
-    Bytes,
+    Bytes, Step,
     problem::{
-        ChunkId,
-        demands::{Few, Place, PoolId},
+        ChunkId, Extra, Problem,
+        demands::{BodyLives, Few, Place, PoolId, TimedBox, TimedBoxes, View},
     },
 };
 
@@ -44,5 +46,81 @@ impl AllowedPool {
         }
         let over = (offset - self.rest).checked_next_multiple_of(self.modulus)?;
         self.rest.checked_add(over)
+    }
+}
+
+impl Problem {
+    /// The bodies of a problem that is not plain; each moves as one, and a plan is a choice of their places.
+    /// Empty for a plain problem, whose bodies are its [chains](Self::chain).
+    #[must_use]
+    pub fn bodies(&self) -> &[Body] {
+        self.extra.as_deref().map_or(&[], |extra| &extra.bodies.bodies)
+    }
+
+    /// The bodies that pins fix.
+    pub(crate) fn fixed_bodies(&self) -> impl Iterator<Item = &Body> {
+        let fixed = self.extra.as_deref().map_or(&[][..], |extra| &extra.bodies.fixed);
+        fixed.iter().map(|&at| &self.bodies()[at as usize])
+    }
+
+    /// The boxes of a body: bytes, counted from its lowest, and the time in which it needs them.
+    /// Empty for a plain problem.
+    #[must_use]
+    pub fn boxes(&self, body: &Body) -> Vec<TimedBox> {
+        self.boxes_of(body).into_vec()
+    }
+
+    /// As [`boxes`](Self::boxes).
+    pub(crate) fn boxes_of(&self, body: &Body) -> TimedBoxes {
+        // A chunk alone is the lowest of its body.
+        if let (Some(extra), [(chunk, _)]) = (self.extra.as_deref(), &*body.members) {
+            return self.view(extra).boxes(*chunk, extra.bodies.links[chunk.index()]);
+        }
+        self.boxes_by_chunk(body).into_iter().flat_map(|(_, boxes)| boxes).collect()
+    }
+
+    /// The begin and the end of a body that is one chunk, which needs all of its bytes for all of its life.
+    pub(crate) fn only_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
+        let (life, demands) = (self.one_life(body)?, self.demands()?);
+        // Holes and windows exist only with one stream.
+        let is_whole = demands.streams > 1 || demands.chunks[body.members[0].0.index()].is_whole();
+        is_whole.then_some(life)
+    }
+
+    /// The begin and the end of a body that is one chunk and overwrites none.
+    pub(crate) fn one_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
+        let [(id, _)] = *body.members else { return None };
+        let extra = self.extra.as_deref()?;
+        if body.extent == 0 || extra.bodies.links[id.index()].is_some() {
+            return None;
+        }
+        let chunk = self.chunk(id);
+        let in_steps = (slice::from_ref(&chunk.begin), slice::from_ref(&chunk.end));
+        let life = extra.demands.lives.get(id.index());
+        Some(life.map_or(in_steps, |life| (&life.begin, &life.end)))
+    }
+
+    /// The lives of the bodies of a problem that is not plain.
+    pub(crate) fn body_lives(&self) -> Option<&BodyLives> {
+        let extra = self.extra.as_deref()?;
+        Some(extra.lives.get(|| BodyLives::of(self)))
+    }
+
+    /// The boxes of a body, by member.
+    pub(crate) fn boxes_by_chunk(&self, body: &Body) -> Vec<(ChunkId, TimedBoxes)> {
+        let Some(extra) = self.extra.as_deref() else { return Vec::new() };
+        let (view, bodies) = (self.view(extra), &extra.bodies);
+        let boxes = |&(chunk, at): &(ChunkId, Bytes)| {
+            let boxes = view.boxes(chunk, bodies.links[chunk.index()]).into_iter();
+            let boxes =
+                boxes.map(|b| TimedBox { bytes: b.bytes.start + at..b.bytes.end + at, ..b });
+            (chunk, boxes.collect())
+        };
+        body.members.iter().map(boxes).collect()
+    }
+
+    fn view<'a>(&'a self, extra: &'a Extra) -> View<'a> {
+        let (chunks, demands) = (&*self.chunks, &extra.demands);
+        View { chunks, demands, alignment: self.alignment, padding: self.padding }
     }
 }

@@ -99,7 +99,7 @@ pub(crate) struct BodyLives {
     pub(crate) order: Vec<u32>,
     /// The others, whose lives mean nothing.
     pub(crate) idle: Vec<u32>,
-    /// Whether each body is one chunk and overwrites none.
+    /// True if each body is one chunk, and none overwrites another.
     pub(crate) are_single: bool,
 }
 
