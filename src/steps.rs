@@ -8,6 +8,9 @@ use crate::Step;
 /// The most steps per item for which a table of all steps pays.
 const STEPS_PER_ITEM: usize = 4;
 
+/// The changes that are collected before they are added up.
+const AT_ONCE: usize = 512;
+
 /// Adds up the changes of each step; calls `visit` with every step that has a change, in order. There are
 /// about `count` changes, none after the step `last`.
 pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
@@ -20,12 +23,23 @@ pub(crate) fn sum_by_step<W: Copy + Default + AddAssign>(
         let mut sums = vec![W::default(); last + 1];
         // A bit for each step with a change.
         let mut changed = vec![0_u64; last / 64 + 1];
-        for (step, change) in changes {
-            // Without a branch on what the tables hold, the next changes need not wait for them.
-            let at = index(step);
-            sums[at] += change;
-            changed[at / 64] |= 1 << (at % 64);
-        }
+        // With nothing else to do, and without a branch on what the tables hold, the processor need not wait for one step
+        // before it looks up the next.
+        let mut add = |few: &mut Vec<(Step, W)>| {
+            for (step, change) in few.drain(..) {
+                let at = index(step);
+                sums[at] += change;
+                changed[at / 64] |= 1 << (at % 64);
+            }
+        };
+        let mut few = Vec::with_capacity(AT_ONCE);
+        changes.for_each(|change| {
+            few.push(change);
+            if few.len() == AT_ONCE {
+                add(&mut few);
+            }
+        });
+        add(&mut few);
         for (at, mut bits) in changed.into_iter().enumerate() {
             while bits != 0 {
                 let at = 64 * at + bits.trailing_zeros() as usize;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::problem::demands::{Along, Clocks, RankedClocks, TimedBoxes, longest_chains};
+use crate::problem::demands::{Along, Clocks, Lives, TimedBoxes, longest_chains};
 
 /// Looking at the boxes of one more span takes as long as passing this many boxes.
 const BOXES_PER_SPAN: u64 = if cfg!(test) { 1 } else { 64 };
@@ -46,27 +46,28 @@ impl Spans {
     pub(super) fn until(boxes: &[TimedBoxes], stop: &mut dyn FnMut() -> bool) -> Option<Self> {
         let all = || boxes.iter().flatten();
         let begins: Clocks = all().map(|one| &*one.begin).collect();
-        let count = begins.len();
+        let (count, streams) = (begins.len(), begins.streams());
         let chain = longest_chains(&begins).into_iter().next().unwrap_or_default();
         if stop() {
             return None;
         }
-        let ends: Clocks = all().map(|one| &*one.end).collect();
-        let ranked = RankedClocks::of([&begins, &ends]);
+        let lives = Lives::of(streams, count, |visit| {
+            all().for_each(|one| visit(&one.begin, &one.end));
+        });
         if stop() {
             return None;
         }
-        let along = Along::chain(&ranked, &chain);
+        let along = Along::begins(&lives, &chain.iter().copied());
         let life = |at: usize| {
-            let (begin, end) = (ranked.get(at), ranked.get(count + at));
-            along.before(begin) as usize..along.over_at(end) as usize + 1
+            let (begun, over) = (along.before(lives.begin(at)), along.over_at(lives.end(at)));
+            begun as usize..over as usize + 1
         };
         let on_line: Vec<Range<usize>> = (0..count).map(life).collect();
         let (width, met) = best_width(&on_line, chain.len());
         if stop() {
             return None;
         }
-        let pairs = |at: usize| ranked.get(at).iter().zip(ranked.get(count + at));
+        let pairs = |at: usize| lives.begin(at).iter().zip(lives.end(at));
         let mut first = vec![0];
         first.extend(boxes.iter().scan(0, |before, own| {
             *before += own.len();

@@ -20,9 +20,7 @@ pub(super) use pool::BlockPool;
 use crate::{
     Bytes, Problem,
     planner::Layout,
-    problem::demands::{
-        AllowedPool, Body, BodyLives, Lives, Place, by_sum, in_chains, is_over, wide_sum,
-    },
+    problem::demands::{AllowedPool, Body, BodyLives, Place, by_sum, in_chains, is_over, wide_sum},
 };
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.
@@ -36,15 +34,13 @@ const MOST_STREAMS: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Class {
     size: Bytes,
-    modulus: Bytes,
-    rest: Bytes,
+    allowed: AllowedPool,
 }
 
 impl Class {
     fn of(body: &Body, allowed: AllowedPool) -> Self {
         let step = 1 << body.extent.checked_ilog2().unwrap_or(0).saturating_sub(2);
-        let size = body.extent.next_multiple_of(step);
-        Self { size, modulus: allowed.modulus, rest: allowed.rest }
+        Self { size: body.extent.next_multiple_of(step), allowed }
     }
 }
 
@@ -79,11 +75,11 @@ fn pack(
     mut top: Bytes,
     places: &mut [Place],
 ) -> Option<()> {
-    let (bodies, BodyLives { lives, order, idle, .. }) = (problem.bodies(), problem.body_lives()?);
-    let Lives { begins, ends } = lives;
-    // By body that is packed.
-    let mut class_of: Vec<Option<u32>> = vec![None; bodies.len()];
-    let mut classes: BTreeMap<Class, u32> = BTreeMap::new();
+    let bodies = problem.bodies();
+    let BodyLives { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
+    let mut class_of = vec![NONE; bodies.len()];
+    let mut numbers: BTreeMap<Class, u32> = BTreeMap::new();
+    let mut classes: Vec<Class> = Vec::new();
     for (at, body) in bodies.iter().enumerate() {
         if is_left.is_some_and(|is_left| !is_left[at]) {
             continue;
@@ -94,47 +90,71 @@ fn pack(
         } else {
             let next = u32::try_from(classes.len()).ok()?;
             let class = Class::of(body, within.allowed(body)?);
-            class_of[at] = Some(*classes.entry(class).or_insert(next));
+            let number = *numbers.entry(class).or_insert(next);
+            if number == next {
+                classes.push(class);
+            }
+            class_of[at] = number;
         }
     }
     top = top.max(within.floor);
     // A body that needs no bytes at any time may lie anywhere except in reserved bytes.
-    for at in idle.iter().map(|&at| at as usize).filter(|&at| class_of[at].is_some()) {
+    for at in idle.iter().map(|&at| at as usize).filter(|&at| class_of[at] != NONE) {
         let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
         places[at] = Place::new(within.id, offset);
     }
     let mut free = FreeBlocks::new(classes.len());
-    let mut stream_of = vec![0; bodies.len()];
-    let with_sum = |last| (last as usize, wide_sum(ends.get(last as usize)));
-    let mut ended = by_sum(ends).into_iter().map(with_sum).peekable();
-    for (new, chain) in in_chains(begins, order) {
-        let new = new as usize;
-        let Some(class) = class_of[new] else { continue };
-        let begin = begins.get(new);
+    // From here on by life, so that what is of one time is together, however far apart the bodies are.
+    let block = |&at: &u32| Block { class: class_of[at as usize], stream: 0, offset: 0 };
+    let mut blocks: Vec<Block> = body_of.iter().map(block).collect();
+    let with_sum = |last| (last as usize, wide_sum(lives.end(last as usize)));
+    let mut ended = by_sum(lives.ends()).into_iter().map(with_sum).peekable();
+    for (new, chain) in in_chains(lives.begins(), lives.streams()).enumerate() {
+        let class = blocks[new].class;
+        if class == NONE {
+            continue;
+        }
+        let begin = lives.begin(new);
         let now = wide_sum(begin);
         while let Some((last, _)) = ended.next_if(|&(_, sum)| sum <= now) {
-            if let Some(class) = class_of[last] {
-                free.give(class, stream_of[last], last);
+            let Block { class, stream, .. } = blocks[last];
+            if class != NONE {
+                free.give(class, stream, last);
             }
         }
         // With few exceptions, chains are the streams of the program. The exceptions are one more stream.
-        let stream = chain.map_or(0, |chain| chain + 1);
-        stream_of[new] = stream;
-        let found = free.take(class, stream, |last| is_over(ends.get(last), begin));
+        let stream = u32::try_from(chain.map_or(0, |chain| chain + 1)).ok()?;
+        let found = free.take(class, stream, |last| is_over(lives.end(last), begin));
         let offset = if let Some(last) = found {
-            places[last].offset
+            blocks[last].offset
         } else {
-            let allowed = within.allowed(&bodies[new])?;
-            let offset = allowed.lift(top)?;
-            top = offset.checked_add(Class::of(&bodies[new], allowed).size)?;
+            let class = classes[class as usize];
+            let offset = class.allowed.lift(top)?;
+            top = offset.checked_add(class.size)?;
             offset
         };
-        places[new] = Place::new(within.id, offset);
+        blocks[new] = Block { class, stream, offset };
+    }
+    for (Block { class, offset, .. }, &at) in blocks.into_iter().zip(body_of) {
+        if class != NONE {
+            places[at as usize] = Place::new(within.id, offset);
+        }
     }
     Some(())
 }
 
-/// The free blocks of each class and stream, in the order in which they became free. A block is given by the last body
+/// The block of a body, and its stream.
+#[derive(Clone, Copy)]
+struct Block {
+    class: u32,
+    stream: u32,
+    offset: Bytes,
+}
+
+/// The class of bodies that are not packed.
+const NONE: u32 = u32::MAX;
+
+/// The free blocks of each class and stream, in the order in which they became free. A block is given by the last life
 /// in it.
 struct FreeBlocks(Vec<Vec<VecDeque<usize>>>);
 
@@ -143,8 +163,8 @@ impl FreeBlocks {
         Self(vec![Vec::new(); classes])
     }
 
-    fn give(&mut self, class: u32, stream: usize, last: usize) {
-        let streams = &mut self.0[class as usize];
+    fn give(&mut self, class: u32, stream: u32, last: usize) {
+        let (streams, stream) = (&mut self.0[class as usize], stream as usize);
         if streams.len() <= stream {
             streams.resize_with(stream + 1, VecDeque::new);
         }
@@ -152,13 +172,8 @@ impl FreeBlocks {
     }
 
     /// Takes a block, if possible one of a stream, of those that became free last or first.
-    fn take(
-        &mut self,
-        class: u32,
-        stream: usize,
-        is_over: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        let streams = &mut self.0[class as usize];
+    fn take(&mut self, class: u32, stream: u32, is_over: impl Fn(usize) -> bool) -> Option<usize> {
+        let (streams, stream) = (&mut self.0[class as usize], stream as usize);
         let count = streams.len();
         (stream..stream + count.min(MOST_STREAMS)).find_map(|other| {
             let blocks = &mut streams[other % count];

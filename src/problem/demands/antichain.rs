@@ -17,8 +17,7 @@ use crate::{
         demands::{
             BodyLives, Crowd, Lives,
             boxes::is_over,
-            by_sum,
-            cliques::{Ordered, at_one_moment, heaviest_clique},
+            cliques::{at_one_moment, heaviest_clique},
         },
     },
 };
@@ -32,49 +31,62 @@ const TIMES: u32 = 1;
 /// The bytes that bodies need, counted once, by box.
 struct Needed<'a> {
     problem: &'a Problem,
-    lives: Cow<'a, Lives>,
     /// In order of the sums of their begins.
-    order: Cow<'a, [u32]>,
+    lives: Cow<'a, Lives>,
+    /// By life.
     plain: Vec<Bytes>,
-    /// The chunk and the bytes of cells, unless each box is a body.
+    /// By life: the box that it is the life of.
+    boxes: Cow<'a, [u32]>,
+    /// By box: the chunk and the bytes of cells, unless each box is a body.
     cells: Vec<(ChunkId, Bytes)>,
 }
 
 impl<'a> Needed<'a> {
     fn of(problem: &'a Problem, of_bodies: &'a BodyLives) -> Self {
-        let (bodies, BodyLives { lives, order, .. }) = (problem.bodies(), of_bodies);
+        let bodies = problem.bodies();
+        let by_life = |boxes: &[u32], plain: &[Bytes]| -> Vec<Bytes> {
+            boxes.iter().map(|&at| plain[at as usize]).collect()
+        };
         // With several streams, a chunk needs all of its bytes for all of its life.
         if of_bodies.are_single {
+            let plain: Vec<Bytes> = bodies.iter().map(|body| body.extent).collect();
             return Self {
                 problem,
-                lives: Cow::Borrowed(lives),
-                order: Cow::Borrowed(order),
-                plain: bodies.iter().map(|body| body.extent).collect(),
+                lives: Cow::Borrowed(&of_bodies.lives),
+                plain: by_life(&of_bodies.bodies, &plain),
+                boxes: Cow::Borrowed(&of_bodies.bodies),
                 cells: Vec::new(),
             };
         }
-        let mut lives = Lives::with_capacity(lives.begins.streams(), bodies.len());
+        let streams = of_bodies.lives.streams();
         let (mut plain, mut cells, mut slabs) = (Vec::new(), Vec::new(), Vec::new());
-        for body in bodies {
-            problem.add_slabs(body, &mut slabs);
-            for slab in slabs.drain(..) {
-                lives.push(&slab.time.begin, &slab.time.end);
-                plain.push(slab.plain);
-                cells.push((slab.chunk, slab.celled));
+        let lives = Lives::of(streams, bodies.len(), |visit| {
+            plain.clear();
+            cells.clear();
+            for body in bodies {
+                problem.add_slabs(body, &mut slabs);
+                for slab in slabs.drain(..) {
+                    visit(&slab.time.begin, &slab.time.end);
+                    plain.push(slab.plain);
+                    cells.push((slab.chunk, slab.celled));
+                }
             }
-        }
-        let (order, lives) = (Cow::Owned(by_sum(&lives.begins)), Cow::Owned(lives));
-        Self { problem, lives, order, plain, cells }
+        });
+        let (boxes, lives) = lives.sorted();
+        let plain = by_life(&boxes, &plain);
+        Self { problem, lives: Cow::Owned(lives), plain, boxes: Cow::Owned(boxes), cells }
     }
 
-    fn cells(&self, at: usize) -> (ChunkId, Bytes) {
+    /// The chunk of a life, and the bytes of the cells that it alone touches.
+    fn cells(&self, life: usize) -> (ChunkId, Bytes) {
+        let at = self.boxes[life] as usize;
         self.cells.get(at).copied().unwrap_or_else(|| {
             let body = &self.problem.bodies()[at];
             (body.members[0].0, self.problem.celled(body, &(0..body.extent)))
         })
     }
 
-    /// The crowd of some boxes.
+    /// The crowd of some lives.
     fn crowd(&self, chosen: Vec<usize>) -> Crowd {
         let problem = self.problem;
         let plain: Bytes = chosen.iter().map(|&at| self.plain[at]).sum();
@@ -102,14 +114,13 @@ impl Problem {
         if lives.len() <= MOST_ORDERED {
             return Ok(needed.crowd(heaviest(lives, weights)));
         }
-        let ordered = Ordered::of(lives, &needed.order);
-        let light = time.map(|_| at_one_moment(&ordered, weights));
+        let light = time.map(|_| at_one_moment(lives, weights));
         let is_short = time.is_some_and(|time| time < (1 + TIMES) * start.elapsed());
         let is_over = || is_short || time.is_some_and(|time| time < start.elapsed());
-        if let Some(chosen) = heaviest_clique(&ordered, weights, &mut || is_over() || stop()) {
+        if let Some(chosen) = heaviest_clique(lives, weights, &mut || is_over() || stop()) {
             return Ok(needed.crowd(chosen));
         }
-        let light = light.unwrap_or_else(|| at_one_moment(&ordered, weights));
+        let light = light.unwrap_or_else(|| at_one_moment(lives, weights));
         Err(needed.crowd(light))
     }
 }
@@ -119,7 +130,7 @@ impl Problem {
 /// minimum cut separates is the antichain.
 fn heaviest(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     let count = lives.len();
-    let before = |a: usize, b: usize| is_over(lives.ends.get(a), lives.begins.get(b));
+    let before = |a: usize, b: usize| is_over(lives.end(a), lives.begin(b));
     let later: Vec<Vec<usize>> =
         (0..count).map(|a| (0..count).filter(|&b| a != b && before(a, b)).collect()).collect();
     let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); count];

@@ -26,7 +26,7 @@ pub struct Body {
 
 /// A pool that a body may lie in, and the offsets there that the alignments of its members allow:
 /// `rest` modulo `modulus`, a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct AllowedPool {
     /// The pool.

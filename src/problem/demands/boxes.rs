@@ -41,7 +41,7 @@ impl TimedBox {
 }
 
 /// Returns whether everything before `end` is over at `begin`, on every stream.
-pub(crate) fn is_over(end: &[Step], begin: &[Step]) -> bool {
+pub(crate) fn is_over<S: Ord>(end: &[S], begin: &[S]) -> bool {
     end.iter().zip(begin).all(|(end, begin)| end <= begin)
 }
 

@@ -6,7 +6,7 @@
 
 use crate::{
     Step,
-    problem::demands::{Clocks, is_over},
+    problem::demands::{Clocks, Lives, is_over},
     steps::{indices, order_by_step},
 };
 
@@ -22,36 +22,45 @@ pub(crate) struct Chains {
 
 /// The steps that are over on all streams, without a limit. Of two clocks, the one that is over at the other
 /// has the smaller sum, unless they are equal.
-pub(crate) fn wide_sum(clock: &[Step]) -> u128 {
-    clock.iter().map(|&step| u128::from(step)).sum()
+pub(crate) fn wide_sum<S: Copy + Into<u128>>(clock: &[S]) -> u128 {
+    clock.iter().map(|&step| step.into()).sum()
 }
 
 /// Fewer than 2^32 clocks in order of their [sums](wide_sum), by index; those of one sum keep their order.
-pub(crate) fn by_sum(clocks: &Clocks) -> Vec<u32> {
+pub(crate) fn by_sum<'a, S: Copy + Into<u128> + 'a>(
+    clocks: impl ExactSizeIterator<Item = &'a [S]> + Clone,
+) -> Vec<u32> {
     let mut is_narrow = true;
-    let mut narrow = |clock: &[Step]| {
-        let sum = clock.iter().try_fold(0, |sum: Step, &at| sum.checked_add(at));
-        is_narrow &= sum.is_some();
+    let mut narrow = |clock: &[S]| {
+        let sum = Step::try_from(wide_sum(clock));
+        is_narrow &= sum.is_ok();
         sum.unwrap_or(Step::MAX)
     };
-    let sums: Vec<Step> = clocks.iter().map(&mut narrow).collect();
+    let sums: Vec<Step> = clocks.clone().map(&mut narrow).collect();
     if is_narrow {
         return order_by_step(&sums);
     }
-    let mut order: Vec<u32> = indices(clocks.len()).collect();
-    order.sort_by_cached_key(|&at| wide_sum(clocks.get(at as usize)));
+    let sums: Vec<u128> = clocks.map(wide_sum).collect();
+    let mut order: Vec<u32> = indices(sums.len()).collect();
+    order.sort_by_key(|&at| sums[at as usize]);
     order
 }
 
 /// Splits clocks into chains.
 pub(crate) fn chains(clocks: &Clocks) -> Chains {
-    chains_in(clocks, &by_sum(clocks))
+    let order = by_sum(clocks.iter());
+    let in_order = order.iter().map(|&at| clocks.get(at as usize));
+    collect(order.iter().copied().zip(in_chains(in_order, clocks.streams())))
 }
 
-/// Splits clocks into chains, in order of their sums.
-pub(crate) fn chains_in(clocks: &Clocks, order: &[u32]) -> Chains {
+/// Splits the begins of lives that are in order of their sums into chains.
+pub(crate) fn chains_of_begins(lives: &Lives) -> Chains {
+    collect((0..).zip(in_chains(lives.begins(), lives.streams())))
+}
+
+fn collect(clocks: impl Iterator<Item = (u32, Option<usize>)>) -> Chains {
     let (mut chains, mut rest): (Vec<Vec<u32>>, _) = (Vec::new(), Vec::new());
-    for (at, chain) in in_chains(clocks, order) {
+    for (at, chain) in clocks {
         match chain {
             Some(chain) if chain == chains.len() => chains.push(vec![at]),
             Some(chain) => chains[chain].push(at),
@@ -61,16 +70,16 @@ pub(crate) fn chains_in(clocks: &Clocks, order: &[u32]) -> Chains {
     Chains { chains, rest }
 }
 
-/// Clocks in order of their sums, each with the number of its chain, if it is in one. Chains are numbered as they begin.
-pub(crate) fn in_chains(
-    clocks: &Clocks,
-    order: &[u32],
-) -> impl Iterator<Item = (u32, Option<usize>)> {
-    let most = CHAINS_PER_STREAM * clocks.streams();
+/// The number of the chain of each clock, if it is in one. The clocks are given in order of their sums; chains are numbered
+/// as they begin.
+pub(crate) fn in_chains<'a, S: Copy + Ord + Into<u128> + 'a>(
+    clocks: impl Iterator<Item = &'a [S]>,
+    streams: usize,
+) -> impl Iterator<Item = Option<usize>> {
+    let most = CHAINS_PER_STREAM * streams;
     // By chain: the sum of its last clock, and that clock.
-    let mut lasts: Vec<(u128, &[Step])> = Vec::new();
-    order.iter().map(move |&at| {
-        let clock = clocks.get(at as usize);
+    let mut lasts: Vec<(u128, &[S])> = Vec::new();
+    clocks.map(move |clock| {
         let mut latest = None;
         for (one, &(sum, last)) in lasts.iter().enumerate() {
             if latest.is_none_or(|(most, _)| sum >= most) && is_over(last, clock) {
@@ -80,13 +89,13 @@ pub(crate) fn in_chains(
         let new = (wide_sum(clock), clock);
         if let Some((_, one)) = latest {
             lasts[one] = new;
-            return (at, Some(one));
+            return Some(one);
         }
         if lasts.len() < most {
             lasts.push(new);
-            return (at, Some(lasts.len() - 1));
+            return Some(lasts.len() - 1);
         }
-        (at, None)
+        None
     })
 }
 
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn clocks_are_sorted_by_sums_of_more_than_64_bits() {
         let clocks: [&[Step]; 4] = [&[Step::MAX, 2], &[Step::MAX, 1], &[0, 7], &[1, 6]];
-        let order = |clocks: &[&[Step]]| by_sum(&clocks.iter().copied().collect());
+        let order = |clocks: &[&[Step]]| by_sum(clocks.iter().copied());
         assert_eq!(order(&clocks), [2, 3, 1, 0]);
         assert_eq!(order(&clocks[2..]), [0, 1]);
     }

@@ -22,7 +22,8 @@ use std::{cmp::Reverse, num::Wrapping, ops::Range};
 
 use crate::{
     Bytes,
-    problem::demands::{Along, Clocks, Lives, RankedClocks, boxes::is_over, chains::chains_in},
+    problem::demands::{Along, Lives, boxes::is_over, chains::chains_of_begins},
+    steps::indices,
 };
 
 /// The begins and ends of boxes that are looked at, each as often as a chain changes, until the search for better
@@ -102,61 +103,42 @@ struct Cliques {
     work: usize,
 }
 
-/// Lives in the order of their begins.
-pub(super) struct Ordered<'a> {
-    begins: &'a Clocks,
-    /// By index, in order of their sums.
-    order: &'a [u32],
-    /// All begins, then all ends.
-    clocks: RankedClocks,
-}
-
-impl<'a> Ordered<'a> {
-    /// Prepares for lives, given their indices in order of the sums of their begins.
-    pub(super) fn of(lives: &'a Lives, order: &'a [u32]) -> Self {
-        let clocks = RankedClocks::of([&lives.begins, &lives.ends]);
-        Self { begins: &lives.begins, order, clocks }
-    }
-}
-
 /// The heaviest boxes of those that have begun and are not over at one moment. For as many moments as there are boxes,
 /// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
-pub(super) fn at_one_moment(ordered: &Ordered<'_>, weights: &[Bytes]) -> Vec<usize> {
-    let Ordered { begins, order, ref clocks } = *ordered;
+pub(super) fn at_one_moment(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     // These are no chain, but of each stream, the latest step so far counts.
-    let along = Along::chain(clocks, order);
-    let over = |at: usize| along.over_at(clocks.get(begins.len() + at)) as usize;
+    let along = Along::begins(lives, &indices(lives.len()));
+    let over = |at: usize| along.over_at(lives.end(at)) as usize;
     // By moment: the weight of what is over. Nothing is over before it begins.
-    let mut ended = vec![Wrapping(0); order.len() + 1];
+    let mut ended = vec![Wrapping(0); lives.len() + 1];
     let (mut alive, mut most) = (Wrapping(0), (Wrapping(0), 0));
-    for (moment, &at) in order.iter().enumerate() {
-        let weight = Wrapping(weights[at as usize]);
-        ended[over(at as usize).max(moment)] += weight;
+    for (moment, &weight) in weights.iter().enumerate() {
+        let weight = Wrapping(weight);
+        ended[over(moment).max(moment)] += weight;
         alive += weight - ended[moment];
         if alive > most.0 {
             most = (alive, moment);
         }
     }
-    let begun = order.iter().take(most.1 + 1).map(|&at| at as usize);
+    let begun = 0..lives.len().min(most.1 + 1);
     begun.filter(|&at| over(at) > most.1).collect()
 }
 
 /// The heaviest set found of boxes any two of which may be alive together, by index. Each box has a weight. `None` if
 /// `stop` returns true before that.
 pub(super) fn heaviest_clique(
-    ordered: &Ordered<'_>,
+    lives: &Lives,
     weights: &[Bytes],
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<usize>> {
-    let Ordered { begins, order, ref clocks } = *ordered;
-    let (count, streams) = (begins.len(), begins.streams());
+    let (count, streams) = (lives.len(), lives.streams());
     if count == 0 {
         return Some(Vec::new());
     }
     if stop() {
         return None;
     }
-    let mut moments = chains_in(begins, order).chains;
+    let mut moments = chains_of_begins(lives).chains;
     // With fewer chains the bound is smaller, but still valid. Streams that never wait need one each.
     moments.sort_by_key(|chain| Reverse(chain.len()));
     moments.truncate((MOST_WORK / (count * streams)).max(streams));
@@ -164,10 +146,9 @@ pub(super) fn heaviest_clique(
         if stop() {
             return None;
         }
-        let along = Along::chain(clocks, moments);
-        let over_at = |at| along.over_at(clocks.get(at));
-        let begun: Vec<u32> = (0..count).map(over_at).collect();
-        let over: Vec<u32> = (count..2 * count).map(over_at).collect();
+        let along = Along::begins(lives, &moments.iter().copied());
+        let begun: Vec<u32> = (0..count).map(|at| along.over_at(lives.begin(at))).collect();
+        let over: Vec<u32> = (0..count).map(|at| along.over_at(lives.end(at))).collect();
         let len = moments.len();
         let (begins, ends) = (ByMoment::new(len, &begun), ByMoment::new(len, &over));
         let over = begins.boxes.iter().map(|&one| over[one as usize]).collect();
@@ -198,15 +179,14 @@ pub(super) fn heaviest_clique(
             climb(&mut cliques, &none, first, 0);
         }
     }
-    let passes =
-        (0..=order.len().ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
+    let passes = (0..=count.ilog2()).flat_map(|pass| (0..1 << pass).map(move |at| (pass, at)));
     for (pass, at) in passes {
         if stop() {
             return None;
         }
-        let clock = |at: u32| begins.get(at as usize);
-        let begin = clock(order[((2 * at + 1) * order.len()) >> (pass + 1)]);
-        let until = |chain: &Vec<u32>| chain.partition_point(|&at| is_over(clock(at), begin));
+        let begin = lives.begin(((2 * at + 1) * count) >> (pass + 1));
+        let is_before = |&at: &u32| is_over(lives.begin(at as usize), begin);
+        let until = |chain: &Vec<u32>| chain.partition_point(is_before);
         let chosen: Vec<usize> = moments.iter().map(until).collect();
         climb(&mut cliques, &chosen, 0, pass);
         if cliques.work > MOST_WORK {
@@ -305,7 +285,7 @@ mod tests {
     use super::*;
     use crate::{
         Step,
-        problem::demands::{Clock, TimedBox, by_sum, concurrent},
+        problem::demands::{Clock, TimedBox, concurrent},
         seeds::bytes_of,
     };
 
@@ -313,15 +293,17 @@ mod tests {
 
     /// The boxes that climbing finds, and those that are found at one moment.
     fn found(boxes: &Boxes) -> [Vec<usize>; 2] {
-        let mut lives = Lives::with_capacity(boxes[0].0.begin.len(), boxes.len());
-        for (one, _) in boxes {
-            lives.push(&one.begin, &one.end);
-        }
-        let weights: Vec<Bytes> = boxes.iter().map(|&(_, weight)| weight).collect();
-        let order = by_sum(&lives.begins);
-        let ordered = Ordered::of(&lives, &order);
-        let clique = heaviest_clique(&ordered, &weights, &mut || false).unwrap();
-        [clique, at_one_moment(&ordered, &weights)]
+        let lives = Lives::of(boxes[0].0.begin.len(), boxes.len(), |visit| {
+            for (one, _) in boxes {
+                visit(&one.begin, &one.end);
+            }
+        });
+        let (order, lives) = lives.sorted();
+        let weights: Vec<Bytes> = order.iter().map(|&at| boxes[at as usize].1).collect();
+        let clique = heaviest_clique(&lives, &weights, &mut || false).unwrap();
+        let by_box = |at: usize| order[at] as usize;
+        [clique, at_one_moment(&lives, &weights)]
+            .map(|found| found.into_iter().map(by_box).collect())
     }
 
     fn weight(boxes: &Boxes, found: &[usize]) -> Bytes {

@@ -83,3 +83,39 @@ impl FromIterator<Step> for Clock {
         Self(SmallVec::from_iter(steps))
     }
 }
+
+/// Clocks, by index, in one run of memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    streams: usize,
+    steps: Vec<Step>,
+}
+
+impl Clocks {
+    pub(crate) fn streams(&self) -> usize {
+        self.streams
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len() / self.streams
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &[Step] {
+        &self.steps[at * self.streams..][..self.streams]
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[Step]> + Clone {
+        self.steps.chunks_exact(self.streams)
+    }
+}
+
+impl<'a> FromIterator<&'a [Step]> for Clocks {
+    fn from_iter<I: IntoIterator<Item = &'a [Step]>>(clocks: I) -> Self {
+        let mut clocks = clocks.into_iter().peekable();
+        let streams = clocks.peek().map_or(1, |clock| clock.len());
+        let mut steps = Vec::with_capacity(streams * clocks.size_hint().0);
+        // Faster than copying short slices.
+        clocks.for_each(|clock| steps.extend(clock.iter()));
+        Self { streams, steps }
+    }
+}

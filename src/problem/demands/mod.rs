@@ -4,6 +4,7 @@
 //! A plan chooses a [`Place`] for each *body*, chunks joined by links, and two bodies of one pool may not
 //! clash. Everything here defines bodies, places or clashes. A problem without such demands is *plain*.
 
+mod along;
 mod antichain;
 mod bodies;
 mod body;
@@ -23,8 +24,8 @@ mod line;
 mod lives;
 mod pinned;
 mod pools;
-mod ranked;
 
+pub(crate) use along::Along;
 pub(crate) use bodies::{Bodies, Joiner, Resolved};
 pub use body::{AllowedPool, Body};
 pub use boxes::TimedBox;
@@ -34,6 +35,7 @@ pub(crate) use chains::{Chains, by_sum, chains, in_chains, wide_sum};
 pub(crate) use check::{APART, PART};
 pub(crate) use check::{REQUEST, check};
 pub use clock::Clock;
+pub(crate) use clock::Clocks;
 pub(crate) use clock_tree::{BoxTree, ClockTree, ranks};
 pub(crate) use crowd::Crowd;
 pub(crate) use fault::Fault;
@@ -41,10 +43,9 @@ pub(crate) use features::Asked;
 pub use features::Feature;
 pub use few::Few;
 pub(crate) use line::{Line, longest_chains};
-pub(crate) use lives::{BodyLives, Clocks, Lives};
+pub(crate) use lives::{BodyLives, Lives};
 pub(crate) use pools::UsedBytes;
 pub use pools::{Place, Pool, PoolId};
-pub(crate) use ranked::{Along, RankedClocks};
 
 use std::ops::Range;
 
