@@ -90,6 +90,8 @@ pub(crate) struct Joiner<'a> {
     overwritten: Vec<usize>,
     /// By chunk: the lists of chunks that it is kept apart from.
     apart: Vec<Vec<u32>>,
+    /// The bodies before any request is honoured, in the order of their first chunks.
+    bodies: Vec<Body>,
     /// With several streams, once a group has an index: moments by which lives are compared. On the line of a
     /// stream, chunks of that stream have short lives.
     lines: Vec<Line>,
@@ -118,16 +120,20 @@ impl<'a> Joiner<'a> {
             of: (0..).take(count).map(|group| (group, 0)).collect(),
             overwritten: (0..count).collect(),
             apart,
+            bodies: Vec::with_capacity(count),
             lines: Vec::new(),
         };
         for part in &view.demands.parts {
             joiner.join(part.whole, part.part, i128::from(part.offset))?;
         }
+        let mut is_seen = vec![false; count];
         for chunk in 0..count {
-            if view.chunks[chunk].size > 0 && joiner.of[chunk].0 as usize == chunk {
-                let members = &joiner.groups[chunk].members;
+            let group = joiner.of[chunk].0 as usize;
+            if view.chunks[chunk].size > 0 && !std::mem::replace(&mut is_seen[group], true) {
+                let members = &joiner.groups[group].members;
                 joiner.check_pairs(members)?;
-                joiner.body(members)?;
+                let body = joiner.body(members)?;
+                joiner.bodies.push(body);
             }
         }
         Ok(joiner)
@@ -460,22 +466,32 @@ impl<'a> Joiner<'a> {
         Ok(Body { members, pools, fixed, extent })
     }
 
-    fn finish(self) -> Bodies {
+    fn finish(mut self) -> Bodies {
         let mut of_chunk = vec![None; self.view.chunks.len()];
-        let (mut bodies, mut fixed) = (Vec::new(), Vec::new());
-        for chunk in 0..self.view.chunks.len() {
-            if self.view.chunks[chunk].size == 0 || of_chunk[chunk].is_some() {
-                continue;
+        let (mut fixed, mut next) = (Vec::new(), 0);
+        let mut bodies = std::mem::take(&mut self.bodies);
+        bodies.retain_mut(|body| {
+            let first = body.members[0].0.index();
+            if of_chunk[first].is_some() {
+                return false;
             }
-            // Every group was checked when it was joined.
-            let body = self.body(&self.groups[self.of[chunk].0 as usize].members);
-            debug_assert!(body.is_ok(), "{body:?}");
-            let Ok(body) = body else { continue };
-            let index = u32::try_from(bodies.len()).ok();
-            body.members.iter().for_each(|&(member, _)| of_chunk[member.index()] = index);
-            fixed.extend(index.filter(|_| body.fixed.is_some()));
-            bodies.push(body);
-        }
+            let Group { members, needs, .. } = &self.groups[self.of[first].0 as usize];
+            if needs.is_some() {
+                // Every group was checked when it was joined.
+                let joined = self.body(members);
+                debug_assert!(joined.is_ok(), "{joined:?}");
+                let Ok(joined) = joined else { return false };
+                *body = joined;
+            }
+            for (member, _) in &body.members {
+                of_chunk[member.index()] = Some(next);
+            }
+            if body.fixed.is_some() {
+                fixed.push(next);
+            }
+            next += 1;
+            true
+        });
         Bodies { links: self.links, bodies, of_chunk, fixed }
     }
 }

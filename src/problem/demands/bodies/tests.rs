@@ -27,7 +27,9 @@ impl Joiner<'_> {
                 a.iter().try_for_each(|&x| b.iter().try_for_each(|&y| self.check_pair(x, y)))?;
             }
             self.body(&members)?;
-            self.check_written(new, old, link)
+            self.check_written(new, old, link)?;
+            // The body is no longer one of those before.
+            self.prepare(group)
         });
         if result.is_err() {
             self.links[new.index()] = None;
