@@ -44,12 +44,12 @@ impl Plan {
             asked.pin.is_some() || !asked.holes.is_empty() || !asked.windows.is_empty()
         };
         let mut places: HashMap<u64, usize> = HashMap::new();
-        if demands.chunks.iter().any(asks) {
+        if demands.own.iter().any(asks) {
             places.extend(self.chunks.iter().enumerate().map(|(at, chunk)| (chunk.id, at)));
         }
         let place = |chunk: ChunkId| places.get(&problem.labels().number(chunk)).copied();
         let of_chunks = || {
-            let placed = problem.ids().zip(&demands.chunks);
+            let placed = problem.ids().zip(&demands.own);
             placed.filter_map(|(chunk, asked)| Some((place(chunk)?, asked)))
         };
         let mut windows: Vec<PlannedWindow> =

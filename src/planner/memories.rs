@@ -65,7 +65,7 @@ impl Memories {
         });
         let places = places.collect::<Result<Vec<_>, PlanError>>()?;
         let is_pinned = |chunk: ChunkId| {
-            problem.demands().is_some_and(|demands| demands.chunks[chunk.index()].pin.is_some())
+            problem.demands().is_some_and(|demands| demands.of(chunk).pin.is_some())
         };
         if let Some((chunk, ..)) = places.iter().find(|(chunk, ..)| is_pinned(*chunk)) {
             return Err(PlanError::PinnedTwice { name: problem.labels().name(*chunk) });

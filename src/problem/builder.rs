@@ -73,9 +73,6 @@ impl ProblemBuilder {
         if !self.labels.names.is_empty() {
             self.labels.names.push("".into());
         }
-        if let Some(demands) = &mut self.demands {
-            demands.chunks.push(ChunkDemands::default());
-        }
         id
     }
 
@@ -143,11 +140,14 @@ impl ProblemBuilder {
     }
 
     fn demands(&mut self) -> &mut Demands {
-        self.demands.get_or_insert_with(|| Box::new(Demands::none(self.chunks.len())))
+        self.demands.get_or_insert_with(|| Box::new(Demands::none()))
     }
 
     fn of_chunk(&mut self, chunk: ChunkId) -> &mut ChunkDemands {
-        &mut self.demands().chunks[chunk.index()]
+        assert!(chunk.index() < self.chunks.len(), "{chunk:?} is unknown");
+        let own = &mut self.demands().own;
+        own.resize_with(own.len().max(chunk.index() + 1), ChunkDemands::default);
+        &mut own[chunk.index()]
     }
 
     /// Adds a pool, less preferred than those before. A problem without one has a single pool without
@@ -169,7 +169,9 @@ impl ProblemBuilder {
 
     /// Replaces all demands on a chunk.
     pub(crate) fn demand(&mut self, chunk: ChunkId, demands: ChunkDemands) {
-        *self.of_chunk(chunk) = demands;
+        if demands != *self.demands().of(chunk) {
+            *self.of_chunk(chunk) = demands;
+        }
     }
 
     /// Aligns the offset of a chunk to a power of two, in bytes.
@@ -242,11 +244,14 @@ impl ProblemBuilder {
     /// As [`clocks`](Self::clocks), for a chunk whose steps are those of an order in which all
     /// operators can run.
     pub(crate) fn life(&mut self, chunk: ChunkId, begin: Clock, end: Clock, stream: usize) {
+        let chunks = self.chunks.len();
         let demands = self.demands();
         let none = || Life { begin: Clock::default(), end: Clock::default() };
-        demands.lives.resize_with(demands.chunks.len(), none);
+        demands.lives.resize_with(chunks, none);
         demands.lives[chunk.index()] = Life { begin, end };
-        demands.chunks[chunk.index()].stream = stream;
+        if stream != demands.of(chunk).stream {
+            self.of_chunk(chunk).stream = stream;
+        }
     }
 
     /// Sets the ids by which files and messages name the chunks, one for each chunk.
@@ -292,6 +297,11 @@ impl ProblemBuilder {
         self.check_chunks()?;
         self.check_ids()?;
         self.check_requests()?;
+        if let Some(demands) = &mut self.demands {
+            // Equal problems have equal lists.
+            let last = demands.own.iter().rposition(|own| *own != ChunkDemands::default());
+            demands.own.truncate(last.map_or(0, |last| last + 1));
+        }
         let (links, dropped, bodies) = match self.demands.as_deref() {
             None => {
                 let (links, dropped) = Links::resolve(&self.chunks, &self.requests);
@@ -457,14 +467,13 @@ impl ProblemBuilder {
     fn check_step(&self, overwriter: ChunkId) -> Result<(), ProblemError> {
         let Some(demands) = &self.demands else { return Ok(()) };
         let at = overwriter.index();
-        let (Some(life), Some(chunk)) = (demands.lives.get(at), demands.chunks.get(at)) else {
-            return Ok(());
-        };
-        match (life.begin.get(chunk.stream), life.end.get(chunk.stream)) {
+        let Some(life) = demands.lives.get(at) else { return Ok(()) };
+        let stream = demands.of(overwriter).stream;
+        match (life.begin.get(stream), life.end.get(stream)) {
             (Some(begin), Some(end)) if end <= begin => {
                 let reason = format!(
                     "it begins at {:?} and ends at {:?}, before the step of stream {} that writes it over another chunk",
-                    life.begin, life.end, chunk.stream
+                    life.begin, life.end, stream
                 );
                 Err(ProblemError::EmptyLifetime { chunk: self.labels.name(overwriter), reason })
             }

@@ -279,7 +279,7 @@ impl From<PoolEntry> for Pool {
 impl ChunkEntry {
     /// The entry with the demands on a chunk.
     fn with(mut self, demands: &Demands, chunk: ChunkId) -> Self {
-        let of = &demands.chunks[chunk.index()];
+        let of = demands.of(chunk);
         let name = |pool: PoolId| demands.pools[pool.index()].name.clone();
         if let Some(life) = demands.lives.get(chunk.index()) {
             self.begin = Moment::Clock(life.begin.to_vec());

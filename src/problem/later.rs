@@ -98,7 +98,7 @@ impl Problem {
             builder.demand(chunk, demands);
         }
         if let Some(demands) = other.demands() {
-            for (later, own) in other.ids().zip(&demands.chunks) {
+            for (later, own) in other.ids().zip(&demands.own) {
                 // The demands on shared chunks are those of both.
                 if ids[later.index()].index() >= earlier_chunks {
                     builder.demand(ids[later.index()], own.clone().later(shift));
@@ -111,8 +111,7 @@ impl Problem {
             let earlier = earlier.into_iter().enumerate();
             let earlier = earlier.map(|(at, life)| (ChunkId::from_index(at), life));
             for (chunk, Life { begin, end }) in earlier.chain(later) {
-                let stream =
-                    builder.demands.as_ref().map_or(0, |all| all.chunks[chunk.index()].stream);
+                let stream = builder.demands.as_ref().map_or(0, |all| all.of(chunk).stream);
                 builder.life(chunk, begin, end, stream);
             }
             let start: Clock = vec![0; streams].into();
@@ -301,7 +300,7 @@ fn demands_of_both(
     }
     let of = |problem: &Problem, chunk: ChunkId| {
         let demands = problem.demands();
-        demands.map(|all| all.chunks[chunk.index()].clone()).unwrap_or_default()
+        demands.map(|all| all.of(chunk).clone()).unwrap_or_default()
     };
     let merged = shared.iter().map(|pair| {
         let (a, b) = (of(first, pair.earlier), of(second, pair.later));

@@ -142,7 +142,7 @@ impl Problem {
 
     /// The boxes of every chunk.
     fn all_boxes(&self) -> Vec<TimedBoxes> {
-        let plain = Demands::none(self.len());
+        let plain = Demands::none();
         let demands = self.demands().unwrap_or(&plain);
         let (alignment, padding) = (self.alignment, self.padding);
         let view = View { chunks: &self.chunks, demands, alignment, padding };
@@ -158,7 +158,7 @@ impl Demands {
             problem.pools(self.pools.clone());
         }
         let plain = ChunkDemands::default();
-        for (at, own) in self.chunks.iter().enumerate() {
+        for (at, own) in self.own.iter().enumerate() {
             let own = ChunkDemands { stream: 0, ..own.clone() };
             if own != plain {
                 problem.demand(ChunkId::from_index(at), own);

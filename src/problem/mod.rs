@@ -310,7 +310,7 @@ impl Problem {
 
     /// The bytes that operators move to and from a chunk.
     pub(crate) fn traffic(&self, chunk: ChunkId) -> Bytes {
-        let traffic = self.demands().and_then(|demands| demands.chunks[chunk.index()].traffic);
+        let traffic = self.demands().and_then(|demands| demands.of(chunk).traffic);
         traffic.unwrap_or(self.chunk(chunk).size)
     }
 
@@ -368,7 +368,7 @@ impl Problem {
             builder.streams(demands.streams);
             for (at, chunk) in chunks.iter().enumerate() {
                 let id = ChunkId::from_index(at);
-                let own = demands.chunks[chunk.index()].clone();
+                let own = demands.of(*chunk).clone();
                 if let Some(demands::Life { begin, end }) = demands.lives.get(chunk.index()) {
                     builder.life(id, begin.clone(), end.clone(), own.stream);
                 }

@@ -43,7 +43,7 @@ pub fn write_plan_csv(
 /// If the writer fails.
 pub fn write_problem_csv(out: impl io::Write, problem: &Problem) -> io::Result<()> {
     let mut writer = writer(out);
-    let demands: &[ChunkDemands] = problem.demands().map_or(&[], |demands| &demands.chunks);
+    let demands: &[ChunkDemands] = problem.demands().map_or(&[], |demands| &demands.own);
     let pool = problem.pools().iter().map(|pool| pool.alignment).max();
     let common = problem.alignment().max(pool.unwrap_or(1));
     let optional = [

@@ -61,7 +61,7 @@ impl Facts<'_> {
         let mut is_part = vec![false; self.problem.len()];
         self.demands.parts.iter().for_each(|part| is_part[part.part.index()] = true);
         for (chunk, spot) in self.placed() {
-            let asked = &self.demands.chunks[chunk.index()];
+            let asked = self.demands.of(chunk);
             let pool = self.pool(spot.pool);
             let (name, offset) = (|| self.name(chunk), spot.low);
             let of_pool = || pool.name.to_string();
@@ -159,7 +159,7 @@ impl Facts<'_> {
                 violations.push(Violation::NoSuchChunk { user: "a window".to_owned() });
                 continue;
             };
-            let ChunkDemands { holes, windows: asked, .. } = &self.demands.chunks[chunk.index()];
+            let ChunkDemands { holes, windows: asked, .. } = self.demands.of(chunk);
             let holes = holes.iter().map(|hole| (hole.start, hole.end, 0, 0));
             let asked = asked.iter().map(|window| {
                 (window.steps.start, window.steps.end, window.bytes.start, window.bytes.end)
@@ -174,7 +174,7 @@ impl Facts<'_> {
         for &at in &self.plan.pinned {
             match find(at) {
                 None => violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() }),
-                Some(chunk) if self.demands.chunks[chunk.index()].pin.is_some() => {}
+                Some(chunk) if self.demands.of(chunk).pin.is_some() => {}
                 Some(chunk) => violations.push(Violation::UnknownPin { chunk: self.name(chunk) }),
             }
         }

@@ -249,7 +249,7 @@ enum Time {
 impl<'a> Timed<'a> {
     fn new(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot, time: Time) -> Self {
         let is_overwriter = facts.overwrites[chunk.index()].is_some();
-        let stream = is_overwriter.then(|| facts.demands.chunks[chunk.index()].stream);
+        let stream = is_overwriter.then(|| facts.demands.of(chunk).stream);
         let (begin, end) = (facts.begin(chunk), facts.end(chunk));
         let bytes = spot.low.into()..spot.high;
         Self { chunk, spot, bytes, begin, end, stream, time }

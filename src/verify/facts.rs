@@ -241,7 +241,7 @@ impl<'a> Facts<'a> {
     /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every
     /// other reader is over before it begins.
     fn is_last_reader(&self, new: ChunkId, old: ChunkId) -> bool {
-        let stream = self.demands.chunks[new.index()].stream;
+        let stream = self.demands.of(new).stream;
         let mut ends = self.begin(new).iter().zip(self.end(old)).enumerate();
         self.padded(old) > 0
             && ends.all(
@@ -288,7 +288,7 @@ impl<'a> Facts<'a> {
     /// bytes of the chunk that it overwrites.
     pub(super) fn needs(&self, chunk: ChunkId, over: Option<Over>) -> Vec<Need> {
         let all = self.padded(chunk);
-        let asked = &self.demands.chunks[chunk.index()];
+        let asked = self.demands.of(chunk);
         let life = self.problem.chunk(chunk);
         let begin = if over.is_some() { life.begin + 1 } else { life.begin };
         let padding = u128::from(self.plan.padding);

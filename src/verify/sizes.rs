@@ -32,7 +32,7 @@ pub(super) fn check(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     let Facts { plan, problem, demands, .. } = *facts;
     check_pools(facts, violations);
     let traffic = facts.placed().map(|(chunk, spot)| {
-        let bytes = demands.chunks[chunk.index()].traffic.unwrap_or(problem.chunk(chunk).size);
+        let bytes = demands.of(chunk).traffic.unwrap_or(problem.chunk(chunk).size);
         u128::from(bytes) * u128::from(facts.pool(spot.pool).cost)
     });
     let traffic = traffic.fold(0, u128::saturating_add);

@@ -83,7 +83,7 @@ impl Problem {
     pub(crate) fn only_life(&self, body: &Body) -> Option<(&[Step], &[Step])> {
         let (life, demands) = (self.one_life(body)?, self.demands()?);
         // Holes and windows exist only with one stream.
-        let is_whole = demands.streams > 1 || demands.chunks[body.members[0].0.index()].is_whole();
+        let is_whole = demands.streams > 1 || demands.of(body.members[0].0).is_whole();
         is_whole.then_some(life)
     }
 

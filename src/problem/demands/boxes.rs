@@ -88,7 +88,7 @@ impl View<'_> {
         if full == 0 {
             return TimedBoxes::new();
         }
-        let demands = &self.demands.chunks[chunk.index()];
+        let demands = self.demands.of(chunk);
         let (mut begin, end) = (self.begin(chunk), self.end(chunk));
         if let Some(link) = link {
             if link.below > 0 {
@@ -137,7 +137,7 @@ impl View<'_> {
     fn boxes_outside(&self, chunk: ChunkId, link: Link) -> TimedBoxes {
         let shared = self.begin(chunk);
         let mut later = shared.clone();
-        later[self.demands.chunks[chunk.index()].stream] += 1;
+        later[self.demands.of(chunk).stream] += 1;
         let old = link.below..link.below.saturating_add(self.padded(link.overwritten));
         let mut boxes = TimedBoxes::new();
         for whole in self.boxes(chunk, None) {

@@ -83,7 +83,7 @@ fn check_chunk(
     chunk: &Chunk,
     name: &dyn Fn() -> String,
 ) -> Result<(), ProblemError> {
-    let ChunkDemands { alignment, pools, pin, stream, .. } = &demands.chunks[index];
+    let ChunkDemands { alignment, pools, pin, stream, .. } = demands.of(ChunkId::from_index(index));
     if !alignment.is_power_of_two() {
         return Err(ProblemError::Alignment { alignment: *alignment });
     }
@@ -133,7 +133,7 @@ fn check_pauses(
     chunk: &Chunk,
     name: &dyn Fn() -> String,
 ) -> Result<(), ProblemError> {
-    let ChunkDemands { holes, windows, .. } = &demands.chunks[index];
+    let ChunkDemands { holes, windows, .. } = demands.of(ChunkId::from_index(index));
     if holes.is_empty() && windows.is_empty() {
         return Ok(());
     }

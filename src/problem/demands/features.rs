@@ -101,6 +101,6 @@ impl Problem {
         let below = self.ids().find(is_below).map(|chunk| (chunk, Feature::Overlap));
         let joined = part.or(apart).or(below);
         let joined = joined.map(|(chunk, feature)| Asked { feature, chunk: Some(chunk) });
-        self.ids().zip(&demands.chunks).find_map(of_chunk).or(joined)
+        self.ids().zip(&demands.own).find_map(of_chunk).or(joined)
     }
 }

@@ -106,6 +106,16 @@ pub(crate) struct ChunkDemands {
 }
 
 impl ChunkDemands {
+    const NONE: Self = Self {
+        alignment: 1,
+        holes: Vec::new(),
+        windows: Vec::new(),
+        pools: None,
+        pin: None,
+        traffic: None,
+        stream: 0,
+    };
+
     /// Returns whether all bytes are needed in all steps of the chunk's life.
     pub(crate) fn is_whole(&self) -> bool {
         self.holes.is_empty() && self.windows.is_empty()
@@ -123,15 +133,7 @@ impl ChunkDemands {
 
 impl Default for ChunkDemands {
     fn default() -> Self {
-        Self {
-            alignment: 1,
-            holes: Vec::new(),
-            windows: Vec::new(),
-            pools: None,
-            pin: None,
-            traffic: None,
-            stream: 0,
-        }
+        Self::NONE
     }
 }
 
@@ -149,8 +151,8 @@ pub(crate) struct Demands {
     pub(crate) pools: Vec<Pool>,
     /// True if the caller listed them.
     pub(crate) has_pools: bool,
-    /// By chunk.
-    pub(crate) chunks: Vec<ChunkDemands>,
+    /// By chunk, up to the last one that has demands of its own.
+    pub(crate) own: Vec<ChunkDemands>,
     pub(crate) parts: Vec<Part>,
     /// Groups of chunks that share no bytes of one pool, even if they are never alive together.
     pub(crate) apart: Vec<Vec<ChunkId>>,
@@ -160,16 +162,22 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// One pool without limits, and no demands on this many chunks.
-    pub(crate) fn none(chunks: usize) -> Self {
+    /// One pool without limits, and no demands on any chunk.
+    pub(crate) fn none() -> Self {
         Self {
             pools: vec![Pool::new("pool")],
             has_pools: false,
-            chunks: vec![ChunkDemands::default(); chunks],
+            own: Vec::new(),
             parts: Vec::new(),
             apart: Vec::new(),
             streams: 1,
             lives: Vec::new(),
         }
+    }
+
+    /// The demands on a chunk.
+    pub(crate) fn of(&self, chunk: ChunkId) -> &ChunkDemands {
+        static NONE: ChunkDemands = ChunkDemands::NONE;
+        self.own.get(chunk.index()).unwrap_or(&NONE)
     }
 }

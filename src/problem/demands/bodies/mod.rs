@@ -318,7 +318,7 @@ impl<'a> Joiner<'a> {
         let at_new = at_old + link.distance();
         let begin = self.view.begin(new);
         let mut end = begin.clone();
-        end[self.view.demands.chunks[new.index()].stream] += 1;
+        end[self.view.demands.of(new).stream] += 1;
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
         let bytes = at_new..at_new + i128::from(self.size(new));
         // With several streams, a life need not include the step that begins it.

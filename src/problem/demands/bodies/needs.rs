@@ -93,7 +93,7 @@ impl Needs {
         (chunk, at): (ChunkId, i128),
         is_root: bool,
     ) -> Result<(), Fault> {
-        let demands = &view.demands.chunks[chunk.index()];
+        let demands = view.demands.of(chunk);
         self.first = self.first.min(chunk);
         self.low = self.low.min(at);
         self.high = self.high.max(at + i128::from(view.padded(chunk)));
@@ -239,7 +239,7 @@ impl Needs {
 
 impl Alignment {
     fn of(view: &View<'_>, (chunk, at): (ChunkId, i128), is_root: bool) -> Self {
-        let own = view.demands.chunks[chunk.index()].alignment;
+        let own = view.demands.of(chunk).alignment;
         let pools = view.demands.pools.iter();
         let of_pools = pools.map(|pool| of_roots(view, pool)).max().filter(|_| is_root);
         let modulus = of_pools.map_or(own, |of_pools| of_pools.max(own));

@@ -52,7 +52,7 @@ impl Joiner<'_> {
         if request.below >= chunk(new).size {
             return Some(Refusal::NothingShared);
         }
-        let stream = self.view.demands.chunks[new.index()].stream;
+        let stream = self.view.demands.of(new).stream;
         let (begin, end) = (self.view.begin(new), self.view.end(old));
         let is_last =
             begin.iter().zip(&end).enumerate().all(|(at, (&begin, &end))| {
