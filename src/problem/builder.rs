@@ -365,7 +365,11 @@ impl ProblemBuilder {
             }
             Fault::TooLarge(chunk, size) => ProblemError::TooLarge { chunk: name(chunk), size },
         };
-        let Resolved { bodies, refused } = Joiner::new(view).map_err(error)?.honour(&self.requests);
+        let Resolved { bodies, refused } = if demands.parts.is_empty() && self.requests.is_empty() {
+            Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
+        } else {
+            Joiner::new(view).map_err(error)?.honour(&self.requests)
+        };
         let clash = bodies.clash_of_pins(view);
         if let Some((first, second)) = clash {
             let (first, second) = (name(first), name(second));

@@ -2,6 +2,7 @@
 //! demands of all of them say where it may lie.
 
 mod index;
+mod make;
 mod needs;
 mod rules;
 #[cfg(test)]
@@ -10,7 +11,8 @@ mod tests;
 use std::ops::Range;
 
 pub(super) use index::Index;
-use needs::{Needs, Settled};
+use make::{body, reserved};
+use needs::Needs;
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
@@ -18,10 +20,10 @@ use crate::{
     problem::{
         Chunk, ChunkId, Link, Refusal, Request,
         demands::{
-            Body, Clocks, Line, PoolId, TimedBox, TimedBoxes,
+            Body, Clocks, Line, TimedBox, TimedBoxes,
             boxes::{View, concurrent},
             bytes::Family,
-            fault::{Fault, Obstacle},
+            fault::Fault,
         },
     },
 };
@@ -286,8 +288,8 @@ impl<'a> Joiner<'a> {
                 .map(|(needs, group)| if unpinned(needs) { &group.members[..] } else { &[] });
             needs.add_all(&other, shift)?;
             needs.settle(&self.view, |pool, origin| {
-                let reserved = self.reserved(of_first, pool, origin);
-                reserved.or_else(|| self.reserved(of_second, pool, origin + shift))
+                let hit = reserved(&self.view, of_first, pool, origin);
+                hit.or_else(|| reserved(&self.view, of_second, pool, origin + shift))
             })
         };
         settled.map(|_| needs)
@@ -436,34 +438,9 @@ impl<'a> Joiner<'a> {
         self.links[chunk.index()].is_none() && self.family.wholes(chunk).is_empty()
     }
 
-    /// The reserved bytes that a chunk has if the origin of these lies at an offset in a pool.
-    fn reserved(
-        &self,
-        members: &[(ChunkId, i128)],
-        pool: PoolId,
-        origin: i128,
-    ) -> Option<Obstacle> {
-        let reserved = &self.view.demands.pools[pool.index()].reserved;
-        let hit = |&(chunk, at): &(ChunkId, i128)| {
-            let low = origin + at;
-            let high = low + i128::from(self.view.padded(chunk));
-            reserved.iter().find(|one| low < i128::from(one.end) && i128::from(one.start) < high)
-        };
-        let hit = members.iter().filter(|_| !reserved.is_empty()).find_map(hit)?;
-        Some(Obstacle::Reserved { low: hit.start, high: hit.end })
-    }
-
     /// Makes chunks a body, if they have a pool, a place and an alignment.
     fn body(&self, members: &[(ChunkId, i128)]) -> Result<Body, Fault> {
-        let mut members = Members::from_slice(members);
-        members.sort_unstable();
-        let needs = Needs::of(&self.view, members.iter().copied(), |chunk| self.is_root(chunk))?;
-        let reserved = |pool, origin| self.reserved(&members, pool, origin);
-        let Settled { pools, fixed, extent } = needs.settle(&self.view, reserved)?;
-        let low = members.iter().map(|&(_, at)| at).min().unwrap_or(0);
-        let within = |at: i128| Bytes::try_from(at - low).unwrap_or(Bytes::MAX);
-        let members = members.into_iter().map(|(chunk, at)| (chunk, within(at))).collect();
-        Ok(Body { members, pools, fixed, extent })
+        body(&self.view, members, |chunk| self.is_root(chunk))
     }
 
     fn finish(mut self) -> Bodies {

@@ -5,7 +5,10 @@ use arbitrary::{Result, Unstructured};
 use super::*;
 use crate::{
     Problem,
-    problem::{ProblemBuilder, demands::Pool},
+    problem::{
+        ProblemBuilder,
+        demands::{Demands, Pool, PoolId},
+    },
     seeds::bytes_of,
 };
 
@@ -182,4 +185,21 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
     // Clash, TwoPlaces, Misaligned, NoCommonPool, TwoPins, Pins or TooLarge.
     assert!(honoured > 1000 && large > 50 && drawn > 5, "{honoured} {large} {drawn}");
     assert!(refused.len() >= 6, "{refused:?}");
+}
+
+/// Chunks that nothing joins need not be looked at as groups.
+#[test]
+fn single_bodies_are_those_of_joining_nothing() {
+    let (mut fixed, mut drawn) = (0, 0);
+    for seed in 0..500_u64 {
+        let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
+        let Some(view) = view(&problem) else { continue };
+        let demands = &Demands { parts: Vec::new(), ..view.demands.clone() };
+        let view = View { demands, ..view };
+        let Ok(single) = Bodies::of_single(view) else { continue };
+        assert_eq!(single, Joiner::new(view).unwrap().honour(&[]).bodies);
+        drawn += single.bodies.len();
+        fixed += single.fixed.len();
+    }
+    assert!(drawn > 1000 && fixed > 10, "{drawn} {fixed}");
 }
