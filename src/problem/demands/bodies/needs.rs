@@ -175,9 +175,10 @@ impl Needs {
         let mut sum = Congruence { modulus: 1, rest: 0 };
         for one in &self.alignments {
             let modulus = if one.is_root { one.own.max(of_roots) } else { one.own };
-            let rest = one.rest % modulus;
+            // The last bits are the rests modulo a power of two.
+            let rest = one.rest & (modulus - 1);
             let common = modulus.min(sum.modulus);
-            if rest % common != sum.rest % common {
+            if (rest ^ sum.rest) & (common - 1) != 0 {
                 return Err(Fault::Misaligned(one.first));
             }
             if modulus > sum.modulus {
@@ -257,9 +258,10 @@ impl Alignment {
     }
 }
 
+/// The rest of an offset modulo a power of two: its last bits, below zero as well.
 fn rest(offset: i128, modulus: Bytes) -> Bytes {
-    // The remainder is less than the modulus.
-    Bytes::try_from(offset.rem_euclid(modulus.into())).unwrap_or(0)
+    // No rest has more bits than the modulus.
+    Bytes::try_from(offset & i128::from(modulus - 1)).unwrap_or(0)
 }
 
 /// The obstacle that keeps a body from a place: reserved bytes, the end of the pool or its alignment.
