@@ -9,10 +9,13 @@
 //!
 //! **Cost.** O(n) after sorting by clock, for each stream. The pool can be several times as large.
 
+mod class;
 mod late;
 mod pool;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use class::{Class, Classes, NONE};
 
 pub(super) use late::{layout_if_late, monitor};
 pub(super) use pool::BlockPool;
@@ -20,7 +23,7 @@ pub(super) use pool::BlockPool;
 use crate::{
     Bytes, Problem,
     planner::Layout,
-    problem::demands::{AllowedPool, Body, BodyLives, Place, by_sum, in_chains, is_over, wide_sum},
+    problem::demands::{BodyLives, Place, by_sum, in_chains, is_over, wide_sum},
 };
 
 /// The blocks of a class and a stream that are looked at: those that became free last, and first.
@@ -29,20 +32,6 @@ const OLDEST: usize = 4;
 
 /// The streams that are looked at.
 const MOST_STREAMS: usize = 8;
-
-/// Bodies of a class have blocks of the same size, at offsets that all of them allow.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Class {
-    size: Bytes,
-    allowed: AllowedPool,
-}
-
-impl Class {
-    fn of(body: &Body, allowed: AllowedPool) -> Self {
-        let step = 1 << body.extent.checked_ilog2().unwrap_or(0).saturating_sub(2);
-        Self { size: body.extent.next_multiple_of(step), allowed }
-    }
-}
 
 /// Packs all bodies of a problem. Returns `None` if an offset exceeds 64 bits.
 fn layout(problem: &Problem, within: BlockPool) -> Option<Layout> {
@@ -78,8 +67,7 @@ fn pack(
     let bodies = problem.bodies();
     let BodyLives { lives, bodies: body_of, idle, .. } = problem.body_lives()?;
     let mut class_of = vec![NONE; bodies.len()];
-    let mut numbers: BTreeMap<Class, u32> = BTreeMap::new();
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes = Classes::new();
     for (at, body) in bodies.iter().enumerate() {
         if is_left.is_some_and(|is_left| !is_left[at]) {
             continue;
@@ -88,13 +76,7 @@ fn pack(
             places[at] = place;
             top = top.max(within.end_of(body).unwrap_or(0));
         } else {
-            let next = u32::try_from(classes.len()).ok()?;
-            let class = Class::of(body, within.allowed(body)?);
-            let number = *numbers.entry(class).or_insert(next);
-            if number == next {
-                classes.push(class);
-            }
-            class_of[at] = number;
+            class_of[at] = classes.number(Class::of(body, within.allowed(body)?));
         }
     }
     top = top.max(within.floor);
@@ -103,7 +85,7 @@ fn pack(
         let offset = within.allowed(&bodies[at])?.lift(within.floor)?;
         places[at] = Place::new(within.id, offset);
     }
-    let mut free = FreeBlocks::new(classes.len());
+    let mut free = FreeBlocks::new(classes.all.len());
     // From here on by life, so that what is of one time is together, however far apart the bodies are.
     let block = |&at: &u32| Block { class: class_of[at as usize], stream: 0, offset: 0 };
     let mut blocks: Vec<Block> = body_of.iter().map(block).collect();
@@ -128,7 +110,7 @@ fn pack(
         let offset = if let Some(last) = found {
             blocks[last].offset
         } else {
-            let class = classes[class as usize];
+            let class = classes.all[class as usize];
             let offset = class.allowed.lift(top)?;
             top = offset.checked_add(class.size)?;
             offset
@@ -150,9 +132,6 @@ struct Block {
     stream: u32,
     offset: Bytes,
 }
-
-/// The class of bodies that are not packed.
-const NONE: u32 = u32::MAX;
 
 /// The free blocks of each class and stream, in the order in which they became free. A block is given by the last life
 /// in it.

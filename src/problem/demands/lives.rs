@@ -86,7 +86,7 @@ impl Lives {
         self.limits.fill(0);
         for clock in self.numbers.chunks_exact(self.streams) {
             for (limit, &number) in self.limits.iter_mut().zip(clock) {
-                *limit = (number as usize + 1).max(*limit);
+                *limit = (number as usize).saturating_add(1).max(*limit);
             }
         }
     }
