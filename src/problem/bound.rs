@@ -58,12 +58,6 @@ pub(super) struct Weight {
     pub(super) celled: Wrapping<Bytes>,
 }
 
-impl Weight {
-    pub(super) fn new(plain: Bytes, celled: Bytes) -> Self {
-        Self { plain: Wrapping(plain), celled: Wrapping(celled) }
-    }
-}
-
 impl AddAssign for Weight {
     fn add_assign(&mut self, change: Self) {
         self.plain += change.plain;
@@ -124,12 +118,12 @@ impl Problem {
             return self.bodies().iter().flat_map(|body| self.body_weights(body)).collect();
         }
         let segments = self.ids().filter_map(|chunk| self.segment(chunk));
-        segments
-            .map(|Segment { begin, end, low, high, .. }| {
-                let celled = self.align_up(high) - self.align_up(low);
-                LiveWeight { begin, end, plain: high - low, celled }
-            })
-            .collect()
+        segments.map(|segment| self.live_weight(&segment)).collect()
+    }
+
+    fn live_weight(&self, &Segment { begin, end, low, high, .. }: &Segment) -> LiveWeight {
+        let celled = self.align_up(high) - self.align_up(low);
+        LiveWeight { begin, end, plain: high - low, celled }
     }
 
     /// The lower bound of these chains alone.
@@ -161,28 +155,41 @@ impl Problem {
         count: usize,
         mut visit: impl FnMut(LiveBytes),
     ) {
+        let weights = segments.map(|segment| self.live_weight(&segment));
+        self.sweep_weights(weights, count, |step, live| {
+            let bytes = live.celled.0.max(align_up(live.plain.0, self.alignment()));
+            visit(LiveBytes { step, bytes });
+        });
+    }
+
+    /// Calls `visit` with every step in which one of about `count` weights begins or ends, in order, and the weight that
+    /// is alive from there on.
+    pub(super) fn sweep_weights(
+        &self,
+        weights: impl Iterator<Item = LiveWeight>,
+        count: usize,
+        mut visit: impl FnMut(Step, Weight),
+    ) {
         if self.alignment() == 1 {
             // Every byte is a cell, and half as much to add up.
-            let changes = segments.flat_map(|Segment { begin, end, low, high, .. }| {
-                let bytes = Wrapping(high - low);
-                [(begin, bytes), (end, -bytes)]
+            let changes = weights.flat_map(|LiveWeight { begin, end, plain, .. }| {
+                [(begin, Wrapping(plain)), (end, -Wrapping(plain))]
             });
             let mut live = Wrapping(0);
             sum_by_step(changes, 2 * count, self.steps(), |step, change| {
                 live += change;
-                visit(LiveBytes { step, bytes: live.0 });
+                visit(step, Weight { plain: live, celled: live });
             });
             return;
         }
-        let changes = segments.flat_map(|Segment { begin, end, low, high, .. }| {
-            let weight = Weight::new(high - low, self.align_up(high) - self.align_up(low));
+        let changes = weights.flat_map(|LiveWeight { begin, end, plain, celled }| {
+            let weight = Weight { plain: Wrapping(plain), celled: Wrapping(celled) };
             [(begin, weight), (end, -weight)]
         });
         let mut live = Weight::default();
         sum_by_step(changes, 2 * count, self.steps(), |step, change| {
             live += change;
-            let bytes = live.celled.0.max(align_up(live.plain.0, self.alignment()));
-            visit(LiveBytes { step, bytes });
+            visit(step, live);
         });
     }
 }

@@ -6,7 +6,6 @@
 
 use std::{
     cmp::Reverse,
-    num::Wrapping,
     ops::Range,
     time::{Duration, Instant},
 };
@@ -17,7 +16,6 @@ use crate::{
     Bytes, Step,
     problem::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
-        bound::Weight,
         demands::{
             Body, Clock, Clocks, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
@@ -25,7 +23,6 @@ use crate::{
             free_bytes::FreeBytes,
         },
     },
-    steps::sum_by_step,
 };
 
 /// Chunks that are alive together.
@@ -241,12 +238,17 @@ impl Problem {
         }
         let others = self.bodies().iter().filter(|body| !is_fixed(body));
         let weights = others.flat_map(|body| self.body_weights(body));
-        let (fixed_at, count) = (begun.clone(), 2 * self.bodies().len());
-        let looked_at = fixed_at.iter().map(|(steps, _)| steps.start);
+        // A weight of nothing for each step in which fixed bytes change.
+        let fixed = begun.iter().map(|&(Range { start: begin, end }, _)| LiveWeight {
+            begin,
+            end,
+            plain: 0,
+            celled: 0,
+        });
         let (mut begun, mut ended) = (begun.iter().peekable(), ended.iter().peekable());
         let cut_off = self.cut_off();
         let mut crowd = Crowd::default();
-        let mut visit = |step, plain, celled: Bytes| {
+        self.sweep_weights(weights.chain(fixed), self.bodies().len(), |step, alive| {
             while let Some((_, bytes)) = ended.next_if(|(steps, _)| steps.end <= step) {
                 free.release(bytes);
             }
@@ -254,35 +256,12 @@ impl Problem {
                 free.take(bytes);
             }
             // Sizes are multiples of the alignment, unless a capacity cuts one off.
-            let height = free.height(plain);
+            let height = free.height(alive.plain.0);
             let height = if cut_off == 0 { self.align_up(height) } else { height };
-            let bytes = height.max(celled.saturating_sub(cut_off));
+            let bytes = height.max(alive.celled.0.saturating_sub(cut_off));
             if bytes > crowd.bytes {
                 crowd = Crowd { bytes, step, chunks: Vec::new() };
             }
-        };
-        if self.alignment() == 1 {
-            // Every byte is a cell, and half as much to add up.
-            let changes = weights.flat_map(|LiveWeight { begin, end, plain, .. }| {
-                [(begin, Wrapping(plain)), (end, -Wrapping(plain))]
-            });
-            let changes = changes.chain(looked_at.map(|step| (step, Wrapping(0))));
-            let mut alive = Wrapping(0);
-            sum_by_step(changes, count, self.steps(), |step, change| {
-                alive += change;
-                visit(step, alive.0, alive.0);
-            });
-            return crowd;
-        }
-        let changes = weights.flat_map(|LiveWeight { begin, end, plain, celled }| {
-            let weight = Weight::new(plain, celled);
-            [(begin, weight), (end, -weight)]
-        });
-        let changes = changes.chain(looked_at.map(|step| (step, Weight::default())));
-        let mut alive = Weight::default();
-        sum_by_step(changes, count, self.steps(), |step, change| {
-            alive += change;
-            visit(step, alive.plain.0, alive.celled.0);
         });
         crowd
     }
