@@ -12,8 +12,7 @@ use crate::{
     planner::{
         Layout,
         monitor::Monitor,
-        range_tree::Maxima,
-        search::{Solution, state::occupancy::Occupancy},
+        search::{Solution, crowds::Crowds, state::occupancy::Occupancy},
     },
     problem::{ChunkId, Problem, Segment},
 };
@@ -287,31 +286,6 @@ impl<'a> Greedy<'a> {
             }
         }
         Some(bases)
-    }
-}
-
-/// The most live bytes in any range of steps.
-pub(super) struct Crowds {
-    /// The steps at which the number of live bytes changes.
-    steps: Vec<Step>,
-    /// The live bytes from each of them on.
-    live: Maxima<Bytes>,
-}
-
-impl Crowds {
-    pub(super) fn new(problem: &Problem) -> Self {
-        let (mut steps, mut live) = (Vec::new(), Vec::new());
-        problem.sweep_live_bytes(|at| {
-            steps.push(at.step);
-            live.push(at.bytes);
-        });
-        Self { steps, live: Maxima::of(&live) }
-    }
-
-    fn most(&self, begin: Step, end: Step) -> Bytes {
-        let first = self.steps.partition_point(|&s| s <= begin).saturating_sub(1);
-        let end = self.steps.partition_point(|&s| s < end);
-        if first < end { self.live.largest(first, end - 1).unwrap_or(0) } else { 0 }
     }
 }
 

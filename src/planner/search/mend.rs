@@ -10,7 +10,8 @@ use std::{collections::BTreeMap, ops::Range};
 use super::{
     capacity::decide,
     cores::{CROWDS, thousandths},
-    greedy::{COMPLETING, Crowds, Greedy, Key},
+    crowds::Crowds,
+    greedy::{COMPLETING, Greedy, Key},
     solution::Solution,
 };
 use crate::{

@@ -38,6 +38,7 @@ mod climb;
 mod conflict;
 mod control;
 mod cores;
+mod crowds;
 mod disjunctive;
 mod effort;
 mod ejection;
