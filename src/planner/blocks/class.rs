@@ -39,18 +39,18 @@ impl Classes {
         Self { all: Vec::new(), numbers: BTreeMap::new(), last }
     }
 
-    /// The number of a class.
-    pub(super) fn number(&mut self, class: Class) -> u32 {
+    /// The number of a class; `None` if there are no more numbers.
+    pub(super) fn number(&mut self, class: Class) -> Option<u32> {
         let exponent = class.size.checked_ilog2().unwrap_or(0);
         let quarter = class.size >> exponent.saturating_sub(2) & 3;
         let last = &mut self.last[4 * exponent as usize + quarter as usize];
         if self.all.get(*last as usize) != Some(&class) {
-            let next = u32::try_from(self.all.len()).unwrap_or(NONE);
+            let next = u32::try_from(self.all.len()).ok().filter(|&next| next != NONE)?;
             *last = *self.numbers.entry(class).or_insert(next);
             if *last == next {
                 self.all.push(class);
             }
         }
-        *last
+        Some(*last)
     }
 }

@@ -76,7 +76,7 @@ fn pack(
             places[at] = place;
             top = top.max(within.end_of(body).unwrap_or(0));
         } else {
-            class_of[at] = classes.number(Class::of(body, within.allowed(body)?));
+            class_of[at] = classes.number(Class::of(body, within.allowed(body)?))?;
         }
     }
     top = top.max(within.floor);

@@ -55,6 +55,7 @@ pub(crate) fn chains(clocks: &Clocks) -> Chains {
 
 /// Splits the begins of lives that are in order of their sums into chains.
 pub(crate) fn chains_of_begins(lives: &Lives) -> Chains {
+    debug_assert!(lives.begins().map(wide_sum).is_sorted());
     collect((0..).zip(in_chains(lives.begins(), lives.streams())))
 }
 

@@ -103,7 +103,8 @@ struct Cliques {
     work: usize,
 }
 
-/// The heaviest boxes of those that have begun and are not over at one moment. For as many moments as there are boxes,
+/// The heaviest boxes of those that have begun and are not over at one moment, by index. Lives and weights are those of
+/// boxes in order of the sums of their begins. For as many moments as there are boxes,
 /// these begin one after the other, in order of their clocks' sums, and a moment is the latest step of each stream.
 pub(super) fn at_one_moment(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     // These are no chain, but of each stream, the latest step so far counts.
@@ -124,8 +125,8 @@ pub(super) fn at_one_moment(lives: &Lives, weights: &[Bytes]) -> Vec<usize> {
     begun.filter(|&at| over(at) > most.1).collect()
 }
 
-/// The heaviest set found of boxes any two of which may be alive together, by index. Each box has a weight. `None` if
-/// `stop` returns true before that.
+/// The heaviest set found of boxes any two of which may be alive together, by index. Lives and weights are
+/// those of boxes in order of the sums of their begins. `None` if `stop` returns true before.
 pub(super) fn heaviest_clique(
     lives: &Lives,
     weights: &[Bytes],
