@@ -1,11 +1,11 @@
-//! How far clocks have come along a chain.
+//! Finds the moments of a chain at which clocks are over.
 //!
 //! A table for each stream tells at which moment of a chain a step is over, so that no moments are compared: a clock is
 //! over at the first moment at which its steps of all streams are.
 
 use crate::problem::demands::Lives;
 
-/// How far clocks have come along a chain of moments.
+/// Tables that find the moments of a chain at which clocks are over.
 pub(crate) struct Along {
     /// By stream and number of a step: the first moment of the chain at which the step is over, or the number of
     /// moments if there is none.
@@ -22,8 +22,8 @@ impl Along {
         let of_stream = |(stream, &limit): (usize, &usize)| {
             let mut first = Vec::with_capacity(limit + 1);
             for (moment, at) in (0..).zip(chain.clone()) {
-                let rank = lives.begin(at as usize)[stream] as usize;
-                first.resize(first.len().max(rank + 1), moment);
+                let number = lives.begin(at as usize)[stream] as usize;
+                first.resize(first.len().max(number + 1), moment);
             }
             first.resize(limit + 1, len);
             first
@@ -33,13 +33,14 @@ impl Along {
 
     /// The first moment of the chain at which a clock is over, or the number of moments if there is none.
     pub(crate) fn over_at(&self, clock: &[u32]) -> u32 {
-        let firsts = self.first.iter().zip(clock).map(|(first, &rank)| first[rank as usize]);
+        let firsts = self.first.iter().zip(clock).map(|(first, &number)| first[number as usize]);
         firsts.fold(0, u32::max)
     }
 
     /// The number of moments of the chain that are over at a clock.
     pub(crate) fn before(&self, clock: &[u32]) -> u32 {
-        let firsts = self.first.iter().zip(clock).map(|(first, &rank)| first[rank as usize + 1]);
+        let firsts =
+            self.first.iter().zip(clock).map(|(first, &number)| first[number as usize + 1]);
         firsts.fold(u32::MAX, u32::min)
     }
 }
@@ -47,29 +48,15 @@ impl Along {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Step,
-        problem::demands::{Clocks, is_over, line::longest_chains},
-    };
+    use crate::problem::demands::{Clocks, is_over, line::longest_chains, lives::tests::ten_lives};
 
     #[test]
     fn clocks_come_as_far_along_a_chain_as_comparing_all_moments_shows() {
         let mut found = 0;
         let one = |random: &mut arbitrary::Unstructured<'_>| {
             let streams = random.int_in_range(1..=3)?;
-            let mut clock = || -> arbitrary::Result<Vec<Step>> {
-                (0..streams).map(|_| random.int_in_range(0..=9)).collect()
-            };
-            let mut all = Vec::new();
-            for _ in 0..10 {
-                all.push((clock()?, clock()?));
-            }
-            let lives = Lives::of(streams, all.len(), |visit| {
-                for (begin, end) in &all {
-                    visit(begin, end);
-                }
-            });
-            let begins: Clocks = all.iter().map(|(begin, _)| &begin[..]).collect();
+            let (all, lives) = ten_lives(random, streams, 1)?;
+            let begins: Clocks = all.iter().map(|[begin, _]| &begin[..]).collect();
             for chain in &longest_chains(&begins) {
                 let along = Along::begins(&lives, &chain.iter().copied());
                 for clock in lives.begins().chain(lives.ends()) {

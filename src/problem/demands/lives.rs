@@ -203,31 +203,43 @@ fn merge(clock: &mut Clock, other: &Clock, choose: fn(Step, Step) -> Step) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use arbitrary::{Result, Unstructured};
+
     use super::*;
     use crate::problem::demands::is_over;
+
+    /// Ten begins and ends with steps at a distance from each other, and the lives made of them.
+    pub(in crate::problem::demands) fn ten_lives(
+        random: &mut Unstructured<'_>,
+        streams: usize,
+        distance: Step,
+    ) -> Result<([[Clock; 2]; 10], Lives)> {
+        let mut all = [const { [const { Vec::new() }; 2] }; 10];
+        for clock in all.as_flattened_mut() {
+            for _ in 0..streams {
+                clock.push(random.int_in_range(0..=9)? * distance);
+            }
+        }
+        let all = all.map(|clocks| clocks.map(Clock::from));
+        let lives = Lives::of(streams, all.len(), |visit| {
+            for [begin, end] in &all {
+                visit(begin, end);
+            }
+        });
+        Ok((all, lives))
+    }
 
     /// Steps that are far apart are sorted, others number themselves.
     #[test]
     fn numbers_are_in_the_order_of_the_steps_and_small() {
-        let one = |random: &mut arbitrary::Unstructured<'_>| {
-            let streams = random.int_in_range(1..=3)?;
-            let far = *random.choose(&[1, 1 << 30, 1 << 60])?;
-            let mut clock = || -> arbitrary::Result<Vec<Step>> {
-                (0..streams).map(|_| Ok(random.int_in_range(0..=9)? * far)).collect()
-            };
-            let mut all = Vec::new();
-            for _ in 0..10 {
-                all.push((clock()?, clock()?));
-            }
-            let lives = Lives::of(streams, all.len(), |visit| {
-                for (begin, end) in &all {
-                    visit(begin, end);
-                }
-            });
+        let one = |random: &mut Unstructured<'_>| {
+            let (streams, distance) =
+                (random.int_in_range(1..=3)?, *random.choose(&[1, 1 << 30, 1 << 60])?);
+            let (all, lives) = ten_lives(random, streams, distance)?;
             assert_eq!((lives.len(), lives.begins().len(), lives.ends().len()), (10, 10, 10));
-            for (a, (begin, _)) in all.iter().enumerate() {
-                for (b, (_, end)) in all.iter().enumerate() {
+            for (a, [begin, _]) in all.iter().enumerate() {
+                for (b, [_, end]) in all.iter().enumerate() {
                     assert_eq!(is_over(lives.end(b), lives.begin(a)), is_over(end, begin));
                     assert_eq!(is_over(lives.begin(a), lives.end(b)), is_over(begin, end));
                 }
