@@ -6,6 +6,8 @@ mod chains;
 mod common;
 #[path = "../common/hard.rs"]
 mod hard;
+#[path = "../common/no_op.rs"]
+mod no_op_variants;
 #[path = "../common/tilings.rs"]
 mod tilings;
 
@@ -18,6 +20,7 @@ mod free_list;
 mod megengine;
 mod nnvm;
 mod nnvm_recorded;
+mod no_op;
 mod optimal_effort;
 mod optimal_limits;
 mod optimal_oracle;
