@@ -105,7 +105,7 @@ impl Limits {
 pub struct Progress {
     /// The lower bound of the pool, or of the peak when searching for an order, in bytes.
     pub lower_bound: Bytes,
-    /// The best pool or peak so far, in bytes.
+    /// The best pool or peak so far, in bytes; [`Bytes::MAX`] if there is none yet.
     pub best: Bytes,
     /// The nodes so far, of all threads.
     pub nodes: u64,

@@ -77,6 +77,9 @@ fn line(progress: &Progress, took: Duration, capacity: Option<Bytes>) -> String 
     if let Some(capacity) = capacity {
         return format!("does it fit into {:#}?  {nodes}", Size(capacity));
     }
+    if best == Bytes::MAX {
+        return format!("proven {:#}  no plan yet  {nodes}", Size(lower_bound));
+    }
     let gap = 100.0 * (best as f64 / lower_bound.max(1) as f64 - 1.0);
     let (bound, best) = (Size(lower_bound), Size(best));
     format!("proven {bound:#}  best {best:#}  gap {gap:.2} %  {nodes}")
@@ -109,6 +112,11 @@ mod tests {
         assert_eq!(
             line(&progress, took, Some(1005 << 10)),
             "does it fit into 1005 KiB?  3.0 M nodes, 1.5 M/s"
+        );
+        progress.best = Bytes::MAX;
+        assert_eq!(
+            line(&progress, took, None),
+            "proven 1000 KiB  no plan yet  3.0 M nodes, 1.5 M/s"
         );
     }
 }

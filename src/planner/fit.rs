@@ -10,6 +10,7 @@ use crate::{
     lower::Lowered,
     planner::{
         Layout, PlanError, Planner, Strategy, best,
+        relaxed::Relaxed,
         search::{self, Fit},
     },
 };
@@ -93,6 +94,12 @@ impl Planner<'_> {
         problem: &Problem,
         capacity: Bytes,
     ) -> Result<(Answer, Layout), PlanError> {
+        if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind()) {
+            let (answer, layout) = self.fit_layout(&relaxed.problem, capacity)?;
+            if let Some(layout) = relaxed.satisfied(layout) {
+                return Ok((answer, layout));
+            }
+        }
         if problem.asked().is_some() {
             let layout = self.strategy.layout(problem, &self.limits, self.observer)?;
             let is_one = problem.pools().len() == 1;

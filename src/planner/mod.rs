@@ -31,6 +31,7 @@ mod plain;
 pub mod pushdown;
 mod range_tree;
 mod records;
+mod relaxed;
 mod reordered;
 mod replay;
 mod room;

@@ -8,7 +8,8 @@ use crate::{
         Layout, best,
         blocks::{self, BlockPool},
         first_fit, plain,
-        search::{self, Limits, Observer},
+        relaxed::Relaxed,
+        search::{self, Limits, Observer, Progress},
     },
     problem::demands::Asked,
 };
@@ -30,6 +31,12 @@ impl Strategy {
         let start = Instant::now();
         if !self.ends_early() {
             let problem = problem.linear().unwrap_or(problem);
+            if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind())
+                && let Some(layout) = plain::layout(self, &relaxed.problem)
+                && let Some(layout) = relaxed.satisfied(layout)
+            {
+                return Ok(layout);
+            }
             return match problem.asked() {
                 Some(asked) => Err(self.unsupported(problem, asked)),
                 None => Ok(plain::layout(self, problem).unwrap_or_default()),
@@ -44,17 +51,37 @@ impl Strategy {
             Some(linear) => (linear, BlockPool::of(linear)),
             None => (problem, block_pool),
         };
+        // A bound that a search without the constraints has proven.
+        let mut more = 0;
+        if self.searches()
+            && let Some(relaxed) = Relaxed::of(problem)
+        {
+            let limits = relaxed.limits(limits.after(start));
+            // A layout that breaks constraints is none.
+            let report = |progress: &Progress| {
+                if let Some(report) = observer.progress {
+                    report(&Progress { best: Bytes::MAX, ..*progress });
+                }
+            };
+            let hidden = Observer { progress: Some(&report), ..observer };
+            let observer = if relaxed.may_bind() { hidden } else { observer };
+            let layout = self.layout(&relaxed.problem, &limits, observer)?;
+            more = relaxed.bound(&layout);
+            if let Some(layout) = relaxed.satisfied(layout) {
+                return Ok(layout);
+            }
+        }
         let crowd = problem.crowd_within(half(), &mut || monitor.is_overdue());
         let limits = &limits.after(start);
         let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
             Some(layout) => layout,
-            None => self.layout_above(problem, crowd.bytes, limits, observer)?,
+            None => self.layout_above(problem, crowd.bytes.max(more), limits, observer)?,
         };
         let crowd = match crowd {
             Cow::Borrowed(_) => None,
             Cow::Owned(lighter) => Some(lighter),
         };
-        Ok(Layout { crowd, ..layout })
+        Ok(Layout { crowd, lower_bound: layout.lower_bound.max(more), ..layout })
     }
 
     /// As [`layout`](Self::layout), with a strategy that ends early. No pool is smaller than `bound` bytes.

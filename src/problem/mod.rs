@@ -33,6 +33,7 @@ mod linear;
 mod links;
 #[cfg(feature = "serde")]
 mod moment;
+mod unconstrained;
 
 pub(crate) use bound::LiveWeight;
 pub use bound::{Bound, LiveBytes};

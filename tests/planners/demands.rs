@@ -149,7 +149,7 @@ fn with(feature: Feature) -> Problem {
     }
     let pool = Pool::new("pool");
     let pool = match feature {
-        Feature::Capacity => pool.capacity(64),
+        Feature::Capacity => pool.capacity(24),
         Feature::Reserved => pool.reserved(0..8),
         Feature::Largest => pool.largest(64),
         _ => pool,
@@ -160,6 +160,8 @@ fn with(feature: Feature) -> Problem {
     }
     let (whole, part) = (problem.named_chunk("a", 0..4, 16), problem.named_chunk("b", 1..3, 8));
     match feature {
+        // Less than the sum of all sizes.
+        Feature::Capacity => _ = problem.named_chunk("c", 4..5, 8),
         Feature::Pins => _ = problem.pin(whole, pool, 4),
         Feature::Holes => _ = problem.hole(whole, 1..2),
         Feature::Windows => _ = problem.window(whole, 1..2, 0..4),

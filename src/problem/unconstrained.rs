@@ -1,0 +1,40 @@
+//! A problem without its pools, pins and windows.
+
+use std::sync::Arc;
+
+use crate::problem::{
+    Labels, Links, Problem,
+    demands::{ChunkDemands, Demands},
+};
+
+impl Problem {
+    /// The chunks and the honoured overwrites of a problem that has constraints, without its pools and pins, and without
+    /// names. `None` if it has none, or other constraints than these and windows that cover their chunks.
+    pub(crate) fn without_constraints(&self) -> Option<Self> {
+        let Demands { parts, apart, own, streams, .. } = self.demands()?;
+        let is_always_whole = |(demands, size): (&ChunkDemands, _)| {
+            let mut windows = demands.windows.iter();
+            demands.holes.is_empty() && windows.all(|window| window.bytes == (0..size))
+        };
+        let sizes = self.chunks.iter().map(|chunk| chunk.size);
+        if *streams > 1
+            || !parts.is_empty()
+            || !apart.is_empty()
+            || !own.iter().zip(sizes).all(is_always_whole)
+        {
+            return None;
+        }
+        let requests: Vec<_> = self.honoured_requests().collect();
+        let (links, _) = Links::resolve(&self.chunks, &requests);
+        let is_inside = |id| links.get(id).is_none_or(|link| link.below == 0);
+        (links == self.links && self.ids().all(is_inside)).then(|| Self {
+            chunks: self.chunks.clone(),
+            requests,
+            links,
+            labels: Labels::default(),
+            extra: None,
+            crowd: Arc::default(),
+            ..*self
+        })
+    }
+}
