@@ -5,11 +5,12 @@
 //! proven the smallest only if the bound meets the pool. Only a search could check a bound above
 //! the bytes alive.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 use crate::{
     Bytes, Plan, Problem, Step,
     covered::{self, Covered},
+    steps::sum_by_step,
     verify::{Figure, Violation},
 };
 
@@ -112,27 +113,39 @@ impl Counted {
 
 /// The most bytes needed in one step, and the first such step. No byte is needed twice.
 fn sum(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
-    // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
-    let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * needs.len());
-    for &(begin, end, Span { low, high }) in needs {
-        let bytes = (high - low).cast_signed();
+    let last = needs.iter().map(|&(_, end, _)| end).max().unwrap_or(0);
+    let changes = needs.iter().flat_map(|&(begin, end, Span { low, high })| {
         let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
-        let cells = cells.cast_signed();
-        changes.extend([(begin, bytes, cells), (end, -bytes, -cells)]);
-    }
-    changes.sort_unstable();
+        let [bytes, cells] = [high - low, cells].map(u128::cast_signed);
+        let over = Change { bytes: -bytes, cells: -cells };
+        [(begin, Change { bytes, cells }), (end, over)]
+    });
     let (mut alive, mut peak_step) = (0, 0);
-    let (mut plain, mut celled) = (0_i128, 0_i128);
-    for now in changes.chunk_by(|a, b| a.0 == b.0) {
-        for (_, bytes, cells) in now {
-            (plain, celled) = (plain + bytes, celled + cells);
-        }
-        let needed = plain.cast_unsigned().next_multiple_of(alignment).max(celled.cast_unsigned());
+    let mut now = Change::default();
+    // With this count, a table with an entry per step is no larger than `needs`.
+    sum_by_step(changes, needs.len() / 4, last, |step, change| {
+        now += change;
+        let bytes = now.bytes.cast_unsigned().next_multiple_of(alignment);
+        let needed = bytes.max(now.cells.cast_unsigned());
         if needed > alive {
-            (alive, peak_step) = (needed, now[0].0);
+            (alive, peak_step) = (needed, step);
         }
-    }
+    });
     (alive, peak_step)
+}
+
+/// The bytes, and the cells of the alignment, that begin to be needed in a step or, if negative, no longer are.
+#[derive(Clone, Copy, Default)]
+struct Change {
+    bytes: i128,
+    cells: i128,
+}
+
+impl AddAssign for Change {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.cells += other.cells;
+    }
 }
 
 /// As [`sum`], but bytes that a part and its whole both need count once. The spans are addresses.

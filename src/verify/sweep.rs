@@ -1,10 +1,14 @@
 //! Finds all pairs of rectangles of steps and bytes that overlap.
 //!
-//! This sweeps over the steps with the live rectangles in a tournament tree, ordered by their
-//! lowest byte; each inner node stores the highest end below it. Each arriving rectangle queries
-//! those that begin below its end and end above its start: O(log n) per result.
+//! This sweeps over the steps. In a right plan, no two live rectangles overlap, so an arriving one is compared
+//! with the next below and the next above it only. Once that finds an overlap, a second sweep finds all of
+//! them: the live rectangles are in a tournament tree, ordered by their lowest byte, in which each inner node
+//! stores the highest end below it. Each arriving rectangle queries those that begin below its end and end
+//! above its start: O(log n) per result.
 
-use crate::{Bytes, Step, verify::Violation};
+use std::collections::BTreeMap;
+
+use crate::{Bytes, Step, steps::sorted_by_step, verify::Violation};
 
 /// The steps and bytes that a chunk or tensor occupies.
 #[derive(Clone, Debug)]
@@ -57,9 +61,13 @@ pub(super) fn each_overlap<T>(
     rectangles: &[Rectangle<T>],
     mut visit: impl FnMut(&Rectangle<T>, &Rectangle<T>) -> bool,
 ) -> bool {
+    if are_disjoint(rectangles) {
+        return true;
+    }
     let mut by_low: Vec<&Rectangle<T>> =
         rectangles.iter().filter(|r| r.begin < r.end && r.low < r.high).collect();
     by_low.sort_by_key(|r| r.low);
+    let lows: Vec<Bytes> = by_low.iter().map(|r| r.low).collect();
     let mut begins: Vec<usize> = (0..by_low.len()).collect();
     begins.sort_by_key(|&at| by_low[at].begin);
     let mut ends: Vec<usize> = (0..by_low.len()).collect();
@@ -71,11 +79,46 @@ pub(super) fn each_overlap<T>(
         while let Some(ended) = ends.next_if(|&ended| by_low[ended].end <= new.begin) {
             live.set(ended, 0);
         }
-        let reach = by_low.partition_point(|r| r.low < new.high);
+        let reach = lows.partition_point(|&low| low < new.high);
         if !live.each_above(reach, new.low, |other| visit(by_low[other], new)) {
             return false;
         }
         live.set(at, new.high);
+    }
+    true
+}
+
+/// Returns whether no two rectangles overlap.
+fn are_disjoint<T>(rectangles: &[Rectangle<T>]) -> bool {
+    /// The times and bytes of a rectangle.
+    #[derive(Clone, Copy, Default)]
+    struct Sides {
+        begin: Step,
+        end: Step,
+        low: Bytes,
+        high: Bytes,
+    }
+    let all: Vec<Sides> = rectangles
+        .iter()
+        .map(|&Rectangle { begin, end, low, high, .. }| Sides { begin, end, low, high })
+        .filter(|sides| sides.begin < sides.end && sides.low < sides.high)
+        .collect();
+    let last = all.iter().map(|sides| sides.end).max().unwrap_or(0);
+    let begins = sorted_by_step(all.iter().copied(), last, |sides| sides.begin);
+    let ends = all.iter().map(|sides| (sides.end, sides.low));
+    let mut ends = sorted_by_step(ends, last, |&(end, _)| end).into_iter().peekable();
+    let mut live: BTreeMap<Bytes, Bytes> = BTreeMap::new();
+    for Sides { begin, low, high, .. } in begins {
+        while let Some((_, low)) = ends.next_if(|&(end, _)| end <= begin) {
+            live.remove(&low);
+        }
+        let below = live.range(..=low).next_back();
+        let above = live.range(low..).next();
+        if below.is_some_and(|(_, &end)| end > low) || above.is_some_and(|(&start, _)| start < high)
+        {
+            return false;
+        }
+        live.insert(low, high);
     }
     true
 }
@@ -127,5 +170,47 @@ impl Tournament {
             open.push((2 * node, first, half));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Few steps and bytes, so that some sets of rectangles overlap and others do not.
+    #[test]
+    fn overlaps_are_the_same_as_by_comparing_all_pairs() {
+        let (mut disjoint, mut overlapping) = (0, 0);
+        arbtest::arbtest(|random| {
+            let most = *random.choose(&[4, 12, 60])?;
+            let mut rectangles = Vec::new();
+            for owner in 0..random.int_in_range(0..=8)? {
+                let mut range = || {
+                    let start = random.int_in_range(0..=most)?;
+                    Ok((start, start + random.int_in_range(0..=3)?))
+                };
+                let ((begin, end), (low, high)) = (range()?, range()?);
+                rectangles.push(Rectangle { owner, begin, end, low, high });
+            }
+            let mut found = Vec::new();
+            each_overlap(&rectangles, |old, new| {
+                found.push((old.owner.min(new.owner), old.owner.max(new.owner)));
+                true
+            });
+            found.sort_unstable();
+            let meet = |p: &Rectangle<usize>, q: &Rectangle<usize>| {
+                p.begin.max(q.begin) < p.end.min(q.end) && p.low.max(q.low) < p.high.min(q.high)
+            };
+            let pairs = rectangles.iter().flat_map(|p| rectangles.iter().map(move |q| (p, q)));
+            let pairs = pairs.filter(|(p, q)| p.owner < q.owner && meet(p, q));
+            let expected: Vec<_> = pairs.map(|(p, q)| (p.owner, q.owner)).collect();
+            assert_eq!(found, expected, "{rectangles:?}");
+            assert_eq!(are_disjoint(&rectangles), expected.is_empty(), "{rectangles:?}");
+            disjoint += u32::from(expected.is_empty());
+            overlapping += u32::from(!expected.is_empty());
+            Ok(())
+        })
+        .budget_ms(200);
+        assert!(disjoint.min(overlapping) > 20, "{disjoint} disjoint, {overlapping} overlapping");
     }
 }
