@@ -1,9 +1,9 @@
 //! A shelf: some bodies in one bin, packed as low as possible.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
-    Bytes,
+    Bytes, Step,
     planner::{
         monitor::Monitor,
         search::{
@@ -30,6 +30,9 @@ pub struct Slab {
 /// Slabs any two of which may be alive together; with one stream, those of a step.
 pub type Section = Vec<Slab>;
 
+/// Sections of more slabs altogether take too much memory.
+const MANY_SLABS: usize = 50_000_000;
+
 /// Slabs that are compared with a moment in the time of a node.
 const SLABS_PER_NODE: usize = 64;
 
@@ -45,19 +48,11 @@ pub fn sections(
         .flat_map(|(at, body)| statement.problem.disjoint_boxes(body).map(move |slab| (at, slab)))
         .collect();
     let nodes = slabs.len().saturating_mul(slabs.len()) / SLABS_PER_NODE;
-    if statement.streams() > 1 && nodes as u64 > budget {
-        return None;
-    }
-    // All slabs that are alive when one begins are alive together.
-    let mut sections: Vec<Vec<usize>> = Vec::new();
-    for (_, cut) in &slabs {
-        if monitor.must_stop() {
-            return None;
-        }
-        let is_alive = |slab: &TimedBox| slab.is_alive_at(&cut.begin);
-        let alive: Vec<usize> = (0..slabs.len()).filter(|&at| is_alive(&slabs[at].1)).collect();
-        sections.push(alive);
-    }
+    let mut sections = match statement.streams() {
+        1 => alive_in_steps(&slabs, monitor)?,
+        _ if nodes as u64 > budget => return None,
+        _ => alive_together(&slabs, monitor)?,
+    };
     sections.sort_unstable();
     sections.dedup();
     let slab = |at: usize| {
@@ -65,6 +60,47 @@ pub fn sections(
         Slab { body: *body, low: bytes.start, high: bytes.end }
     };
     Some(sections.into_iter().map(|section| section.into_iter().map(slab).collect()).collect())
+}
+
+/// The slabs that are alive when one begins, for each, by comparing all with all. `None` if the search must stop.
+fn alive_together(
+    slabs: &[(usize, TimedBox)],
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Vec<usize>>> {
+    let alive_at = |cut: &[Step]| {
+        let is_alive = |at: &usize| slabs[*at].1.is_alive_at(cut);
+        (0..slabs.len()).filter(is_alive).collect()
+    };
+    slabs.iter().map(|(_, cut)| (!monitor.must_stop()).then(|| alive_at(&cut.begin))).collect()
+}
+
+/// The slabs that are alive in each step in which one begins, on one stream. `None` if the search must stop, or if
+/// these are too many.
+fn alive_in_steps(
+    slabs: &[(usize, TimedBox)],
+    monitor: &mut Monitor<'_>,
+) -> Option<Vec<Vec<usize>>> {
+    let sorted = |step: fn(&TimedBox) -> Step| {
+        let mut events: Vec<(Step, usize)> =
+            slabs.iter().enumerate().map(|(at, (_, slab))| (step(slab), at)).collect();
+        events.sort_unstable();
+        events
+    };
+    let mut ends = sorted(|slab| slab.end[0]).into_iter().peekable();
+    let mut alive = BTreeSet::new();
+    let (mut sections, mut count) = (Vec::new(), 0);
+    for begun in sorted(|slab| slab.begin[0]).chunk_by(|a, b| a.0 == b.0) {
+        alive.extend(begun.iter().map(|&(_, at)| at));
+        while let Some((_, at)) = ends.next_if(|&(end, _)| end <= begun[0].0) {
+            alive.remove(&at);
+        }
+        count += alive.len();
+        if count > MANY_SLABS || monitor.must_stop() {
+            return None;
+        }
+        sections.push(alive.iter().copied().collect());
+    }
+    Some(sections)
 }
 
 /// Bodies to pack in one bin.
@@ -242,6 +278,30 @@ mod tests {
 
     use super::*;
     use crate::{Limits, Observer, Problem};
+
+    #[test]
+    fn slabs_of_a_step_are_those_alive_when_one_begins() {
+        let mut monitor = Monitor::new(&Limits::default(), Observer::default());
+        arbtest::arbtest(|random| {
+            let mut slabs = Vec::new();
+            for body in 0..random.int_in_range(0..=12)? {
+                let begin: Step = random.int_in_range(0..=9)?;
+                let end = begin + random.int_in_range(1..=5)?;
+                let slab = TimedBox { begin: [begin].into(), end: [end].into(), bytes: 0..1 };
+                slabs.push((body, slab));
+            }
+            let sorted = |sections: Option<Vec<Vec<usize>>>| {
+                let mut sections = sections.unwrap();
+                sections.sort_unstable();
+                sections.dedup();
+                sections
+            };
+            let by_pairs = sorted(alive_together(&slabs, &mut monitor));
+            assert_eq!(sorted(alive_in_steps(&slabs, &mut monitor)), by_pairs);
+            Ok(())
+        })
+        .budget_ms(200);
+    }
 
     /// Comparing 20 slabs with 20 moments takes 6 nodes.
     #[rstest]

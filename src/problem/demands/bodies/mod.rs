@@ -35,10 +35,10 @@ pub(super) const MOST_LOOKED_AT: usize = if cfg!(test) { 1 } else { 16 };
 const MOST_LINES: usize = 8;
 
 /// All steps in which a chunk may be alive.
-const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
+pub(super) const ALL_STEPS: Range<i128> = Step::MIN as i128..Step::MAX as i128;
 
 /// The steps in which a chunk is alive, or on several streams its life on a line of moments, if there is one.
-fn life(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
+pub(super) fn life(view: &View<'_>, line: Option<&Line>, chunk: ChunkId) -> Range<i128> {
     let Chunk { begin, end, .. } = view.chunks[chunk.index()];
     match (line, view.demands.lives.get(chunk.index())) {
         (Some(line), Some(life)) => line.steps(&life.begin, &life.end),
@@ -132,9 +132,8 @@ impl<'a> Joiner<'a> {
         for chunk in 0..count {
             let group = joiner.of[chunk].0 as usize;
             if view.chunks[chunk].size > 0 && !std::mem::replace(&mut is_seen[group], true) {
-                let members = &joiner.groups[group].members;
-                joiner.check_pairs(members)?;
-                let body = joiner.body(members)?;
+                joiner.check_pairs(joiner.of[chunk].0)?;
+                let body = joiner.body(&joiner.groups[group].members)?;
                 joiner.bodies.push(body);
             }
         }
@@ -185,25 +184,31 @@ impl<'a> Joiner<'a> {
             self.groups[group as usize].needs = Some(Box::new(needs));
         }
         if lacks_index {
-            let streams = self.view.demands.streams;
-            if streams > 1 && self.lines.is_empty() {
-                let lives = &self.view.demands.lives;
-                let begins: Clocks = lives.iter().map(|life| &*life.begin).collect();
-                self.lines = Line::longest(&begins, streams.min(MOST_LINES));
-            }
+            self.choose_line(group);
             let members = self.groups[group as usize].members.clone();
-            let length = |line: &Line| {
-                let life = |&(chunk, _): &(ChunkId, i128)| life(&self.view, Some(line), chunk);
-                members.iter().map(life).map(|life| life.end - life.start).sum::<i128>()
-            };
-            let line = (0..self.lines.len()).min_by_key(|&line| length(&self.lines[line]));
-            self.groups[group as usize].line = line.unwrap_or(0);
             self.groups[group as usize].index = Some(Box::default());
             for member in members {
                 self.index(group, member);
             }
         }
         Ok(())
+    }
+
+    /// With several streams, chooses the line on which the lives of a group's chunks are shortest.
+    fn choose_line(&mut self, group: u32) {
+        let streams = self.view.demands.streams;
+        if streams > 1 && self.lines.is_empty() {
+            let lives = &self.view.demands.lives;
+            let begins: Clocks = lives.iter().map(|life| &*life.begin).collect();
+            self.lines = Line::longest(&begins, streams.min(MOST_LINES));
+        }
+        let members = &self.groups[group as usize].members;
+        let length = |line: &Line| {
+            let life = |&(chunk, _): &(ChunkId, i128)| life(&self.view, Some(line), chunk);
+            members.iter().map(life).map(|life| life.end - life.start).sum::<i128>()
+        };
+        let line = (0..self.lines.len()).min_by_key(|&line| length(&self.lines[line]));
+        self.groups[group as usize].line = line.unwrap_or(0);
     }
 
     /// Honours the requests that rules a to c allow and that leave every body a place.
@@ -351,21 +356,29 @@ impl<'a> Joiner<'a> {
         self.view.boxes(chunk, self.links[chunk.index()])
     }
 
-    /// Checks all pairs of a body's chunks that share bytes.
-    fn check_pairs(&self, members: &[(ChunkId, i128)]) -> Result<(), Fault> {
-        if members.len() < 2 {
-            return Ok(());
-        }
-        let end = |(chunk, at): (ChunkId, i128)| at + i128::from(self.view.padded(chunk));
+    /// Checks all pairs of a group's chunks that share bytes.
+    fn check_pairs(&mut self, group: u32) -> Result<(), Fault> {
+        let members = self.groups[group as usize].members.clone();
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|&index| members[index].1);
-        let mut open: Vec<usize> = Vec::new();
-        for new in order {
-            open.retain(|&old| end(members[old]) > members[new].1);
-            for &old in &open {
-                self.check_pair(members[old.min(new)], members[old.max(new)])?;
+        let pair = |old: usize, new: usize| (members[old.min(new)], members[old.max(new)]);
+        if members.len() <= MOST_LOOKED_AT {
+            let pairs = (0..order.len()).flat_map(|new| (0..new).map(move |old| (old, new)));
+            let mut pairs = pairs.map(|(old, new)| pair(order[old], order[new]));
+            return pairs.try_for_each(|(x, y)| self.check_pair(x, y));
+        }
+        self.choose_line(group);
+        let mut earlier = Index::default();
+        for (number, &new) in order.iter().enumerate() {
+            let (chunk, at) = members[new];
+            let bytes = at..at + i128::from(self.view.padded(chunk));
+            let mut near = earlier.near(&bytes, &self.steps(group, chunk));
+            near.sort_unstable();
+            for old in near {
+                let (x, y) = pair(order[old], new);
+                self.check_pair(x, y)?;
             }
-            open.push(new);
+            earlier.add(number, bytes, life(&self.view, self.line(group), chunk));
         }
         Ok(())
     }
