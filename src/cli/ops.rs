@@ -42,7 +42,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
     let rules = rules(&input, path, &args.reading);
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        writeln!(out, "{:#}", report::operator_kinds_json(&name, &kinds, &rules))?;
+        report::write_json(&mut out, &report::operator_kinds_json(&name, &kinds, &rules))?;
     } else {
         write!(out, "{}", report::operator_table(&name, &kinds, &rules))?;
     }

@@ -51,7 +51,9 @@ pub use explain::explain_json;
 #[cfg(feature = "files")]
 pub use html::{MapSheet, PageError, memory_map_html};
 #[cfg(feature = "files")]
-pub use json::{write_plan_file, write_plan_json, write_problem_json, write_sequence_json};
+pub use json::{
+    write_json, write_plan_file, write_plan_json, write_problem_json, write_sequence_json,
+};
 pub use map::{MapOptions, memory_map};
 pub use maps::{MapOf, memory_maps, memory_maps_svg, pool_maps, pool_maps_svg};
 pub use offsets::offsets;

@@ -301,3 +301,40 @@ fn json_that_is_not_an_object_is_refused() {
         assert_refused(&memplan(&["plan", &path]), &path, "an object with the key `format`");
     }
 }
+
+/// Whatever a terminal would obey or hide is escaped in JSON, and a reader gets the same name back.
+#[test]
+fn names_in_json_are_escaped_and_kept() {
+    let name = "a\u{1b}[31m\u{7f}\u{9b}b\u{200b}\u{202e}c\u{2066}\u{feff}\u{e0041}\u{e9}";
+    let operator = |output: &str| Operator::new(name).output(Output::new(output, 64));
+    let graph = OpSequence::builder()
+        .operator(operator(name))
+        .operator(operator("last").inputs([name]))
+        .build()
+        .unwrap();
+    let mut text = Vec::new();
+    memplan::report::write_sequence_json(&mut text, &graph).unwrap();
+    let (_folder, path) = file("names.json", text);
+    for args in [
+        &["plan", "--json"][..],
+        &["explain", "--json"],
+        &["compare", "--json"],
+        &["reorder", "--json"],
+        &["convert", "-o", &format!("{path}.json")],
+    ] {
+        let run = memplan(&[&args[..1], &[&path], &args[1..]].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        let shown = if args[0] == "convert" {
+            fs::read_to_string(format!("{path}.json")).unwrap()
+        } else {
+            run.out
+        };
+        let is_hidden = |c: char| {
+            c != '\n' && (c.is_control() || "\u{200b}\u{202e}\u{2066}\u{feff}\u{e0041}".contains(c))
+        };
+        assert!(!shown.contains(is_hidden), "{args:?}: {shown:?}");
+        let value: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let has_name = value.to_string().contains(name.trim_start_matches("a\u{1b}[31m"));
+        assert!(has_name || args[0] == "compare", "{args:?}: {value}");
+    }
+}
