@@ -9,8 +9,7 @@
 //! **When.** Like pushdown it lets blocks grow, but it moves chunks that are already placed, dead
 //! or alive, so one growth lifts everything above it.
 //!
-//! **Source.** A patented method of memory planning with linked lists (the book, The linked list
-//! with growth).
+//! **Source.** As published in a patent application of 2022 (the book, The linked list with growth).
 
 use crate::{
     Bytes, Problem,
