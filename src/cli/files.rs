@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use memplan::{
@@ -426,45 +426,52 @@ pub(crate) fn read_plan(
     plan.map_err(|error| about(path, error))
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed. The first signal waits for it.
+/// Writes a file whole or not at all: into a new file beside it, which then takes its name. The first
+/// signal waits for that. What is no file, such as a pipe, is written to as it is.
 pub(crate) fn write(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    interrupt::finishing(|| write_beside(path, fill)).map_err(cannot_write(path))?;
+    let written = if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        // Opening a pipe waits for its reader, so a signal must end this.
+        fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|file| filled(file, fill))
+            .map(|_| ())
+    } else {
+        interrupt::finishing(|| replace(path, fill))
+    };
+    written.map_err(cannot_write(path))?;
     note(&format!("wrote {}", path.display()));
     Ok(())
 }
 
-fn write_beside(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    // A device, such as /dev/stdout, cannot be renamed to.
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fill(&mut fs::OpenOptions::new().write(true).open(path)?);
-    }
-    // Behind a link, the file itself is replaced, and it keeps its permissions.
-    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let beside = beside(&file);
-    let written = interrupt::create_temporary(&beside).and_then(|new| {
-        if let Ok(old) = fs::metadata(&file) {
-            new.set_permissions(old.permissions())?;
-        }
-        let mut new = io::BufWriter::new(new);
-        fill(&mut new)?;
-        new.into_inner()?.sync_all()
-    });
-    let written = written.and_then(|()| fs::rename(&beside, &file));
-    if written.is_err() {
-        // If what is half written cannot be removed, there is nothing more to do.
-        let _ = fs::remove_file(&beside);
-    }
-    interrupt::keep();
-    written
+fn filled<W: Write>(out: W, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
+    let mut out = io::BufWriter::new(out);
+    fill(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-fn beside(path: &Path) -> PathBuf {
-    // The file's own name with an addition might be too long.
-    path.with_file_name(format!(".memplan.{}.tmp", std::process::id()))
+fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // Behind a link, the file itself is replaced, and it keeps its permissions.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // The name is random and the file new, so neither a link nor another process can stand in its way.
+    let mut new = tempfile::Builder::new();
+    new.prefix(".memplan.").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As for any new file: the system takes away what its mask forbids.
+        new.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let new = interrupt::temporary(|| new.tempfile_in(folder.unwrap_or(Path::new("."))))?;
+    if let Ok(old) = fs::metadata(&target) {
+        new.as_file().set_permissions(old.permissions())?;
+    }
+    let new = filled(new, fill)?;
+    new.as_file().sync_all()?;
+    new.persist(&target)?;
+    Ok(())
 }

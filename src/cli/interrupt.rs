@@ -3,15 +3,16 @@
 //! signal ends it. No temporary file remains.
 
 use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
+    fs, io,
+    path::PathBuf,
     process,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
+
+use tempfile::NamedTempFile;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -77,23 +78,21 @@ pub(crate) fn asked() -> &'static AtomicBool {
     &ASKED
 }
 
-/// Runs a task that the first signal must not end.
+/// Runs a task that the first signal must not end. A temporary file that it creates is gone or has
+/// another name when it ends.
 pub(crate) fn finishing<T>(task: impl FnOnce() -> T) -> T {
     work().busy = true;
     let done = task();
-    work().busy = false;
+    *work() = Work { busy: false, temporary: None };
     done
 }
 
-/// Creates a file that is removed if a signal ends the process before [`keep`] is called.
-pub(crate) fn create_temporary(path: &Path) -> io::Result<File> {
+/// Creates a file that is removed if a signal ends the process before the task ends.
+pub(crate) fn temporary(
+    create: impl FnOnce() -> io::Result<NamedTempFile>,
+) -> io::Result<NamedTempFile> {
     let mut work = work();
-    let file = File::create(path)?;
-    work.temporary = Some(path.to_owned());
+    let file = create()?;
+    work.temporary = Some(file.path().to_owned());
     Ok(file)
-}
-
-/// Marks the temporary file as renamed or removed.
-pub(crate) fn keep() {
-    work().temporary = None;
 }

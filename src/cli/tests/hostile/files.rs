@@ -131,6 +131,97 @@ fn a_file_behind_a_link_is_written_and_keeps_its_permissions() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
+/// A new file has the permissions that the mask of the process leaves.
+#[cfg(unix)]
+#[test]
+fn a_new_file_has_the_usual_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    for (mask, expected) in [("022", 0o644), ("027", 0o640), ("000", 0o666)] {
+        let plan = folder.path().join(format!("{mask}.json"));
+        let status = Command::new("sh")
+            .args([
+                "-c",
+                &format!("umask {mask}; exec \"$@\""),
+                "sh",
+                env!("CARGO_BIN_EXE_memplan"),
+            ])
+            .args(["plan", EXAMPLE, "-q", "-o"])
+            .arg(&plan)
+            .current_dir(project())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, expected, "{mask}");
+    }
+}
+
+/// No name that a process could foresee leads the output elsewhere.
+#[cfg(unix)]
+#[test]
+fn a_link_prepared_for_a_temporary_file_leads_nowhere() {
+    let (folder, victim) = file("victim.txt", "precious");
+    let script = "ln -s victim.txt .memplan.$$.tmp; exec \"$0\" plan \"$1\" -q -o plan.json";
+    let status = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_memplan")])
+        .arg(project().join(EXAMPLE))
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
+    let plan = folder.path().join("plan.json");
+    assert!(fs::symlink_metadata(&plan).unwrap().is_file());
+    assert!(fs::read_to_string(plan).unwrap().contains("pool_size"));
+}
+
+/// What waits for the other end of a pipe is no write that is finished first.
+#[cfg(target_os = "linux")]
+#[test]
+fn one_signal_ends_the_wait_for_the_reader_of_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_memplan"))
+        .args(["plan", EXAMPLE, "-q", "-o"])
+        .arg(&pipe)
+        .current_dir(project())
+        .spawn()
+        .unwrap();
+    // The kernel names what a blocked process waits for.
+    let stack = format!("/proc/{}/syscall", child.id());
+    let is_waiting = || {
+        // `openat`, on this and the other common processor.
+        let call = fs::read_to_string(&stack).unwrap_or_default();
+        ["257 ", "56 "].iter().any(|open| call.starts_with(open))
+    };
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(20));
+        if is_waiting() {
+            break;
+        }
+    }
+    assert!(
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// A pipe with a reader gets the whole plan.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let run = memplan(&["plan", EXAMPLE, "-o", &pipe.display().to_string()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let read = reader.wait_with_output().unwrap().stdout;
+    assert!(serde_json::from_slice::<serde_json::Value>(&read).is_ok());
+}
+
 /// Ctrl-C at any moment leaves the old file, or the new one, whole, and nothing beside it.
 #[cfg(unix)]
 #[test]
