@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use memplan::{Problem, planner::pushdown};
+use memplan::{Limits, Observer, Problem, Strategy};
 use tracing::{
     Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -66,8 +66,8 @@ fn every_event_is_traced_with_its_chunk() {
     problem.overwrite(b, a, 0);
     let problem = problem.build().unwrap();
     let traces = Arc::new(Traces(Mutex::default()));
-    let layout = || pushdown::layout(&problem);
-    tracing::subscriber::with_default(Arc::clone(&traces), layout);
+    let layout = || Strategy::Pushdown.layout(&problem, &Limits::default(), Observer::default());
+    tracing::subscriber::with_default(Arc::clone(&traces), layout).unwrap();
     let traced = traces.0.lock().unwrap();
     let events = traced.iter().map(|line| line.trim_end());
     let expected = [

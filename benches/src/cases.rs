@@ -3,11 +3,10 @@
 use std::fs;
 
 use memplan::{
-    Input, OpSequence, Plan, Planner, Problem, Strategy,
+    Input, Limits, Observer, OpSequence, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
     lower::{LoweringOptions, lower},
     networks,
-    planner::pushdown,
     verify::verify,
 };
 
@@ -73,7 +72,9 @@ impl Prepared<'_> {
             },
             Self::Lower(sequence) => lower(sequence, LoweringOptions::default())
                 .map_or(0, |lowered| lowered.problem.len() as u64),
-            Self::Layout(problem) => pushdown::layout(problem).offsets.len() as u64,
+            Self::Layout(problem) => Strategy::Pushdown
+                .layout(problem, &Limits::default(), Observer::default())
+                .map_or(0, |layout| layout.offsets.len() as u64),
             Self::Bound(problem) => problem.lower_bound().bytes,
             Self::Verify(problem, plan) => verify(*problem, plan).len() as u64,
         })

@@ -256,7 +256,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Verdict, Failure> {
                     inputs.insert(*at, serde_json::json!({"input": name, "error": error}));
                 }
             }
-            writeln!(out, "{compared:#}")?;
+            report::write_json(&mut out, &compared)?;
         }
         [(name, comparison)] => write!(out, "{}", report::comparison(name, comparison))?,
         _ => write!(out, "{}", report::comparisons(&comparisons))?,
@@ -272,7 +272,7 @@ fn compare_one(args: &CompareArgs, path: &Path) -> Result<Comparison, Failure> {
     let planner = planner.lowering(args.reading.lowering()).limits(limits);
     let comparison = searching(None, |observer| planner.clone().observer(observer).compare(&input));
     if is_interrupted() {
-        note("interrupted: best and optimal stopped searching");
+        note("interrupted: what had not ended is stopped, or the best so far");
     }
     let comparison = comparison.map_err(|error| wrong(Some(path), error))?;
     if !args.reorder || matches!(input, Input::Problem(_)) {
@@ -312,7 +312,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
         if let Some(traffic) = &traffic {
             explained["traffic"] = report::traffic_json(&plan, traffic);
         }
-        writeln!(out, "{explained:#}")?;
+        report::write_json(&mut out, &explained)?;
         out.flush()?;
         return Ok(Verdict::Good);
     }

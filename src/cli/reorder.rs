@@ -81,7 +81,7 @@ pub(crate) fn reorder(args: &ReorderArgs) -> Result<Verdict, Failure> {
         if let serde_json::Value::Object(keys) = &mut json {
             keys.insert("seconds".to_owned(), took.as_secs_f64().into());
         }
-        writeln!(out, "{json:#}")?;
+        report::write_json(&mut out, &json)?;
     } else if output.is_none() || !is_quiet() {
         let name = report::printable(&files::name(path)).into_owned();
         writeln!(out, "{name}, reordered in {}", report::seconds(took))?;

@@ -31,7 +31,8 @@ use tracing::debug;
 use crate::{
     Bytes, Problem, Step,
     planner::{
-        Layout, PlanError, Strategy, best_fit,
+        Layout, PlanError, Strategy,
+        budget::Budget,
         fewer_overwrites::with_fewer_overwrites,
         first_layout, free_list,
         monitor::Monitor,
@@ -196,13 +197,12 @@ fn cheapest(
         if best.is_some() && (is_canceled(observer) || before.is_some_and(|time| time <= slowest)) {
             break;
         }
-        let mut stop = || is_canceled(observer) || remaining().is_some_and(|time| time.is_zero());
+        let budget = || Budget::new(&limits.after(start), observer);
         let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
             Strategy::Pushdown => Some(first_layout::layout_within(problem, &monitor)),
-            Strategy::BestFit => best_fit::layout_until(problem, &mut stop).map(named),
-            Strategy::FreeList => free_list::quick_layout(problem, &mut stop).map(named),
-            strategy => plain::layout(strategy, problem).map(named),
+            Strategy::FreeList => free_list::quick_layout(problem, budget()).ok().map(named),
+            strategy => plain::layout(strategy, problem, &mut budget()).ok().flatten().map(named),
         };
         let Some(layout) = layout else { continue };
         let took = before.zip(remaining()).map(|(before, after)| before.saturating_sub(after));

@@ -18,6 +18,7 @@ use crate::{
     Bytes,
     planner::{
         Layout,
+        budget::{Budget, Stop},
         chunk_order::{ChunkOrder, Rank, RankLink},
         replay::{Allocator, replay},
     },
@@ -25,13 +26,7 @@ use crate::{
 };
 
 /// Plans a problem; the parts of overwrite chains are planned separately.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
-    layout_until(problem, &mut || false).unwrap_or_default()
-}
-
-/// Plans a problem as [`layout`] does. `None` if `stop`, called every thousand chunks, returns true.
-pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
+pub(super) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
     let order = ChunkOrder::new(problem);
     let mut memory = Memory {
         order: &order,
@@ -40,8 +35,8 @@ pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) ->
         free: BTreeMap::new(),
         usable: BTreeSet::new(),
     };
-    replay(&order, &mut memory, stop)?;
-    Some(order.layout(|root| memory.offsets[root.index()]))
+    replay(&order, &mut memory, budget)?;
+    Ok(order.layout(|root| memory.offsets[root.index()]))
 }
 
 /// A range of bytes, the end excluded.

@@ -34,8 +34,9 @@ pub(super) fn flatten(
     for (step, operator) in sequence.operators().iter().enumerate() {
         for (place, body) in operator.bodies.iter().enumerate() {
             let planned = plan(body, limits.after(start)).map_err(|source| match source {
-                // The alignment is the caller's option, not a property of the body.
+                // The alignment and the limits are the caller's options, not properties of the body.
                 PlanError::Problem(ProblemError::Alignment { .. }) => source,
+                source if source.is_stop() => source,
                 source => PlanError::Body {
                     operator: sequence.operator_name(step),
                     source: Box::new(source),

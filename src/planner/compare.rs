@@ -1,10 +1,8 @@
 //! Every planner on one problem, side by side.
 
 use std::{
-    borrow::Cow,
     iter,
-    sync::{Arc, mpsc},
-    thread,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -69,6 +67,9 @@ pub enum LeftOut {
     /// It did not end within the time limit.
     #[error("too slow")]
     TooSlow,
+    /// The caller cancelled the comparison before it ended.
+    #[error("stopped")]
+    Stopped,
 }
 
 /// The answer of a strategy.
@@ -88,10 +89,10 @@ pub struct Measurement {
 /// The number of conflicting pairs above which strategies that compare pairs take too long.
 const MOST_CONFLICTS: u64 = 200_000_000;
 
-/// Plans a problem with every strategy that takes a reasonable time for it. Strategies that search
-/// stay within the limits and report progress; those that [end early](Strategy::ends_early) keep a
-/// time limit and can be cancelled. With a time limit, each of the others runs in a thread of its own.
-/// If it takes longer, it is omitted, and its thread runs on to its end.
+/// Plans a problem with every strategy that takes a reasonable time for it. Each has the limits to itself.
+/// At a time limit, or when they are cancelled, strategies that [end early](Strategy::ends_early) have their
+/// best answer so far; the others have none. Strategies that begin after the caller has cancelled have none,
+/// either.
 ///
 /// # Errors
 ///
@@ -112,31 +113,28 @@ pub(super) fn compare_both(
     limits: &Limits,
     observer: Observer<'_>,
 ) -> Result<Comparison, PlanError> {
-    let both = Both { apart: Cow::Borrowed(problem), gathered: gathered.map(Cow::Borrowed) };
+    let both = Both { apart: problem, gathered };
     // No strategy is measured with the time in which the problem is found in steps.
     for problem in iter::once(problem).chain(gathered) {
         problem.linear();
     }
-    let shared = limits.time.map(|_| Arc::new(both.to_owned()));
     let chains = problem.roots().count();
     let dense = best::conflicts(problem) > MOST_CONFLICTS;
     let too_large = |limit: usize| chains > limit || dense;
     let rows = Strategy::ALL
         .iter()
         .map(|&strategy| {
-            let skipped = strategy.limit().is_some_and(too_large);
-            let measurement = match (&shared, limits.time) {
-                _ if skipped => Ok(Err(LeftOut::TooLarge)),
-                (Some(shared), Some(time)) if !strategy.ends_early() => {
-                    plan_within(time, Arc::clone(shared), strategy, limits)
-                        .transpose()
-                        .map(|answer| answer.ok_or(LeftOut::TooSlow))
+            let measurement = if is_cancelled(observer) {
+                Err(LeftOut::Stopped)
+            } else if strategy.limit().is_some_and(too_large) {
+                Err(LeftOut::TooLarge)
+            } else {
+                match both.plan(strategy, limits, observer) {
+                    Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
+                    Err(PlanError::OutOfTime { .. }) => Err(LeftOut::TooSlow),
+                    Err(PlanError::Cancelled { .. }) => Err(LeftOut::Stopped),
+                    measured => Ok(measured?),
                 }
-                _ => both.plan(strategy, limits, observer).map(Ok),
-            };
-            let measurement = match measurement {
-                Err(PlanError::Unsupported { .. }) => Err(LeftOut::Unsupported),
-                other => other?,
             };
             Ok(ComparisonRow { strategy, measurement })
         })
@@ -150,41 +148,22 @@ pub(super) fn compare_both(
     })
 }
 
-/// Returns the answer of a strategy, or `None` after `time`. A planner that does not end early has no
-/// answer before its end, so its thread is left running.
-fn plan_within(
-    time: Duration,
-    both: Arc<Both<'static>>,
-    strategy: Strategy,
-    limits: &Limits,
-) -> Option<Result<Measurement, PlanError>> {
-    let (answer, answered) = mpsc::channel();
-    let limits = *limits;
-    let run = move || {
-        // The receiver is gone if the answer comes too late.
-        let _ = answer.send(both.plan(strategy, &limits, Observer::default()));
-    };
-    thread::Builder::new().name(strategy.name().to_owned()).spawn(run).ok()?;
-    answered.recv_timeout(time).ok()
+fn is_cancelled(observer: Observer<'_>) -> bool {
+    observer.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
 }
 
 /// A problem with all copies of its concatenations and, if it has any, with gathered inputs inside their
 /// outputs.
 struct Both<'p> {
-    apart: Cow<'p, Problem>,
-    gathered: Option<Cow<'p, Problem>>,
+    apart: &'p Problem,
+    gathered: Option<&'p Problem>,
 }
 
 impl Both<'_> {
-    fn to_owned(&self) -> Both<'static> {
-        let owned = |problem: &Cow<'_, Problem>| Cow::Owned(Problem::clone(problem));
-        Both { apart: owned(&self.apart), gathered: self.gathered.as_ref().map(owned) }
-    }
-
     /// No plan of either is smaller.
     fn lower_bound(&self) -> Bytes {
         let apart = self.apart.lower_bound().bytes;
-        self.gathered.as_ref().map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
+        self.gathered.map_or(apart, |gathered| gathered.lower_bound().bytes.min(apart))
     }
 
     /// Plans with gathered inputs inside their outputs first. Above the bound, also plans all copies; the
@@ -195,8 +174,8 @@ impl Both<'_> {
         limits: &Limits,
         observer: Observer<'_>,
     ) -> Result<Measurement, PlanError> {
-        let Some(gathered) = self.gathered.as_ref().filter(|_| strategy.knows_parts()) else {
-            return plan(&self.apart, strategy, limits, observer);
+        let Some(gathered) = self.gathered.filter(|_| strategy.knows_parts()) else {
+            return plan(self.apart, strategy, limits, observer);
         };
         let start = Instant::now();
         let inside = plan(gathered, strategy, &super::gathered_limits(strategy, *limits), observer);
@@ -204,7 +183,7 @@ impl Both<'_> {
         if inside.as_ref().is_ok_and(is_least) {
             return inside;
         }
-        let apart = plan(&self.apart, strategy, &limits.after(start), observer);
+        let apart = plan(self.apart, strategy, &limits.after(start), observer);
         let best = match (inside, apart) {
             (Ok(inside), Ok(apart)) if apart.pool_size < inside.pool_size => apart,
             (Ok(inside), _) => inside,

@@ -86,12 +86,35 @@ pub enum PlanError {
         /// The bytes from the lowest to the highest of them.
         size: Bytes,
     },
+    /// The caller cancelled a strategy that has no plan before its end.
+    #[error("strategy {strategy} was cancelled before it had a plan")]
+    Cancelled {
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// The time limit was over before a strategy had a plan. Those that
+    /// [end early](Strategy::ends_early) have one soon.
+    #[error(
+        "strategy {strategy} had no plan when the time limit was over; allow more time, or use best, \
+         optimal or first-fit, which end with the best plan so far"
+    )]
+    OutOfTime {
+        /// The strategy.
+        strategy: Strategy,
+    },
     /// The search proved that no plan exists.
     #[error("no plan exists: the pools are too small for these chunks (proven)")]
     Infeasible,
     /// The problem cannot be planned.
     #[error(transparent)]
     Problem(#[from] ProblemError),
+}
+
+impl PlanError {
+    /// Returns whether the caller or a time limit stopped a strategy that has no plan before its end.
+    pub(super) const fn is_stop(&self) -> bool {
+        matches!(self, Self::Cancelled { .. } | Self::OutOfTime { .. })
+    }
 }
 
 fn at(chunk: Option<&String>) -> String {

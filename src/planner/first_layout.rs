@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, monitor::Monitor, pushdown, replay::PAUSE, size_classes},
+    planner::{Layout, budget::Budget, monitor::Monitor, pushdown, size_classes},
 };
 
 /// The time that planning in size classes takes for each chunk.
@@ -13,35 +13,38 @@ const TIME: Duration = Duration::from_nanos(100);
 /// Pushdown takes at least this long for each chunk of many.
 const LEAST_TIME: Duration = Duration::from_nanos(250);
 
+/// So few chunks are planned with pushdown in any case.
+const FEW: u32 = 1024;
+
 /// Plans a problem with pushdown, or in size classes if there is no time for that. Few chunks take none.
 pub(super) fn layout_within(problem: &Problem, monitor: &Monitor<'_>) -> Layout {
     let chunks = u32::try_from(problem.len()).unwrap_or(u32::MAX);
     let monitor = monitor.keeping(chunks * TIME);
     let is_short = || monitor.left().is_some_and(|left| left < chunks * LEAST_TIME);
-    if chunks > PAUSE && is_short() {
+    if chunks > FEW && is_short() {
         return size_classes::layout(problem);
     }
-    layout_until(problem, &mut || monitor.is_overdue())
+    layout_for(problem, monitor.first_budget())
 }
 
-/// Plans a problem with pushdown, or in size classes if `stop` returns true before that ends.
-fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Layout {
-    match pushdown::layout_until(problem, stop) {
-        Some(layout) => Layout { winner: Some(Strategy::Pushdown), ..layout },
-        None => size_classes::layout(problem),
+/// Plans a problem with pushdown, or in size classes if the budget does not suffice.
+fn layout_for(problem: &Problem, mut budget: Budget<'_>) -> Layout {
+    match pushdown::layout(problem, &mut budget) {
+        Ok(layout) => Layout { winner: Some(Strategy::Pushdown), ..layout },
+        Err(_) => size_classes::layout(problem),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Observer, Plan, planner::best_fit, verify::verify};
+    use crate::{Limits, Observer, Plan, verify::verify};
 
     /// Pushdown is not begun where it cannot end in time, unless chunks are so few that it ends at once.
     #[test]
     fn many_chunks_for_which_there_is_no_time_are_planned_in_size_classes() {
         for (chunks, time, is_pushdown) in [
-            (PAUSE, Some(Duration::ZERO), true),
+            (FEW, Some(Duration::ZERO), true),
             (400_000, Some(Duration::ZERO), false),
             (400_000, None, true),
         ] {
@@ -60,7 +63,7 @@ mod tests {
         }
     }
 
-    /// Wherever pushdown and best fit are stopped, there is a right plan.
+    /// Wherever pushdown is stopped, there is a right plan.
     #[test]
     fn a_first_plan_comes_out_whenever_it_is_stopped() {
         let mut problem = Problem::builder().alignment(16);
@@ -74,27 +77,22 @@ mod tests {
             }
         }
         let problem = problem.build().unwrap();
+        let unlimited = || Budget::until(None, None);
         let mut stops = 0;
-        for last in 1.. {
-            let mut asked = 0;
-            let layout = layout_until(&problem, &mut || {
-                asked += 1;
-                asked == last
-            });
+        for work in (0..).step_by(10_000) {
+            let layout = layout_for(&problem, unlimited().at_most(work));
             let plan = Plan::from_offsets(&problem, &layout.offsets).unwrap();
             assert_eq!(verify(&problem, &plan), []);
-            if asked < last {
-                let winner = Some(Strategy::Pushdown);
-                assert_eq!(layout, Layout { winner, ..pushdown::layout(&problem) });
-                break;
-            }
-            assert_eq!(layout, size_classes::layout(&problem));
-            stops += 1;
+            let Ok(whole) = pushdown::layout(&problem, &mut unlimited().at_most(work)) else {
+                assert_eq!(layout, size_classes::layout(&problem));
+                stops += 1;
+                continue;
+            };
+            let winner = Some(Strategy::Pushdown);
+            assert_eq!(layout, Layout { winner, ..whole.clone() });
+            assert_eq!(Ok(whole), pushdown::layout(&problem, &mut unlimited()));
+            break;
         }
-        assert!(stops > 4, "both passes ask: {stops}");
-        let mut stop = || true;
-        assert_eq!(best_fit::layout_until(&problem, &mut stop), None);
-        let whole = best_fit::layout_until(&problem, &mut || false);
-        assert_eq!(whole, Some(best_fit::layout(&problem)));
+        assert!(stops > 9, "both passes spend: {stops}");
     }
 }

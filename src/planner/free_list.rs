@@ -11,11 +11,14 @@
 //!
 //! **Source.** As published in a patent application of 2022 (the book, The linked list with growth).
 
+use std::mem;
+
 use crate::{
     Bytes, Problem,
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         objects::Offsets,
         records::{InUse, Records},
     },
@@ -24,18 +27,15 @@ use crate::{
 /// Places records; the total is the final end of the pool.
 #[must_use]
 pub fn offsets(records: &Records) -> Offsets {
-    place(records, u64::MAX, &mut || false).unwrap_or_default()
+    Budget::unlimited(|budget| place(records, budget))
 }
 
-/// Places records. `None` if that takes more work than `most`, or if `stop` returns true.
-fn place(records: &Records, most: u64, stop: &mut dyn FnMut() -> bool) -> Option<Offsets> {
+fn place(records: &Records, budget: &mut Budget<'_>) -> Result<Offsets, Stop> {
     let mut pool = Pool::default();
     let mut in_use = InUse::default();
     let order = records.by_first_use();
     for (at, &index) in order.iter().enumerate() {
-        if pool.work > most || at % PAUSE == PAUSE - 1 && stop() {
-            return None;
-        }
+        budget.spend(mem::take(&mut pool.work))?;
         let record = &records[index];
         while let Some(ended) = in_use.ended_before(record.first) {
             pool.release(Block { offset: pool.laid[ended], size: records[order[ended]].size });
@@ -47,7 +47,7 @@ fn place(records: &Records, most: u64, stop: &mut dyn FnMut() -> bool) -> Option
     for (&index, offset) in order.iter().zip(pool.laid) {
         answer.offsets[index] = offset;
     }
-    Some(answer)
+    Ok(answer)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +71,8 @@ struct Pool {
     laid: Vec<Bytes>,
     /// The end of the pool: all higher offsets are unused.
     end: Bytes,
-    /// The number of blocks and chunks examined.
-    work: u64,
+    /// The blocks and chunks examined for the last chunk.
+    work: usize,
 }
 
 impl Pool {
@@ -96,7 +96,7 @@ impl Pool {
 
     /// Places the next chunk.
     fn alloc(&mut self, size: Bytes) {
-        self.work += self.available.len() as u64;
+        self.work += self.available.len();
         let fitting = (0..).zip(&self.available).filter(|(_, block)| block.size >= size);
         let smallest = fitting.min_by_key(|(_, block)| block.size).map(|(at, _)| at);
         let largest = || {
@@ -123,7 +123,7 @@ impl Pool {
 
     /// Moves up everything that lies at or above an offset.
     fn lift(&mut self, from: Bytes, by: Bytes) {
-        self.work += (self.laid.len() + self.available.len()) as u64;
+        self.work += self.laid.len() + self.available.len();
         for offset in &mut self.laid {
             *offset += if *offset >= from { by } else { 0 };
         }
@@ -137,43 +137,14 @@ impl Pool {
 /// The most blocks and chunks to examine, which takes one or two tenths of a second.
 const MOST_WORK: u64 = 300_000_000;
 
-/// The number of chunks between two calls of `stop`.
-const PAUSE: usize = 256;
-
-/// Plans a problem as [`layout`] does. `None` if that takes more than one or two tenths of a
-/// second of work, as with 10^4 chains of which a third is alive at once, or if `stop` returns true.
-pub(super) fn quick_layout(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
-    let boxes = Boxes::of(problem);
-    Some(boxes.layout(problem, &place(&boxes.records, MOST_WORK, stop)?.offsets))
+/// Plans a problem as [`layout`] does, but gives up after one or two tenths of a second of work, as with
+/// 10^4 chains of which a third is alive at once.
+pub(super) fn quick_layout(problem: &Problem, budget: Budget<'_>) -> Result<Layout, Stop> {
+    layout(problem, &mut budget.at_most(MOST_WORK))
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(super) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.layout(problem, &offsets(&boxes.records).offsets)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quick_plan_is_the_same_one_or_none() {
-        let mut problem = Problem::builder();
-        for step in 0..3 * PAUSE as u64 {
-            problem.chunk(step..step + 1 + step % 7, 1 + step * 7919 % 4096);
-        }
-        let problem = problem.build().unwrap();
-        assert_eq!(quick_layout(&problem, &mut || false), Some(layout(&problem)));
-        let mut asked = 0;
-        let mut stop = || {
-            asked += 1;
-            asked == 2
-        };
-        assert_eq!(quick_layout(&problem, &mut stop), None);
-        assert_eq!(asked, 2);
-        let records = Boxes::of(&problem).records;
-        assert_eq!(place(&records, 1000, &mut || false), None);
-    }
+    Ok(boxes.layout(problem, &place(&boxes.records, budget)?.offsets))
 }

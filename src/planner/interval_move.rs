@@ -22,6 +22,7 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         objects::Offsets,
         records::{Record, Records},
     },
@@ -30,6 +31,10 @@ use crate::{
 /// Places records; the total is the highest end.
 #[must_use]
 pub fn offsets(records: &Records) -> Offsets {
+    Budget::unlimited(|budget| place(records, budget))
+}
+
+fn place(records: &Records, budget: &mut Budget<'_>) -> Result<Offsets, Stop> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&index| {
         let Record { size, first, last } = records[index];
@@ -37,13 +42,13 @@ pub fn offsets(records: &Records) -> Offsets {
     });
     let mut stack = Stack::default();
     for (number, &index) in (0..).zip(&order) {
-        stack.insert(number, &records[index]);
+        stack.insert(number, &records[index], budget)?;
     }
     let mut answer = Offsets { offsets: vec![0; records.len()], total: stack.peak };
     for (&index, &(begin, _)) in order.iter().zip(&stack.places) {
         answer.offsets[index] = begin;
     }
-    answer
+    Ok(answer)
 }
 
 /// A box in the pool.
@@ -87,7 +92,13 @@ struct Stack {
 }
 
 impl Stack {
-    fn insert(&mut self, number: u32, record: &Record) {
+    fn insert(
+        &mut self,
+        number: u32,
+        record: &Record,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Stop> {
+        budget.spend(self.by_offset.len())?;
         let alive = alive_with(&self.by_offset, record, &mut self.alive);
         let conflicts: Vec<Laid> = alive.iter().map(|&at| self.by_offset[at as usize]).collect();
         let gaps = gaps(&conflicts, self.peak);
@@ -107,13 +118,14 @@ impl Stack {
             self.grow_tower(number, upper);
         }
         self.grown.push((begin, number));
-        self.grow_towers();
+        self.grow_towers(budget)?;
         let at = self.by_offset.partition_point(|other| other.begin < begin);
         self.by_offset.insert(at, Laid { begin, end, first, last, number });
         self.peak = self.peak.max(end);
         if gap.size < record.size {
             self.push_up(at);
         }
+        Ok(())
     }
 
     /// The gap that makes the pool grow least, then the one with the shortest push, then the
@@ -149,8 +161,9 @@ impl Stack {
     }
 
     /// Propagates grown towers downwards, from the top.
-    fn grow_towers(&mut self) {
+    fn grow_towers(&mut self, budget: &mut Budget<'_>) -> Result<(), Stop> {
         while let Some((_, upper)) = self.grown.pop() {
+            budget.spend(self.rests_on[upper as usize].len())?;
             for at in 0..self.rests_on[upper as usize].len() {
                 let lower = self.rests_on[upper as usize][at];
                 if self.grow_tower(lower, upper) {
@@ -158,6 +171,7 @@ impl Stack {
                 }
             }
         }
+        Ok(())
     }
 
     /// Pushes up every box that overlaps one that it rests on.
@@ -229,8 +243,7 @@ fn touched<'a>(boxes: impl Iterator<Item = &'a Laid>, record: &Record) -> Vec<u3
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(super) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.layout(problem, &offsets(&boxes.records).offsets)
+    Ok(boxes.layout(problem, &place(&boxes.records, budget)?.offsets))
 }

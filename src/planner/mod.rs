@@ -8,6 +8,7 @@ pub mod best_fit;
 mod blocks;
 mod bodies;
 mod boxes;
+mod budget;
 mod cache;
 mod chunk_order;
 mod clashes;
@@ -238,16 +239,18 @@ impl Planner<'_> {
         self
     }
 
-    /// Limits the strategies that search, [`Strategy::Best`] and [`Strategy::Optimal`]. A time limit holds for
-    /// [`Strategy::FirstFit`] as well.
+    /// Limits planning. The effort and the threads are for the strategies that search, [`Strategy::Best`] and
+    /// [`Strategy::Optimal`]. The time limit holds for all: those that [end early](Strategy::ends_early) return
+    /// their best plan so far, the others fail with [`PlanError::OutOfTime`].
     #[must_use]
     pub fn limits(mut self, limits: search::Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets the caller watch the strategies that search, and cancel those that
-    /// [end early](Strategy::ends_early); these soon return their best plan so far.
+    /// Lets the caller watch the strategies that search, and cancel all. Soon after that, those that
+    /// [end early](Strategy::ends_early) return their best plan so far; the others fail with
+    /// [`PlanError::Cancelled`].
     ///
     /// ```
     /// use std::{sync::atomic::AtomicBool, time::Duration};
@@ -275,7 +278,8 @@ impl Planner<'_> {
     /// # Errors
     ///
     /// If a sequence cannot be lowered, the alignment is not a power of two, the sum of sizes
-    /// exceeds 64 bits, or the strategy cannot plan such a problem.
+    /// exceeds 64 bits, the strategy cannot plan such a problem, or it has no plan before its end and was
+    /// cancelled or out of time.
     pub fn plan<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Plan, PlanError> {
         let input = input.into();
         let start = Instant::now();
@@ -330,7 +334,11 @@ impl Planner<'_> {
                 break;
             }
             let lowering = self.lowering.overlap_limit(Some(limit));
-            let plan = Planner { lowering, limits, ..self.clone() }.plan_once(sequence.into())?;
+            let planner = Planner { lowering, limits, ..self.clone() };
+            let plan = match planner.plan_once(sequence.into()) {
+                Err(error) if error.is_stop() => break,
+                plan => plan?,
+            };
             if plan.pool_size < best.pool_size {
                 best = plan;
             }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Bytes, Limits, Observer, Progress};
+use crate::{Bytes, Limits, Observer, Progress, planner::budget::Budget};
 
 /// The time after the limit in which the first layout may still be completed, because all that is faster is much
 /// larger.
@@ -56,6 +56,17 @@ impl<'a> Monitor<'a> {
     /// Returns whether even the first layout must be given up.
     pub fn is_overdue(&self) -> bool {
         self.is_late(self.grace)
+    }
+
+    /// The budget of a planner that must stop when the search must.
+    pub fn budget(&self) -> Budget<'a> {
+        Budget::until(self.until, self.observer.cancel)
+    }
+
+    /// The budget of the first layout.
+    pub fn first_budget(&self) -> Budget<'a> {
+        let until = self.until.map(|until| until.checked_add(self.grace).unwrap_or(until));
+        Budget::until(until, self.observer.cancel)
     }
 
     /// The time in which the first layout must be completed, if there is a limit.

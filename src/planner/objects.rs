@@ -25,6 +25,13 @@ pub struct Offsets {
     pub total: Bytes,
 }
 
+impl<S> Default for Objects<S> {
+    /// No records and no objects.
+    fn default() -> Self {
+        Self::for_records(0)
+    }
+}
+
 impl<S> Objects<S> {
     /// Creates a table in which no record has an object yet.
     pub(super) fn for_records(count: usize) -> Self {

@@ -1,14 +1,23 @@
-//! The planners that always run to their end, by strategy.
+//! The planners that have no plan before their end, by strategy.
 
 use crate::{
     Problem, Strategy,
-    planner::{Layout, best_fit, free_list, interval_move, nnvm, pushdown, tflite},
+    planner::{
+        Layout, best_fit,
+        budget::{Budget, Stop},
+        free_list, interval_move, nnvm, pushdown, tflite,
+    },
 };
 
-/// Plans a problem. `None` for the strategies that [end early](Strategy::ends_early).
-pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
+/// Plans a problem within a budget. `None` for the strategies that [end early](Strategy::ends_early).
+pub(super) fn layout(
+    strategy: Strategy,
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Option<Layout>, Stop> {
     let layout = match strategy {
-        Strategy::Best | Strategy::Optimal | Strategy::FirstFit => return None,
+        Strategy::Best | Strategy::Optimal | Strategy::FirstFit => return Ok(None),
+        Strategy::Naive => return Ok(Some(tflite::naive::layout(problem))),
         Strategy::Pushdown => pushdown::layout,
         Strategy::BestFit => best_fit::layout,
         Strategy::IntervalMove => interval_move::layout,
@@ -23,7 +32,6 @@ pub(super) fn layout(strategy: Strategy, problem: &Problem) -> Option<Layout> {
         Strategy::TfliteOffsetsBySize => tflite::offsets_by_size::layout,
         Strategy::TfliteCpuArena => tflite::cpu_arena::layout,
         Strategy::TfliteMicro => tflite::micro::layout,
-        Strategy::Naive => tflite::naive::layout,
     };
-    Some(layout(problem))
+    layout(problem, budget).map(Some)
 }

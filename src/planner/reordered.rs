@@ -82,10 +82,14 @@ impl Planner<'_> {
     ) -> Result<ReorderedPlan, PlanError> {
         if reordered.is_better() {
             let sequence = sequence.permuted(&reordered.order)?;
-            let mut plan = self.plan(&sequence)?;
-            if plan.pool_size < given.pool_size {
-                plan.order.clone_from(&reordered.order);
-                return Ok(ReorderedPlan { reordered, sequence, plan, given });
+            match self.plan(&sequence) {
+                Ok(mut plan) if plan.pool_size < given.pool_size => {
+                    plan.order.clone_from(&reordered.order);
+                    return Ok(ReorderedPlan { reordered, sequence, plan, given });
+                }
+                Err(error) if !error.is_stop() => return Err(error),
+                // There is a plan of the order given.
+                _ => {}
             }
             reordered.keep_given();
         }

@@ -3,7 +3,10 @@
 
 use crate::{
     Step,
-    planner::chunk_order::{ChunkOrder, Rank, RankLink},
+    planner::{
+        budget::{Budget, Stop},
+        chunk_order::{ChunkOrder, Rank, RankLink},
+    },
 };
 
 /// An allocator that the replay drives.
@@ -21,28 +24,21 @@ pub(super) trait Allocator {
     fn alloc_overwrite(&mut self, chunk: Rank, link: RankLink);
 }
 
-/// The number of chunks between two calls of `stop`.
-pub(super) const PAUSE: u32 = 1024;
+/// The work for each chunk: it takes as long as passing this many entries of a list.
+pub(super) const CHUNK: usize = 16;
 
 /// Walks over the steps. In each step frees come first, then roots, then overwriters, all in chunk
-/// order. Returns `None` if `stop` returns true before the end.
+/// order.
 pub(super) fn replay(
     order: &ChunkOrder<'_>,
     allocator: &mut impl Allocator,
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<()> {
+    budget: &mut Budget<'_>,
+) -> Result<(), Stop> {
     let mut ends = order.ends().iter().peekable();
     let mut arrived = Rank(0);
-    let mut pause = PAUSE;
     while let Some(&&(end, _)) = ends.peek() {
         // Every chunk begins before it ends, so an end remains until all have begun.
         let step = order.begin(arrived).map_or(end, |begin| begin.min(end));
-        if arrived.0 >= pause {
-            pause = arrived.0 + PAUSE;
-            if stop() {
-                return None;
-            }
-        }
         allocator.enter(step);
         while let Some(&(_, rank)) = ends.next_if(|(end, _)| *end == step) {
             if !order.is_overwritten(rank) {
@@ -53,6 +49,7 @@ pub(super) fn replay(
         while order.begin(arrived) == Some(step) {
             arrived.0 += 1;
         }
+        budget.spend(CHUNK * (arrived.index() - first.index()))?;
         let arriving = || (first.0..arrived.0).map(Rank);
         for rank in arriving() {
             if order.link_of(rank).is_none() {
@@ -67,5 +64,5 @@ pub(super) fn replay(
             }
         }
     }
-    Some(())
+    Ok(())
 }

@@ -7,6 +7,7 @@ use crate::{
     planner::{
         Layout, best,
         blocks::{self, BlockPool},
+        budget::Budget,
         first_fit, plain,
         relaxed::Relaxed,
         search::{self, Limits, Observer, Progress},
@@ -14,14 +15,18 @@ use crate::{
     problem::demands::Asked,
 };
 
+/// The work between two checks while one line of time is searched for.
+const LINEAR_WORK: usize = 4096;
+
 impl Strategy {
     /// Chooses an offset for every chunk; the same problem always gets the same layout. Strategies
     /// that search stay within the limits and report progress; those that [end early](Self::ends_early)
-    /// keep a time limit and can be cancelled.
+    /// return their best layout at a time limit or when they are cancelled.
     ///
     /// # Errors
     ///
-    /// If the strategy cannot plan such a problem.
+    /// If the strategy cannot plan such a problem, or does not end early and was cancelled or out of time
+    /// before it had a layout.
     pub fn layout(
         self,
         problem: &Problem,
@@ -30,17 +35,7 @@ impl Strategy {
     ) -> Result<Layout, PlanError> {
         let start = Instant::now();
         if !self.ends_early() {
-            let problem = problem.linear().unwrap_or(problem);
-            if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind())
-                && let Some(layout) = plain::layout(self, &relaxed.problem)
-                && let Some(layout) = relaxed.satisfied(layout)
-            {
-                return Ok(layout);
-            }
-            return match problem.asked() {
-                Some(asked) => Err(self.unsupported(problem, asked)),
-                None => Ok(plain::layout(self, problem).unwrap_or_default()),
-            };
+            return self.whole_layout(problem, &mut Budget::new(limits, observer));
         }
         let block_pool = BlockPool::of(problem);
         let monitor = blocks::monitor(problem, block_pool, limits, observer);
@@ -82,6 +77,30 @@ impl Strategy {
             Cow::Owned(lighter) => Some(lighter),
         };
         Ok(Layout { crowd, lower_bound: layout.lower_bound.max(more), ..layout })
+    }
+
+    /// As [`layout`](Self::layout), with a strategy that has no layout before its end.
+    fn whole_layout(self, problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, PlanError> {
+        let mut stopped = Ok(());
+        let linear = problem.linear_until(&mut || {
+            stopped = budget.spend(LINEAR_WORK);
+            stopped.is_err()
+        });
+        let problem = linear.unwrap_or(problem);
+        let planned = |problem: &Problem, budget: &mut Budget<'_>| {
+            let layout = plain::layout(self, problem, budget);
+            layout.map(Option::unwrap_or_default).map_err(|stop| stop.error(self))
+        };
+        stopped.map_err(|stop| stop.error(self))?;
+        if let Some(relaxed) = Relaxed::of(problem).filter(|relaxed| !relaxed.may_bind())
+            && let Some(layout) = relaxed.satisfied(planned(&relaxed.problem, budget)?)
+        {
+            return Ok(layout);
+        }
+        match problem.asked() {
+            Some(asked) => Err(self.unsupported(problem, asked)),
+            None => planned(problem, budget),
+        }
     }
 
     /// As [`layout`](Self::layout), with a strategy that ends early. No pool is smaller than `bound` bytes.

@@ -122,6 +122,7 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
     let outcome = |outcome: &Measurement| json!({"pool_size": outcome.pool_size, "seconds": outcome.took.as_secs_f64()});
     let entry = |entry: &ComparisonRow| match entry.measurement {
         Err(LeftOut::TooSlow) => json!({"strategy": entry.strategy.name(), "too_slow": true}),
+        Err(LeftOut::Stopped) => json!({"strategy": entry.strategy.name(), "stopped": true}),
         Err(LeftOut::TooLarge) => json!({"strategy": entry.strategy.name(), "too_large": true}),
         Err(LeftOut::Unsupported) => json!({"strategy": entry.strategy.name(), "not_known": true}),
         Ok(outcome) => json!({

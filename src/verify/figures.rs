@@ -122,8 +122,8 @@ fn sum(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
     });
     let (mut alive, mut peak_step) = (0, 0);
     let mut now = Change::default();
-    // With this count, a table with an entry per step is no larger than `needs`.
-    sum_by_step(changes, needs.len() / 4, last, |step, change| {
+    // With this count, a table with an entry per step takes little more memory than `needs`.
+    sum_by_step(changes, needs.len() / 2, last, |step, change| {
         now += change;
         let bytes = now.bytes.cast_unsigned().next_multiple_of(alignment);
         let needed = bytes.max(now.cells.cast_unsigned());

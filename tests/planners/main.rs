@@ -31,5 +31,6 @@ mod planner;
 mod same_plan;
 mod simulation_events;
 mod spec_examples;
+mod stopped;
 mod tflite;
 mod tflite_recorded;

@@ -12,7 +12,7 @@ use crate::{hard, tilings};
 use memplan::{
     Bytes, Planner, Problem, Strategy,
     planner::{
-        compare, pushdown,
+        Layout, compare,
         search::{Fit, Limits, Observer, Progress, conflict, fits, optimize},
     },
     problem::{
@@ -30,6 +30,10 @@ fn problem(chunks: Vec<(u64, u64, u64)>) -> Problem {
         problem.chunk(begin..end, size);
     }
     problem.build().unwrap()
+}
+
+fn pushdown(problem: &Problem) -> Layout {
+    Strategy::Pushdown.layout(problem, &Limits::default(), Observer::default()).unwrap()
 }
 
 fn flat() -> Problem {
@@ -168,7 +172,7 @@ fn no_time_and_a_cancelled_search_pack_and_search_nothing() {
     let unlimited = Limits::default().nodes(u64::MAX);
     let no_time = unlimited.time(Duration::ZERO);
     let no_nodes = unlimited.nodes(0);
-    let layout = pushdown::layout(&problem);
+    let layout = pushdown(&problem);
     let packed = optimize(&problem, None, &no_nodes, Observer::default());
     assert!(packed.pool_size < layout.pool_size(&problem), "there is something to pack");
     let running = AtomicBool::new(false);
@@ -197,7 +201,7 @@ fn progress_goes_one_way() {
         let last = told[told.len() - 1];
         assert!(0 < last.nodes && last.nodes <= outcome.nodes);
         assert!(last.best >= outcome.pool_size && last.lower_bound <= outcome.lower_bound);
-        let pushdown = pushdown::layout(&problem).pool_size(&problem);
+        let pushdown = pushdown(&problem).pool_size(&problem);
         assert_eq!((told[0].best, told[0].nodes), (pushdown, 0));
         let packed = told.iter().rfind(|p| p.nodes == 0).unwrap();
         assert!(last.best < packed.best, "the search tells what it finds");
@@ -235,13 +239,12 @@ fn too_many_live_bytes_are_a_minimal_conflict() {
 #[test]
 fn a_comparison_lets_its_caller_watch_all_searches() {
     let problem = problem(hard::uneven(100));
-    let cancel = AtomicBool::new(true);
     let calls = AtomicU64::new(0);
     let progress = |_: &Progress| {
         calls.fetch_add(1, Ordering::Relaxed);
     };
-    let observer = Observer::default().cancel(&cancel).progress(&progress);
-    let limits = Limits::default().nodes(u64::MAX);
+    let observer = Observer::default().progress(&progress);
+    let limits = Limits::default().nodes(1000);
     assert!(!compare(&problem, &limits, observer).unwrap().rows.is_empty());
     assert!(calls.into_inner() > 1);
 }
@@ -251,7 +254,7 @@ fn a_comparison_lets_its_caller_watch_all_searches() {
 fn without_effort_only_trivial_capacities_are_decided() {
     let problem = hard();
     let bound = problem.lower_bound().bytes;
-    let pushdown = pushdown::layout(&problem).pool_size(&problem);
+    let pushdown = pushdown(&problem).pool_size(&problem);
     let none = Limits::default().nodes(0);
     let fit = |capacity| fits(&problem, capacity, &none, Observer::default());
     assert_eq!(fit(bound - 1), Fit::No);

@@ -260,8 +260,8 @@ typedef struct {
      */
     uint64_t capacity;
     /*
-     Ends the search after this time in microseconds; 0, the default, for no limit. With a limit,
-     the answer depends on the machine.
+     Ends planning after this time in microseconds; 0, the default, for no limit. Strategies that search,
+     and first-fit, return their best plan so far, which depends on the machine; the others fail.
      */
     uint64_t time_limit_us;
     /*

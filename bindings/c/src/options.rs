@@ -110,8 +110,8 @@ pub struct Options {
     pub effort: u64,
     /// The size in bytes that the pool must not exceed; `UINT64_MAX`, the default, for no limit.
     pub capacity: u64,
-    /// Ends the search after this time in microseconds; 0, the default, for no limit. With a limit,
-    /// the answer depends on the machine.
+    /// Ends planning after this time in microseconds; 0, the default, for no limit. Strategies that search,
+    /// and first-fit, return their best plan so far, which depends on the machine; the others fail.
     pub time_limit_us: u64,
     /// The threads that search at once; 1 by default.
     pub threads: u32,

@@ -245,8 +245,8 @@ pub(crate) struct SearchArgs {
     /// than 1000 chains].
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u64).range(1..))]
     effort: Option<u64>,
-    /// Time limit of best, optimal and first-fit, such as 2s or 500ms; the plan then depends on the
-    /// machine.
+    /// Time limit, such as 2s or 500ms. best, optimal and first-fit end with their best plan so far, which
+    /// depends on the machine; the others end with an error.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_limit: Option<Duration>,
     /// Threads to search with, at most one per core; with several, the plan depends on the machine

@@ -15,8 +15,8 @@
 //!
 //! **Source.** Tianqi Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016, section
 //! 3; NNVM `plan_memory.cc` and `graph_compile.cc`, MXNet (2016 to 2018). The storages equal the
-//! original's. [`plan`] takes a [`Graph`], which has entries, identities and variables; [`layout`]
-//! plans a [`Problem`], with every chain as a box.
+//! original's. [`plan`] takes a [`Graph`], which has entries, identities and variables; [`objects`]
+//! takes records.
 
 mod assign;
 mod colours;
@@ -37,8 +37,10 @@ use crate::{
     planner::{
         Layout, Objects,
         boxes::Boxes,
+        budget::{Budget, Stop},
         nnvm::storages::Storages,
         records::{InUse, Records},
+        replay::CHUNK,
     },
 };
 
@@ -49,6 +51,10 @@ pub const MATCH_RANGE: u64 = 16;
 /// largest first and of equal ones the later first; then the records that end release theirs.
 #[must_use]
 pub fn objects(records: &Records, match_range: u64) -> Objects {
+    Budget::unlimited(|budget| share(records, match_range, budget))
+}
+
+fn share(records: &Records, match_range: u64, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
     let mut storages = Storages::new(match_range);
     let mut storage_of = vec![0; records.len()];
     let mut in_use = InUse::default();
@@ -56,6 +62,7 @@ pub fn objects(records: &Records, match_range: u64) -> Objects {
     order
         .sort_by_key(|&index| (records[index].first, Reverse(records[index].size), Reverse(index)));
     for index in order {
+        budget.spend(CHUNK)?;
         let record = &records[index];
         while let Some(ended) = in_use.ended_before(record.first) {
             storages.release(storage_of[ended], 0);
@@ -70,12 +77,11 @@ pub fn objects(records: &Records, match_range: u64) -> Objects {
     for (index, storage) in storage_of.into_iter().enumerate() {
         objects.assign(index, storage);
     }
-    objects
+    Ok(objects)
 }
 
 /// Plans a problem with every chain as a box and the original's match range.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(super) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records, MATCH_RANGE))
+    Ok(boxes.share(problem, share(&boxes.records, MATCH_RANGE, budget)?))
 }

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use crate::{
     Bytes, Problem, Step,
     planner::{
+        budget::Budget,
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
             action::Action,
@@ -72,7 +73,10 @@ pub fn events(problem: &Problem) -> Vec<Event> {
     let order = ChunkOrder::new(problem);
     let simulator = Simulator::new(&order);
     let mut recorder = Recorder { order: &order, simulator, events: Vec::new() };
-    replay(&order, &mut recorder, &mut || false).map(|()| recorder.events).unwrap_or_default()
+    Budget::unlimited(|budget| {
+        replay(&order, &mut recorder, budget)?;
+        Ok(recorder.events)
+    })
 }
 
 /// Both queues at one moment.

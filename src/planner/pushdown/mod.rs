@@ -28,21 +28,19 @@ pub use events::{Block, Event, Holder, Queues, events};
 
 use crate::{
     Problem,
-    planner::{Layout, chunk_order::ChunkOrder},
+    planner::{
+        Layout,
+        budget::{Budget, Stop},
+        chunk_order::ChunkOrder,
+    },
 };
 
 /// Plans a problem: simulate, then resolve offsets.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
-    layout_until(problem, &mut || false).unwrap_or_default()
-}
-
-/// Plans a problem as [`layout`] does. `None` if `stop`, called every thousand chunks, returns true.
-pub(super) fn layout_until(problem: &Problem, stop: &mut dyn FnMut() -> bool) -> Option<Layout> {
+pub(super) fn layout(problem: &Problem, budget: &mut Budget<'_>) -> Result<Layout, Stop> {
     let order = &ChunkOrder::new(problem);
-    let front_space = simulate::simulate(order, stop)?;
+    let front_space = simulate::simulate(order, budget)?;
     debug!(target: "memplan::simulate", chunks = problem.len(), front_space = front_space.len(), "simulated");
-    let layout = offsets::resolve(order, &front_space, stop)?;
+    let layout = offsets::resolve(order, &front_space, budget)?;
     debug!(target: "memplan::resolve", pool = layout.pool_size(problem), "offsets resolved");
-    Some(layout)
+    Ok(layout)
 }

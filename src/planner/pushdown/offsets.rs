@@ -10,25 +10,24 @@ use crate::{
     Bytes,
     planner::{
         Layout,
+        budget::{Budget, Stop},
         chunk_order::{ChunkOrder, Rank},
         pushdown::simulate::Above,
-        replay::PAUSE,
+        replay::CHUNK,
     },
 };
 
-/// Computes the offset of every chunk. `None` if `stop` returns true.
+/// Computes the offset of every chunk.
 pub(super) fn resolve(
     order: &ChunkOrder<'_>,
     front_space: &[Above],
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<Layout> {
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let fronts = Fronts::by_root(order, front_space);
     let mut bases: Vec<Base> = vec![Base { low: 0, state: State::Untouched }; order.len()];
     let mut calls: Vec<(Rank, usize)> = Vec::new();
     for root in order.ranks().filter(|&rank| order.link_of(rank).is_none()) {
-        if root.0 % PAUSE == PAUSE - 1 && stop() {
-            return None;
-        }
+        budget.spend(CHUNK)?;
         calls.push((root, fronts.first(root)));
         while let Some((root, next)) = calls.pop() {
             if bases[root.index()].state == State::Known {
@@ -55,7 +54,7 @@ pub(super) fn resolve(
             }
         }
     }
-    Some(order.layout(|root| bases[root.index()].low))
+    Ok(order.layout(|root| bases[root.index()].low))
 }
 
 /// The state of a root's offset.

@@ -7,6 +7,7 @@ use tracing::trace;
 use crate::{
     Bytes, Step,
     planner::{
+        budget::{Budget, Stop},
         chunk_order::{ChunkOrder, Rank, RankLink},
         pushdown::{
             action::Action,
@@ -24,14 +25,14 @@ pub(super) struct Above {
     pub(super) lower: Rank,
 }
 
-/// Replays the run and returns the front space, at most two entries per chunk. `None` if `stop` returns true.
+/// Replays the run and returns the front space, at most two entries per chunk.
 pub(super) fn simulate(
     order: &ChunkOrder<'_>,
-    stop: &mut dyn FnMut() -> bool,
-) -> Option<Vec<Above>> {
+    budget: &mut Budget<'_>,
+) -> Result<Vec<Above>, Stop> {
     let mut simulator = Simulator::new(order);
-    replay(order, &mut simulator, stop)?;
-    Some(simulator.front_space)
+    replay(order, &mut simulator, budget)?;
+    Ok(simulator.front_space)
 }
 
 /// The state of the simulation.

@@ -47,11 +47,10 @@ pub fn simulate(problem: &Problem, monitor: &mut Monitor<'_>) -> Solution {
     let layout = first_layout::layout_within(problem, monitor);
     let mut solution = Solution::of(problem, Layout { winner: None, ..layout });
     let Solution { lower_bound, pool_size, .. } = solution;
-    if pool_size > lower_bound {
-        let mut stop = || monitor.stop(0, lower_bound, pool_size);
-        if let Some(layout) = free_list::quick_layout(problem, &mut stop) {
-            solution.improve(problem, layout);
-        }
+    if pool_size > lower_bound
+        && let Ok(layout) = free_list::quick_layout(problem, monitor.budget())
+    {
+        solution.improve(problem, layout);
     }
     solution
 }

@@ -268,14 +268,15 @@ mod tests {
     use super::*;
     use crate::{
         Observer,
-        planner::{pushdown, search::samples::random_problem},
+        planner::{budget::Budget, pushdown, search::samples::random_problem},
         problem::ProblemBuilder,
         verify::verify,
     };
 
     /// Returns the pools before and after.
     fn mended(problem: &Problem, nodes: u64) -> [Bytes; 2] {
-        let mut solution = Solution::of(problem, pushdown::layout(problem));
+        let mut solution =
+            Solution::of(problem, Budget::unlimited(|budget| pushdown::layout(problem, budget)));
         let before = solution.pool_size;
         let limits = Limits::default().nodes(nodes);
         mend(problem, &mut solution, &limits, &mut Monitor::new(&limits, Observer::default()));

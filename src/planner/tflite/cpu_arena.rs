@@ -19,6 +19,7 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         tflite::{Offsets, RecordError, Records, placed::Placed},
     },
 };
@@ -38,10 +39,15 @@ pub fn offsets(
     alignment: Bytes,
 ) -> Result<Offsets, RecordError> {
     records.check_aligned(alignment)?;
-    Ok(place(records, last_step, alignment))
+    Ok(Budget::unlimited(|budget| place(records, last_step, alignment, budget)))
 }
 
-fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
+fn place(
+    records: &Records,
+    last_step: Step,
+    alignment: Bytes,
+    budget: &mut Budget<'_>,
+) -> Result<Offsets, Stop> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&index| {
         let record = &records[index];
@@ -55,6 +61,7 @@ fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
         if record.size == 0 {
             continue;
         }
+        placed.spend(budget)?;
         let (mut top, mut start): (Bytes, Bytes) = (0, 0);
         let mut best: Option<(Bytes, Bytes)> = None;
         for place in placed.conflicts(record) {
@@ -74,13 +81,16 @@ fn place(records: &Records, last_step: Step, alignment: Bytes) -> Offsets {
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }
-    answer
+    Ok(answer)
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
     let last_step = problem.steps().saturating_sub(1);
-    boxes.layout(problem, &place(&boxes.records, last_step, problem.alignment()).offsets)
+    let placed = place(&boxes.records, last_step, problem.alignment(), budget)?;
+    Ok(boxes.layout(problem, &placed.offsets))
 }

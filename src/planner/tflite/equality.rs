@@ -18,7 +18,9 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         records::{InUse, RecordSize},
+        replay::CHUNK,
         tflite::{Objects, Records},
     },
 };
@@ -26,7 +28,7 @@ use crate::{
 /// Shares objects of equal size; a record takes the one that became free last.
 #[must_use]
 pub fn objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
-    share_equals(records, Vec::push, Vec::pop)
+    Budget::unlimited(|budget| share_equals(records, Vec::push, Vec::pop, budget))
 }
 
 /// Shares objects of equal size; a record takes the one with the lowest id.
@@ -35,7 +37,7 @@ pub fn texture_objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
     let insert = |free: &mut BTreeSet<usize>, object| {
         free.insert(object);
     };
-    share_equals(records, insert, BTreeSet::pop_first)
+    Budget::unlimited(|budget| share_equals(records, insert, BTreeSet::pop_first, budget))
 }
 
 /// Shares objects of equal size. `F` holds the free objects of one size.
@@ -43,11 +45,13 @@ fn share_equals<S: RecordSize, F: Default>(
     records: &Records<S>,
     release: impl Fn(&mut F, usize),
     take: impl Fn(&mut F) -> Option<usize>,
-) -> Objects<S> {
+    budget: &mut Budget<'_>,
+) -> Result<Objects<S>, Stop> {
     let mut objects: Objects<S> = Objects::for_records(records.len());
     let mut free: BTreeMap<S, F> = BTreeMap::new();
     let mut in_use = InUse::default();
     for index in records.by_first_use() {
+        budget.spend(CHUNK)?;
         let record = &records[index];
         while let Some(object) = in_use.ended_before(record.first) {
             release(free.entry(objects.sizes()[object].clone()).or_default(), object);
@@ -59,12 +63,15 @@ fn share_equals<S: RecordSize, F: Default>(
         objects.assign(index, object);
         in_use.until(record.last, object);
     }
-    objects
+    Ok(objects)
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records))
+    let objects = share_equals(&boxes.records, Vec::push, Vec::pop, budget)?;
+    Ok(boxes.share(problem, objects))
 }

@@ -22,7 +22,9 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         range_tree::Maxima,
+        replay::CHUNK,
         tflite::{Objects, Record, Records, profiles::Tasks, timeline::Timeline},
     },
 };
@@ -30,12 +32,16 @@ use crate::{
 /// Shares objects, the busiest step first.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
+    Budget::unlimited(|budget| share(records, budget))
+}
+
+pub(super) fn share(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
     let mut objects = Objects::for_records(records.len());
     let mut timelines: Vec<Timeline> = Vec::new();
     let mut by_size: BTreeMap<Bytes, BTreeSet<usize>> = BTreeMap::new();
     for index in busiest_first(records) {
         let record = &records[index];
-        let object = if let Some(object) = best_free(&by_size, &timelines, record) {
+        let object = if let Some(object) = best_free(&by_size, &timelines, record, budget)? {
             let size = objects.sizes()[object];
             if size < record.size {
                 if let Some(equals) = by_size.get_mut(&size) {
@@ -54,7 +60,7 @@ pub fn objects(records: &Records) -> Objects {
         };
         objects.assign(index, object);
     }
-    objects
+    Ok(objects)
 }
 
 /// Returns the smallest object that is large enough, otherwise the largest; of equal ones, the one
@@ -63,11 +69,18 @@ fn best_free(
     by_size: &BTreeMap<Bytes, BTreeSet<usize>>,
     timelines: &[Timeline],
     record: &Record,
-) -> Option<usize> {
+    budget: &mut Budget<'_>,
+) -> Result<Option<usize>, Stop> {
     let large = by_size.range(record.size..).flat_map(|(_, objects)| objects);
     let small = by_size.range(..record.size).rev().flat_map(|(_, objects)| objects);
-    let free = |object: &usize| timelines[*object].distance(record.first, record.last).is_some();
-    large.chain(small).copied().find(free)
+    let free = |object: usize| timelines[object].distance(record.first, record.last).is_some();
+    for &object in large.chain(small) {
+        budget.spend(CHUNK)?;
+        if free(object) {
+            return Ok(Some(object));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the records in the order of the busiest step in which each is alive, the first of
@@ -97,8 +110,10 @@ fn busiest_first(records: &Records) -> Vec<usize> {
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records))
+    Ok(boxes.share(problem, share(&boxes.records, budget)?))
 }

@@ -19,6 +19,8 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
+        replay::CHUNK,
         tflite::{
             Objects, Record, Records, greedy_by_breadth, profiles::positional_maxima,
             timeline::Timeline,
@@ -62,6 +64,10 @@ impl Open {
 /// Shares objects, large records first.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
+    Budget::unlimited(|budget| share(records, budget))
+}
+
+fn share(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
     let mut objects = Objects::for_records(records.len());
     let mut open: Vec<Open> = Vec::new();
     let mut waiting: Vec<Waiting> = records
@@ -80,6 +86,7 @@ pub fn objects(records: &Records) -> Objects {
         let is_above = |size: Bytes| floor.is_none_or(|floor| size > floor);
         let urgent = waiting.partition_point(|w| !is_above(records[w.record].size));
         while let Some(next) = most_urgent(&waiting[urgent..]) {
+            budget.spend(waiting.len())?;
             let Waiting { distance, best, record: index, .. } = waiting.remove(urgent + next);
             let record = &records[index];
             let object = if distance == FAR {
@@ -92,10 +99,10 @@ pub fn objects(records: &Records) -> Objects {
                 best
             };
             objects.assign(index, object);
-            update(&mut waiting, &mut open, record, object);
+            update(&mut waiting, &mut open, record, object, budget)?;
         }
     }
-    objects
+    Ok(objects)
 }
 
 /// Returns the waiting record with the least distance; of equal ones the largest, then the first in
@@ -118,18 +125,26 @@ fn gap(record: &Record, waiting: &Waiting) -> Step {
 }
 
 /// Updates distances and conflicts after an object has taken a record.
-fn update(waiting: &mut [Waiting], open: &mut [Open], record: &Record, object: usize) {
+fn update(
+    waiting: &mut [Waiting],
+    open: &mut [Open],
+    record: &Record,
+    object: usize,
+    budget: &mut Budget<'_>,
+) -> Result<(), Stop> {
     for other in waiting {
         let gap = gap(record, other);
         if gap == FAR {
             open[object].bar(other.record);
             if other.best == object && other.distance != FAR {
+                budget.spend(CHUNK * open.len())?;
                 (other.distance, other.best) = nearest(open, other);
             }
         } else if gap < other.distance && !open[object].bars(other.record) {
             (other.distance, other.best) = (gap, object);
         }
     }
+    Ok(())
 }
 
 /// Returns the nearest object without a conflict; of equal ones, the lowest id.
@@ -143,23 +158,32 @@ fn nearest(open: &[Open], waiting: &Waiting) -> (Step, usize) {
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records))
+    Ok(boxes.share(problem, share(&boxes.records, budget)?))
 }
 
 /// Shares objects by *greedy best*: greedy by size, unless greedy by breadth is strictly smaller.
 /// TFLite itself uses this strategy for buffers.
 #[must_use]
 pub fn best_objects(records: &Records) -> Objects {
-    let (by_size, by_breadth) = (objects(records), greedy_by_breadth::objects(records));
-    if by_breadth.total() < by_size.total() { by_breadth } else { by_size }
+    Budget::unlimited(|budget| share_best(records, budget))
+}
+
+fn share_best(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
+    let (by_size, by_breadth) =
+        (share(records, budget)?, greedy_by_breadth::share(records, budget)?);
+    Ok(if by_breadth.total() < by_size.total() { by_breadth } else { by_size })
 }
 
 /// Plans a problem by [`best_objects`], with every chain as a box.
-#[must_use]
-pub fn best_layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn best_layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, best_objects(&boxes.records))
+    Ok(boxes.share(problem, share_best(&boxes.records, budget)?))
 }

@@ -18,7 +18,9 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         records::{InUse, RecordError, RecordSize},
+        replay::CHUNK,
         tflite::{Objects, ReallocationGraph, Records},
     },
 };
@@ -26,7 +28,11 @@ use crate::{
 /// Shares objects; a record takes the free object of the nearest size.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
-    walk(records, |free, _, index| nearest(free, records[index].size))
+    Budget::unlimited(|budget| share(records, budget))
+}
+
+fn share(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
+    walk(records, |free, _, index| nearest(free, records[index].size), budget)
 }
 
 /// Shares objects; a record takes the free object of the nearest size among those whose last record
@@ -40,13 +46,14 @@ pub fn objects_in_parallel(
     graph: &ReallocationGraph,
 ) -> Result<Objects, RecordError> {
     graph.check(records.len())?;
-    Ok(walk(records, |free, last_record, index| {
+    let allowed = |free: &Free, last_record: &[usize], index: usize| {
         let size = records[index].size;
         free.iter()
             .copied()
             .filter(|&(_, object)| graph.allows(last_record[object], index))
             .min_by_key(|&(free, _)| free.abs_diff(size))
-    }))
+    };
+    Ok(Budget::unlimited(|budget| walk(records, allowed, budget)))
 }
 
 /// The free objects as (size, id).
@@ -57,12 +64,14 @@ type Free = BTreeSet<(Bytes, usize)>;
 fn walk(
     records: &Records,
     choose: impl Fn(&Free, &[usize], usize) -> Option<(Bytes, usize)>,
-) -> Objects {
+    budget: &mut Budget<'_>,
+) -> Result<Objects, Stop> {
     let mut objects = Objects::for_records(records.len());
     let mut free = Free::new();
     let mut last_record: Vec<usize> = Vec::new();
     let mut in_use = InUse::default();
     for index in records.by_first_use() {
+        budget.spend(CHUNK)?;
         let record = &records[index];
         while let Some(object) = in_use.ended_before(record.first) {
             free.insert((objects.sizes()[object], object));
@@ -79,7 +88,7 @@ fn walk(
         objects.assign(index, object);
         in_use.until(record.last, object);
     }
-    objects
+    Ok(objects)
 }
 
 /// Returns the smallest object that is large enough, unless the largest of the others is nearer in
@@ -128,8 +137,10 @@ pub fn texture_objects<const N: usize>(records: &Records<[u32; N]>) -> Objects<[
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records))
+    Ok(boxes.share(problem, share(&boxes.records, budget)?))
 }

@@ -19,6 +19,7 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         tflite::{Offsets, Record, RecordError, Records, placed::Placed},
     },
 };
@@ -48,7 +49,7 @@ pub fn offsets_around(
 ) -> Result<Offsets, RecordError> {
     let records = fitting(records, offline, alignment)?;
     check_offline(&records, offline)?;
-    Ok(place(&records, offline))
+    Ok(Budget::unlimited(|budget| place(&records, offline, budget)))
 }
 
 /// Places records as the original does: offline offsets are taken as they are, even where they make
@@ -64,7 +65,7 @@ pub fn replay(
     alignment: Bytes,
 ) -> Result<Offsets, RecordError> {
     let records = fitting(records, offline, alignment)?;
-    Ok(place(&records, offline))
+    Ok(Budget::unlimited(|budget| place(&records, offline, budget)))
 }
 
 /// Rounds the sizes up, and checks that their sum, on top of the ends of the offline records, fits
@@ -82,7 +83,11 @@ fn fitting(
     Ok(records)
 }
 
-fn place(records: &Records, offline: &[Option<Bytes>]) -> Offsets {
+fn place(
+    records: &Records,
+    offline: &[Option<Bytes>],
+    budget: &mut Budget<'_>,
+) -> Result<Offsets, Stop> {
     let mut order: Vec<usize> = (0..records.len()).rev().collect();
     order.sort_by_key(|&index| match offline[index] {
         Some(_) => (None, index),
@@ -92,12 +97,13 @@ fn place(records: &Records, offline: &[Option<Bytes>]) -> Offsets {
     let mut placed = Placed::new(records);
     for index in order {
         let record = &records[index];
+        placed.spend(budget)?;
         let offset = offline[index].unwrap_or_else(|| first_fit(&mut placed, record));
         placed.insert(record, offset, offset + record.size);
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }
-    answer
+    Ok(answer)
 }
 
 fn first_fit(placed: &mut Placed, record: &Record) -> Bytes {
@@ -147,8 +153,11 @@ fn check_offline(records: &Records, offline: &[Option<Bytes>]) -> Result<(), Rec
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.layout(problem, &place(&boxes.records, &vec![None; boxes.records.len()]).offsets)
+    let offline = vec![None; boxes.records.len()];
+    Ok(boxes.layout(problem, &place(&boxes.records, &offline, budget)?.offsets))
 }

@@ -20,6 +20,7 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         records::InUse,
         tflite::{Objects, Records},
     },
@@ -28,15 +29,19 @@ use crate::{
 /// Shares objects along a min-cost flow.
 #[must_use]
 pub fn objects(records: &Records) -> Objects {
-    let sum: Bytes = records.iter().map(|record| record.size).sum();
-    // No path costs more than the sum of all sizes, positive or negative.
-    if sum < 1 << 61 { share::<i64>(records) } else { share::<i128>(records) }
+    Budget::unlimited(|budget| share(records, budget))
 }
 
-fn share<C: Cost>(records: &Records) -> Objects {
+fn share(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
+    let sum: Bytes = records.iter().map(|record| record.size).sum();
+    // No path costs more than the sum of all sizes, positive or negative.
+    if sum < 1 << 61 { flow::<i64>(records, budget) } else { flow::<i128>(records, budget) }
+}
+
+fn flow<C: Cost>(records: &Records, budget: &mut Budget<'_>) -> Result<Objects, Stop> {
     let order = records.by_first_use();
     let mut network = Network::<C>::new(records, &order);
-    while network.augment() {}
+    while network.augment(budget)? {}
     let mut objects = Objects::for_records(records.len());
     for (opener, giver) in network.giver.iter().enumerate() {
         if *giver != Giver::Source {
@@ -50,7 +55,7 @@ fn share<C: Cost>(records: &Records) -> Objects {
             next = network.taker[at];
         }
     }
-    objects
+    Ok(objects)
 }
 
 /// A signed number of bytes.
@@ -158,11 +163,11 @@ impl<C: Cost> Network<C> {
     }
 
     /// Sends one more unit of flow along a cheapest path; returns false if there is no path.
-    fn augment(&mut self) -> bool {
-        self.search();
+    fn augment(&mut self, budget: &mut Budget<'_>) -> Result<bool, Stop> {
+        self.search(budget)?;
         let (count, source, sink) = (self.records(), self.source(), self.sink());
         if self.costs[sink] == C::FAR {
-            return false;
+            return Ok(false);
         }
         // Follows the path back from the sink. A step from left to right gives the right node a new
         // giver; the step before it, from right to left, removed the old one.
@@ -171,20 +176,20 @@ impl<C: Cost> Network<C> {
             let left = self.before[right];
             if left == source {
                 self.giver[right - count] = Giver::Source;
-                return true;
+                return Ok(true);
             }
             self.giver[right - count] = Giver::Left(left);
             self.taker[left] = Some(right - count);
             right = self.before[left];
             if right == source {
-                return true;
+                return Ok(true);
             }
         }
     }
 
     /// Finds the costs from the source by rounds of relaxation: a vertex whose cost falls is queued
     /// for the next round, once.
-    fn search(&mut self) {
+    fn search(&mut self, budget: &mut Budget<'_>) -> Result<(), Stop> {
         let (count, source, sink) = (self.records(), self.source(), self.sink());
         self.costs.fill(C::FAR);
         self.costs[source] = C::NOTHING;
@@ -193,6 +198,8 @@ impl<C: Cost> Network<C> {
             self.rounds += 1;
             let queue = std::mem::take(&mut self.queue);
             for &vertex in &queue {
+                // No vertex has more edges.
+                budget.spend(count)?;
                 if vertex == source {
                     self.relax_from_source();
                 } else if vertex == sink {
@@ -206,6 +213,7 @@ impl<C: Cost> Network<C> {
             self.queue = std::mem::replace(&mut self.next_queue, queue);
             self.next_queue.clear();
         }
+        Ok(())
     }
 
     fn relax(&mut self, from: usize, to: usize, cost: C) {
@@ -277,8 +285,10 @@ impl<C: Cost> Network<C> {
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.share(problem, objects(&boxes.records))
+    Ok(boxes.share(problem, share(&boxes.records, budget)?))
 }

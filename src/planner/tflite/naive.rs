@@ -30,8 +30,7 @@ pub fn objects<S: RecordSize>(records: &Records<S>) -> Objects<S> {
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(problem: &Problem) -> Layout {
     let boxes = Boxes::of(problem);
     boxes.share(problem, objects(&boxes.records))
 }

@@ -17,6 +17,7 @@ use crate::{
     planner::{
         Layout,
         boxes::Boxes,
+        budget::{Budget, Stop},
         tflite::{Offsets, RecordError, Records, placed::Placed},
     },
 };
@@ -29,14 +30,15 @@ use crate::{
 /// If the alignment is 0, or the sum of the aligned sizes exceeds 64 bits.
 pub fn offsets(records: &Records, alignment: Bytes) -> Result<Offsets, RecordError> {
     records.check_aligned(alignment)?;
-    Ok(place(records, alignment))
+    Ok(Budget::unlimited(|budget| place(records, alignment, budget)))
 }
 
-fn place(records: &Records, alignment: Bytes) -> Offsets {
+fn place(records: &Records, alignment: Bytes, budget: &mut Budget<'_>) -> Result<Offsets, Stop> {
     let mut answer = Offsets { offsets: vec![0; records.len()], total: 0 };
     let mut placed = Placed::new(records);
     for index in records.by_size() {
         let record = &records[index];
+        placed.spend(budget)?;
         let mut top = 0;
         let mut best: Option<(Bytes, Bytes)> = None;
         for place in placed.conflicts(record) {
@@ -53,12 +55,15 @@ fn place(records: &Records, alignment: Bytes) -> Offsets {
         answer.offsets[index] = offset;
         answer.total = answer.total.max(offset + record.size);
     }
-    answer
+    Ok(answer)
 }
 
 /// Plans a problem with every chain as a box.
-#[must_use]
-pub fn layout(problem: &Problem) -> Layout {
+pub(in crate::planner) fn layout(
+    problem: &Problem,
+    budget: &mut Budget<'_>,
+) -> Result<Layout, Stop> {
     let boxes = Boxes::of(problem);
-    boxes.layout(problem, &place(&boxes.records, problem.alignment()).offsets)
+    let placed = place(&boxes.records, problem.alignment(), budget)?;
+    Ok(boxes.layout(problem, &placed.offsets))
 }

@@ -8,6 +8,7 @@
 use crate::{
     Bytes, Step,
     planner::{
+        budget::{Budget, Stop},
         range_tree::{ancestors, cover},
         tflite::{Record, Records, profiles::Tasks},
     },
@@ -63,6 +64,11 @@ impl Placed {
             beginning: vec![Vec::new(); 2 * leaves],
             conflicts: Vec::new(),
         }
+    }
+
+    /// Spends the work of one call of [`conflicts`](Self::conflicts): at most one pass over all records.
+    pub(super) fn spend(&self, budget: &mut Budget<'_>) -> Result<(), Stop> {
+        budget.spend(self.count)
     }
 
     /// Places a record; `end` is the first offset that another one may take above it.

@@ -162,3 +162,43 @@ fn an_interrupted_search_gives_the_best_so_far(#[case] command: &[&str], #[case]
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
+
+/// Ctrl-C ends the strategy that runs; the table has those before it, and names the others.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_comparison_lists_what_had_not_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = hard_csv(folder.path());
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_memplan"))
+        .args(["compare", input.to_str().unwrap(), "--effort", "1000000000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let pid = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let table = String::from_utf8(output.stdout).unwrap();
+    let row = |name: &str| table.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+    assert!(row("best").contains('B') && !row("best").ends_with("stopped"), "{table}");
+    for name in ["optimal", "interval-move", "tflite-min-cost-flow", "naive", "first-fit"] {
+        assert!(row(name).ends_with("stopped"), "{table}");
+    }
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("memplan: interrupted: "));
+}
+
+#[test]
+fn a_strategy_without_a_plan_before_its_end_keeps_a_time_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = hard_csv(folder.path());
+    let (input, plan) = (input.to_str().unwrap(), folder.path().join("plan.json"));
+    let limit = ["--strategy", "tflite-min-cost-flow", "--time-limit", "1ms", "-o"];
+    let run = memplan(&[&["plan", input], &limit[..], &[plan.to_str().unwrap()]].concat());
+    assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
+    let words =
+        "strategy tflite-min-cost-flow had no plan when the time limit was over; allow more time";
+    assert!(run.err.contains(words), "{}", run.err);
+    assert!(!plan.exists());
+}
