@@ -1,20 +1,32 @@
 //! Errors of the library as Python exceptions, with the same messages.
 
 use std::{
+    any::Any,
     fmt::Display,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
 };
 
+use memplan::PlanError;
 use pyo3::{
     PyErr, PyResult,
-    exceptions::{PyOSError, PyRuntimeError, PyValueError},
+    exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError},
 };
 
 /// Makes a `ValueError` of an error.
 pub(crate) fn value_error(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Makes an exception of the error that nothing was planned. Only Ctrl-C and what is raised anyway cancel.
+#[allow(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
+pub(crate) fn plan_error(error: PlanError) -> PyErr {
+    match error {
+        PlanError::Cancelled { .. } => PyKeyboardInterrupt::new_err(()),
+        PlanError::OutOfTime { .. } => PyTimeoutError::new_err(error.to_string()),
+        error => value_error(error),
+    }
 }
 
 /// Makes an `OSError` of an error about a file, such as a `FileNotFoundError`.
@@ -33,10 +45,18 @@ pub(crate) fn guarded<T: Send>(
     work: impl Send + FnOnce() -> PyResult<T>,
 ) -> PyResult<T> {
     // The work changes nothing that outlives it, so no broken state can be observed.
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let words = words.unwrap_or("no reason given");
-        Err(PyRuntimeError::new_err(format!("memplan failed: {words}; please report it")))
-    })
+    py.detach(|| caught(work))
+}
+
+/// Runs a piece of work that holds no interpreter lock, as [`guarded`] does.
+pub(crate) fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// The error that a piece of work panicked.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let words = words.unwrap_or("no reason given");
+    PyRuntimeError::new_err(format!("memplan failed: {words}; please report it"))
 }

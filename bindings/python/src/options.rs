@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
-    time::{Duration, Instant},
+    thread,
+    time::Duration,
 };
 
 use memplan::{
@@ -21,7 +23,7 @@ use pyo3::{
 
 use crate::{
     demands::{Pin, Pool},
-    errors::value_error,
+    errors::{caught, panicked, plan_error, value_error},
     lists::List,
     numbers::shown,
     problem, sequence,
@@ -184,7 +186,7 @@ impl Options {
         if !matches!(input, Given::Problem(_)) || self.pools.is_empty() {
             return Ok((self, input));
         }
-        let problem = self.planner().lower(input.input()).map_err(value_error)?.problem;
+        let problem = self.planner().lower(input.input()).map_err(plan_error)?.problem;
         self.pools.clear();
         self.pins.clear();
         Ok((self, Given::Problem(Arc::new(problem))))
@@ -198,14 +200,23 @@ fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 /// The pause between two checks for signals and calls of the progress function.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Watches a search from Python. Ctrl-C ends it with its best result. Any other exception of the progress
-/// function or of a signal handler ends it as well, and is then raised.
+/// The stack of the thread that works, in bytes: as large as that of most main threads.
+const STACK: usize = 8 << 20;
+
+/// Watches a piece of work from Python. Ctrl-C cancels it, and so does any other exception of the progress
+/// function or of a signal handler, which is then raised.
 pub(crate) struct Watch {
     progress: Option<Py<PyAny>>,
     cancel: AtomicBool,
-    last: Mutex<Instant>,
-    raised: Mutex<Option<PyErr>>,
-    interrupted: AtomicBool,
+    /// The progress since the last call of the function.
+    latest: Mutex<Option<Progress>>,
+}
+
+/// The end of a watch.
+#[derive(Default)]
+struct Seen {
+    interrupted: bool,
+    raised: Option<PyErr>,
 }
 
 impl Watch {
@@ -217,52 +228,71 @@ impl Watch {
         Ok(Self {
             progress: progress.map(Bound::unbind),
             cancel: AtomicBool::new(false),
-            last: Mutex::new(Instant::now()),
-            raised: Mutex::new(None),
-            interrupted: AtomicBool::new(false),
+            latest: Mutex::new(None),
         })
     }
 
-    /// Called by the search, without the interpreter lock.
-    fn look(&self, progress: &Progress) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() < PAUSE || self.cancel.load(Ordering::Relaxed) {
-            return;
-        }
-        *last = Instant::now();
-        Python::attach(|py| {
-            let Err(error) = py.check_signals().and_then(|()| self.report(py, progress)) else {
-                return;
-            };
-            if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                self.interrupted.store(true, Ordering::Relaxed);
-            } else {
-                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            }
-            self.cancel.store(true, Ordering::Relaxed);
-        });
-    }
-
-    fn report(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
-        if let Some(call) = &self.progress {
-            call.call1(py, (progress.best, progress.lower_bound, progress.nodes))?;
-        }
-        Ok(())
-    }
-
-    /// Runs a piece of work with an observer. Returns its result, and whether Ctrl-C ended it early.
+    /// Runs a piece of work with an observer, in a thread of its own: Python handles signals in the thread that
+    /// calls, even while the work reports nothing. Returns its result, and whether Ctrl-C ended it early.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl Send + FnOnce(Observer<'_>) -> PyResult<T>,
     ) -> PyResult<(T, bool)> {
-        let look = |progress: &Progress| self.look(progress);
-        let result = crate::errors::guarded(py, || {
-            work(Observer::default().cancel(&self.cancel).progress(&look))
-        });
-        match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
-            None => Ok((result?, self.interrupted.load(Ordering::Relaxed))),
+        let keep = |progress: &Progress| *self.latest() = Some(*progress);
+        let mut observer = Observer::default().cancel(&self.cancel);
+        if self.progress.is_some() {
+            observer = observer.progress(&keep);
         }
+        let (result, seen) = py.detach(|| {
+            thread::scope(|scope| {
+                let (ending, ended) = mpsc::channel::<()>();
+                let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || {
+                    let _ending = ending;
+                    caught(|| work(observer))
+                });
+                let seen = self.look_until(&ended);
+                let result = match worker.map(thread::ScopedJoinHandle::join) {
+                    Ok(result) => result.unwrap_or_else(|panic| Err(panicked(&*panic))),
+                    Err(error) => Err(error.into()),
+                };
+                (result, seen)
+            })
+        });
+        match seen.raised {
+            Some(error) => Err(error),
+            None => Ok((result?, seen.interrupted)),
+        }
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Option<Progress>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks again and again until the other end of the channel is gone.
+    fn look_until(&self, ended: &mpsc::Receiver<()>) -> Seen {
+        let mut seen = Seen::default();
+        while ended.recv_timeout(PAUSE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let latest = self.latest().take();
+            let looked = Python::attach(|py| {
+                let looked = py.check_signals().and_then(|()| self.report(py, latest));
+                looked.map_err(|error| (error.is_instance_of::<PyKeyboardInterrupt>(py), error))
+            });
+            let Err((is_interrupt, error)) = looked else { continue };
+            self.cancel.store(true, Ordering::Relaxed);
+            seen.interrupted |= is_interrupt;
+            if !is_interrupt {
+                seen.raised = Some(error);
+            }
+        }
+        seen
+    }
+
+    fn report(&self, py: Python<'_>, latest: Option<Progress>) -> PyResult<()> {
+        let is_cancelled = self.cancel.load(Ordering::Relaxed);
+        if let (Some(call), Some(progress), false) = (&self.progress, latest, is_cancelled) {
+            call.call1(py, (progress.best, progress.lower_bound, progress.nodes))?;
+        }
+        Ok(())
     }
 }

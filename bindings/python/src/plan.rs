@@ -8,7 +8,12 @@ use memplan::{
     plan::{ArenaEntry, PlanFile},
     report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
 };
-use pyo3::{exceptions::PyKeyError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::PyKeyError,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyDict, PyList},
+};
 
 use crate::{
     errors::{file_error, guarded, value_error},
@@ -25,6 +30,9 @@ pub(crate) struct Plan {
     given: Given,
     options: Options,
     interrupted: bool,
+    /// What Python makes of the tensors and the bodies, once.
+    tensors: PyOnceLock<Py<PyDict>>,
+    bodies: PyOnceLock<Py<PyList>>,
 }
 
 impl Plan {
@@ -34,7 +42,14 @@ impl Plan {
         options: &Options,
         interrupted: bool,
     ) -> Self {
-        Self { inner: plan, given, options: options.clone(), interrupted }
+        Self {
+            inner: plan,
+            given,
+            options: options.clone(),
+            interrupted,
+            tensors: PyOnceLock::new(),
+            bodies: PyOnceLock::new(),
+        }
     }
 
     fn steps(&self) -> StepNames<'_> {
@@ -58,6 +73,43 @@ impl Plan {
         let present = model.present.as_ref().map_err(value_error)?;
         let heads = Heads::of(&model.arena, &self.inner, present.as_ref()).map_err(value_error)?;
         Ok(Some(report::arena_entry(&model.arena, heads, model.kernels)))
+    }
+
+    fn made_tensors<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let tensors = PyDict::new(make.py());
+        for tensor in &self.inner.tensors {
+            let (kind, of, offset) = match &tensor.place {
+                TensorPlace::Pool { chunk, offset } => {
+                    let pool = self.inner.chunks.get(*chunk).map(|chunk| chunk.pool);
+                    let pool = pool.and_then(|pool| self.inner.pools.get(pool));
+                    ("pool", pool.map(|pool| &*pool.name), *offset)
+                }
+                TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
+                _ => ("nowhere", None, 0),
+            };
+            let made = make.call1((&*tensor.name, tensor.size, kind, offset, of))?;
+            tensors.set_item(&*tensor.name, made)?;
+        }
+        Ok(tensors)
+    }
+
+    fn made_bodies<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let bodies = PyList::empty(make.py());
+        let Given::Sequence(graph) = &self.given else { return Ok(bodies) };
+        let mut options = self.options.clone();
+        // The operator hands these to its body.
+        options.lowering = options.lowering.inputs_in_pool(false).weights_in_pool(false);
+        for planned in &self.inner.bodies {
+            let PlannedBody { step, body, .. } = planned;
+            let operator = usize::try_from(*step).ok().and_then(|step| graph.operators().get(step));
+            let sequence = operator.and_then(|operator| operator.bodies.get(*body));
+            let sequence = sequence
+                .ok_or_else(|| value_error(format!("operator {step} has no body {body}")))?;
+            let given = Given::Sequence(Sequence::of(sequence.clone()).0);
+            let plan = Self::new(planned.plan.clone(), given, &options, self.interrupted);
+            bodies.append(make.call1((*step, *body, planned.inputs, plan))?)?;
+        }
+        Ok(bodies)
     }
 
     fn page(&self, title: &str) -> PyResult<String> {
@@ -233,24 +285,16 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
     }
 
-    /// The place of every tensor, by name: `(kind, name, offset, size)`, where `kind` is "pool", "supplied" or
-    /// "nowhere", and `name` that of the pool, if it has one, or of the supplied tensor.
-    #[getter]
-    fn _tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let tensors = PyDict::new(py);
-        for tensor in &self.inner.tensors {
-            let (kind, of, offset) = match &tensor.place {
-                TensorPlace::Pool { chunk, offset } => {
-                    let pool = self.inner.chunks.get(*chunk).map(|chunk| chunk.pool);
-                    let pool = pool.and_then(|pool| self.inner.pools.get(pool));
-                    ("pool", pool.map(|pool| &*pool.name), *offset)
-                }
-                TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
-                _ => ("nowhere", None, 0),
-            };
-            tensors.set_item(&*tensor.name, (kind, of, offset, tensor.size))?;
-        }
-        Ok(tensors)
+    /// What `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is "pool", "supplied"
+    /// or "nowhere", and `name` that of the pool, if it has one, or of the supplied tensor.
+    fn _tensors<'py>(
+        &self,
+        py: Python<'py>,
+        make: &Bound<'py, PyAny>,
+    ) -> PyResult<&Bound<'py, PyDict>> {
+        let tensors =
+            self.tensors.get_or_try_init(py, || self.made_tensors(make).map(Bound::unbind));
+        tensors.map(|tensors| tensors.bind(py))
     }
 
     /// The workspace of every operator, by its place among the chunks, or None.
@@ -262,24 +306,14 @@ impl Plan {
         }
     }
 
-    /// The plans of bodies: operator, place in its list, bytes of the copies of the inputs, plan.
-    #[getter]
-    fn _bodies(&self) -> PyResult<Vec<(u64, usize, u64, Self)>> {
-        let Given::Sequence(graph) = &self.given else { return Ok(Vec::new()) };
-        let mut options = self.options.clone();
-        // The operator hands these to its body.
-        options.lowering = options.lowering.inputs_in_pool(false).weights_in_pool(false);
-        let body = |planned: &PlannedBody| {
-            let PlannedBody { step, body, .. } = planned;
-            let operator = usize::try_from(*step).ok().and_then(|step| graph.operators().get(step));
-            let sequence = operator.and_then(|operator| operator.bodies.get(*body));
-            let sequence = sequence
-                .ok_or_else(|| value_error(format!("operator {step} has no body {body}")))?;
-            let given = Given::Sequence(Sequence::of(sequence.clone()).0);
-            let plan = Self::new(planned.plan.clone(), given, &options, self.interrupted);
-            Ok((*step, *body, planned.inputs, plan))
-        };
-        self.inner.bodies.iter().map(body).collect()
+    /// What `make(operator, place in its list, bytes of the copies of the inputs, plan)` returns for every body.
+    fn _bodies<'py>(
+        &self,
+        py: Python<'py>,
+        make: &Bound<'py, PyAny>,
+    ) -> PyResult<&Bound<'py, PyList>> {
+        let bodies = self.bodies.get_or_try_init(py, || self.made_bodies(make).map(Bound::unbind));
+        bodies.map(|bodies| bodies.bind(py))
     }
 
     /// Returns the offset of a tensor in the pool, in bytes.

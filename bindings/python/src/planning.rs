@@ -17,7 +17,7 @@ use pyo3::{
 };
 
 use crate::{
-    errors::{guarded, value_error},
+    errors::{guarded, plan_error, value_error},
     lists::List,
     numbers::{Whole, list, shown, whole},
     options::{Given, Options, Watch},
@@ -37,7 +37,7 @@ pub(crate) fn plan(
 ) -> PyResult<Plan> {
     let (options, input) = Options::read(options)?.demanded(input)?;
     let (plan, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).plan(input.input()).map_err(value_error)
+        options.planner().observer(observer).plan(input.input()).map_err(plan_error)
     })?;
     Ok(Plan::new(plan, input, &options, interrupted))
 }
@@ -71,7 +71,7 @@ pub(crate) fn fit(
     let (options, input) = Options::read(options)?.demanded(input)?;
     let capacity = whole(capacity, || "capacity".to_owned())?;
     let (fit, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).fit(input.input(), capacity).map_err(value_error)
+        options.planner().observer(observer).fit(input.input(), capacity).map_err(plan_error)
     })?;
     let (answer, plan) = match fit {
         PlanFit::Yes(plan) => ("yes", plan),
@@ -219,7 +219,7 @@ pub(crate) fn compare(
 ) -> PyResult<(String, String)> {
     let options = Options::read_for("compare", &["strategy"], options)?;
     let (compared, interrupted) = Watch::new(progress)?.run(py, |observer| {
-        options.planner().observer(observer).compare(input.input()).map_err(value_error)
+        options.planner().observer(observer).compare(input.input()).map_err(plan_error)
     })?;
     if interrupted {
         // The figures of searches that were cut short are not comparable.
@@ -260,7 +260,7 @@ pub(crate) fn reorder(
         // The effort is that of the search for an order; the plans have their own default.
         let planner = Options { effort: None, ..options.clone() }.planner().observer(observer);
         let limits = options.limits(default_limits());
-        planner.plan_reordered(given, limits).map_err(value_error)
+        planner.plan_reordered(given, limits).map_err(plan_error)
     })?;
     let text = report::reordering(&found, given);
     let better = Sequence::of(found.sequence);

@@ -405,6 +405,41 @@ def test_ctrl_c_inside_the_progress_function_does_the_same(hard):
         memplan.compare(hard, effort=2**60, time_limit=1, progress=interrupt)
 
 
+@pytest.fixture
+def large():
+    """For which the strategies that compare all pairs take many seconds."""
+    chunks = ((at * 7919 % 2000, at * 104_729 % 1000, at * 15_485_863 % 10**6) for at in range(20_000))
+    return memplan.Problem([(begin, begin + 1 + life, 1 + size) for begin, life, size in chunks])
+
+
+@pytest.mark.parametrize("strategy", ["tflite-greedy-best", "interval-move", "tflite-min-cost-flow"])
+def test_ctrl_c_ends_a_strategy_without_a_plan_before_its_end(large, ctrl_c, strategy):
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        memplan.plan(large, strategy=strategy)
+    timer.join()
+    # Unoptimised and undisturbed, it takes minutes.
+    assert time.monotonic() - start < 30
+    with pytest.raises(TimeoutError, match=f"strategy {strategy} had no plan when the time limit was over"):
+        memplan.plan(large, strategy=strategy, time_limit=0.1)
+
+
+def test_ctrl_c_ends_a_comparison(large, ctrl_c):
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        memplan.compare(large)
+    assert time.monotonic() - start < 30
+
+
+def test_tensors_and_bodies_are_made_once(sequence):
+    plan = memplan.plan(sequence)
+    assert plan.tensors is plan.tensors and plan.bodies is plan.bodies
+    assert all(plan.tensors[name].name == name for name in plan.tensors)
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm")
 def test_an_exception_of_a_signal_handler_is_raised(hard):
     class Late(Exception):

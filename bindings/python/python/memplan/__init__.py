@@ -76,12 +76,13 @@ class Tensor:
     """The pool in which it lies, if the plan has pools with names."""
 
 
+def _tensor(name: str, size: int, place: str, offset: int, memory: str | None) -> Tensor:
+    return Tensor(name, size, place, offset, **({place: memory} if memory else {}))
+
+
 def _tensors(plan: Plan) -> dict[str, Tensor]:
-    """The tensors of a sequence by name; empty for a problem."""
-    return {
-        name: Tensor(name, size, place, offset, **({place: memory} if memory else {}))
-        for name, (place, memory, offset, size) in plan._tensors.items()
-    }
+    """The tensors of a sequence by name; empty for a problem. The dictionary is made once; do not change it."""
+    return plan._tensors(_tensor)
 
 
 Plan.tensors = property(_tensors)
@@ -104,8 +105,8 @@ class Body:
 
 
 def _bodies(plan: Plan) -> list[Body]:
-    """The plans of the sequences that operators run."""
-    return [Body(*body) for body in plan._bodies]
+    """The plans of the sequences that operators run. The list is made once; do not change it."""
+    return plan._bodies(Body)
 
 
 Plan.bodies = property(_bodies)

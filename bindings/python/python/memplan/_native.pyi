@@ -271,7 +271,9 @@ class Plan:
     @property
     def chunk_names(self) -> list[str]: ...
     @property
-    def tensors(self) -> dict[str, Tensor]: ...
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors of a sequence by name; empty for a problem. The dictionary is made once; do not change it."""
+
     @property
     def workspaces(self) -> list[int | None]:
         """The workspace of every operator, by its place among the chunks, or None. It holds the largest of the operator's
@@ -279,7 +281,7 @@ class Plan:
 
     @property
     def bodies(self) -> list[Body]:
-        """The plans of the sequences that operators run."""
+        """The plans of the sequences that operators run. The list is made once; do not change it."""
 
     @property
     def arena(self) -> dict[str, Any] | None:
@@ -351,11 +353,12 @@ def plan(
     """Plans a sequence or a problem.
 
     `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
-    nodes of "best" and "optimal", and `time_limit` the seconds of these and of "first-fit". `pools` are the memories of
-    the device, the fastest first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
+    nodes of "best" and "optimal", and `time_limit` the most seconds. `pools` are the memories of the device, the fastest
+    first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
     `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan
-    so far, whose `interrupted` is then true. Any other exception of `progress` or of a signal handler ends it as well,
-    and is raised.
+    so far, whose `interrupted` is then true. Strategies other than "best", "optimal" and "first-fit" have no plan before
+    their end: they raise `KeyboardInterrupt`, or `TimeoutError` when the time is over. Any other exception of `progress`
+    or of a signal handler ends planning as well, and is raised.
     """
 
 def lower(
