@@ -432,15 +432,16 @@ pub(crate) fn write(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let written = if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        // Opening a pipe waits for its reader, so a signal must end this.
-        fs::OpenOptions::new()
-            .write(true)
-            .open(path)
-            .and_then(|file| filled(file, fill))
-            .map(|_| ())
-    } else {
+    let is_file = || fs::metadata(path).map_or(true, |metadata| metadata.is_file());
+    let written = if path == Path::new("/dev/stdout") {
+        // It may be a file to which other text is written, too.
+        filled(io::stdout().lock(), fill).map(drop)
+    } else if is_file() {
         interrupt::finishing(|| replace(path, fill))
+    } else {
+        // Opening a pipe waits for its reader, so a signal must end this.
+        let file = fs::OpenOptions::new().write(true).open(path);
+        file.and_then(|file| filled(file, fill)).map(drop)
     };
     written.map_err(cannot_write(path))?;
     note(&format!("wrote {}", path.display()));

@@ -208,6 +208,27 @@ fn one_signal_ends_the_wait_for_the_reader_of_a_pipe() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
+/// Text before and after it stays.
+#[cfg(unix)]
+#[test]
+fn standard_output_that_is_a_file_is_not_replaced() {
+    let (_folder, path) = file("all.txt", "before\n");
+    let all = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let model = "tests/models/mobilenet_v3_se_64_i8.tflite";
+    let status = Command::new(env!("CARGO_BIN_EXE_memplan"))
+        .args(["plan", model, "--c-struct", "/dev/stdout"])
+        .current_dir(project())
+        .stdout(all)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let text = fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once("// A plan by memplan").unwrap();
+    assert_eq!(before, "before\n");
+    assert!(rest.contains("bytes alive"), "the summary follows: {text}");
+}
+
 /// A pipe with a reader gets the whole plan.
 #[cfg(unix)]
 #[test]
