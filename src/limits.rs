@@ -115,7 +115,8 @@ pub struct Progress {
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Observer<'a> {
-    /// The search ends soon after this is set and returns its best result so far.
+    /// The search ends soon after this is set and returns its best result so far. Strategies without one before
+    /// their end fail.
     pub cancel: Option<&'a AtomicBool>,
     /// Called every few hundred nodes, by the thread that started the search.
     pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,

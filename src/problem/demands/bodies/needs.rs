@@ -15,6 +15,10 @@ use crate::{
     },
 };
 
+/// Two for each power of two, of roots and of others. More of them contradict each other already, so that further
+/// ones change nothing.
+const MOST_ALIGNMENTS: usize = 2 * Bytes::BITS as usize + 1;
+
 /// The needs of chunks at fixed distances: pools, pins, alignments and extent. Distances count from their origin.
 #[derive(Clone, Debug)]
 pub(super) struct Needs {
@@ -165,7 +169,8 @@ impl Needs {
                 one.first = one.first.min(new.first);
                 one.count += new.count;
             }
-            None => self.alignments.push(new),
+            None if self.alignments.len() < MOST_ALIGNMENTS => self.alignments.push(new),
+            None => {}
         }
     }
 
