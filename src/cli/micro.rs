@@ -29,6 +29,8 @@ pub(crate) struct Prediction<'a> {
     args: &'a PlanArgs,
     path: &'a Path,
     heads: Heads,
+    /// The faults of the plan in the model. A wrong plan is not compared with.
+    faults: Vec<String>,
 }
 
 /// Checks the options that apply only to models for the runtime.
@@ -74,14 +76,13 @@ impl<'a> Prediction<'a> {
     ) -> Result<Self, Failure> {
         let path = args.input.as_deref().unwrap_or(Path::new(""));
         let arena = &model.survey.arena;
-        let present = match OfflinePlan::of_model(&model.bytes) {
-            _ if args.reading.is_for_interpreter() => None,
-            Err(_) if args.replace => None,
-            present => present.map_err(|error| wrong(Some(path), error))?,
+        let (present, faults) = match OfflinePlan::right(&model.bytes, &model.survey) {
+            Ok(present) => (present, Vec::new()),
+            Err(faults) => (None, faults),
         };
         let heads = Heads::of(arena, plan, present.as_ref());
         let heads = heads.map_err(|error| wrong(Some(path), error))?;
-        let prediction = Self { model, plan, args, path, heads };
+        let prediction = Self { model, plan, args, path, heads, faults };
         if args.csv {
             // CSV cannot hold the prediction.
             note(&prediction.line());
@@ -99,16 +100,21 @@ impl<'a> Prediction<'a> {
 
     /// The report in the plan's file.
     pub(crate) fn entry(&self) -> ArenaEntry {
-        report::arena_entry(&self.model.survey.arena, self.heads, self.kernels())
+        let arena = &self.model.survey.arena;
+        report::arena_entry(arena, self.heads, self.kernels(), &self.faults)
     }
 
     /// The report below the summary of the plan.
     pub(crate) fn report(&self) -> String {
-        let mut text = report::arena(&self.model.survey.arena, self.heads, self.kernels());
+        let arena = &self.model.survey.arena;
+        let mut text = report::arena(arena, self.heads, self.kernels(), &self.faults);
         let is_writable = OfflinePlan::check_model(&self.model.bytes).is_ok();
         let is_free = !self.heads.is_planned_already || self.args.replace;
         let is_micro = !self.args.reading.is_for_interpreter();
-        if is_micro && self.is_smaller() && self.args.output.is_none() && is_writable && is_free {
+        let can_write = is_micro && self.args.output.is_none() && is_writable;
+        if can_write && !self.faults.is_empty() {
+            text.push_str("  --replace -o OUT.tflite writes the model with a right plan.\n");
+        } else if can_write && self.is_smaller() && is_free {
             text.push_str("  -o OUT.tflite writes the model with this plan.\n");
         }
         text
@@ -124,14 +130,16 @@ impl<'a> Prediction<'a> {
         } else {
             "head of TensorFlow Lite Micro's arena"
         };
-        format!("{what}: {} {without}, {} with this plan", Size(own), Size(planned))
+        let wrong = if self.faults.is_empty() { "" } else { "; the plan in the file is wrong" };
+        format!("{what}: {} {without}, {} with this plan{wrong}", Size(own), Size(planned))
     }
 
-    /// Writes the model with the plan in its metadata, if the runtime then takes less memory. The bytes to be
-    /// written are read back first: they must be the same model, and its plan must work.
+    /// Writes the model with the plan in its metadata, if the runtime then takes less memory or the plan
+    /// there is wrong. The bytes to be written are read back first: they must be the same model, and its
+    /// plan must work.
     pub(crate) fn write(&self, path: &Path) -> Result<Verdict, Failure> {
         let Self { model, plan, heads, .. } = self;
-        if !self.is_smaller() {
+        if !self.is_smaller() && self.faults.is_empty() {
             say(&format!(
                 "{}: nothing is written: with this plan, the runtime would take a head of {}, and without it {}",
                 path.display(),
@@ -140,9 +148,19 @@ impl<'a> Prediction<'a> {
             ));
             return Ok(Verdict::Bad);
         }
+        if let Some(fault) = self.faults.first().filter(|_| !self.args.replace) {
+            let words = format!("its plan is wrong: {fault}; replace it with --replace");
+            return Err(wrong(Some(self.path), words));
+        }
         let arena = &model.survey.arena;
         let failed = |error: &dyn Display| wrong(Some(self.path), error);
-        let offline = OfflinePlan::of_plan(arena, plan);
+        // A wrong plan is replaced even if no plan takes less than the runtime's own planner.
+        let offline = if self.is_smaller() {
+            OfflinePlan::of_plan(arena, plan)
+        } else {
+            note("the runtime's own planner takes no more, so the new plan states no offsets");
+            OfflinePlan::online(arena)
+        };
         let planned = offline.simulate(arena).map_err(|error| failed(&error))?;
         let bytes = offline
             .write(&model.bytes, arena, self.args.replace)
@@ -209,8 +227,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
         return Err(wrong(Some(&args.plan), "the model has no offline plan in its metadata"));
     };
     let head = offline.simulate(&planned.arena).map_err(|error| wrong(Some(&args.plan), error))?;
-    problems.extend(misplaced(&planned, &offline));
-    problems.extend(head.violations(&planned).iter().map(ToString::to_string));
+    problems.extend(offline.faults(&planned, &head));
     let own = OfflinePlan::online(&survey.arena).simulate(&survey.arena);
     let own = own.map_err(|error| wrong(Some(&args.input), error))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -226,24 +243,4 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad })
-}
-
-/// Describes offsets that are unaligned or belong to tensors outside the head.
-fn misplaced(planned: &Survey, offline: &OfflinePlan) -> Vec<String> {
-    let mut in_head = vec![false; offline.offsets.len()];
-    for tensor in planned.arena.buffers.iter().filter_map(|buffer| buffer.tensor) {
-        in_head[tensor] = true;
-    }
-    let offsets = offline.offsets.iter().zip(&in_head).enumerate();
-    offsets
-        .filter_map(|(tensor, (&offset, &in_head))| match offset? {
-            offset if !offset.is_multiple_of(memplan::import::tflite::ALIGNMENT) => {
-                Some(format!("tensor {tensor} lies at {offset}, which is no multiple of 16"))
-            }
-            offset if !in_head && planned.arena.variables > 0 => Some(format!(
-                "tensor {tensor} lies outside the head, but has the offset {offset}; a variable there may be overwritten"
-            )),
-            _ => None,
-        })
-        .collect()
 }

@@ -15,11 +15,14 @@ pub struct ArenaEntry {
     /// The kernels that it is built with, if they decide the scratch memory; otherwise omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Box<str>>,
-    /// Bytes that it takes for the model as it is.
+    /// Bytes that it takes for the model as it is, or without the plan in the model if that is wrong.
     pub own: Bytes,
-    /// True if the model has a plan already, which `own` comes from; otherwise it comes from the runtime's
-    /// own planner.
+    /// True if the model has a right plan already, which `own` comes from; otherwise it comes from the
+    /// runtime's own planner.
     pub planned_already: bool,
+    /// All that is wrong with the plan in the model; omitted if nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong_plan: Vec<String>,
     /// Bytes that it takes with this plan.
     pub planned: Bytes,
     /// Number of scratch buffers that are counted.

@@ -7,7 +7,7 @@ use crate::{
     export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary, Runtime},
     planner::tflite::RecordError,
-    report::{Size, count, fit::hanging},
+    report::{Size, count, fit::hanging, printable},
 };
 
 /// The sizes of the head of the arena in bytes; for TensorFlow Lite's interpreter, those of its arena.
@@ -81,9 +81,9 @@ fn sizes(of: &str, heads: Heads) -> String {
 }
 
 /// Reports how large the head of the arena is, by the runtime's own planner and with a plan, and what these
-/// figures omit.
+/// figures omit. `faults` is all that is wrong with a plan that the model has already.
 #[must_use]
-pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
+pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary, faults: &[String]) -> String {
     if arena.runtime == Runtime::Interpreter {
         return interpreter(arena, sizes);
     }
@@ -103,6 +103,17 @@ pub fn arena(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> String {
         let words = format!(
             "Scratch memory not known, and counted as 0 B; give it with --scratch: {}.",
             arena.unknown_scratch.join(", ")
+        );
+        text.push_str(&hanging("  ", &words, 2));
+    }
+    if let [first, others @ ..] = faults {
+        let others = match others.len() as u64 {
+            0 => String::new(),
+            others => format!(", and {others} more"),
+        };
+        let words = format!(
+            "The plan in the file is wrong for {kernels} kernels, and not used in these figures: {}{others}.",
+            printable(first)
         );
         text.push_str(&hanging("  ", &words, 2));
     }
@@ -131,7 +142,12 @@ fn interpreter(arena: &Arena, heads: Heads) -> String {
 /// Returns the figures of [`arena`] for a plan's file: both heads, and the memory that they do not count.
 #[must_use]
 #[cfg(feature = "serde")]
-pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> ArenaEntry {
+pub fn arena_entry(
+    arena: &Arena,
+    sizes: Heads,
+    kernels: KernelLibrary,
+    faults: &[String],
+) -> ArenaEntry {
     let Heads { own, is_planned_already, planned } = sizes;
     let scratch = arena.buffers.iter().filter(|buffer| buffer.tensor.is_none());
     let is_micro = arena.runtime == Runtime::Micro;
@@ -148,6 +164,7 @@ pub fn arena_entry(arena: &Arena, sizes: Heads, kernels: KernelLibrary) -> Arena
         kernels: is_micro.then(|| kernels.name().into()),
         own,
         planned_already: is_planned_already,
+        wrong_plan: faults.to_vec(),
         planned,
         scratch_buffers: scratch.count(),
         unknown_scratch: arena.unknown_scratch.clone(),

@@ -70,9 +70,12 @@ impl Plan {
         let Some(model) = graph.model.as_ref().filter(|_| self.inner.order.is_empty()) else {
             return Ok(None);
         };
-        let present = model.present.as_ref().map_err(value_error)?;
-        let heads = Heads::of(&model.arena, &self.inner, present.as_ref()).map_err(value_error)?;
-        Ok(Some(report::arena_entry(&model.arena, heads, model.kernels)))
+        let (present, faults) = match &model.present {
+            Ok(present) => (present.as_ref(), &[][..]),
+            Err(faults) => (None, &faults[..]),
+        };
+        let heads = Heads::of(&model.arena, &self.inner, present).map_err(value_error)?;
+        Ok(Some(report::arena_entry(&model.arena, heads, model.kernels, faults)))
     }
 
     fn made_tensors<'py>(&self, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {

@@ -92,7 +92,8 @@ pub(crate) fn read(
         let bytes = std::fs::read(&path).map_err(|error| file_error(&error, path))?;
         if format == Format::Tflite {
             let survey = survey(&bytes, &options).map_err(|error| about(error.to_string()))?;
-            let (arena, present) = (survey.arena, OfflinePlan::of_model(&bytes));
+            let present = OfflinePlan::right(&bytes, &survey);
+            let arena = survey.arena;
             let model = Model { arena, kernels: options.tflite.kernels, present };
             return Ok((Input::Sequence(survey.sequence), Some(model)));
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use memplan::{
     Input, OpSequence,
     export::tflite::OfflinePlan,
-    import::tflite::{Arena, KernelLibrary, TfliteError},
+    import::tflite::{Arena, KernelLibrary},
 };
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 
@@ -171,7 +171,8 @@ pub(crate) struct Model {
     pub(crate) arena: Arena,
     pub(crate) kernels: KernelLibrary,
     /// The plan that its metadata already holds.
-    pub(crate) present: Result<Option<OfflinePlan>, TfliteError>,
+    /// The plan in the model, or all that is wrong with it.
+    pub(crate) present: Result<Option<OfflinePlan>, Vec<String>>,
 }
 
 impl std::ops::Deref for Graph {

@@ -1,14 +1,57 @@
 //! Checks offsets against the operators: they run on a shadow of the head.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use crate::{
     Plan, PlannedChunk, PlannedTensor, TensorPlace,
-    export::tflite::Head,
-    import::tflite::{ALIGNMENT, Survey},
+    export::tflite::{Head, OfflinePlan},
+    import::tflite::{ALIGNMENT, Runtime, Survey},
     sequence::SizeBasis,
     verify::{Violation, execute},
 };
+
+impl OfflinePlan {
+    /// Reads the offline plan in the metadata of a model, if there is one. TensorFlow Lite's interpreter
+    /// reads none.
+    ///
+    /// # Errors
+    ///
+    /// If the model would run wrongly with the plan, or the plan cannot be read: all that is wrong.
+    pub fn right(model: &[u8], survey: &Survey) -> Result<Option<Self>, Vec<String>> {
+        let alone = |error: &dyn Display| vec![error.to_string()];
+        if survey.arena.runtime == Runtime::Interpreter {
+            return Ok(None);
+        }
+        let Some(offline) = Self::of_model(model).map_err(|error| alone(&error))? else {
+            return Ok(None);
+        };
+        let head = offline.simulate(&survey.arena).map_err(|error| alone(&error))?;
+        let faults = offline.faults(survey, &head);
+        if faults.is_empty() { Ok(Some(offline)) } else { Err(faults) }
+    }
+
+    /// Describes all that goes wrong when a model runs with the plan, which gives it this head.
+    #[must_use]
+    pub fn faults(&self, survey: &Survey, head: &Head) -> Vec<String> {
+        let mut in_head = vec![false; self.offsets.len()];
+        for tensor in survey.arena.buffers.iter().filter_map(|buffer| buffer.tensor) {
+            if let Some(in_head) = in_head.get_mut(tensor) {
+                *in_head = true;
+            }
+        }
+        let offsets = self.offsets.iter().zip(&in_head).enumerate();
+        let misplaced = offsets.filter_map(|(tensor, (&offset, &in_head))| match offset? {
+            offset if !offset.is_multiple_of(ALIGNMENT) => {
+                Some(format!("tensor {tensor} lies at {offset}, which is no multiple of {ALIGNMENT}"))
+            }
+            offset if !in_head && survey.arena.variables > 0 => Some(format!(
+                "tensor {tensor} lies outside the head, but has the offset {offset}; a variable there may be overwritten"
+            )),
+            _ => None,
+        });
+        misplaced.chain(head.violations(survey).iter().map(ToString::to_string)).collect()
+    }
+}
 
 impl Head {
     /// The head as a plan of the model's sequence, with a chunk for each buffer.

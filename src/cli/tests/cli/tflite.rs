@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use memplan::export::tflite::ENTRY;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
     command::{Run, memplan},
-    flatbuffer::{Subgraph, chain, code, model},
+    flatbuffer::{Subgraph, chain, code, file, model, model_fields},
     shared::shared_path,
 };
 
@@ -116,12 +117,94 @@ TensorFlow Lite Micro, reference kernels
     assert_eq!(strict.code, 1);
     assert!(strict.out.contains("wrong: "), "{}", strict.out);
     // A plan in the file is kept unless it may be replaced, and is replaced only by a smaller one.
-    let again = memplan(&["plan", &planned, "--no-inplace"]);
+    let again = memplan(&["plan", &planned]);
     assert!(again.out.contains("head with the file's plan  512 B"), "{}", again.out);
     let again = memplan(&["plan", &planned, "-o", &folder.path("b.tflite"), "--replace"]);
     assert_eq!(again.code, 1);
     assert!(again.err.contains("nothing is written: with this plan, the runtime would take"));
     assert!(!folder.folder.path().join("b.tflite").exists());
+}
+
+/// A chain, or a convolution for which no plan saves anything, with an offline plan in its metadata.
+fn with_plan(operators: usize, offsets: &[i32]) -> Folder {
+    let mut main = chain();
+    main.operators.truncate(operators);
+    if operators == 1 {
+        main.tensors.truncate(3);
+        main.outputs = vec![2];
+    }
+    let count = i32::try_from(offsets.len()).unwrap();
+    let data = [1, 1, count].into_iter().chain(offsets.iter().copied()).flat_map(i32::to_le_bytes);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("planned.tflite");
+    fs::write(&path, file(&model_fields(&[main], &[(ENTRY, data.collect())]))).unwrap();
+    Folder { model: path.display().to_string(), folder }
+}
+
+/// The plan in a model is compared with only if the model runs with it.
+#[rstest]
+#[case::one_on_another(5, &[0; 7], "tensor", "512 B")]
+#[case::unaligned(5, &[8, -1, -1, -1, -1, -1, -1], "tensor 0 lies at 8, which is no multiple of 16", "512 B")]
+#[case::of_another_model(5, &[0; 3], "it states 3 offsets, but there are 7 tensors", "512 B")]
+#[case::nothing_to_gain(1, &[0, -1, 0], "tensor", "512 B")]
+fn a_wrong_plan_in_a_model_is_reported_and_replaced(
+    #[case] operators: usize,
+    #[case] offsets: &[i32],
+    #[case] fault: &str,
+    #[case] head: &str,
+) {
+    let folder = with_plan(operators, offsets);
+    let Run { code, out, .. } = memplan(&["plan", &folder.model]);
+    let words: Vec<&str> = out.split_whitespace().collect();
+    let words = words.join(" ");
+    assert_eq!(code, 0);
+    assert!(words.contains("The plan in the file is wrong for reference kernels"), "{out}");
+    assert!(words.contains(fault) && words.contains("head by its own planner"), "{out}");
+    assert!(words.contains("--replace -o OUT.tflite writes the model with a right plan."), "{out}");
+    assert!(!words.contains("do not use it"), "{out}");
+    let json = memplan(&["plan", "--json", &folder.model]).out;
+    let arena = &serde_json::from_str::<Value>(&json).unwrap()["arena"];
+    assert!(arena["wrong_plan"][0].as_str().unwrap().contains(fault), "{arena}");
+    assert_eq!(arena["planned_already"], false);
+    let right = folder.path("right.tflite");
+    let kept = memplan(&["plan", &folder.model, "-o", &right]);
+    assert!(kept.code == 2 && !std::path::Path::new(&right).exists(), "{}", kept.err);
+    assert!(
+        kept.err.contains("its plan is wrong: ") && kept.err.contains("--replace"),
+        "{}",
+        kept.err
+    );
+    let written = memplan(&["plan", &folder.model, "--replace", "-o", &right]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    let verified = memplan(&["verify", &folder.model, &right]);
+    assert_eq!(verified.code, 0, "{}", verified.out);
+    assert!(
+        verified.out.contains(&format!("head with this plan        {head}")),
+        "{}",
+        verified.out
+    );
+    let again = memplan(&["plan", &right, "--json"]).out;
+    assert_eq!(serde_json::from_str::<Value>(&again).unwrap()["arena"]["wrong_plan"], Value::Null);
+}
+
+/// A plan is right or wrong for the kernels that run.
+#[test]
+fn the_plan_in_a_model_may_be_wrong_for_other_kernels() {
+    let folder = Folder::of(&[chain()]);
+    let planned = folder.path("planned.tflite");
+    assert_eq!(memplan(&["plan", &folder.model, "-o", &planned]).code, 0);
+    let strict = memplan(&["plan", &planned, "--no-inplace"]);
+    assert!(
+        strict.out.contains("The plan in the file is wrong for reference kernels"),
+        "{}",
+        strict.out
+    );
+    let again = folder.path("again.tflite");
+    let written = memplan(&["plan", &planned, "--no-inplace", "--replace", "-o", &again]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    assert_eq!(memplan(&["verify", &folder.model, &again, "--no-inplace"]).code, 0);
+    let listed = memplan(&["plan", &planned, "--no-inplace", "--csv"]);
+    assert!(listed.err.trim_end().ends_with("; the plan in the file is wrong"), "{}", listed.err);
 }
 
 #[test]
