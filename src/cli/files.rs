@@ -240,8 +240,18 @@ fn read_with(
     }
     check_switches(path, format, args)?;
     let options = change(options(path, args)?);
-    let input = import::read_input(&read(path, args.max_input)?, format, &options)
-        .map_err(unreadable(path))?;
+    let bytes = read(path, args.max_input)?;
+    let input = match format {
+        Format::Onnx => {
+            let survey = import::onnx::read_with_nodes(&bytes, &options);
+            let survey = survey.map_err(|error| unreadable(path)(error.into()))?;
+            if let Some(impossible) = &survey.impossible {
+                note(&format!("{}: {impossible}", name(path)));
+            }
+            Input::Sequence(survey.sequence)
+        }
+        format => import::read_input(&bytes, format, &options).map_err(unreadable(path))?,
+    };
     match (&input, args.lowering_switch(), args.kernel_switch()) {
         (Input::Problem(_), Some(switch), _) => {
             Err(about(path, format!("{switch} needs operators, but this is a problem; omit it")))

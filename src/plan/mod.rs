@@ -98,8 +98,8 @@ pub struct Plan {
     /// The cost of the traffic: the bytes that operators move to and from the chunks, each times
     /// the cost of its pool.
     pub traffic: u128,
-    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for all of these sizes,
-    /// and its own are the largest. Empty if there is one size each.
+    /// The dimensions whose sizes may differ from run to run, by name: the plan holds for every run with these
+    /// sizes, and its own are the largest. Empty if there is one size each.
     pub dims: BTreeMap<Box<str>, DimRange>,
 }
 

@@ -105,7 +105,7 @@ fn ranges(plan: &Plan) -> String {
     if plan.dims.is_empty() {
         return String::new();
     }
-    wrapped(&format!("planned for the largest sizes; holds for all of {}", dims(plan)), 2)
+    wrapped(&format!("planned for the largest sizes; holds for every run with {}", dims(plan)), 2)
 }
 
 /// The sizes that a plan holds for: `batch=1..8, sequence=1..128`.

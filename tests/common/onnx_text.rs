@@ -150,6 +150,30 @@ pub fn graph(text: &str) -> GraphProto {
     graph
 }
 
+/// The text of a graph of one operator, `op`, that makes `o0`, `o1` and so on. The inputs, separated by blanks,
+/// are `f32[2]`, `=[1]` for a weight or `-` for an absent one.
+pub fn one_operator(kind: &str, inputs: &str, attributes: &str, outputs: usize) -> String {
+    let mut lines = String::new();
+    let mut names = Vec::new();
+    for (index, input) in inputs.split_whitespace().enumerate() {
+        match input.as_bytes()[0] {
+            b'-' => {
+                names.push(String::new());
+                continue;
+            }
+            b'=' => writeln!(lines, "weight i{index}{input}").unwrap(),
+            _ => writeln!(lines, "in i{index}:{input}").unwrap(),
+        }
+        names.push(format!("i{index}"));
+    }
+    let made: Vec<String> = (0..outputs).map(|index| format!("o{index}")).collect();
+    writeln!(lines, "{} = {kind}({}) {attributes}", made.join(", "), names.join(", ")).unwrap();
+    for output in made {
+        writeln!(lines, "out {output}").unwrap();
+    }
+    lines
+}
+
 pub fn model(graph: GraphProto, opset: i64) -> Vec<u8> {
     let opset = OperatorSetIdProto { domain: None, version: Some(opset) };
     let model = ModelProto {

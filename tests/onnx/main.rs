@@ -8,6 +8,7 @@ mod onnx_text;
 mod wire;
 
 mod bodies;
+mod conflicts;
 mod models;
 mod names;
 mod operators;

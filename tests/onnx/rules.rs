@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    onnx_text::{OPSET, describe, graph, model, with_body},
+    onnx_text::{OPSET, describe, graph, model, one_operator, with_body},
     wire::field,
 };
 use memplan::{
@@ -52,6 +52,9 @@ fn described(text: &str) -> String {
 #[case("MatMul", "f32[2,3] f32[3]", "", &[8])]
 #[case("MatMul", "f32[3] f32[3]", "", &[4])]
 #[case("MatMul", "f32[3] f32[7,3,4]", "", &[4 * 7 * 4])]
+#[case("com.microsoft/FusedMatMul", "f32[1,4,4] f32[4,1,6]", "transBatchB=1", &[4 * 24])]
+#[case("com.microsoft/FusedMatMul", "f32[4,2,3] f32[2,4,5]", "transA=1 transBatchA=1", &[4 * 30])]
+#[case("MaxPool", "f32[1,1,2]", "kernel_shape=[4] strides=[3]", &[4, 8])]
 #[case("Einsum", "f32[2,3] f32[3,4]", "equation='ij,jk->ik'", &[32])]
 #[case("Reshape", "f32[2,3,4] =[0,-1]", "", &[96])]
 #[case("Flatten", "f32[2,3,4]", "axis=2", &[96])]
@@ -63,7 +66,7 @@ fn described(text: &str) -> String {
 #[case("Slice", "f32[10,4] =[1] =[9223372036854775807] =[0]", "", &[4 * 36])]
 #[case("Slice", "f32[10,4] =[-1] =[-9223372036854775807] =[0] =[-3]", "", &[4 * 16])]
 #[case("Slice", "f32[10,4]", "starts=[2] ends=[-2] axes=[0]", &[4 * 24])]
-#[case("Split", "f32[7,2]", "axis=0", &[4 * 8, 4 * 6])]
+#[case("Split", "f32[7,2]", "axis=0 num_outputs=2", &[4 * 8, 4 * 6])]
 #[case("Split", "f32[7,2] =[1,6]", "", &[8, 48])]
 #[case("Split", "f32[7,2]", "split=[1,6]", &[8, 48])]
 #[case("Pad", "f32[2,2] =[1,0,1,0]", "", &[4 * 8])]
@@ -128,21 +131,7 @@ fn shapes_and_types_are_inferred(
     #[case] attributes: &str,
     #[case] bytes: &[u64],
 ) {
-    let mut lines = String::new();
-    let mut names = Vec::new();
-    for (index, input) in inputs.split_whitespace().enumerate() {
-        match input.as_bytes()[0] {
-            b'-' => {
-                names.push(String::new());
-                continue;
-            }
-            b'=' => writeln!(lines, "weight i{index}{input}").unwrap(),
-            _ => writeln!(lines, "in i{index}:{input}").unwrap(),
-        }
-        names.push(format!("i{index}"));
-    }
-    let outputs: Vec<String> = (0..bytes.len()).map(|index| format!("o{index}")).collect();
-    writeln!(lines, "{} = {kind}({}) {attributes}", outputs.join(", "), names.join(", ")).unwrap();
+    let lines = one_operator(kind, inputs, attributes, bytes.len());
     let sequence = import(&lines).unwrap_or_else(|error| panic!("{error}"));
     let outputs = &sequence.operators()[0].outputs;
     let sizes: Vec<u64> = outputs.iter().map(|id| sequence.tensor(*id).size.unwrap()).collect();
@@ -818,12 +807,12 @@ fn functions_that_call_themselves_are_refused() {
     "a size is not known before the run; give the most that each N can be, with\n  --shape y=NxN...\nor the same for all, with --dim-default N\n  the shape of 'y', made by operator Mystery (which makes 'y'): memplan does not know operators of type Mystery"
 )]
 #[case::a_wide_slope(
-    "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)",
-    "operator PRelu (which makes 'y') with a slope of shape [2, 1, 3] for an input of shape [1, 1, 2, 1] is not supported; the slope must be broadcast to the input: give it a shape that is"
+    "in x:f32[1,1,2,1]\nin s:f32[2,1,3]\ny = PRelu(x, s)\nout y",
+    "operator PRelu (which makes 'y') cannot run: dimension 2 of 's' is 3, but dimension 3 of 'x' is 1; the first must be broadcast to the second: it must be equal or 1; the model itself states these sizes, so correct it there"
 )]
 #[case::another_number_of_elements(
     "in x:f32[3,4]\nweight s=[1,4]\ny = Reshape(x, s)\nout y",
-    "operator Reshape (which makes 'y') from shape [3, 4] to shape [1, 4], which has another number of elements, is not supported; the model states this shape itself: read it with the sizes that it was made for"
+    "operator Reshape (which makes 'y') cannot run: 'x' has 12 elements, but the number of elements of the shape that it asks for is 4; both must be equal; the model itself states these sizes, so correct it there"
 )]
 #[case::maps(
     "in x:f32[2]\ny = ai.onnx.ml/ZipMap(x)",

@@ -155,8 +155,8 @@ impl LaterArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
     /// Sizes of symbolic dimensions of an ONNX model, separated by commas; the largest size of one
-    /// that is known only at run time. With a range, such as batch=1..8, the plan holds for all of
-    /// its sizes.
+    /// that is known only at run time. With a range, such as batch=1..8, the plan holds for every
+    /// run with its sizes.
     #[arg(long = "dim", value_name = "NAME=N", value_parser = dimensions)]
     dims: Vec<Dimensions>,
     /// Size of every dimension that is otherwise unknown.

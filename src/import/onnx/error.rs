@@ -55,7 +55,7 @@ pub enum OnnxError {
     /// The model cannot be read with some of the sizes.
     #[error("with {sizes}: {error}; narrow the range to the sizes for which the model is valid")]
     WithSizes {
-        /// The sizes, such as `batch=3`.
+        /// The sizes, such as `batch=3`; sizes that are not among them make no difference.
         sizes: String,
         /// The error.
         error: Box<OnnxError>,
@@ -71,6 +71,20 @@ pub enum OnnxError {
         largest: String,
         /// The difference.
         what: String,
+    },
+    /// Two sizes of an operator exclude each other, so that no runtime can run it.
+    #[error("operator {operator} cannot run: {sizes}; {rule}{remedy}")]
+    Conflict {
+        /// The operator.
+        operator: String,
+        /// Both sizes, with their places.
+        sizes: String,
+        /// The rule that they break.
+        rule: &'static str,
+        /// The difference of the two sizes, the first subtracted from the second.
+        difference: i128,
+        /// The remedy, after a semicolon; empty if there is none.
+        remedy: String,
     },
     /// A shape is given for a tensor that the model does not have.
     #[error("no input of the model, and no output of an operator, is called '{name}'")]

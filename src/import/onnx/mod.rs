@@ -6,7 +6,8 @@
 //!    reads it; calls of the model's own functions become their bodies; each graph has names and an
 //!    execution order;
 //! 2. `infer`: shape and type of every tensor, declared, else inferred by the rules; folding
-//!    computes the values that are known before the run;
+//!    computes the values that are known before the run; an operator whose sizes exclude each other is
+//!    an error;
 //! 3. `memory`: which outputs are views of an input, or may be written over one;
 //! 4. `emit`: operators with sizes in bytes; `If`, `Loop` and `Scan` hold their bodies as sequences.
 //!
@@ -31,10 +32,12 @@ mod nodes;
 pub(super) mod ops;
 mod range;
 mod read;
+mod remedy;
 
 pub use error::{OnnxError, OpenSize};
 pub use nodes::Nodes;
 pub use ops::{KnownOperator, operators};
+pub use range::Impossible;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rten_onnx::onnx::{DataLocation, GraphProto, ModelProto, TensorProto};
@@ -82,6 +85,8 @@ pub struct Survey {
     /// The tensors whose size in bytes is unknown, by name. They have no bytes in the sequence, so
     /// a plan of it is meaningful only if there are none.
     pub unknown: BTreeSet<Box<str>>,
+    /// The sizes in the given ranges with which the model cannot run, if there are any.
+    pub impossible: Option<Impossible>,
     /// The nodes of the file.
     pub nodes: Nodes,
     /// True if weights lie in other files, named relative to the model's own folder.
@@ -106,7 +111,7 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     let no_graph = || OnnxError::NotOnnx { reason: "it holds no graph".to_owned() };
     let graph = model.graph.as_ref().ok_or_else(no_graph)?;
     let reader = Reader { model: &model, graph, opsets: &opsets, unknown };
-    let Reading { sequence, not_in_place, unknown, places, with_state, .. } =
+    let Reading { sequence, not_in_place, unknown, places, with_state, impossible, .. } =
         range::read(&reader, options)?;
     let file_place = |&place: &usize| file_places[place];
     let with_state: Vec<usize> = with_state.iter().map(file_place).collect();
@@ -120,7 +125,7 @@ fn import(bytes: &[u8], options: &ImportOptions, unknown: Unknown) -> Result<Sur
     );
     let is_external = |tensor: &TensorProto| tensor.data_location == Some(DataLocation::EXTERNAL);
     let has_external_data = graph.initializer.iter().any(is_external);
-    Ok(Survey { sequence, not_in_place, unknown, nodes, has_external_data })
+    Ok(Survey { sequence, not_in_place, unknown, impossible, nodes, has_external_data })
 }
 
 /// A model that is parsed and can be read with several options.
@@ -142,6 +147,7 @@ struct Reading {
     with_state: Vec<usize>,
     /// The sizes of the outputs of the nodes that do not run, because they are known before the run.
     known: Vec<(Box<str>, Bytes)>,
+    impossible: Option<Impossible>,
 }
 
 impl Reader<'_> {
@@ -157,6 +163,7 @@ impl Reader<'_> {
             places: sequenced.places,
             with_state: sequenced.with_state,
             known: sequenced.known.into_iter().map(|(name, size)| (name.into(), size)).collect(),
+            impossible: None,
         })
     }
 }

@@ -4,13 +4,22 @@
 //! operators of the largest shape, each tensor at the largest size that it has for any shape, and those views,
 //! requests to overwrite and gathered inputs that every reading has at the same place. So a plan of it holds
 //! for each shape: the distances within a chunk do not depend on the shape, every link is right, and bytes
-//! only become fewer.
+//! only become fewer. Shapes with which the model cannot run are left out.
+
+use std::{
+    collections::HashSet,
+    fmt::{self, Display, Formatter},
+};
 
 use rten_onnx::onnx::GraphProto;
 
 use crate::import::{
     ImportOptions, NotInPlace,
-    onnx::{OnnxError, Reader, Reading, read::node::Node},
+    onnx::{
+        OnnxError, Reader, Reading,
+        read::{context::Context, node::Node},
+        remedy::with_remedy,
+    },
 };
 use crate::sequence::{
     DimRange,
@@ -23,27 +32,52 @@ const MOST_NODES: usize = 1 << 20;
 /// The largest number of shapes.
 const MOST_SHAPES: usize = 1 << 14;
 
+/// Sizes in ranges with which the model cannot run, because two sizes of an operator then exclude each other.
+/// There is no such run, so a plan holds without them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Impossible {
+    /// The number of combinations of sizes with which the model cannot run.
+    pub combinations: usize,
+    /// The number of all combinations.
+    pub all: usize,
+    /// One of them, such as `seq=1,total=68`.
+    pub example: String,
+    /// The reason why it is impossible.
+    pub reason: String,
+}
+
+impl Display for Impossible {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { combinations, all, example, reason } = self;
+        write!(
+            f,
+            "the model cannot run with {combinations} of the {all} combinations of sizes, so the plan leaves them out; with {example}, for example: {reason}"
+        )
+    }
+}
+
 /// Reads a model for all sizes that the options allow.
 ///
 /// # Errors
 ///
-/// If there are too many shapes, the model is invalid for one of them, or two of them run other operators.
+/// If there are too many shapes, the model is invalid for one of them, two of them run other operators, or a
+/// size in a range is impossible whatever the others are.
 pub(super) fn read(reader: &Reader, options: &ImportOptions) -> Result<Reading, OnnxError> {
-    let mut widest = reader.read(options)?;
     let ranges = Ranges::of(options);
     if ranges.0.is_empty() {
-        return Ok(widest);
+        return reader.read(options).map_err(|error| with_remedy(reader, options, error));
     }
+    Context::new(reader, options)?;
     let most = (MOST_NODES / nodes(reader.graph).max(1)).clamp(1, MOST_SHAPES);
     let shapes = ranges.shapes().filter(|&shapes| shapes <= most);
     let shapes = shapes.ok_or(OnnxError::TooManyShapes { most })?;
-    let mut dropped = ranges.widen(&mut widest, reader, options, shapes)?;
+    let (mut widest, mut dropped) = ranges.widest(reader, options, shapes)?;
     let views = std::mem::take(&mut dropped.views);
     if !views.is_empty() {
         // These outputs now have bytes of their own, so requests to overwrite what they shared are decided again.
         let options = options.clone().copies(views.iter().map(ToString::to_string));
-        widest = reader.read(&options)?;
-        dropped = ranges.widen(&mut widest, reader, &options, shapes)?;
+        (widest, dropped) = ranges.widest(reader, &options, shapes)?;
     }
     widest.sequence.check_sizes()?;
     let dims = ranges.0.iter().map(|&(name, range)| (name.into(), range));
@@ -68,25 +102,34 @@ impl<'a> Ranges<'a> {
         Self(ranges.map(|(name, &range)| (&**name, range)).collect())
     }
 
-    /// Makes the reading for the largest sizes right for all shapes.
-    fn widen(
+    /// Reads the model for the largest sizes with which it can run, and makes the reading right for all others.
+    fn widest(
         &self,
-        widest: &mut Reading,
         reader: &Reader,
         options: &ImportOptions,
         shapes: usize,
-    ) -> Result<Dropped, OnnxError> {
+    ) -> Result<(Reading, Dropped), OnnxError> {
         let mut dropped = Dropped::default();
         let mut options = options.clone();
-        for shape in 1..shapes {
+        let mut widest: Option<(usize, Reading)> = None;
+        let mut impossible: Vec<(usize, OnnxError)> = Vec::new();
+        for shape in 0..shapes {
             let sizes = self.sizes(shape);
             let exact = self.named(&sizes).map(|(name, size)| (name.to_owned(), size.into()));
             options.dims.extend(exact);
-            let at = |error: OnnxError| {
-                let error = Box::new(error);
-                OnnxError::WithSizes { sizes: self.written(&sizes), error }
+            let reading = match reader.read(&options) {
+                Ok(reading) => reading,
+                Err(error @ OnnxError::Conflict { .. }) => {
+                    impossible.push((shape, error));
+                    continue;
+                }
+                Err(error) if shape == 0 => return Err(error),
+                Err(error) => return Err(self.at(&sizes, error)),
             };
-            let reading = reader.read(&options).map_err(at)?;
+            let Some((largest, widest)) = &mut widest else {
+                widest = Some((shape, reading));
+                continue;
+            };
             let known = reading.known.into_iter().collect();
             widest.sequence.widen(&reading.sequence, &known, &mut dropped).map_err(|unlike| {
                 let what = match unlike {
@@ -94,12 +137,56 @@ impl<'a> Ranges<'a> {
                     Unlike::Tensors(name) => format!("operator '{name}' has other tensors"),
                     Unlike::Outputs => "the model has other outputs".to_owned(),
                 };
-                let (sizes, largest) = (self.written(&sizes), self.written(&self.sizes(0)));
+                let (sizes, largest) = (self.written(&sizes), self.written(&self.sizes(*largest)));
                 OnnxError::OtherOperators { what, sizes, largest }
             })?;
             widest.unknown.extend(reading.unknown);
         }
-        Ok(dropped)
+        let Some((_, mut widest)) = widest else {
+            let error = impossible.into_iter().next().map(|(_, error)| error);
+            let error = error.unwrap_or(OnnxError::TooManyShapes { most: 0 });
+            return Err(self.at(&self.sizes(0), with_remedy(reader, &options, error)));
+        };
+        self.check_each_size(shapes, &impossible)?;
+        widest.impossible = impossible.first().map(|(shape, error)| Impossible {
+            combinations: impossible.len(),
+            all: shapes,
+            example: self.written(&self.sizes(*shape)),
+            reason: error.to_string(),
+        });
+        Ok((widest, dropped))
+    }
+
+    /// Checks that the model can run with each size in the ranges, for some sizes of the others. Sizes that
+    /// depend on each other cannot be stated more narrowly than by ranges.
+    fn check_each_size(
+        &self,
+        shapes: usize,
+        impossible: &[(usize, OnnxError)],
+    ) -> Result<(), OnnxError> {
+        if impossible.is_empty() {
+            return Ok(());
+        }
+        let failed: HashSet<usize> = impossible.iter().map(|&(shape, _)| shape).collect();
+        let mut possible: Vec<HashSet<u64>> = vec![HashSet::new(); self.0.len()];
+        for shape in (0..shapes).filter(|shape| !failed.contains(shape)) {
+            for (sizes, size) in possible.iter_mut().zip(self.sizes(shape)) {
+                sizes.insert(size);
+            }
+        }
+        for (shape, error) in impossible {
+            for ((name, size), possible) in self.named(&self.sizes(*shape)).zip(&possible) {
+                if !possible.contains(&size) {
+                    let sizes = format!("{name}={size}");
+                    return Err(OnnxError::WithSizes { sizes, error: Box::new(error.clone()) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn at(&self, sizes: &[u64], error: OnnxError) -> OnnxError {
+        OnnxError::WithSizes { sizes: self.written(sizes), error: Box::new(error) }
     }
 
     /// The number of shapes, if it can be counted.

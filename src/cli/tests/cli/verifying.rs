@@ -181,6 +181,28 @@ fn a_bound_in_a_plan_file_is_a_claim_unless_it_is_counted() {
     assert!(!run.out.contains("claim") && !run.out.contains("proven bound"), "{}", run.out);
 }
 
+/// Sizes that exclude each other are named with a remedy, and left out of a range.
+#[test]
+fn sizes_that_exclude_each_other_are_left_out_of_a_range() {
+    const MODEL: &str = "tests/fixtures/masked.onnx";
+    let run = memplan(&["plan", MODEL, "--dim", "seq=1,past=64,total=100"]);
+    let error = "memplan: tests/fixtures/masked.onnx: operator Add (which makes 'ms') cannot run: \
+        dimension 3 of 'sc' is 65, but dimension 3 of 'mask' is 100; ";
+    assert!(run.code == 2 && run.err.starts_with(error), "{run:?}");
+    assert!(run.err.trim_end().ends_with("; give --dim past=99 or --dim seq=36 or --dim total=65"));
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json").display().to_string();
+    let made = memplan(&["plan", MODEL, "--dim", "seq=1..4,past=64,total=65..68", "-o", &plan]);
+    assert_eq!(made.code, 0, "{made:?}");
+    assert!(made.err.contains("the model cannot run with 12 of the 16 combinations"), "{made:?}");
+    assert!(made.out.contains("holds for every run with seq=1..4, total=65..68"), "{made:?}");
+    for (sizes, code) in [("seq=1,total=65", 0), ("seq=4,total=68", 0), ("seq=2,total=65", 2)] {
+        let sizes = format!("past=64,{sizes}");
+        let run = memplan(&["verify", MODEL, &plan, "--dim", &sizes]);
+        assert_eq!(run.code, code, "{sizes}: {run:?}");
+    }
+}
+
 /// A plan for several sizes is verified for each of them, and for no other.
 #[test]
 fn a_plan_for_a_range_of_sizes_is_verified_for_each() {
@@ -191,7 +213,7 @@ fn a_plan_for_a_range_of_sizes_is_verified_for_each() {
     let made = memplan(&["plan", MODEL, "--dim", "batch=2..4", "-o", &plan]);
     assert_eq!(made.code, 0, "{made:?}");
     assert!(
-        made.out.contains("planned for the largest sizes; holds for all of batch=2..4\n"),
+        made.out.contains("planned for the largest sizes; holds for every run with batch=2..4\n"),
         "{made:?}"
     );
     let better = path("better.json");

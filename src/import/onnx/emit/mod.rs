@@ -75,10 +75,17 @@ pub(crate) fn sequence<'a>(
     for place in order {
         let node = Node(&graph.node[place]);
         let inputs = node.0.input.iter().map(|name| emitter.scope.get(name)).collect();
-        let op = Op { node, inputs, opset: context.opset(node), guesses: false };
+        let (opset, fixed) = (context.opset(node), context.is_fixed());
+        let op = Op { node, inputs, opset, guesses: false, fixed };
         let row = ops::find(node);
         if !context.keeps_unknown() {
             infer::check_outputs(node, row)?;
+        }
+        // A branch that is not made for these sizes may never run, and what nobody reads need not.
+        let runs = context.undecided.get() == 0
+            && node.outputs().any(|(_, name)| emitter.read.contains(name));
+        if let Some(check) = row.and_then(|row| row.check).filter(|_| runs) {
+            check(&op).map_err(|conflict| conflict.error(&op))?;
         }
         let body_has_state = Cell::new(false);
         let bodies = match run_bodies(&op, row, context, &emitter.scope, &body_has_state) {
@@ -86,8 +93,7 @@ pub(crate) fn sequence<'a>(
             bodies => bodies?,
         };
         let inferred = infer::infer(&op, row, context, &emitter.declarations, bodies)?;
-        // A branch that is not made for these sizes may never run, and what nobody reads need not.
-        if outer.is_none() && node.outputs().any(|(_, name)| emitter.read.contains(name)) {
+        if runs {
             refuse_other_count(&op, &inferred.outputs)?;
         }
         let operator = emitter.operator(&op, row, &inferred)?;
@@ -123,9 +129,13 @@ fn run_bodies(
     has_state: &Cell<bool>,
 ) -> Result<Option<Bodies>, OnnxError> {
     let is_branch = row.is_some_and(Row::is_condition);
+    let is_undecided = is_branch && op.input(0).and_then(Fact::int).is_none();
     let run = |graph: &GraphProto, inputs: Vec<Fact>| {
         let returns = if is_branch { returns(op.node, graph) } else { Returns::new() };
-        let mut body = sequence(graph, context, inputs, Some(scope), returns)?;
+        context.undecided.update(|branches| branches + u32::from(is_undecided));
+        let body = sequence(graph, context, inputs, Some(scope), returns);
+        context.undecided.update(|branches| branches - u32::from(is_undecided));
+        let mut body = body?;
         scope.keep_apart(&mut body.sequence, graph, &op.node.label());
         has_state.set(has_state.get() || !body.with_state.is_empty());
         Ok(Bodies::new(vec![body.sequence], body.outputs))

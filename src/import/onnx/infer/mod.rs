@@ -13,11 +13,7 @@ use crate::{
     Bytes, OpSequence,
     import::onnx::{
         OnnxError,
-        infer::{
-            open::Unsettled,
-            shapes::{refuse_wide_slope, shapes},
-            worlds::Worlds,
-        },
+        infer::{open::Unsettled, shapes::shapes, worlds::Worlds},
         ops::{
             op::{Op, Reason},
             row::{Row, Size},
@@ -92,7 +88,6 @@ pub(crate) fn infer(
         outputs.resize(node.0.output.len(), Fact::default());
         return Ok(Inferred { outputs, bodies: Vec::new() });
     }
-    refuse_wide_slope(op)?;
     let held = bodies.is_some();
     let mut reason = "it depends on values that are known only at run time".to_owned();
     let Bodies { outputs: inferred, sequences, branches, .. } = match bodies {

@@ -3,14 +3,12 @@
 use crate::import::onnx::{
     OnnxError,
     ops::{
+        checks::{Conflict, EQUAL, Place, Size as Number},
         op::{Op, Shapes},
         row::{Domain, Row, Size},
     },
-    read::fact::{Dims, Fact, MAX_RANK, written},
+    read::fact::{Fact, MAX_RANK, count},
 };
-
-/// From this opset on, the shapes of inputs are matched from the last dimension on.
-const NUMPY_BROADCASTING: i64 = 7;
 
 /// The shapes of an operator's outputs, by its rule.
 pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
@@ -38,50 +36,16 @@ pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
 ///
 /// If the operator is a `Reshape` to such a shape.
 pub(crate) fn refuse_other_count(op: &Op, outputs: &[Fact]) -> Result<(), OnnxError> {
-    let dims = |fact: Option<&'_ Fact>| fact.and_then(|fact| fact.dims.clone());
-    let (Some(input), Some(output)) = (dims(op.input(0)), dims(outputs.first())) else {
+    let sizes = |fact: Option<&Fact>| fact.and_then(|fact| fact.sizes());
+    let (Some(input), Some(output)) = (sizes(op.input(0)), sizes(outputs.first())) else {
         return Ok(());
     };
-    let count = |dims: &Dims| dims.iter().try_fold(1, |count: u64, &size| count.checked_mul(size?));
     let (Some(elements), Some(places)) = (count(&input), count(&output)) else { return Ok(()) };
     if op.node.kind() != "Reshape" || elements == places {
         return Ok(());
     }
-    Err(OnnxError::Unsupported {
-        what: format!(
-            "operator {} from shape {} to shape {}, which has another number of elements,",
-            op.node.label(),
-            written(&input),
-            written(&output)
-        ),
-        remedy: "the model states this shape itself: read it with the sizes that it was made for"
-            .to_owned(),
-    })
-}
-
-/// Refuses a slope that is larger than the input to which it is broadcast. Runtimes that accept one
-/// make the output larger than the input.
-///
-/// # Errors
-///
-/// If the operator is a `PRelu` with such a slope.
-pub(crate) fn refuse_wide_slope(op: &Op) -> Result<(), OnnxError> {
-    let (Some(input), Some(slope)) = (op.input(0), op.input(1)) else { return Ok(()) };
-    let (Some(input), Some(slope)) = (&input.dims, &slope.dims) else { return Ok(()) };
-    let wide = |(input, slope): (&Option<u64>, &Option<u64>)| {
-        slope.is_some_and(|slope| slope != 1) && input.is_some_and(|input| Some(input) != *slope)
-    };
-    let is_wide = slope.len() > input.len() || input.iter().rev().zip(slope.iter().rev()).any(wide);
-    if op.node.kind() != "PRelu" || op.opset < NUMPY_BROADCASTING || !is_wide {
-        return Ok(());
-    }
-    Err(OnnxError::Unsupported {
-        what: format!(
-            "operator {} with a slope of shape {} for an input of shape {}",
-            op.node.label(),
-            written(slope),
-            written(input)
-        ),
-        remedy: "the slope must be broadcast to the input: give it a shape that is".to_owned(),
-    })
+    let asked = "the number of elements of the shape that it asks for";
+    let first = Number::new(Place::Count(0), elements);
+    let second = Number::new(Place::Other(asked), places);
+    Err(Conflict { first, second, rule: EQUAL }.error(op))
 }

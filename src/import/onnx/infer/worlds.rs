@@ -153,7 +153,7 @@ pub(crate) fn inputs(op: &Op, world: usize) -> Vec<Option<Fact>> {
 /// The operator with these inputs.
 pub(crate) fn guessed<'a, 'f>(op: &Op<'a, '_>, inputs: &'f [Option<Fact>]) -> Op<'a, 'f> {
     let inputs = inputs.iter().map(Option::as_ref).collect();
-    Op { node: op.node, inputs, opset: op.opset, guesses: true }
+    Op { node: op.node, inputs, opset: op.opset, guesses: true, fixed: op.fixed }
 }
 
 /// Returns whether a guess of 0 means something else: a `Reshape` to size 0 copies a size of its

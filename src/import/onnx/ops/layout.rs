@@ -185,23 +185,30 @@ pub(crate) fn permutation(op: &Op, rank: usize) -> Result<Vec<usize>, Reason> {
 }
 
 pub(crate) fn concat(op: &Op) -> Shapes {
-    let mut result = op.dims(0)?.clone();
-    let at = op.axis(1, result.len())?;
-    for index in 1..op.inputs.len() {
-        let dims = op.dims(index)?;
+    let shapes = (0..op.inputs.len()).map(|index| op.dims(index)).collect::<Result<Vec<_>, _>>()?;
+    let at = op.axis(1, op.dims(0)?.len())?;
+    joined(&shapes, at)
+}
+
+/// The shape of tensors joined along an axis. The other dimensions come from those that have elements, if one
+/// has.
+pub(super) fn joined(shapes: &[&Dims], at: usize) -> Shapes {
+    let filled = |dims: &&&Dims| !dims.contains(&Some(0));
+    let first = shapes.iter().find(filled).or(shapes.first()).ok_or("it joins nothing")?;
+    let mut result = (*first).clone();
+    for dims in shapes {
         if dims.len() != result.len() {
             return Err("its inputs have different numbers of dimensions".to_owned());
         }
-        for (here, (known, &dim)) in result.iter_mut().zip(dims).enumerate() {
-            *known = match (*known, dim) {
-                (Some(a), Some(b)) if here == at => {
-                    Some(a.checked_add(b).ok_or("it has 2^64 elements or more")?)
-                }
-                _ if here == at => None,
-                (known, dim) => known.or(dim),
-            };
+        if filled(&dims) {
+            result.iter_mut().zip(*dims).for_each(|(known, &dim)| *known = known.or(dim));
         }
     }
+    let sum = |sum: Option<u64>, dims: &&Dims| match sum.zip(dims[at]) {
+        Some((a, b)) => a.checked_add(b).map(Some).ok_or("it has 2^64 elements or more"),
+        None => Ok(None),
+    };
+    result[at] = shapes.iter().try_fold(Some(0), sum)?;
     one(result)
 }
 

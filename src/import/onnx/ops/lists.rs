@@ -5,7 +5,10 @@
 use crate::{
     Bytes,
     import::onnx::{
-        ops::op::{Op, Reason, Shapes, axis},
+        ops::{
+            layout,
+            op::{Op, Reason, Shapes, axis},
+        },
         read::fact::{Dims, Fact, List, MAX_ITEMS, Scalar},
     },
 };
@@ -175,26 +178,18 @@ pub(crate) fn concat(op: &Op) -> Shapes {
     let items = items(op)?;
     let joins_new = op.node.int("new_axis").unwrap_or(0) != 0;
     let unknown = || "the shape of one of its tensors is unknown".to_owned();
-    let mut shapes = items.iter().map(|item| item.dims.as_ref().ok_or_else(unknown));
-    let mut result = shapes.next().ok_or("its sequence is empty")??.clone();
-    let at = op.axis(0, result.len() + usize::from(joins_new))?;
-    for dims in shapes {
-        let dims = dims?;
-        if dims.len() != result.len() {
-            return Err("its tensors have different numbers of dimensions".to_owned());
-        }
-        for (here, (known, &dim)) in result.iter_mut().zip(dims).enumerate() {
-            *known = match (*known, dim) {
-                (Some(a), Some(b)) if here == at && !joins_new => {
-                    Some(a.checked_add(b).ok_or("it has 2^64 elements or more")?)
-                }
-                _ if here == at && !joins_new => None,
-                (known, dim) => known.or(dim),
-            };
-        }
+    let shapes = items.iter().map(|item| item.dims.as_ref().ok_or_else(unknown));
+    let shapes = shapes.collect::<Result<Vec<&Dims>, _>>()?;
+    let rank = shapes.first().ok_or("its sequence is empty")?.len();
+    let at = op.axis(0, rank + usize::from(joins_new))?;
+    if !joins_new {
+        return layout::joined(&shapes, at);
     }
-    if joins_new {
-        result.insert(at, u64::try_from(items.len()).ok());
-    }
-    Ok(vec![Some(result)])
+    let stacked = |dims: &&Dims| {
+        let mut dims = (*dims).clone();
+        dims.insert(at, Some(1));
+        dims
+    };
+    let stacked: Vec<Dims> = shapes.iter().map(stacked).collect();
+    layout::joined(&stacked.iter().collect::<Vec<_>>(), at)
 }

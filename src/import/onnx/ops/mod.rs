@@ -1,7 +1,9 @@
 //! The facts about the operators: one [`row`](row::Row) each in one [`table`](table::TABLE), and
-//! the rules that the rows use. To add an operator, add its row.
+//! the rules that the rows use: for shapes, types and values, and the [`checks`] of sizes that must agree.
+//! To add an operator, add its row.
 
 mod arithmetic;
+pub(super) mod checks;
 pub(super) mod fold;
 mod images;
 mod known;

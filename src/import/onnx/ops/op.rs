@@ -21,6 +21,8 @@ pub(crate) struct Op<'a, 'f> {
     /// True if the sizes are a guess for the run, so that sizes that should agree may not; the
     /// larger one counts.
     pub(crate) guesses: bool,
+    /// True if the model states the sizes of all of its inputs, so that runtimes compare them before a run.
+    pub(crate) fixed: bool,
 }
 
 impl<'f> Op<'_, 'f> {

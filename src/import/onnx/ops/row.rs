@@ -4,6 +4,7 @@ use crate::import::{
     InPlace as Profile,
     onnx::{
         ops::{
+            checks::Check,
             fold::Fold,
             op::{Op, Reason, Shapes},
             types::{FIRST, TypeRule},
@@ -22,6 +23,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) domains: &'static [Domain],
     pub(crate) shapes: Size,
+    /// The comparison of sizes that must agree.
+    pub(crate) check: Option<Check>,
     /// The rule for the largest outputs, where the shape depends on values known only at run time.
     pub(crate) most: Option<ShapeRule>,
     /// The type of each output. The last rule applies to all further outputs.
@@ -210,6 +213,7 @@ impl Row {
             name,
             domains: &[Domain::Onnx],
             shapes,
+            check: None,
             most: None,
             types: &[FIRST],
             fold: None,
@@ -241,6 +245,11 @@ impl Row {
 
     pub(crate) const fn fold(self, fold: Fold) -> Self {
         Self { fold: Some(fold), ..self }
+    }
+
+    /// Sets the comparison of sizes that must agree.
+    pub(crate) const fn checks(self, check: Check) -> Self {
+        Self { check: Some(check), ..self }
     }
 
     /// Sets the rule for the largest outputs.

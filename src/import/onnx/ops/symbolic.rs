@@ -105,8 +105,8 @@ fn evaluate(expression: &SymExpr) -> Option<i64> {
         SymExpr::Add(a, b) => both(a, b).and_then(|(a, b)| a.checked_add(b)),
         SymExpr::Sub(a, b) => both(a, b).and_then(|(a, b)| a.checked_sub(b)),
         SymExpr::Mul(a, b) => both(a, b).and_then(|(a, b)| a.checked_mul(b)),
-        // This rounds down, so that a window larger than its input fits 0 times, not once.
-        SymExpr::Div(a, b) => both(a, b).and_then(|(a, b)| a.checked_div_euclid(b)),
+        // As in runtimes, a window that is larger than its input by less than a stride fits once.
+        SymExpr::Div(a, b) => both(a, b).and_then(|(a, b)| a.checked_div(b)),
         SymExpr::DivCeil(a, b) => {
             both(a, b).and_then(|(a, b)| a.checked_neg()?.checked_div_euclid(b)?.checked_neg())
         }
@@ -141,6 +141,19 @@ pub(crate) fn gemm(op: &Op) -> Shapes {
     ask(&rule, op, &[Shape(0), Shape(1)])
 }
 
+/// Transposes the two factors of a matrix product as the attributes state: the batch with the rows first.
+pub(crate) fn turn<T>(op: &Op, a: &mut [T], b: &mut [T]) {
+    for (dims, batch, matrix) in [(a, "transBatchA", "transA"), (b, "transBatchB", "transB")] {
+        let Some(rows) = dims.len().checked_sub(2) else { continue };
+        if flag(op, batch) {
+            dims[..=rows].rotate_left(1);
+        }
+        if flag(op, matrix) {
+            dims.swap(rows, rows + 1);
+        }
+    }
+}
+
 /// A matrix product with any input as its second factor. A vector counts as a matrix of one row or
 /// one column, and that dimension is dropped again.
 pub(crate) fn matmul(op: &Op, second: usize) -> Shapes {
@@ -152,12 +165,7 @@ pub(crate) fn matmul(op: &Op, second: usize) -> Shapes {
     if column {
         b.push(Some(1));
     }
-    for (dims, transposed) in [(&mut a, "transA"), (&mut b, "transB")] {
-        let rank = dims.len();
-        if flag(op, transposed) && rank >= 2 {
-            dims.swap(rank - 1, rank - 2);
-        }
-    }
+    turn(op, &mut a, &mut b);
     let mut shapes = ask_dims(&ops::MatMul, &[&a, &b])?;
     if let Some(Some(dims)) = shapes.first_mut() {
         if column {

@@ -6,6 +6,7 @@ use crate::import::onnx::{
             ABS, ADD, AND, CEIL, DIV, EQUAL, FLOOR, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
             MAX, MIN, MUL, NEG, NOT, OR, POW, RECIPROCAL, ROUND, SIGN, SQRT, SUB, XOR,
         },
+        checks::{choices, elements, layouts, models as layers, products, windows as slides},
         fold::{self, Fold},
         images, layout, limits, lists, models,
         op::{Op, Reason, Shapes},
@@ -53,12 +54,12 @@ const fn unary(name: &'static str) -> Row {
 
 /// Computes each element from those at the same place in all inputs, broadcast to one shape.
 const fn nary(name: &'static str) -> Row {
-    Row::new(name, layout::broadcast_all).elementwise_over_any()
+    Row::new(name, layout::broadcast_all).checks(elements::all).elementwise_over_any()
 }
 
 /// Kernels combine the first two inputs, then the result with each further input.
 const fn variadic(name: &'static str) -> Row {
-    Row::new(name, layout::broadcast_all).elementwise(&[0, 1])
+    Row::new(name, layout::broadcast_all).checks(elements::all).elementwise(&[0, 1])
 }
 
 const fn compare(name: &'static str) -> Row {
@@ -66,11 +67,11 @@ const fn compare(name: &'static str) -> Row {
 }
 
 const fn reduce(name: &'static str) -> Row {
-    Row::new(name, symbolic::reduce)
+    Row::new(name, symbolic::reduce).checks(choices::reduce)
 }
 
 const fn global_pool(name: &'static str) -> Row {
-    Row::new(name, symbolic::global_pool)
+    Row::new(name, symbolic::global_pool).checks(slides::global_pool)
 }
 
 /// Kernels copy the tensors.
@@ -102,6 +103,7 @@ const fn window(name: &'static str) -> Row {
 const fn skip_normalization(name: &'static str) -> Row {
     // The fourth output is the sum of the two.
     Row::new(name, models::skip_layer_normalization)
+        .checks(layers::skip_layer_normalization)
         .types(&[FIRST, FLOAT, FLOAT, FIRST])
         .operands(Operands {
             kernel: Kernel::Rows,
@@ -114,6 +116,7 @@ const fn skip_normalization(name: &'static str) -> Row {
 
 const fn layer_normalization(name: &'static str) -> Row {
     Row::new(name, models::layer_normalization)
+        .checks(layers::layer_normalization)
         .types(&[FIRST, TypeRule::Attribute("stash_type", &FLOAT)])
         .rows()
         .also_microsoft()
@@ -144,7 +147,7 @@ pub(super) const TABLE: &[Row] = &[
         .view(View::Whole),
     unary("Ceil").fold(Fold::Unary(CEIL)),
     unary("Celu"),
-    unary("Clip"),
+    unary("Clip").checks(elements::limits),
     unary("Cos"),
     unary("Cosh"),
     unary("Elu"),
@@ -180,14 +183,14 @@ pub(super) const TABLE: &[Row] = &[
     unary("ThresholdedRelu"),
     nary("Add").fold(Fold::Binary(ADD)),
     compare("And").fold(Fold::Binary(AND)),
-    nary("BiasGelu").microsoft(),
+    nary("BiasGelu").checks(elements::bias).microsoft(),
     nary("BitShift"),
     nary("BitwiseAnd"),
     nary("BitwiseOr"),
     nary("BitwiseXor"),
     nary("Div").fold(Fold::Binary(DIV)),
     compare("Equal").fold(Fold::Binary(EQUAL)),
-    nary("FastGelu").microsoft(),
+    nary("FastGelu").checks(elements::bias).microsoft(),
     compare("Greater").fold(Fold::Binary(GREATER)),
     compare("GreaterOrEqual").fold(Fold::Binary(GREATER_OR_EQUAL)),
     compare("Less").fold(Fold::Binary(LESS)),
@@ -198,24 +201,33 @@ pub(super) const TABLE: &[Row] = &[
     nary("Mod").fold(Fold::Elements(fold::modulo)),
     nary("Mul").fold(Fold::Binary(MUL)),
     compare("Or").fold(Fold::Binary(OR)),
-    nary("PRelu"),
+    nary("PRelu").checks(elements::slope),
     nary("Pow").fold(Fold::Binary(POW)),
     nary("Sub").fold(Fold::Binary(SUB)),
     variadic("Sum"),
     Row::new("SwiGLU", layout::broadcast_all)
+        .checks(elements::all)
         .never("kernels may compute it in passes that read its inputs again"),
     nary("Where").types(&[TypeRule::Input(1)]).fold(Fold::Elements(fold::choose)),
     compare("Xor").fold(Fold::Binary(XOR)),
     Row::new("QLinearLeakyRelu", same).elementwise(&[0]).microsoft(),
     Row::new("QLinearSigmoid", same).elementwise(&[0]).microsoft(),
     // Beside each of the two are its scale and its zero point.
-    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3)).elementwise(&[0, 3]).microsoft(),
-    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3)).elementwise(&[0, 3]).microsoft(),
+    Row::new("QLinearAdd", |op| layout::broadcast_two(op, 3))
+        .checks(|op| elements::two(op, 3))
+        .elementwise(&[0, 3])
+        .microsoft(),
+    Row::new("QLinearMul", |op| layout::broadcast_two(op, 3))
+        .checks(|op| elements::two(op, 3))
+        .elementwise(&[0, 3])
+        .microsoft(),
     Row::new("QuantizeLinear", same)
+        .checks(elements::quantization)
         .types(&[TypeRule::InputOr(2, &TypeRule::Attribute("output_dtype", &UINT8))])
         .never(RESIZES)
         .also_microsoft(),
     Row::new("DequantizeLinear", same)
+        .checks(elements::quantization)
         .types(&[TypeRule::Attribute("output_dtype", &TypeRule::Input(1))])
         .never(RESIZES)
         .also_microsoft(),
@@ -229,62 +241,77 @@ pub(super) const TABLE: &[Row] = &[
         .skips_unread(|op| !models::drops(op))
         .never("it also computes a mask"),
     // Layout.
-    Row::new("CenterCropPad", images::center_crop_pad).never(RESIZES),
+    Row::new("CenterCropPad", images::center_crop_pad)
+        .checks(layouts::center_crop_pad)
+        .never(RESIZES),
     Row::new("Col2Im", images::column_to_image).never(RESIZES),
     Row::new("Concat", layout::concat)
+        .checks(elements::concat)
         .fold(Fold::Elements(fold::concat))
         .gathers()
         .never("it holds copies of its inputs"),
-    Row::new("DepthToSpace", symbolic::depth_to_space).never(MOVES),
+    Row::new("DepthToSpace", symbolic::depth_to_space).checks(layouts::depth_to_space).never(MOVES),
     Row::new("Expand", layout::expand)
+        .checks(elements::expand)
         .fold(Fold::Elements(fold::expand))
         .view(View::SameShape)
         .never(RESIZES),
     Row::new("Flatten", layout::flatten)
+        .checks(layouts::flatten)
         .fold(Fold::Elements(fold::same))
         .view(View::Whole)
         .never(VIEW),
     Row::new("Identity", same).fold(Fold::Elements(fold::same)).view(View::Whole).never(VIEW),
-    Row::new("Pad", symbolic::pad).never(RESIZES).also_microsoft(),
+    Row::new("Pad", symbolic::pad).checks(layouts::pad).never(RESIZES).also_microsoft(),
     Row::new("Reshape", layout::reshape)
+        .checks(layouts::reshape)
         .fold(Fold::Elements(fold::same))
         .view(View::Whole)
         .never(VIEW),
-    Row::new("Resize", layout::resize),
-    Row::new("ReverseSequence", same).never(MOVES),
+    Row::new("Resize", layout::resize).checks(layouts::resize),
+    Row::new("ReverseSequence", same).checks(layouts::reverse_sequence).never(MOVES),
     Row::new("Slice", layout::slice)
+        .checks(layouts::slice)
         .most(limits::slice)
         .fold(Fold::Elements(fold::slice))
         .view(View::Run)
         .never(RESIZES),
-    Row::new("SpaceToDepth", layout::space_to_depth).never(MOVES),
+    Row::new("SpaceToDepth", layout::space_to_depth).checks(layouts::space_to_depth).never(MOVES),
     Row::new("Split", layout::split)
+        .checks(layouts::split)
         .most(limits::split)
         .fold(Fold::Parts)
         .view(View::Runs)
         .never(RESIZES),
     Row::new("Squeeze", layout::squeeze)
+        .checks(layouts::squeeze)
         .fold(Fold::Elements(fold::same))
         .view(View::Whole)
         .never(VIEW),
-    Row::new("Tile", symbolic::tile).never(RESIZES),
+    Row::new("Tile", symbolic::tile).checks(layouts::tile).never(RESIZES),
     Row::new("Transpose", layout::transpose)
+        .checks(layouts::transpose)
         .fold(Fold::Elements(fold::transpose))
         .view(View::KeptOrder)
         .never(MOVES),
     Row::new("Unsqueeze", layout::unsqueeze)
+        .checks(layouts::unsqueeze)
         .fold(Fold::Elements(fold::same))
         .view(View::Whole)
         .never(VIEW),
-    Row::new("Upsample", layout::resize),
+    Row::new("Upsample", layout::resize).checks(layouts::resize),
     // Shapes as values, values as shapes.
     Row::sized("Constant", Size::Stored).never(MAKES),
     Row::new("ConstantOfShape", layout::constant_of_shape)
         .types(&[TypeRule::TensorAttribute("value", &FLOAT)])
         .fold(Fold::Elements(fold::constant_of_shape))
         .never(MAKES),
-    Row::new("EyeLike", same).types(&[TypeRule::Attribute("dtype", &FIRST)]).never(MAKES),
+    Row::new("EyeLike", same)
+        .checks(choices::matrix)
+        .types(&[TypeRule::Attribute("dtype", &FIRST)])
+        .never(MAKES),
     Row::new("Range", layout::range)
+        .checks(choices::range)
         .fold(Fold::Elements(fold::range))
         .never(MAKES)
         .also_microsoft(),
@@ -299,6 +326,7 @@ pub(super) const TABLE: &[Row] = &[
     // Random numbers.
     random_like("Bernoulli"),
     Row::new("Multinomial", symbolic::multinomial)
+        .checks(choices::matrix)
         .types(&[TypeRule::Attribute("dtype", &INT32)])
         .random(always)
         .never(RESIZES),
@@ -307,51 +335,87 @@ pub(super) const TABLE: &[Row] = &[
     random("RandomUniform"),
     random_like("RandomUniformLike"),
     // Convolution and pooling.
-    Row::new("AffineGrid", images::affine_grid).never(RESIZES),
-    Row::new("AveragePool", windows::pool).most(windows::pool_at_most),
-    Row::new("CausalConvWithState", models::convolution_with_state),
-    Row::new("Conv", |op| windows::conv(op, 1)),
-    Row::new("ConvInteger", |op| windows::conv(op, 1)).types(&[INT32]),
-    Row::new("ConvTranspose", windows::conv_transpose),
-    Row::new("DeformConv", |op| windows::conv(op, 1)),
-    Row::new("FusedConv", |op| windows::conv(op, 1)).microsoft(),
+    Row::new("AffineGrid", images::affine_grid).checks(choices::affine_grid).never(RESIZES),
+    Row::new("AveragePool", windows::pool).checks(slides::pool).most(windows::pool_at_most),
+    Row::new("CausalConvWithState", models::convolution_with_state)
+        .checks(layers::convolution_with_state),
+    Row::new("Conv", |op| windows::conv(op, 1)).checks(|op| slides::conv(op, 1, 2)),
+    Row::new("ConvInteger", |op| windows::conv(op, 1))
+        .checks(|op| slides::conv(op, 1, usize::MAX))
+        .types(&[INT32]),
+    Row::new("ConvTranspose", windows::conv_transpose).checks(slides::conv_transpose),
+    Row::new("DeformConv", |op| windows::conv(op, 1)).checks(|op| slides::conv(op, 1, 3)),
+    Row::new("FusedConv", |op| windows::conv(op, 1))
+        .checks(|op| slides::conv(op, 1, 2))
+        .microsoft(),
     global_pool("GlobalAveragePool"),
     global_pool("GlobalLpPool"),
     global_pool("GlobalMaxPool"),
-    Row::new("GridSample", symbolic::grid_sample).also_microsoft(),
-    Row::new("LpPool", windows::pool).most(windows::pool_at_most),
-    Row::new("MaxPool", windows::pool).most(windows::pool_at_most).types(&[FIRST, INT64]),
-    Row::new("MaxRoiPool", windows::roi),
-    Row::new("MaxUnpool", images::max_unpool).never(RESIZES),
-    Row::new("QLinearConv", |op| windows::conv(op, 3)).types(&[TypeRule::Input(7)]),
-    Row::new("RoiAlign", windows::roi),
+    Row::new("GridSample", symbolic::grid_sample).checks(slides::grid_sample).also_microsoft(),
+    Row::new("LpPool", windows::pool).checks(slides::pool).most(windows::pool_at_most),
+    Row::new("MaxPool", windows::pool)
+        .checks(slides::pool)
+        .most(windows::pool_at_most)
+        .types(&[FIRST, INT64]),
+    Row::new("MaxRoiPool", windows::roi).checks(slides::roi_pool),
+    Row::new("MaxUnpool", images::max_unpool).checks(slides::unpool).never(RESIZES),
+    Row::new("QLinearConv", |op| windows::conv(op, 3))
+        .checks(|op| slides::conv(op, 3, 8))
+        .types(&[TypeRule::Input(7)]),
+    Row::new("RoiAlign", windows::roi).checks(slides::roi_align),
     // Products.
-    Row::new("Det", images::determinant),
-    Row::new("DynamicQuantizeMatMul", |op| symbolic::matmul(op, 1)).types(&[FLOAT]).microsoft(),
-    Row::new("Einsum", symbolic::einsum),
-    Row::new("FusedGemm", symbolic::gemm).microsoft(),
-    Row::new("FusedMatMul", |op| symbolic::matmul(op, 1)).microsoft(),
-    Row::new("Gemm", symbolic::gemm),
-    Row::new("MatMul", |op| symbolic::matmul(op, 1)),
-    Row::new("MatMulInteger", |op| symbolic::matmul(op, 1)).types(&[INT32]),
-    Row::new("MatMulIntegerToFloat", |op| symbolic::matmul(op, 1)).types(&[FLOAT]).microsoft(),
-    Row::new("MatMulNBits", symbolic::matmul_n_bits).microsoft(),
-    Row::new("QLinearMatMul", |op| symbolic::matmul(op, 3)).types(&[TypeRule::Input(7)]),
+    Row::new("Det", images::determinant).checks(products::determinant),
+    Row::new("DynamicQuantizeMatMul", |op| symbolic::matmul(op, 1))
+        .checks(|op| products::matmul(op, 1))
+        .types(&[FLOAT])
+        .microsoft(),
+    Row::new("Einsum", symbolic::einsum).checks(products::einsum),
+    Row::new("FusedGemm", symbolic::gemm).checks(products::gemm).microsoft(),
+    Row::new("FusedMatMul", |op| symbolic::matmul(op, 1))
+        .checks(|op| products::matmul(op, 1))
+        .microsoft(),
+    Row::new("Gemm", symbolic::gemm).checks(products::gemm),
+    Row::new("MatMul", |op| symbolic::matmul(op, 1)).checks(|op| products::matmul(op, 1)),
+    Row::new("MatMulInteger", |op| symbolic::matmul(op, 1))
+        .checks(|op| products::matmul(op, 1))
+        .types(&[INT32]),
+    Row::new("MatMulIntegerToFloat", |op| symbolic::matmul(op, 1))
+        .checks(|op| products::matmul(op, 1))
+        .types(&[FLOAT])
+        .microsoft(),
+    Row::new("MatMulNBits", symbolic::matmul_n_bits).checks(products::matmul_n_bits).microsoft(),
+    Row::new("QLinearMatMul", |op| symbolic::matmul(op, 3))
+        .checks(|op| products::matmul(op, 3))
+        .types(&[TypeRule::Input(7)]),
     // Reductions and choices.
-    Row::new("ArgMax", symbolic::arg_reduce).types(&[INT64]),
-    Row::new("ArgMin", symbolic::arg_reduce).types(&[INT64]),
-    Row::sized("Compress", Size::Run(unknown)).most(limits::compress).never(RESIZES),
-    Row::new("CumProd", same).never(EXCLUSIVE),
-    Row::new("CumSum", same).never(EXCLUSIVE),
-    Row::new("Gather", symbolic::gather).fold(Fold::Elements(fold::gather)).never(MOVES),
-    Row::new("GatherElements", symbolic::gather_elements).never(MOVES),
-    Row::new("GatherND", symbolic::gather_nd).never(MOVES).also_microsoft(),
-    Row::new("Hardmax", same).never("kernels clear the output before they look for the largest"),
+    Row::new("ArgMax", symbolic::arg_reduce).checks(|op| layouts::axis(op, 0)).types(&[INT64]),
+    Row::new("ArgMin", symbolic::arg_reduce).checks(|op| layouts::axis(op, 0)).types(&[INT64]),
+    Row::sized("Compress", Size::Run(unknown))
+        .checks(choices::optional_axis)
+        .most(limits::compress)
+        .never(RESIZES),
+    Row::new("CumProd", same).checks(choices::cumulate).never(EXCLUSIVE),
+    Row::new("CumSum", same).checks(choices::cumulate).never(EXCLUSIVE),
+    Row::new("Gather", symbolic::gather)
+        .checks(choices::gather)
+        .fold(Fold::Elements(fold::gather))
+        .never(MOVES),
+    Row::new("GatherElements", symbolic::gather_elements)
+        .checks(choices::gather_elements)
+        .never(MOVES),
+    Row::new("GatherND", symbolic::gather_nd)
+        .checks(choices::gather_nd)
+        .never(MOVES)
+        .also_microsoft(),
+    Row::new("Hardmax", same)
+        .checks(|op| layouts::axis(op, -1))
+        .never("kernels clear the output before they look for the largest"),
     Row::sized("NonMaxSuppression", Size::Run(symbolic::non_max_suppression))
+        .checks(choices::non_max_suppression)
         .most(limits::non_max_suppression)
         .types(&[INT64]),
     Row::sized("NonZero", Size::Run(symbolic::non_zero)).most(limits::non_zero).types(&[INT64]),
-    Row::new("OneHot", symbolic::one_hot).types(&[TypeRule::Input(2)]),
+    Row::new("OneHot", symbolic::one_hot).checks(choices::one_hot).types(&[TypeRule::Input(2)]),
     reduce("ReduceL1"),
     reduce("ReduceL2"),
     reduce("ReduceLogSum"),
@@ -362,15 +426,19 @@ pub(super) const TABLE: &[Row] = &[
     reduce("ReduceProd").fold(Fold::Reduce(MUL)),
     reduce("ReduceSum").fold(Fold::Reduce(ADD)),
     reduce("ReduceSumSquare"),
-    Row::new("NegativeLogLikelihoodLoss", models::loss),
-    Row::new("SoftmaxCrossEntropyLoss", models::loss),
-    Row::new("Scatter", same).never(SPARSE),
-    Row::new("ScatterElements", same).never(SPARSE),
-    Row::new("ScatterND", same).never(SPARSE),
-    Row::new("TensorScatter", same).never(SPARSE),
-    Row::new("TopK", symbolic::top_k).most(limits::top_k).types(&[FIRST, INT64]),
-    Row::new("Trilu", same).never(READS_AGAIN).also_microsoft(),
+    Row::new("NegativeLogLikelihoodLoss", models::loss).checks(choices::loss),
+    Row::new("SoftmaxCrossEntropyLoss", models::loss).checks(choices::loss),
+    Row::new("Scatter", same).checks(choices::scatter_elements).never(SPARSE),
+    Row::new("ScatterElements", same).checks(choices::scatter_elements).never(SPARSE),
+    Row::new("ScatterND", same).checks(choices::scatter_nd).never(SPARSE),
+    Row::new("TensorScatter", same).checks(choices::tensor_scatter).never(SPARSE),
+    Row::new("TopK", symbolic::top_k)
+        .checks(choices::top_k)
+        .most(limits::top_k)
+        .types(&[FIRST, INT64]),
+    Row::new("Trilu", same).checks(choices::trilu).never(READS_AGAIN).also_microsoft(),
     Row::sized("Unique", Size::Run(unknown))
+        .checks(choices::optional_axis)
         .most(limits::unique)
         .types(&[FIRST, INT64])
         .also_microsoft(),
@@ -383,6 +451,7 @@ pub(super) const TABLE: &[Row] = &[
     Row::new("STFT", symbolic::stft),
     // Normalizations.
     Row::new("BatchNormalization", models::batch_normalization)
+        .checks(layers::batch_normalization)
         .types(&[FIRST, TypeRule::Input(3)])
         .operands(Operands {
             kernel: Kernel::Elementwise,
@@ -394,47 +463,63 @@ pub(super) const TABLE: &[Row] = &[
             }),
         }),
     Row::new("GroupNorm", same).rows().microsoft(),
-    Row::new("GroupNormalization", same).rows(),
-    Row::new("InstanceNormalization", same).rows(),
+    Row::new("GroupNormalization", same).checks(layers::group_normalization).rows(),
+    Row::new("InstanceNormalization", same).checks(layers::instance_normalization).rows(),
     Row::new("LRN", same),
     layer_normalization("LayerNormalization"),
-    Row::new("LogSoftmax", same).rows(),
-    Row::new("LpNormalization", same).rows(),
+    Row::new("LogSoftmax", same).checks(|op| layouts::axis(op, -1)).rows(),
+    Row::new("LpNormalization", same).checks(|op| layouts::axis(op, -1)).rows(),
     Row::new("MeanVarianceNormalization", same).rows(),
     Row::new("QLinearSoftmax", same).rows().microsoft(),
-    Row::new("RMSNormalization", same).rows(),
+    Row::new("RMSNormalization", same).checks(layers::layer_normalization).rows(),
     layer_normalization("SimplifiedLayerNormalization"),
     skip_normalization("SkipLayerNormalization"),
     skip_normalization("SkipSimplifiedLayerNormalization"),
-    Row::new("Softmax", same).rows(),
+    Row::new("Softmax", same).checks(|op| layouts::axis(op, -1)).rows(),
     // Parts of models.
-    Row::new("Attention", models::attention),
-    Row::new("Attention", models::packed_attention).microsoft(),
+    Row::new("Attention", models::attention).checks(layers::attention),
+    Row::new("Attention", models::packed_attention).checks(layers::packed_attention).microsoft(),
     Row::new("EmbedLayerNormalization", models::embed_layer_normalization)
+        .checks(layers::embed_layer_normalization)
         .types(&[TypeRule::Input(2), INT32, TypeRule::Input(2)])
         .microsoft(),
-    Row::new("GRU", models::recurrent),
-    Row::new("GroupQueryAttention", models::group_query_attention).microsoft(),
-    Row::new("LSTM", models::recurrent),
+    Row::new("GRU", models::recurrent).checks(layers::gru),
+    Row::new("GroupQueryAttention", models::group_query_attention)
+        .checks(layers::group_query_attention)
+        .microsoft(),
+    Row::new("LSTM", models::recurrent).checks(layers::lstm),
     Row::new("LinearAttention", models::linear_attention)
+        .checks(layers::linear_attention)
         .types(&[FIRST, TypeRule::InputOr(3, &FIRST)]),
-    Row::new("MultiHeadAttention", models::multi_head_attention).microsoft(),
-    Row::new("RNN", models::recurrent),
+    Row::new("MultiHeadAttention", models::multi_head_attention)
+        .checks(layers::multi_head_attention)
+        .microsoft(),
+    Row::new("RNN", models::recurrent).checks(layers::rnn),
     Row::new("RotaryEmbedding", same)
         .never("kernels write one element of a pair, then read it for the other")
         .also_microsoft(),
     // Operators that hold graphs.
-    Row::sized("If", Size::Body(Body::If)).never("its branches make it in fresh memory"),
-    Row::sized("Loop", Size::Body(Body::Loop)).never("its state is copied"),
-    Row::sized("Scan", Size::Body(Body::Scan)).never("its state is copied"),
+    Row::sized("If", Size::Body(Body::If))
+        .checks(layers::condition)
+        .never("its branches make it in fresh memory"),
+    Row::sized("Loop", Size::Body(Body::Loop))
+        .checks(layers::iterations)
+        .never("its state is copied"),
+    Row::sized("Scan", Size::Body(Body::Scan)).checks(layers::scan).never("its state is copied"),
     // Text. Strings have no fixed size, so they stay outside the pool.
     Row::new("RegexFullMatch", same).types(&[BOOL]).never(TEXT),
-    Row::new("StringConcat", layout::broadcast_all).types(&[STRING]).never(TEXT),
+    Row::new("StringConcat", layout::broadcast_all)
+        .checks(elements::all)
+        .types(&[STRING])
+        .never(TEXT),
     Row::sized("StringNormalizer", Size::Run(unknown)).types(&[STRING]).never(TEXT),
     Row::sized("StringSplit", Size::Run(models::split_strings)).types(&[STRING, INT64]).never(TEXT),
     Row::new("TfIdfVectorizer", images::n_grams).types(&[FLOAT]),
     // Sequences, optionals and maps.
-    Row::new("ConcatFromSequence", lists::concat).types(&[TypeRule::Items]).never(RESIZES),
+    Row::new("ConcatFromSequence", lists::concat)
+        .checks(elements::items)
+        .types(&[TypeRule::Items])
+        .never(RESIZES),
     Row::new("Optional", same).view(View::Whole).never(VIEW),
     Row::new("OptionalGetElement", same).view(View::Whole).never(VIEW),
     Row::new("OptionalHasElement", layout::scalar).types(&[BOOL]).never(MAKES),

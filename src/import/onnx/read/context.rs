@@ -1,6 +1,6 @@
 //! The facts that hold for a whole model: the caller's options, the names of its sizes, its version.
 
-use std::collections::BTreeSet;
+use std::{cell::Cell, collections::BTreeSet};
 
 use rten_onnx::onnx::{GraphProto, TypeProtoTensor, ValueInfoProto};
 
@@ -35,6 +35,8 @@ pub(crate) struct Context<'a> {
     /// The version for operators that came from functions.
     opsets: &'a Opsets,
     unknown: Unknown,
+    /// The number of branches around the operator that is read, of which it is not known whether they run.
+    pub(crate) undecided: Cell<u32>,
     /// The questions for the user.
     pub(crate) findings: Findings,
 }
@@ -46,8 +48,7 @@ impl<'a> Context<'a> {
         if let Some(name) = options.shapes.keys().find(|name| !has_tensor(graph, name)) {
             return Err(OnnxError::UnknownTensor { name: name.clone() });
         }
-        let mut given_names = BTreeSet::new();
-        graph.input.iter().for_each(|value| collect_value_dims(value, &mut given_names));
+        let given_names = given_names(graph);
         let mut names = BTreeSet::new();
         collect_dims(graph, &mut names);
         if let Some(name) = options.dims.keys().find(|name| !names.contains(name.as_str())) {
@@ -68,6 +69,7 @@ impl<'a> Context<'a> {
             opset: opset.and_then(|opset| opset.version).unwrap_or(i64::MAX),
             opsets,
             unknown,
+            undecided: Cell::new(0),
             findings: Findings::default(),
         })
     }
@@ -86,6 +88,11 @@ impl<'a> Context<'a> {
     pub(crate) fn opset(&self, node: Node) -> i64 {
         let brought = node.outputs().next().and_then(|(_, name)| self.opsets.get(name));
         brought.copied().unwrap_or(self.opset)
+    }
+
+    /// Returns whether the model names no size that the user supplies.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.given_names.is_empty()
     }
 
     /// The in-place abilities of the runtime's kernels.
@@ -139,6 +146,13 @@ impl<'a> Context<'a> {
         let element = tensor.and_then(|tensor| tensor.elem_type).filter(|of| of.0 != 0);
         Fact { element, dims, ..Fact::default() }
     }
+}
+
+/// The names of sizes that are supplied to a model.
+pub(crate) fn given_names(graph: &GraphProto) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    graph.input.iter().for_each(|value| collect_value_dims(value, &mut names));
+    names
 }
 
 /// Returns whether a tensor of this name is an input of the graph, or made in it or in a sub-graph.
