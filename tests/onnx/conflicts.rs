@@ -457,6 +457,29 @@ fn each_size_of_a_range_must_be_possible() {
     assert!(error.starts_with("with seq=4: "), "{error}");
 }
 
+/// The other sizes of a tensor may be known although one is found at run time.
+#[test]
+fn sizes_beside_open_ones_are_compared() {
+    let text = "
+        in x:f32[8]
+        in w:f32[3,2]
+        weight at=[1]
+        weight one=[1]
+        i = NonZero(x)
+        s = Shape(i)
+        found = Gather(s, at)
+        t = Concat(found, one) axis=0
+        rows = Reshape(i, t)
+        y = MatMul(rows, w)
+        out y";
+    let error = read(&model(graph(text), OPSET), &ImportOptions::default()).unwrap_err();
+    let expected = "operator MatMul (which makes 'y') cannot run: dimension 1 of 'rows' is 1, but \
+        dimension 0 of 'w' is 3; ";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    let text = text.replace("w:f32[3,2]", "w:f32[1,2]");
+    assert!(read(&model(graph(&text), OPSET), &ImportOptions::default()).is_ok());
+}
+
 /// A branch may be made for other sizes, unless it is known to run; so may what nobody reads.
 #[test]
 fn only_what_runs_must_fit() {

@@ -1,6 +1,6 @@
 //! The known facts about a tensor before the model runs.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use rten_onnx::onnx::DataType;
 
@@ -62,6 +62,22 @@ impl Fact {
     /// The shape, if it is fully known.
     pub(crate) fn sizes(&self) -> Option<Vec<u64>> {
         self.dims.as_ref()?.iter().copied().collect()
+    }
+
+    /// The sizes per dimension that do not change from run to run: those that are known, and those that are
+    /// equal in all worlds.
+    pub(crate) fn settled_dims(&self) -> Option<Cow<'_, [Option<u64>]>> {
+        let Some(first) = self.samples.first() else {
+            return self.dims.as_deref().map(Cow::Borrowed);
+        };
+        let settled = |at: usize, size: u64| {
+            let known = self.dims.as_ref().and_then(|dims| *dims.get(at)?);
+            let same = self.samples.iter().all(|sample| sample.sizes.get(at) == Some(&size));
+            known.or(Some(size).filter(|_| same))
+        };
+        let has_rank = |sample: &Sample| sample.sizes.len() == first.sizes.len();
+        let dims = first.sizes.iter().enumerate().map(|(at, &size)| settled(at, size));
+        self.samples.iter().all(has_rank).then(|| dims.collect())
     }
 
     /// The elements as whole numbers, if all are known.

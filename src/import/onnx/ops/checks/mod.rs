@@ -18,9 +18,11 @@ pub(super) mod products;
 mod signature;
 pub(super) mod windows;
 
+use std::borrow::Cow;
+
 use signature::signature;
 
-use crate::import::onnx::{OnnxError, ops::op::Op, read::fact::Dims};
+use crate::import::onnx::{OnnxError, ops::op::Op};
 
 /// A comparison of an operator's sizes.
 pub(crate) type Check = fn(&Op) -> Checked;
@@ -134,8 +136,8 @@ fn equal(first: Option<Size>, second: Option<Size>) -> Checked {
 
 impl<'f> Op<'_, 'f> {
     /// The shape of an input; `None` if it is absent or its number of dimensions is unknown.
-    fn shape(&self, input: usize) -> Option<&'f Dims> {
-        self.input(input)?.dims.as_ref()
+    fn shape(&self, input: usize) -> Option<Cow<'f, [Option<u64>]>> {
+        self.input(input)?.settled_dims()
     }
 
     /// A dimension of an input, if its size is known.
@@ -146,7 +148,7 @@ impl<'f> Op<'_, 'f> {
 
     /// The dimensions of an input, where their sizes are known; none if the shape is unknown.
     fn sizes(&self, input: usize) -> Vec<Option<Size>> {
-        let rank = self.shape(input).map_or(0, Vec::len);
+        let rank = self.shape(input).map_or(0, |shape| shape.len());
         (0..rank).map(|at| self.dim(input, at)).collect()
     }
 
