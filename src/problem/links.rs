@@ -80,9 +80,12 @@ pub enum Refusal {
     Displaced,
     /// Another stream may still use the overwritten chunk when the overwriter is written.
     Unordered,
-    /// The overwriter does not come after the overwritten chunk in chunk order, or overwrites would
-    /// form a ring.
+    /// The overwriter does not come after the overwritten chunk in chunk order, or on several streams it
+    /// may begin before that chunk; or overwrites would form a ring.
     NotBefore,
+    /// On several streams, the overwriter ends before it is written, or a chunk begins after it is
+    /// written, but not after all that its operator waited for. No program has such clocks.
+    ClocksContradict,
     /// One of the two has no bytes.
     Empty,
     /// The overwriter would end at or below the start of the other chunk.
@@ -122,13 +125,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
         Self::Displaced,
         Self::Unordered,
         Self::NotBefore,
+        Self::ClocksContradict,
         Self::Empty,
         Self::NothingShared,
         Self::DoesNotFit,
@@ -158,6 +162,7 @@ impl fmt::Display for Refusal {
             Self::Displaced => "a larger overwriter of that chunk came later",
             Self::Unordered => "another stream may still use that chunk",
             Self::NotBefore => "that chunk does not come before it",
+            Self::ClocksContradict => "clocks contradict each other about what is over when",
             Self::Empty => "one of the two has no bytes",
             Self::NothingShared => "it would lie below that chunk as a whole",
             Self::DoesNotFit => "it would reach beyond the end of that chunk",

@@ -43,11 +43,37 @@ impl Plan {
         // The last window ends where all of the bytes are needed again.
         let last = self.windows_of(at).iter().map(|window| window.end).max();
         let after = last.unwrap_or(from);
-        let outside = self.outside(chunk).map(move |bytes| {
-            let (low, high) = (bytes.start, bytes.end);
-            PlacedBox { begin: from.saturating_sub(1), end: from, low, high }
+        self.own_in_first_step(at).chain(before.chain([own(after, until, whole)]).flatten())
+    }
+
+    /// The bytes of an overwriter that are its own already in its first step, because the chunk that it overwrites does
+    /// not need them then.
+    pub(super) fn own_in_first_step(&self, at: usize) -> impl Iterator<Item = PlacedBox> + use<> {
+        let end = self.own_begin(&self.chunks[at]);
+        let begin = end.saturating_sub(1);
+        let old = self.chunks[at].overwrites.map(|link| link.chunk);
+        let needed = old.filter(|&old| old < self.chunks.len()).map(|old| {
+            let (low, high) = self.needed_at(at, begin);
+            let shared = self.needed_at(old, begin);
+            match shared.0 < shared.1 {
+                true => [(low, high.min(shared.0)), (low.max(shared.1), high)],
+                false => [(low, high), (0, 0)],
+            }
         });
-        outside.chain(before.chain([own(after, until, whole)]).flatten())
+        let needed = needed.into_iter().flatten().filter(|(low, high)| low < high);
+        needed.map(move |(low, high)| PlacedBox { begin, end, low, high })
+    }
+
+    /// The bytes of the pool that a chunk needs in a step of its life.
+    fn needed_at(&self, at: usize, step: Step) -> (Bytes, Bytes) {
+        let chunk = &self.chunks[at];
+        let window = self.windows_of(at).iter().find(|w| w.begin <= step && step < w.end);
+        let place = |byte: Bytes| chunk.offset.saturating_add(byte);
+        match window {
+            Some(window) if window.low == window.high => (0, 0),
+            Some(window) => (place(window.low), place(window.high).saturating_add(self.padding)),
+            None => (chunk.offset, self.end_of(chunk)),
+        }
     }
 
     /// The steps in which a chunk needs only some of its bytes.

@@ -61,25 +61,31 @@ struct Owner {
 
 impl Facts<'_> {
     /// The byte after the last of a chunk, without padding.
-    fn end_of_value(&self, Owner { chunk, low, .. }: Owner) -> Bytes {
+    fn end_of_value(&self, chunk: ChunkId, low: Bytes) -> Bytes {
         low.saturating_add(self.problem.chunk(chunk).size)
     }
 
-    /// Returns whether one of two chunks on several streams is only written, and destroys nothing of the
-    /// other. Padding is neither written nor destroyed, and only relatives of the overwritten chunk can lie
-    /// there in that step.
+    /// Returns whether one of two chunks on several streams is an overwriter while it is written, and may share its
+    /// bytes with the other then.
     fn is_harmless(&self, same: &SameBytes<'_>, x: &Timed<'_>, y: &Timed<'_>) -> bool {
-        let owner = |one: &Timed<'_>| Owner {
-            chunk: one.chunk,
-            low: one.spot.low,
-            is_written: one.is_written(),
-        };
-        if !x.is_written() && !y.is_written() {
-            return false;
-        }
-        let (x, y) = (owner(x), owner(y));
-        let high = self.end_of_value(x).min(self.end_of_value(y));
-        x.low.max(y.low) >= high || self.spares(same, x, y) || self.spares(same, y, x)
+        self.shares_first_step(same, x, y) || self.shares_first_step(same, y, x)
+    }
+
+    /// Returns whether an overwriter, while it is written, may share its bytes with another chunk: the one that it
+    /// overwrites, one that this one overwrites in the same step, or a relative of it if nothing of that is destroyed.
+    /// Padding is neither written nor destroyed.
+    fn shares_first_step(&self, same: &SameBytes<'_>, new: &Timed<'_>, other: &Timed<'_>) -> bool {
+        let made = |chunk: ChunkId| (self.begin(chunk), self.demands.of(chunk).stream);
+        let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
+        let Some(old) = over(&new.chunk).filter(|_| new.is_written()) else { return false };
+        let is_after = |old: &ChunkId| made(*old) == made(new.chunk);
+        let olds = || std::iter::successors(Some(old), over).take(self.problem.len());
+        let together = olds().take_while(is_after).count();
+        let end = |one: &Timed<'_>| self.end_of_value(one.chunk, one.spot.low);
+        let is_real = new.spot.low.max(other.spot.low) < end(new).min(end(other));
+        new.chunk == other.chunk
+            || olds().take(together + 1).any(|old| old == other.chunk)
+            || same.are_relatives(old, other.chunk) && !is_real
     }
 
     /// Returns whether an overwriter, while it is written, cannot destroy bytes of another chunk.
@@ -166,7 +172,8 @@ impl Clashes<'_> {
             let (x, y) = (old.owner, new.owner);
             if x.is_written || y.is_written {
                 // Padding is neither written nor destroyed, and no other chunk has bytes there.
-                high = high.min(facts.end_of_value(x)).min(facts.end_of_value(y));
+                let end = |one: Owner| facts.end_of_value(one.chunk, one.low);
+                high = high.min(end(x)).min(end(y));
                 if low >= high || facts.spares(same, x, y) || facts.spares(same, y, x) {
                     return true;
                 }
@@ -194,12 +201,9 @@ impl Clashes<'_> {
             .filter(|(_, spot)| spot.pool == pool)
             .flat_map(|(chunk, spot)| Timed::all(facts, chunk, spot))
             .collect();
-        // An overwriter must not be written over bytes that relatives of the overwritten chunk need in
-        // that step.
-        let destroys = |chunk: &ChunkId| {
-            facts.overwrites[chunk.index()].is_some_and(|over| same.has_relatives(over.chunk))
-        };
-        let written = facts.placed().filter(|(chunk, spot)| spot.pool == pool && destroys(chunk));
+        // While an overwriter is written, its bytes are those of the overwritten chunk, and of no other one.
+        let is_over = |chunk: ChunkId| facts.overwrites[chunk.index()].is_some();
+        let written = facts.placed().filter(|&(chunk, spot)| spot.pool == pool && is_over(chunk));
         chunks.extend(written.map(|(chunk, spot)| Timed::new(facts, chunk, spot, Time::Written)));
         chunks.sort_by_key(|timed| (timed.bytes.start, timed.chunk, timed.is_written()));
         each_meeting(&chunks, |old, new| {
@@ -259,7 +263,7 @@ impl<'a> Timed<'a> {
     /// both share; `None` if nothing is left.
     pub(super) fn life(facts: &'a Facts<'_>, chunk: ChunkId, spot: Spot) -> Option<Self> {
         match facts.overwrites[chunk.index()] {
-            Some(over) if over.below == 0 => Self::alone(facts, chunk, spot),
+            Some(over) if over.distance >= 0 => Self::alone(facts, chunk, spot),
             _ => Some(Self::new(facts, chunk, spot, Time::Whole)),
         }
     }
@@ -279,10 +283,10 @@ impl<'a> Timed<'a> {
         chunk: ChunkId,
         spot: Spot,
     ) -> impl Iterator<Item = Self> {
-        let over = facts.overwrites[chunk.index()].filter(|over| over.below > 0);
+        let over = facts.overwrites[chunk.index()].filter(|over| over.distance < 0);
         let outside = over.into_iter().flat_map(move |over| {
             let start = u128::from(spot.low);
-            let old = start + u128::from(over.below);
+            let old = start + over.distance.unsigned_abs();
             let below = start..old.min(spot.high);
             let above = (old + facts.padded(over.chunk)).max(start)..spot.high;
             let step = Self::new(facts, chunk, spot, Time::Step);

@@ -27,8 +27,8 @@ pub(super) struct Spot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over {
     pub(super) chunk: ChunkId,
-    /// The bytes of the overwriter that lie below that chunk.
-    pub(super) below: Bytes,
+    /// The bytes from its start to that of the overwriter; below 0 if the overwriter begins below it.
+    pub(super) distance: i128,
 }
 
 /// Bytes, from the start of a chunk, that it needs in some steps.
@@ -229,7 +229,7 @@ impl<'a> Facts<'a> {
                 Violation::Misplaced { overwriter, overwritten, expected, found }
             }));
             if before == violations.len() && requested.contains(&(new, old, offset, below)) {
-                honoured[new.index()] = Some(Over { chunk: old, below });
+                honoured[new.index()] = Some(Over { chunk: old, distance });
             }
         }
         if let Some(chunk) = table::cycle(self.plan) {
@@ -239,11 +239,13 @@ impl<'a> Facts<'a> {
     }
 
     /// Rule a: the overwriter's operator is the last one that reads the overwritten chunk, and every
-    /// other reader is over before it begins.
+    /// other reader, and whatever is over before that chunk begins, is over before it begins.
     fn is_last_reader(&self, new: ChunkId, old: ChunkId) -> bool {
         let stream = self.demands.of(new).stream;
         let mut ends = self.begin(new).iter().zip(self.end(old)).enumerate();
+        let mut begins = self.begin(old).iter().zip(self.begin(new));
         self.padded(old) > 0
+            && begins.all(|(old, new)| old <= new)
             && ends.all(
                 |(at, (&begin, &end))| {
                     if at == stream { begin.checked_add(1) == Some(end) } else { end <= begin }
@@ -285,12 +287,37 @@ impl<'a> Facts<'a> {
     }
 
     /// The bytes that a chunk needs, in time order, with one stream. In its first step, an overwriter shares the
-    /// bytes of the chunk that it overwrites.
+    /// bytes that the chunk that it overwrites needs then; all others are its own at once.
     pub(super) fn needs(&self, chunk: ChunkId, over: Option<Over>) -> Vec<Need> {
+        let all = self.all_needs(chunk);
+        let Some(over) = over else { return all };
+        let first = self.problem.chunk(chunk).begin;
+        let later = first.saturating_add(1);
+        let of_old = self.all_needs(over.chunk).into_iter();
+        let shared = of_old.filter(|need| need.begin <= first && first < need.end).map(|need| {
+            let of_new = |byte: u128| (byte.cast_signed() - over.distance).max(0).cast_unsigned();
+            (of_new(need.low), of_new(need.high))
+        });
+        // A chunk needs one run of bytes in a step, or none.
+        let (low, high) = shared.last().unwrap_or((0, 0));
+        let apart = |need: Need| {
+            let end = if need.begin <= first { later } else { need.begin };
+            let in_first = Need { end, ..need };
+            [
+                Need { high: need.high.min(low), ..in_first },
+                Need { low: need.low.max(high), ..in_first },
+                Need { begin: end, ..need },
+            ]
+        };
+        let needs = all.into_iter().flat_map(apart);
+        needs.filter(|need| need.begin < need.end && need.low < need.high).collect()
+    }
+
+    /// The bytes that a chunk needs, whatever it overwrites.
+    fn all_needs(&self, chunk: ChunkId) -> Vec<Need> {
         let all = self.padded(chunk);
         let asked = self.demands.of(chunk);
         let life = self.problem.chunk(chunk);
-        let begin = if over.is_some() { life.begin + 1 } else { life.begin };
         let padding = u128::from(self.plan.padding);
         // The bytes that the chunk needs instead of all.
         let mut pauses: Vec<Need> = asked
@@ -313,23 +340,7 @@ impl<'a> Facts<'a> {
             from = pause.end;
         }
         needs.push(Need { begin: from, end: life.end, low: 0, high: all });
-        let late = |need: Need| Need { begin: need.begin.max(begin), ..need };
-        // The bytes of an overwriter below the other chunk and above its end are its own at once.
-        let first = needs.iter().find(|need| need.begin < begin && need.end > life.begin).copied();
-        let outside = over.zip(first).into_iter().flat_map(|(over, need)| {
-            let below = u128::from(over.below);
-            let end = below + self.padded(over.chunk);
-            let in_first = Need { end: begin, ..need };
-            let above = Need { low: need.low.max(end), ..in_first };
-            [Need { high: need.high.min(below), ..in_first }, above]
-                .into_iter()
-                .filter(move |_| below > 0)
-        });
-        let outside: Vec<Need> = outside.collect();
-        outside
-            .into_iter()
-            .chain(needs.into_iter().map(late))
-            .filter(|need| need.begin < need.end && need.low < need.high)
-            .collect()
+        needs.retain(|need| need.begin < need.end && need.low < need.high);
+        needs
     }
 }

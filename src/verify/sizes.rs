@@ -173,7 +173,8 @@ fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
         Links::OfPlan => facts.overwrites[chunk.index()],
         Links::OfProblem => {
             let link = facts.problem.link(chunk)?;
-            Some(Over { chunk: link.overwritten, below: link.below })
+            let distance = i128::from(link.offset) - i128::from(link.below);
+            Some(Over { chunk: link.overwritten, distance })
         }
     };
     let places: Vec<u128> = match links {

@@ -8,7 +8,7 @@ use crate::{
     Bytes, Step,
     problem::{
         Chunk, ChunkId, Link,
-        demands::{Clock, Demands},
+        demands::{ChunkDemands, Clock, Demands},
     },
 };
 
@@ -81,24 +81,31 @@ impl View<'_> {
         }
     }
 
-    /// The boxes of a chunk in time order. An overwriter needs the bytes of the overwritten chunk only from
-    /// the step in which that has ended, and its bytes outside that chunk from its own begin.
+    /// The moment at which the producer of a chunk is over.
+    pub(crate) fn written(&self, chunk: ChunkId) -> Clock {
+        let mut written = self.begin(chunk);
+        let step = &mut written[self.demands.of(chunk).stream];
+        *step = step.saturating_add(1);
+        written
+    }
+
+    /// The boxes of a chunk in time order. In its first step, an overwriter shares the bytes that the overwritten
+    /// chunk needs then, and no others.
     pub(crate) fn boxes(&self, chunk: ChunkId, link: Option<Link>) -> TimedBoxes {
+        match link {
+            None => self.needed(chunk),
+            Some(link) => self.without_shared(chunk, link),
+        }
+    }
+
+    /// The boxes of a chunk that overwrites none, in time order.
+    fn needed(&self, chunk: ChunkId) -> TimedBoxes {
         let full = self.padded(chunk);
         if full == 0 {
             return TimedBoxes::new();
         }
         let demands = self.demands.of(chunk);
-        let (mut begin, end) = (self.begin(chunk), self.end(chunk));
-        if let Some(link) = link {
-            if link.below > 0 {
-                return self.boxes_outside(chunk, link);
-            }
-            begin[demands.stream] += 1;
-            if begin == end {
-                return TimedBoxes::new();
-            }
-        }
+        let (begin, end) = (self.begin(chunk), self.end(chunk));
         if demands.is_whole() {
             return smallvec![TimedBox { begin, end, bytes: 0..full }];
         }
@@ -118,13 +125,10 @@ impl View<'_> {
             if at < steps.start {
                 boxes.push(one(at, steps.start, 0..full));
             }
-            if let Some(bytes) = bytes
-                && at.max(steps.start) < steps.end
-            {
-                let bytes = bytes.start..bytes.end + self.padding;
-                boxes.push(one(at.max(steps.start), steps.end, bytes));
+            if let Some(bytes) = bytes {
+                boxes.push(one(steps.start, steps.end, bytes.start..bytes.end + self.padding));
             }
-            at = at.max(steps.end);
+            at = steps.end;
         }
         if at < end {
             boxes.push(one(at, end, 0..full));
@@ -132,26 +136,24 @@ impl View<'_> {
         boxes
     }
 
-    /// The boxes of an overwriter that extends beyond the overwritten chunk: its boxes without a link, less
-    /// the bytes of that chunk in the step that both share.
-    fn boxes_outside(&self, chunk: ChunkId, link: Link) -> TimedBoxes {
-        let shared = self.begin(chunk);
-        let mut later = shared.clone();
-        later[self.demands.of(chunk).stream] += 1;
-        let old = link.below..link.below.saturating_add(self.padded(link.overwritten));
+    /// The boxes of an overwriter: its boxes without a link, less the bytes that it shares in its first step.
+    fn without_shared(&self, chunk: ChunkId, link: Link) -> TimedBoxes {
+        let (first, later) = (self.begin(chunk), self.written(chunk));
+        let shared = self.shared(link);
         let mut boxes = TimedBoxes::new();
-        for whole in self.boxes(chunk, None) {
-            // A window or what follows a hole.
-            if whole.begin != shared {
+        for whole in self.needed(chunk) {
+            let bytes = whole.bytes.clone();
+            let is_shared = shared.start.max(bytes.start) < shared.end.min(bytes.end);
+            // A window, what follows a hole, or bytes that the other chunk does not need.
+            if whole.begin != first || !is_shared {
                 boxes.push(whole);
                 continue;
             }
-            let bytes = whole.bytes.clone();
             let outside =
-                [bytes.start..bytes.end.min(old.start), bytes.start.max(old.end)..bytes.end];
+                [bytes.start..bytes.end.min(shared.start), bytes.start.max(shared.end)..bytes.end];
             boxes.extend(
                 outside.into_iter().filter(|bytes| !bytes.is_empty()).map(|bytes| TimedBox {
-                    begin: shared.clone(),
+                    begin: first.clone(),
                     end: later.clone(),
                     bytes,
                 }),
@@ -161,5 +163,21 @@ impl View<'_> {
             }
         }
         boxes
+    }
+
+    /// The bytes that an overwritten chunk needs in its last step, counted from the start of its overwriter; empty if
+    /// it needs none.
+    fn shared(&self, Link { overwritten: old, offset, below }: Link) -> Range<Bytes> {
+        let last = self.chunks[old.index()].end.saturating_sub(1);
+        let ChunkDemands { holes, windows, .. } = self.demands.of(old);
+        let window = windows.iter().find(|window| window.steps.contains(&last));
+        let needed = match window {
+            // Holes and windows exist only with one stream.
+            _ if holes.iter().any(|hole| hole.contains(&last)) => 0..0,
+            Some(window) => window.bytes.start..window.bytes.end + self.padding,
+            None => 0..self.padded(old),
+        };
+        let of_new = |byte: Bytes| byte.saturating_add(below).saturating_sub(offset);
+        of_new(needed.start)..of_new(needed.end)
     }
 }

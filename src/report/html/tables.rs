@@ -44,7 +44,7 @@ impl Spans {
     pub(super) fn of_boxes(plan: &Plan) -> Self {
         let mut table = Self::default();
         for (at, chunk) in plan.chunks.iter().enumerate() {
-            if plan.is_whole(at) && plan.outside(chunk).next().is_none() {
+            if plan.is_whole(at) && plan.own_in_first_step(at).next().is_none() {
                 continue;
             }
             for own in plan.boxes(at) {

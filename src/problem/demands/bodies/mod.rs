@@ -2,6 +2,7 @@
 //! demands of all of them say where it may lie.
 
 mod index;
+mod later;
 mod make;
 mod needs;
 mod rules;
@@ -323,9 +324,7 @@ impl<'a> Joiner<'a> {
         }
         let (group, at_old) = self.of[old.index()];
         let at_new = at_old + link.distance();
-        let begin = self.view.begin(new);
-        let mut end = begin.clone();
-        end[self.view.demands.of(new).stream] += 1;
+        let (begin, end) = (self.view.begin(new), self.view.written(new));
         let written = TimedBox { begin, end, bytes: 0..self.size(new) };
         let bytes = at_new..at_new + i128::from(self.size(new));
         // With several streams, a life need not include the step that begins it.

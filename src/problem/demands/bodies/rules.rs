@@ -1,7 +1,7 @@
 //! The rules by which requests to overwrite are taken or refused before their bodies are looked at.
 
-use super::Joiner;
-use crate::problem::{ChunkId, Refusal, Request};
+use super::{Joiner, later::Later};
+use crate::problem::{ChunkId, Refusal, Request, demands::is_over};
 
 impl Joiner<'_> {
     /// Rules a to c; returns the requests that remain, in their order.
@@ -13,10 +13,14 @@ impl Joiner<'_> {
         let count = self.view.chunks.len();
         let mut taken: Vec<Option<usize>> = vec![None; count];
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
+        let later = Later::than(&self.view, requests);
         for (index, request) in requests.iter().enumerate() {
             let (new, old) = (request.overwriter, request.overwritten);
             let present = overwriters[old.index()];
             let refusal = self.rule_a(request).or_else(|| {
+                if later.contradicts(&self.view, new) {
+                    return Some(Refusal::ClocksContradict);
+                }
                 if taken[new.index()].is_some() {
                     return Some(Refusal::OverwritesAnother);
                 }
@@ -62,7 +66,11 @@ impl Joiner<'_> {
             return Some(Refusal::NotLastReader);
         }
         let order = |id: ChunkId| (chunk(id).begin, chunk(id).end, id);
-        (self.view.demands.streams == 1 && order(new) < order(old)).then_some(Refusal::NotBefore)
+        let is_before = match self.view.demands.streams {
+            1 => order(old) < order(new),
+            _ => is_over(&self.view.begin(old), &begin),
+        };
+        (!is_before).then_some(Refusal::NotBefore)
     }
 
     /// Returns whether the overwritten chunk overwrites the overwriter, by itself or through others. On
