@@ -42,13 +42,15 @@ impl Overwrite {
 /// Lowering).
 pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) -> Bytes {
     let single = overwrites.iter().all(|overwrite| overwrite.output == overwrites[0].output);
+    let dying = || overwrites.iter().filter(|overwrite| dies(overwrite.chunk));
+    // Those that are required come first.
+    let mut first = dying().filter(|one| one.required).chain(dying().filter(|one| !one.required));
     if single {
-        let granted = overwrites.iter().find(|overwrite| dies(overwrite.chunk));
-        return granted.map_or(0, |overwrite| overwrite.bytes);
+        return first.next().map_or(0, |overwrite| overwrite.bytes);
     }
     // The requests granted so far: at most one for each output and one for each chunk.
     let mut granted: Vec<Overwrite> = Vec::with_capacity(overwrites.len());
-    for overwrite in overwrites.iter().filter(|overwrite| dies(overwrite.chunk)) {
+    for overwrite in first {
         if granted.iter().any(|other| other.output == overwrite.output) {
             continue;
         }
@@ -56,12 +58,7 @@ pub(super) fn overwritten(overwrites: &[Overwrite], dies: impl Fn(u32) -> bool) 
             None => granted.push(*overwrite),
             Some(at) => {
                 let other = granted[at];
-                let displaces = match (overwrite.required, other.required) {
-                    (_, true) => false,
-                    (true, false) => true,
-                    (false, false) => overwrite.size > other.size,
-                };
-                if displaces {
+                if !other.required && overwrite.size > other.size {
                     granted[at] = *overwrite;
                 }
             }

@@ -94,7 +94,7 @@ impl ProblemBuilder {
     }
 
     /// Requests that `overwriter` be written over `overwritten`, `offset` bytes from its start.
-    /// Requests are resolved in the order given.
+    /// Requests are resolved in the order given, those that are required before all others.
     pub fn overwrite(
         &mut self,
         overwriter: ChunkId,
@@ -368,7 +368,8 @@ impl ProblemBuilder {
         let Resolved { bodies, refused } = if demands.parts.is_empty() && self.requests.is_empty() {
             Resolved { bodies: Bodies::of_single(view).map_err(error)?, refused: Vec::new() }
         } else {
-            Joiner::new(view).map_err(error)?.honour(&self.requests)
+            let joiner = Joiner::new(view, &self.requests).map_err(error)?;
+            joiner.honour(&self.requests).map_err(error)?
         };
         let clash = bodies.clash_of_pins(view);
         if let Some((first, second)) = clash {

@@ -218,16 +218,23 @@ impl Links {
         }
         let mut taken: Vec<Option<usize>> = vec![None; chunks.len()];
         let mut overwriters: Vec<Option<ChunkId>> = vec![None; chunks.len()];
-        for (index, &request) in requests.iter().enumerate() {
+        // Required requests go before all others.
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|&index| !requests[index].required);
+        for index in order {
+            let request = requests[index];
             let Request { overwriter, overwritten, .. } = request;
             let present = overwriters[overwritten.index()].and_then(|c| taken[c.index()]);
             let refusal = refuse(chunks, request).or_else(|| {
                 if taken[overwriter.index()].is_some() {
                     return Some(Refusal::OverwritesAnother);
                 }
-                present
-                    .filter(|&present| !displaces(chunks, request, requests[present]))
-                    .map(|_| Refusal::OverwrittenByAnother)
+                let stays = |&present: &usize| !displaces(chunks, request, requests[present]);
+                let came_later = |present: usize| present > index;
+                present.filter(stays).map(|present| match came_later(present) {
+                    true => Refusal::Displaced,
+                    false => Refusal::OverwrittenByAnother,
+                })
             });
             if let Some(reason) = refusal {
                 dropped.push(Dropped { request: index, reason });
@@ -314,14 +321,10 @@ fn refuse(chunks: &[Chunk], request: Request) -> Option<Refusal> {
     }
 }
 
-/// Applies rule c: returns whether a request takes the place of the one honoured so far.
+/// Applies rule c: returns whether a request takes the place of the one honoured so far. Required ones came first.
 fn displaces(chunks: &[Chunk], request: Request, present: Request) -> bool {
     let size = |request: Request| chunks[request.overwriter.index()].size;
-    match (request.required, present.required) {
-        (_, true) => false,
-        (true, false) => true,
-        (false, false) => size(request) > size(present),
-    }
+    !present.required && !request.required && size(request) > size(present)
 }
 
 /// Walks every chain once, from its root. A chunk that begins below its root has no offset there;

@@ -41,6 +41,7 @@ pub(crate) enum Obstacle {
     Reserved { low: Bytes, high: Bytes },
     Capacity(Option<Bytes>),
     Buffers(Bytes),
+    Pinned,
 }
 
 impl fmt::Display for Obstacle {
@@ -56,6 +57,7 @@ impl fmt::Display for Obstacle {
             Self::Capacity(Some(bytes)) => {
                 write!(f, "it would end above the capacity of the pool, {bytes} B")
             }
+            Self::Pinned => f.write_str("it would need bytes that another pinned chunk needs"),
             Self::Capacity(None) => f.write_str("it would end above 2^64 bytes"),
             Self::Buffers(largest) => {
                 write!(f, "it would lie across two of the pool's buffers of {largest} B")

@@ -5,6 +5,7 @@ mod index;
 mod later;
 mod make;
 mod needs;
+mod pins;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::ops::Range;
 pub(super) use index::Index;
 use make::{body, reserved};
 use needs::Needs;
+use pins::Pinned;
 use smallvec::{SmallVec, smallvec};
 
 use crate::{
@@ -95,15 +97,21 @@ pub(crate) struct Joiner<'a> {
     apart: Vec<Vec<u32>>,
     /// The bodies before any request is honoured, in the order of their first chunks.
     bodies: Vec<Body>,
+    /// By body: true if it has a place only if a request that concerns it is honoured, as an overwriter need not have
+    /// the alignment of a root.
+    is_open: Vec<bool>,
     /// With several streams, once a group has an index: moments by which lives are compared. On the line of a
     /// stream, chunks of that stream have short lives.
     lines: Vec<Line>,
+    pinned: Pinned,
 }
 
 impl<'a> Joiner<'a> {
     /// Joins the parts, which always hold; requests may be refused.
-    pub(crate) fn new(view: View<'a>) -> Result<Self, Fault> {
+    pub(crate) fn new(view: View<'a>, requests: &[Request]) -> Result<Self, Fault> {
         let count = view.chunks.len();
+        let mut may_overwrite = vec![false; count];
+        requests.iter().for_each(|one| may_overwrite[one.overwriter.index()] = true);
         let mut apart = vec![Vec::new(); count];
         for (group, chunks) in (0..).zip(&view.demands.apart) {
             for chunk in chunks {
@@ -124,7 +132,9 @@ impl<'a> Joiner<'a> {
             overwritten: (0..count).collect(),
             apart,
             bodies: Vec::with_capacity(count),
+            is_open: Vec::with_capacity(count),
             lines: Vec::new(),
+            pinned: Pinned::default(),
         };
         for part in &view.demands.parts {
             joiner.join(part.whole, part.part, i128::from(part.offset))?;
@@ -134,10 +144,15 @@ impl<'a> Joiner<'a> {
             let group = joiner.of[chunk].0 as usize;
             if view.chunks[chunk].size > 0 && !std::mem::replace(&mut is_seen[group], true) {
                 joiner.check_pairs(joiner.of[chunk].0)?;
-                let body = joiner.body(&joiner.groups[group].members)?;
-                joiner.bodies.push(body);
+                let members = &joiner.groups[group].members;
+                let found = joiner.body(members);
+                joiner.is_open.push(found.is_err());
+                let is_root = |chunk| joiner.is_root(chunk) && !may_overwrite[chunk.index()];
+                let found = found.or_else(|_| body(&view, members, is_root))?;
+                joiner.bodies.push(found);
             }
         }
+        joiner.pin_bodies();
         Ok(joiner)
     }
 
@@ -213,17 +228,22 @@ impl<'a> Joiner<'a> {
     }
 
     /// Honours the requests that rules a to c allow and that leave every body a place.
-    pub(crate) fn honour(mut self, requests: &[Request]) -> Resolved {
+    ///
+    /// Fails if a body has no place because a request was refused.
+    pub(crate) fn honour(mut self, requests: &[Request]) -> Result<Resolved, Fault> {
         let mut refused = Vec::new();
-        for taken in self.allowed(requests, &mut refused) {
+        let allowed = self.allowed(requests, &mut refused);
+        allowed.iter().for_each(|&taken| self.set_pending(requests[taken], true));
+        for taken in allowed {
             if self.closes_ring(requests[taken]) {
                 refused.push((taken, Refusal::NotBefore));
             } else if let Err(fault) = self.overwrite(requests[taken]) {
                 refused.push((taken, fault.refusal()));
             }
+            self.set_pending(requests[taken], false);
         }
         refused.sort_by_key(|&(request, _)| request);
-        Resolved { bodies: self.finish(), refused }
+        Ok(Resolved { bodies: self.finish()?, refused })
     }
 
     /// Honours a request, or changes nothing and returns the fault.
@@ -241,7 +261,8 @@ impl<'a> Joiner<'a> {
         self.links[new.index()] = Some(link);
         let result = self
             .check_join((a, b, shift), was_root.then_some(new))
-            .and_then(|needs| self.check_written(new, old, link).map(|()| needs));
+            .and_then(|needs| self.check_written(new, old, link).map(|()| needs))
+            .and_then(|needs| self.pin_joined((a, b, shift), &needs).map(|()| needs));
         match result {
             Ok(needs) => {
                 let stays = a == self.larger_first(a, b, shift).0;
@@ -455,22 +476,25 @@ impl<'a> Joiner<'a> {
         body(&self.view, members, |chunk| self.is_root(chunk))
     }
 
-    fn finish(mut self) -> Bodies {
+    fn finish(mut self) -> Result<Bodies, Fault> {
         let mut of_chunk = vec![None; self.view.chunks.len()];
         let (mut fixed, mut next) = (Vec::new(), 0);
+        let mut fault = None;
         let mut bodies = std::mem::take(&mut self.bodies);
+        let mut is_open = self.is_open.iter();
         bodies.retain_mut(|body| {
+            let is_open = is_open.next() == Some(&true);
             let first = body.members[0].0.index();
             if of_chunk[first].is_some() {
                 return false;
             }
             let Group { members, needs, .. } = &self.groups[self.of[first].0 as usize];
-            if needs.is_some() {
-                // Every group was checked when it was joined.
-                let joined = self.body(members);
-                debug_assert!(joined.is_ok(), "{joined:?}");
-                let Ok(joined) = joined else { return false };
-                *body = joined;
+            if needs.is_some() || is_open {
+                // Every other group was checked when it was joined.
+                match self.body(members) {
+                    Ok(joined) => *body = joined,
+                    Err(found) => fault = fault.or(Some(found)),
+                }
             }
             for (member, _) in &body.members {
                 of_chunk[member.index()] = Some(next);
@@ -481,6 +505,7 @@ impl<'a> Joiner<'a> {
             next += 1;
             true
         });
-        Bodies { links: self.links, bodies, of_chunk, fixed }
+        let bodies = Bodies { links: self.links, bodies, of_chunk, fixed };
+        fault.map_or(Ok(bodies), Err)
     }
 }

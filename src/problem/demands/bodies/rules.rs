@@ -4,7 +4,7 @@ use super::{Joiner, later::Later};
 use crate::problem::{ChunkId, Refusal, Request, demands::is_over};
 
 impl Joiner<'_> {
-    /// Rules a to c; returns the requests that remain, in their order.
+    /// Rules a to c; returns the requests that remain, first those that must be honoured, each in their order.
     pub(super) fn allowed(
         &self,
         requests: &[Request],
@@ -14,7 +14,15 @@ impl Joiner<'_> {
         let mut taken: Vec<Option<usize>> = vec![None; count];
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
         let later = Later::than(&self.view, requests);
-        for (index, request) in requests.iter().enumerate() {
+        // A request that is required, or without which the pins of two chunks clash, goes before all others.
+        let rank = |request: &Request| match request.required {
+            true => 0,
+            false => 1 + u8::from(!self.is_pinned_so(request)),
+        };
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|&index| rank(&requests[index]));
+        for index in order {
+            let request = &requests[index];
             let (new, old) = (request.overwriter, request.overwritten);
             let present = overwriters[old.index()];
             let refusal = self.rule_a(request).or_else(|| {
@@ -24,11 +32,14 @@ impl Joiner<'_> {
                 if taken[new.index()].is_some() {
                     return Some(Refusal::OverwritesAnother);
                 }
-                let present = &requests[present?];
+                let present = present?;
+                let is_displaced = present > index;
+                let present = &requests[present];
                 let size = |chunk: ChunkId| self.view.chunks[chunk.index()].size;
-                let wins =
-                    !present.required && (request.required || size(new) > size(present.overwriter));
-                (!wins).then_some(Refusal::OverwrittenByAnother)
+                let wins = rank(present) == 2 && size(new) > size(present.overwriter);
+                let refusal =
+                    if is_displaced { Refusal::Displaced } else { Refusal::OverwrittenByAnother };
+                (!wins).then_some(refusal)
             });
             if let Some(refusal) = refusal {
                 refused.push((index, refusal));
@@ -42,7 +53,7 @@ impl Joiner<'_> {
             overwriters[old.index()] = Some(index);
         }
         let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
-        allowed.sort_unstable();
+        allowed.sort_unstable_by_key(|&index| (rank(&requests[index]), index));
         allowed
     }
 

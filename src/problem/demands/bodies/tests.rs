@@ -7,7 +7,7 @@ use crate::{
     Problem,
     problem::{
         ProblemBuilder,
-        demands::{Demands, Pool, PoolId},
+        demands::{Demands, Place, Pool, PoolId, fault::Obstacle},
     },
     seeds::bytes_of,
 };
@@ -29,8 +29,11 @@ impl Joiner<'_> {
                 let (a, b) = members.split_at(of_first.max(members.len() - of_first));
                 a.iter().try_for_each(|&x| b.iter().try_for_each(|&y| self.check_pair(x, y)))?;
             }
-            self.body(&members)?;
+            let body = self.body(&members)?;
             self.check_written(new, old, link)?;
+            if let Some(place) = body.fixed {
+                self.check_pins_slowly(&body, place, group)?;
+            }
             // The body is no longer one of those before.
             self.prepare(group)
         });
@@ -39,6 +42,34 @@ impl Joiner<'_> {
             (self.groups, self.of) = before;
         }
         result
+    }
+}
+
+impl Joiner<'_> {
+    /// Compares the chunks of a body that were not pinned before with all that are.
+    fn check_pins_slowly(
+        &mut self,
+        body: &Body,
+        place: Place,
+        group: u32,
+    ) -> std::result::Result<(), Fault> {
+        let offset = |at: Bytes| i128::from(at) + i128::from(place.offset);
+        let chunks = || body.members.iter().map(|&(chunk, at)| (chunk, offset(at)));
+        let fresh: Vec<(ChunkId, i128)> =
+            chunks().filter(|&(chunk, _)| self.pinned.place(chunk).is_none()).collect();
+        for &x in &fresh {
+            for y in (0..self.view.chunks.len()).map(ChunkId::from_index) {
+                let Some((pool, of_y)) = self.pinned.place(y) else { continue };
+                let is_other = self.of[y.index()].0 != group && pool == place.pool;
+                if is_other && self.needs_same_bytes(x, (y, of_y)) {
+                    return Err(Fault::Pins(x.0, Obstacle::Pinned));
+                }
+            }
+        }
+        for (chunk, at) in fresh {
+            self.pin(chunk, place.pool, at);
+        }
+        Ok(())
     }
 }
 
@@ -145,7 +176,7 @@ fn a_chunk_is_compared_with_few_of_a_long_chain_on_any_stream() {
         }
     }
     let problem = problem.build().unwrap();
-    let mut joiner = Joiner::new(view(&problem).unwrap()).unwrap();
+    let mut joiner = Joiner::new(view(&problem).unwrap(), problem.requests()).unwrap();
     let mut most = 0;
     for &request in problem.requests() {
         let (group, at) = joiner.of[request.overwritten.index()];
@@ -162,19 +193,22 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
     for seed in 0..2000_u64 {
         let Ok(problem) = random_problem(&mut Unstructured::new(&bytes_of(seed))) else { continue };
         let Some(view) = view(&problem) else { continue };
-        let mut slow = Joiner::new(view).unwrap();
+        let mut slow = Joiner::new(view, problem.requests()).unwrap();
         let mut expected = Vec::new();
-        for taken in slow.allowed(problem.requests(), &mut Vec::new()) {
+        let allowed = slow.allowed(problem.requests(), &mut Vec::new());
+        allowed.iter().for_each(|&taken| slow.set_pending(problem.requests()[taken], true));
+        for &taken in &allowed {
             if let Err(fault) = slow.overwrite_slowly(problem.requests()[taken]) {
                 expected.push((taken, fault.refusal()));
             }
+            slow.set_pending(problem.requests()[taken], false);
         }
-        let allowed = slow.allowed(problem.requests(), &mut Vec::new());
+        expected.sort_by_key(|&(request, _)| request);
         let Resolved { bodies, refused: mut found } =
-            Joiner::new(view).unwrap().honour(problem.requests());
+            Joiner::new(view, problem.requests()).unwrap().honour(problem.requests()).unwrap();
         found.retain(|(request, _)| allowed.contains(request));
         assert_eq!(found, expected, "{problem:?}");
-        assert_eq!(bodies, slow.finish());
+        assert_eq!(bodies, slow.finish().unwrap());
         drawn += u32::from(!view.demands.apart.is_empty() && view.demands.streams == 2);
         honoured += bodies.links.iter().flatten().count();
         large += bodies.bodies.iter().filter(|body| body.members.len() > 4).count();
@@ -197,7 +231,7 @@ fn single_bodies_are_those_of_joining_nothing() {
         let demands = &Demands { parts: Vec::new(), ..view.demands.clone() };
         let view = View { demands, ..view };
         let Ok(single) = Bodies::of_single(view) else { continue };
-        assert_eq!(single, Joiner::new(view).unwrap().honour(&[]).bodies);
+        assert_eq!(single, Joiner::new(view, &[]).unwrap().honour(&[]).unwrap().bodies);
         drawn += single.bodies.len();
         fixed += single.fixed.len();
     }
