@@ -7,7 +7,7 @@ use tracing::debug;
 use crate::{
     Bytes, Step,
     problem::{
-        Chunk, ChunkId, Dropped, Extra, Ids, Labels, Problem, ProblemError, Refusal, Request,
+        Chunk, ChunkId, Dropped, Extra, Ids, Labels, Problem, ProblemError, Request,
         demands::{
             self, Bodies, ChunkDemands, Clock, Demands, Fault, Joiner, Life, Part, Place, Pool,
             PoolId, REQUEST, Resolved, View, Window,
@@ -315,11 +315,12 @@ impl ProblemBuilder {
         let refused = if bodies.is_some() { dropped.clone() } else { Vec::new() };
         for dropped in dropped {
             let Request { overwriter, overwritten, required, .. } = self.requests[dropped.request];
+            let writes = self.chunks[overwriter.index()].size > 0;
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
             let reason = dropped.reason;
             // An update without bytes writes nothing, so it is always honoured.
-            if required && reason != Refusal::Empty {
+            if required && writes {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
             debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");
