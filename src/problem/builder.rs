@@ -314,13 +314,14 @@ impl ProblemBuilder {
         };
         let refused = if bodies.is_some() { dropped.clone() } else { Vec::new() };
         for dropped in dropped {
-            let Request { overwriter, overwritten, required, .. } = self.requests[dropped.request];
+            let request = self.requests[dropped.request];
+            let Request { overwriter, overwritten, required, .. } = request;
             let writes = self.chunks[overwriter.index()].size > 0;
             let (overwriter, overwritten) =
                 (self.labels.name(overwriter), self.labels.name(overwritten));
             let reason = dropped.reason;
-            // An update without bytes writes nothing, so it is always honoured.
-            if required && writes {
+            // An update without bytes writes nothing, so it is always honoured. A request may be stated twice.
+            if required && writes && !links.honour(&request) {
                 return Err(ProblemError::RequiredOverwrite { overwriter, overwritten, reason });
             }
             debug!(target: "memplan::links", overwriter, overwritten, %reason, "request dropped");

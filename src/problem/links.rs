@@ -230,10 +230,11 @@ impl Links {
                     return Some(Refusal::OverwritesAnother);
                 }
                 let stays = |&present: &usize| !displaces(chunks, request, requests[present]);
-                let came_later = |present: usize| present > index;
-                present.filter(stays).map(|present| match came_later(present) {
-                    true => Refusal::Displaced,
-                    false => Refusal::OverwrittenByAnother,
+                let present = present.filter(stays)?;
+                Some(if present > index {
+                    Refusal::Displaced
+                } else {
+                    Refusal::OverwrittenByAnother
                 })
             });
             if let Some(reason) = refusal {

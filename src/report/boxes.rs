@@ -55,9 +55,10 @@ impl Plan {
         let needed = old.filter(|&old| old < self.chunks.len()).map(|old| {
             let (low, high) = self.needed_at(at, begin);
             let shared = self.needed_at(old, begin);
-            match shared.0 < shared.1 {
-                true => [(low, high.min(shared.0)), (low.max(shared.1), high)],
-                false => [(low, high), (0, 0)],
+            if shared.0 < shared.1 {
+                [(low, high.min(shared.0)), (low.max(shared.1), high)]
+            } else {
+                [(low, high), (0, 0)]
             }
         });
         let needed = needed.into_iter().flatten().filter(|(low, high)| low < high);

@@ -293,13 +293,11 @@ impl<'a> Facts<'a> {
         let Some(over) = over else { return all };
         let first = self.problem.chunk(chunk).begin;
         let later = first.saturating_add(1);
-        let of_old = self.all_needs(over.chunk).into_iter();
-        let shared = of_old.filter(|need| need.begin <= first && first < need.end).map(|need| {
-            let of_new = |byte: u128| (byte.cast_signed() - over.distance).max(0).cast_unsigned();
-            (of_new(need.low), of_new(need.high))
-        });
+        let of_new = |byte: u128| (byte.cast_signed() - over.distance).max(0).cast_unsigned();
+        let mut of_old = self.all_needs(over.chunk).into_iter();
         // A chunk needs one run of bytes in a step, or none.
-        let (low, high) = shared.last().unwrap_or((0, 0));
+        let shared = of_old.find(|need| need.begin <= first && first < need.end);
+        let (low, high) = shared.map_or((0, 0), |need| (of_new(need.low), of_new(need.high)));
         let apart = |need: Need| {
             let end = if need.begin <= first { later } else { need.begin };
             let in_first = Need { end, ..need };

@@ -46,48 +46,99 @@ impl Dice {
     }
 }
 
-/// The text of a random problem. Many of them have no plan.
+/// How often the problems of a run have a feature: never, now and then, often.
+struct Mix {
+    pools: u64,
+    limits: u64,
+    pins: u64,
+    pauses: u64,
+    parts: u64,
+    overwrites: u64,
+    required: u64,
+    alignments: u64,
+    apart: u64,
+}
+
+impl Mix {
+    fn random(dice: &mut Dice) -> Self {
+        let mut one = || [0, 1, 1, 3][dice.at(4)];
+        Self {
+            pools: one(),
+            limits: one(),
+            pins: one(),
+            pauses: one(),
+            parts: one(),
+            overwrites: one(),
+            required: one(),
+            alignments: one(),
+            apart: one(),
+        }
+    }
+}
+
+impl Dice {
+    /// Returns true in some of twelve cases.
+    fn is(&mut self, twelfths: u64) -> bool {
+        self.roll(12) < twelfths
+    }
+}
+
+/// The text of a random problem of a few chunks, rarely of up to 15. Many of them have no plan.
 pub fn random_problem(dice: &mut Dice) -> Value {
+    let mix = Mix::random(dice);
     let streams = if dice.roll(4) == 0 { 2 + dice.roll(2) } else { 1 };
-    let count = 2 + dice.at(5);
-    let pools: Vec<Value> = (0..=dice.roll(5) / 3).map(|at| random_pool(dice, at)).collect();
+    let count = if dice.roll(8) == 0 { 7 + dice.at(9) } else { 2 + dice.at(5) };
+    let names = 1 + usize::from(dice.is(2 * mix.pools)) + usize::from(dice.is(mix.pools));
+    let pools: Vec<Value> = (0..names).map(|at| random_pool(dice, &mix, at)).collect();
+    let is_named = names > 1 || dice.roll(4) > 0;
+    let names = if is_named { names } else { 0 };
     let mut chunks: Vec<Value> =
-        (0..count).map(|id| random_chunk(dice, id, streams, pools.len())).collect();
+        (0..count).map(|id| random_chunk(dice, &mix, id, (streams, names))).collect();
     let size = |chunks: &[Value], at: usize| chunks[at]["size"].as_u64().unwrap();
+    // No chunk is a part of itself.
+    let is_descending = dice.roll(2) == 0;
     let mut parts: Vec<Value> = Vec::new();
     let mut overwrites: Vec<Value> = Vec::new();
-    for at in 0..count {
-        let other = dice.at(count);
+    for turn in 0..2 * count {
+        let (at, other) = (turn % count, dice.at(count));
         if other == at {
             continue;
         }
-        if dice.roll(5) == 0 {
-            begin_at_the_end_of(&mut chunks, at, other, streams, dice);
-            let below = 1 + dice.roll(5);
-            overwrites.push(json!({"chunk": at, "overwritten": other, "below": below}));
-            continue;
-        }
         let (small, room) = (size(&chunks, at), size(&chunks, other));
-        if small > room {
-            continue;
-        }
-        let offset = dice.roll(room - small + 1);
-        match dice.roll(5) {
-            0 | 1 => parts.push(json!({"chunk": at, "whole": other, "offset": offset})),
-            2 | 3 => {
-                begin_at_the_end_of(&mut chunks, at, other, streams, dice);
-                let required = dice.roll(6) == 0;
-                overwrites.push(json!({
-                    "chunk": at, "overwritten": other, "offset": offset, "required": required
-                }));
+        if dice.is(mix.parts) && small <= room && small > 0 && (at < other) == is_descending {
+            let offset = dice.roll(room - small + 1);
+            let is_new =
+                |part: &Value| (&part["chunk"], &part["whole"]) != (&at.into(), &other.into());
+            if parts.iter().all(is_new) {
+                parts.push(json!({"chunk": at, "whole": other, "offset": offset}));
             }
-            _ => {}
+        } else if dice.is(2 * mix.overwrites) {
+            if dice.roll(6) > 0 {
+                begin_at_the_end_of(&mut chunks, at, other, streams, dice);
+            }
+            let mut request = json!({"chunk": at, "overwritten": other});
+            if small > room || dice.roll(5) == 0 {
+                request["below"] = (1 + dice.roll(5)).into();
+            } else {
+                request["offset"] = dice.roll(room - small + 1).into();
+            }
+            if dice.is(mix.required) {
+                request["required"] = true.into();
+            }
+            overwrites.push(request);
+        }
+    }
+    if streams == 1 {
+        for chunk in &mut chunks {
+            if dice.is(2 * mix.pauses) {
+                pause(dice, chunk);
+            }
         }
     }
     let mut problem = json!({
         "format": "memplan-problem/2",
-        "alignment": 1 << (dice.roll(6) / 3 * dice.roll(3)),
-        "padding": dice.roll(4) / 3 * dice.roll(3),
+        "alignment": 1 << if dice.is(mix.alignments) { dice.roll(3) } else { 0 },
+        "padding": if dice.is(mix.alignments) { dice.roll(3) } else { 0 },
         "pools": pools,
         "chunks": chunks,
         "parts": parts,
@@ -96,9 +147,12 @@ pub fn random_problem(dice: &mut Dice) -> Value {
     if streams > 1 {
         problem["streams"] = streams.into();
     }
-    if dice.roll(4) == 0 {
-        let (a, b) = (dice.at(count), dice.at(count));
-        problem["apart"] = json!([BTreeSet::from([a, b])]);
+    if !is_named {
+        problem.as_object_mut().unwrap().remove("pools");
+    }
+    if dice.is(mix.apart) {
+        let group: BTreeSet<usize> = (0..2 + dice.at(2)).map(|_| dice.at(count)).collect();
+        problem["apart"] = json!([group]);
     }
     problem
 }
@@ -106,7 +160,9 @@ pub fn random_problem(dice: &mut Dice) -> Value {
 /// A condition in a problem: the branches take their steps one after the other, and their results are parts of
 /// the output, which begins when both are over. Each branch may make its result in place.
 pub fn random_branches(dice: &mut Dice) -> Value {
-    let pools: Vec<Value> = (0..=dice.roll(5) / 3).map(|at| random_pool(dice, at)).collect();
+    let mix = Mix::random(dice);
+    let count = 1 + dice.at(5) / 3;
+    let pools: Vec<Value> = (0..count).map(|at| random_pool(dice, &mix, at)).collect();
     let size = 1 + dice.roll(8);
     let (mut chunks, mut parts, mut overwrites) = (Vec::new(), Vec::new(), Vec::new());
     let mut start = 1;
@@ -165,45 +221,39 @@ fn begin_at_the_end_of(
     let begin = chunks[other]["end"].as_u64().unwrap() - 1;
     chunks[at]["begin"] = begin.into();
     chunks[at]["end"] = (begin + 1 + dice.roll(3)).into();
-    chunks[at].as_object_mut().unwrap().remove("holes");
-    chunks[at].as_object_mut().unwrap().remove("windows");
 }
 
-fn random_pool(dice: &mut Dice, at: u64) -> Value {
+fn random_pool(dice: &mut Dice, mix: &Mix, at: usize) -> Value {
     let mut pool = json!({"name": format!("p{at}"), "cost": dice.roll(3)});
-    if dice.roll(3) == 0 {
+    if dice.is(2 * mix.alignments) {
         pool["alignment"] = (1 << dice.roll(3)).into();
     }
-    match dice.roll(6) {
-        0 | 1 => pool["capacity"] = (8 + dice.roll(20)).into(),
+    if !dice.is(3 * mix.limits) {
+        return pool;
+    }
+    match dice.roll(4) {
+        0 | 1 => pool["capacity"] = (6 + dice.roll(22)).into(),
         2 => {
             let low = dice.roll(10);
             pool["reserved"] = json!([[low, low + 1 + dice.roll(4)]]);
         }
-        3 => pool["largest"] = (8 * (1 + dice.roll(2))).into(),
-        _ => {}
+        _ => {
+            pool["largest"] = (8 * (1 + dice.roll(2))).into();
+            if dice.roll(3) == 0 {
+                pool["capacity"] = (8 * (1 + dice.roll(5))).into();
+            }
+        }
     }
     pool
 }
 
-fn random_chunk(dice: &mut Dice, id: usize, streams: u64, pools: usize) -> Value {
-    let size = dice.roll(9);
+/// A chunk of a program on some streams, with some pools, or with one that has no name.
+fn random_chunk(dice: &mut Dice, mix: &Mix, id: usize, (streams, pools): (u64, usize)) -> Value {
+    let size = if dice.roll(12) == 0 { 0 } else { 1 + dice.roll(8) };
     let mut chunk = json!({"id": id, "name": format!("c{id}"), "size": size});
     if streams == 1 {
-        let begin = dice.roll(5);
-        let end = begin + 1 + dice.roll(5);
-        (chunk["begin"], chunk["end"]) = (begin.into(), end.into());
-        if dice.roll(4) == 0 && end - begin > 1 {
-            let from = begin + dice.roll(end - begin - 1);
-            let to = from + 1;
-            if dice.roll(2) == 0 {
-                chunk["holes"] = json!([[from, to]]);
-            } else if size > 1 {
-                let low = dice.roll(size);
-                let high = low + 1 + dice.roll(size - low);
-                chunk["windows"] = json!([{"begin": from, "end": to, "low": low, "high": high}]);
-            }
-        }
+        let begin = dice.roll(6);
+        (chunk["begin"], chunk["end"]) = (begin.into(), (begin + 1 + dice.roll(5)).into());
     } else {
         let begin: Vec<u64> = (0..streams).map(|_| dice.roll(4)).collect();
         let stream = dice.at(usize::try_from(streams).unwrap());
@@ -212,20 +262,49 @@ fn random_chunk(dice: &mut Dice, id: usize, streams: u64, pools: usize) -> Value
         chunk["stream"] = stream.into();
         (chunk["begin"], chunk["end"]) = (begin.into(), end.into());
     }
-    if dice.roll(4) == 0 {
+    if dice.is(2 * mix.alignments) {
         chunk["alignment"] = (1 << dice.roll(3)).into();
     }
-    if dice.roll(5) == 0 {
+    if pools > 0 && dice.is(2 * mix.pools) {
         chunk["pools"] = json!([format!("p{}", dice.at(pools))]);
     }
-    if dice.roll(7) == 0 && size > 0 {
-        let pool = format!("p{}", dice.at(pools));
-        chunk["pin"] = json!({"pool": pool, "offset": dice.roll(12)});
+    if dice.is(2 * mix.pins) && size > 0 {
+        // Often the same place as another pin has.
+        let offset = if dice.roll(2) == 0 { 4 } else { dice.roll(12) };
+        chunk["pin"] = json!({"offset": offset});
+        if pools > 0 {
+            chunk["pin"]["pool"] = format!("p{}", dice.at(pools)).into();
+        }
     }
     if dice.roll(4) == 0 {
         chunk["traffic"] = dice.roll(40).into();
     }
     chunk
+}
+
+/// Lets a chunk need none or only some of its bytes in up to three runs of steps, also the first and the last, but
+/// not nothing at all.
+fn pause(dice: &mut Dice, chunk: &mut Value) {
+    let [begin, end, size] = ["begin", "end", "size"].map(|key| chunk[key].as_u64().unwrap());
+    if size == 0 {
+        return;
+    }
+    let (mut holes, mut windows) = (Vec::new(), Vec::new());
+    let (mut at, mut paused) = (begin, 0);
+    while at < end && holes.len() + windows.len() < 3 {
+        let from = at + dice.roll(end - at);
+        let to = from + 1 + dice.roll(end - from);
+        at = to;
+        let low = dice.roll(size);
+        if dice.roll(2) == 0 && paused + to - from < end - begin {
+            holes.push(json!([from, to]));
+            paused += to - from;
+        } else {
+            let high = low + 1 + dice.roll(size - low);
+            windows.push(json!({"begin": from, "end": to, "low": low, "high": high}));
+        }
+    }
+    (chunk["holes"], chunk["windows"]) = (holes.into(), windows.into());
 }
 
 fn clock(value: &Value) -> Vec<u64> {

@@ -2,7 +2,10 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub mod asked;
+pub mod choices;
 pub mod demands;
+pub mod every_place;
 pub mod graphs;
 pub mod judge;
 pub mod mutants;
@@ -12,6 +15,7 @@ pub mod properties;
 pub mod random;
 pub mod seeds;
 pub mod shared;
+pub mod spoiled;
 
 use arbitrary::{Result, Unstructured};
 use serde_json::Value;

@@ -2,9 +2,10 @@
 
 use memplan::{
     Plan, PlannedLink, Planner, Problem, ProblemError, Strategy,
-    problem::{Refusal, demands::Pool},
+    problem::{ChunkId, ProblemBuilder, Refusal, Request, demands::Pool},
     verify::verify,
 };
+use rstest::rstest;
 
 /// The last cell of the alignment in a pool ends where its capacity does.
 #[test]
@@ -94,4 +95,185 @@ fn reserved_bytes_up_to_the_last_leave_no_place() {
     for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
         assert!(Planner::new().strategy(strategy).plan(&problem).is_err(), "{strategy}");
     }
+}
+
+/// `x` needs some of its four bytes in its last step. `y` is written over it then, and `w` lives in that step alone.
+fn overwrite_in_last_step(pause: impl Fn(&mut ProblemBuilder, ChunkId)) -> Problem {
+    let mut builder = Problem::builder();
+    let (x, y) = (builder.chunk(0..2, 4), builder.chunk(1..3, 4));
+    builder.chunk(1..2, 4);
+    pause(&mut builder, x);
+    builder.request(Request::new(y, x, 0).required(true));
+    builder.build().unwrap()
+}
+
+/// An overwriter shares no more than the bytes that the overwritten chunk needs: the rest is its own at once, and no
+/// other chunk has them.
+#[rstest]
+#[case::in_a_hole(|b: &mut ProblemBuilder, x| _ = b.hole(x, 1..2), 8)]
+#[case::beside_a_window(|b: &mut ProblemBuilder, x| _ = b.window(x, 1..2, 0..1), 8)]
+#[case::over_all_bytes(|b: &mut ProblemBuilder, x| _ = b.hole(x, 0..1), 8)]
+fn an_overwriter_has_the_other_bytes_to_itself(
+    #[case] pause: fn(&mut ProblemBuilder, ChunkId),
+    #[case] pool: u64,
+) {
+    let problem = overwrite_in_last_step(pause);
+    for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
+        let plan = Planner::new().strategy(strategy).plan(&problem).unwrap();
+        assert_eq!((plan.pool_size, verify(&problem, &plan)), (pool, vec![]), "{strategy}");
+    }
+    let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
+    wrong.lower_bound = 4;
+    let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
+    assert!(words.iter().any(|words| words.contains("'2'")), "{words:?}");
+}
+
+/// `y` begins before `x`, which `z` lives before: so `z` and `y` may be alive together.
+#[test]
+fn a_chunk_that_begins_later_is_not_overwritten() {
+    let mut builder = Problem::builder();
+    let chunks = [builder.chunk(0..1, 3), builder.chunk(0..1, 3), builder.chunk(0..1, 3)];
+    builder.streams(2);
+    let [z, x, y] = chunks;
+    builder.clocks(z, [0, 0].into(), [1, 0].into(), 0);
+    builder.clocks(x, [1, 0].into(), [1, 2].into(), 1);
+    builder.clocks(y, [0, 3].into(), [1, 3].into(), 0);
+    let required = builder.clone().request(Request::new(y, x, 0).required(true)).build();
+    let Err(ProblemError::RequiredOverwrite { reason, .. }) = required else { panic!() };
+    assert_eq!(reason, Refusal::NotBefore);
+    let problem = builder.overwrite(y, x, 0).build().unwrap();
+    assert_eq!(problem.refused()[0].reason, Refusal::NotBefore);
+    let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
+    wrong.chunks[2].overwrites = Some(PlannedLink::new(1, 0));
+    assert!(!verify(&problem, &wrong).is_empty());
+}
+
+/// `z` begins after `y` was written in its own stream, but not after all that `y` waited for.
+#[test]
+fn a_chunk_is_not_overwritten_if_clocks_contradict_each_other() {
+    let mut builder = Problem::builder();
+    let [x, y, z] = [0; 3].map(|_| builder.chunk(0..1, 3));
+    builder.streams(2);
+    builder.clocks(x, [0, 0].into(), [1, 1].into(), 0);
+    builder.clocks(y, [0, 2].into(), [1, 2].into(), 0);
+    let right =
+        builder.clone().clocks(z, [1, 2].into(), [2, 2].into(), 0).overwrite(y, x, 0).build();
+    assert_eq!(right.unwrap().refused(), []);
+    builder.clocks(z, [1, 1].into(), [2, 1].into(), 0).overwrite(y, x, 0);
+    let problem = builder.build().unwrap();
+    assert_eq!(problem.refused()[0].reason, Refusal::ClocksContradict);
+    let mut wrong = Plan::from_offsets(&problem, &[0, 0, 0]).unwrap();
+    wrong.chunks[1].overwrites = Some(PlannedLink::new(0, 0));
+    let words: Vec<String> = verify(&problem, &wrong).iter().map(ToString::to_string).collect();
+    assert!(words.iter().any(|words| words.contains("'1' and '2'")), "{words:?}");
+}
+
+/// The overwrite would put the middle chunk where the first one is pinned.
+#[test]
+fn an_optional_overwrite_that_contradicts_pins_is_dropped() {
+    let mut builder = Problem::builder();
+    let pool = builder.pool(Pool::new("pool"));
+    let (first, middle) = (builder.chunk(0..1, 4), builder.chunk(0..2, 4));
+    let last = builder.chunk(1..3, 4);
+    builder.pin(first, pool, 4).pin(last, pool, 4).overwrite(last, middle, 0);
+    let problem = builder.build().unwrap();
+    assert_eq!(problem.refused()[0].reason, Refusal::Pins);
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!((plan.pool_size, verify(&problem, &plan)), (8, vec![]));
+    builder.request(Request::new(last, middle, 0).required(true));
+    assert!(matches!(
+        builder.build(),
+        Err(ProblemError::RequiredOverwrite { reason: Refusal::Pins, .. })
+    ));
+}
+
+/// Three states of one variable, all at its place: only with both overwrites may the pins hold.
+#[test]
+fn pins_that_need_an_overwrite_are_kept() {
+    let mut builder = Problem::builder();
+    let pool = builder.pool(Pool::new("pool"));
+    let states = [builder.chunk(0..2, 4), builder.chunk(1..3, 4), builder.chunk(2..4, 4)];
+    let larger = builder.chunk(1..2, 4);
+    let [first, second, third] = states;
+    builder.pin(first, pool, 4).pin(third, pool, 4);
+    // It comes first, but it is not required.
+    builder.overwrite(larger, first, 0);
+    for (new, old) in [(second, first), (third, second)] {
+        builder.request(Request::new(new, old, 0).required(true));
+    }
+    let problem = builder.build().unwrap();
+    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
+    assert_eq!(refused, [(0, Refusal::Displaced)]);
+    assert_eq!(Planner::new().plan(&problem).unwrap().pool_size, 8);
+}
+
+/// Without the second overwrite, the pins clash, so the first one gives way although it is larger.
+#[test]
+fn an_overwrite_that_pins_need_goes_first() {
+    let mut builder = Problem::builder();
+    let pool = builder.pool(Pool::new("pool"));
+    let (old, new, other) =
+        (builder.chunk(0..2, 8), builder.chunk(1..3, 4), builder.chunk(1..3, 8));
+    builder.pin(old, pool, 0).pin(new, pool, 4);
+    builder.overwrite(other, old, 0).overwrite(new, old, 4);
+    let problem = builder.build().unwrap();
+    assert_eq!(problem.link(new).map(|link| link.overwritten), Some(old));
+}
+
+/// The first request of an overwriter counts, unless another one is required.
+#[rstest]
+#[case::of_a_plain_problem(false)]
+#[case::of_another_problem(true)]
+fn a_required_overwrite_goes_before_an_optional_one(#[case] has_pool: bool) {
+    let mut builder = Problem::builder();
+    if has_pool {
+        builder.pool(Pool::new("pool"));
+    }
+    let (a, b, new) = (builder.chunk(0..2, 4), builder.chunk(0..2, 4), builder.chunk(1..3, 4));
+    builder.overwrite(new, a, 0).request(Request::new(new, b, 0).required(true));
+    let problem = builder.build().unwrap();
+    assert_eq!(problem.link(new).map(|link| link.overwritten), Some(b));
+    let refused: Vec<_> = problem.refused().iter().map(|one| (one.request, one.reason)).collect();
+    assert_eq!(refused, [(0, Refusal::OverwritesAnother)]);
+}
+
+/// Nothing can be written over a chunk without bytes.
+#[test]
+fn a_required_overlap_of_an_empty_chunk_is_an_error() {
+    let mut builder = Problem::builder();
+    let (empty, new) = (builder.chunk(0..2, 0), builder.chunk(1..3, 8));
+    builder.request(Request::overlap(new, empty, 4).required(true));
+    assert!(matches!(
+        builder.build(),
+        Err(ProblemError::RequiredOverwrite { reason: Refusal::Empty, .. })
+    ));
+}
+
+#[rstest]
+#[case::of_a_plain_problem(false)]
+#[case::of_another_problem(true)]
+fn a_required_overwrite_may_be_stated_twice(#[case] has_pool: bool) {
+    let mut builder = Problem::builder();
+    if has_pool {
+        builder.pool(Pool::new("pool"));
+    }
+    let (old, new) = (builder.chunk(0..2, 4), builder.chunk(1..3, 4));
+    for _ in 0..2 {
+        builder.request(Request::new(new, old, 0).required(true));
+    }
+    assert_eq!(builder.build().unwrap().links_taken(), 1);
+}
+
+/// The part needs its bytes in the step in which the whole is written over `old`, unless it is itself written over the
+/// whole.
+#[test]
+fn a_required_overwrite_may_need_an_optional_one() {
+    let mut builder = Problem::builder();
+    let (old, part, whole) =
+        (builder.chunk(5..9, 7), builder.chunk(8..11, 4), builder.chunk(8..9, 8));
+    builder.part(part, whole, 3).request(Request::overlap(whole, old, 1).required(true));
+    assert!(builder.build().is_err());
+    let problem = builder.overwrite(part, whole, 3).build().unwrap();
+    let plan = Planner::new().plan(&problem).unwrap();
+    assert_eq!((problem.links_taken(), verify(&problem, &plan)), (2, vec![]));
 }

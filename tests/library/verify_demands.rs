@@ -4,14 +4,15 @@
 use crate::common::{
     self,
     demands::{Dice, FAMILIES, random_problem, recorded},
-    judge::{Spot, bodies, is_right},
+    judge::is_right,
+    spoiled::{read, spoiled, spots},
 };
 use memplan::{
     Plan, PlannedLink, Problem,
     plan::PlannedPart,
     planner::first_fit,
     problem::{
-        ChunkId, ProblemFile, Request,
+        ChunkId, Request,
         demands::{Clock, Place, Pool, PoolId},
     },
     verify::{Verifier, verify},
@@ -331,49 +332,6 @@ fn a_plan_without_pools_lies_in_the_only_one() {
     assert_eq!(messages[0], "'a' lies at 8 with 8 B, outside the pool of 15 B");
 }
 
-fn read(problem: &Value) -> Option<Problem> {
-    let file: ProblemFile = serde_json::from_value(problem.clone()).ok()?;
-    Problem::try_from(file).ok()
-}
-
-fn spots(plan: &Plan) -> Vec<Spot> {
-    let spot = |chunk: &memplan::PlannedChunk| Spot {
-        pool: chunk.pool,
-        offset: chunk.offset,
-        overwrites: chunk.overwrites.map(|link| link.chunk),
-    };
-    plan.chunks.iter().map(spot).collect()
-}
-
-fn places(plan: &Plan) -> Vec<Place> {
-    plan.chunks
-        .iter()
-        .map(|c| Place::new(PoolId(u16::try_from(c.pool).unwrap()), c.offset))
-        .collect()
-}
-
-/// Changes a plan: moves a body or a chunk, or drops a link.
-fn shifted(dice: &mut Dice, text: &Value, problem: &Problem, plan: &Plan) -> Plan {
-    let mut places = places(plan);
-    let bodies = bodies(text, &spots(plan));
-    let chunk = usize::try_from(dice.roll(places.len() as u64)).unwrap();
-    let moved = if dice.roll(3) == 0 { vec![chunk] } else { bodies[chunk].clone() };
-    let low = moved.iter().map(|&at| places[at].offset).min().unwrap();
-    let new = dice.roll(4 + 2 * plan.pools.iter().map(|pool| pool.size).max().unwrap_or(0));
-    let pools = problem.pools().len().max(1) as u64;
-    let pool =
-        if dice.roll(3) == 0 { Some(u16::try_from(dice.roll(pools)).unwrap()) } else { None };
-    for at in moved {
-        let offset = places[at].offset - low + new;
-        places[at] = Place::new(pool.map_or(places[at].pool, PoolId), offset);
-    }
-    let mut plan = Plan::from_places(problem, &places).unwrap();
-    if dice.roll(6) == 0 {
-        plan.chunks[chunk].overwrites = None;
-    }
-    plan
-}
-
 /// Compares the answer of `verify` about a plan with that of the slow checker.
 fn compare(name: &str, text: &Value, problem: &Problem, plan: &Plan) -> bool {
     let violations = verify(problem, plan);
@@ -395,8 +353,8 @@ fn both_checkers_agree_on_random_plans() {
         let mut plan = Plan::from_places(&problem, &places).unwrap();
         assert!(compare(&format!("first fit {round}"), &text, &problem, &plan));
         for turn in 0..8 {
-            let new = shifted(&mut dice, &text, &problem, &plan);
-            if compare(&format!("shifted {round}.{turn}"), &text, &problem, &new) {
+            let new = spoiled(&mut dice, &text, &problem, &plan);
+            if compare(&format!("spoiled {round}.{turn}"), &text, &problem, &new) {
                 right += 1;
                 plan = new;
             } else {
@@ -422,7 +380,7 @@ fn stated(problem: &Problem, plan: &Value) -> Option<Plan> {
 }
 
 #[test]
-fn recorded_optimal_plans_are_right_and_both_checkers_agree_on_shifted_ones() {
+fn recorded_optimal_plans_are_right_and_both_checkers_agree_on_spoiled_ones() {
     let mut dice = Dice(2);
     for family in FAMILIES {
         for case in recorded(&format!("oracle_{family}")) {
@@ -445,7 +403,7 @@ fn recorded_optimal_plans_are_right_and_both_checkers_agree_on_shifted_ones() {
                 assert_eq!(verify(&problem, &plan), [], "{name}");
             }
             for _ in 0..10 {
-                let new = shifted(&mut dice, text, &problem, &plan);
+                let new = spoiled(&mut dice, text, &problem, &plan);
                 if compare(name, text, &problem, &new) {
                     plan = new;
                 }

@@ -1,118 +1,219 @@
-//! The search in pools, with pins, holes, parts and streams against all places of small problems.
+//! Whatever a problem says, plans are right, and what planners claim about it is true: compared with trying all
+//! places of small problems with pools, pins, holes, windows, parts, overwrites, overlaps and streams.
 
-use memplan::{Limits, Plan, PlanError, Planner, Problem, Strategy, problem::ProblemFile};
+use arbtest::arbitrary::Unstructured;
+use memplan::{
+    Limits, Plan, PlanError, Planner, Problem, ProblemError, Strategy, planner::PlanFit,
+    problem::ProblemFile, verify::verify,
+};
 use serde_json::Value;
 
 use crate::common::{
+    choices::choices,
     demands::{Dice, random_branches, random_problem},
-    judge::{Spot, is_right, least_of_all_places},
+    every_place::{Objective, TooMany, better_plan, objective},
+    judge::{Judge, Over},
+    spoiled::{links, links_of, spoiled, spots},
 };
 
-/// `MEMPLAN_CASES` sets another number.
-fn cases() -> u64 {
-    let number = std::env::var("MEMPLAN_CASES").ok().and_then(|n| n.parse().ok());
-    number.unwrap_or(if cfg!(debug_assertions) { 400 } else { 2_000 })
-}
-
-/// The chunk that each one is written over, and the distance between the two.
-fn links(problem: &Problem) -> Vec<Option<(usize, i64)>> {
-    let link = |chunk| {
-        let link = problem.link(chunk)?;
-        let distance = i64::try_from(link.offset).unwrap() - i64::try_from(link.below).unwrap();
-        Some((link.overwritten.index(), distance))
-    };
-    problem.ids().map(link).collect()
-}
-
-fn read(text: &Value) -> Option<Problem> {
-    let file: ProblemFile = serde_json::from_value(text.clone()).ok()?;
-    Problem::try_from(file).ok()
-}
-
-fn search(problem: &Problem, nodes: u64) -> Result<Plan, PlanError> {
-    let limits = Limits::default().nodes(nodes);
-    Planner::new().strategy(Strategy::Optimal).limits(limits).plan(problem)
-}
-
-/// A search that is cut short claims no false proof. Returns the number of those without a proof.
-fn cut_short(problem: &Problem, found: Option<&[u128]>, text: &Value) -> u64 {
-    let mut open = 0;
-    for nodes in [1, 2, 5, 10, 20, 50] {
-        match search(problem, nodes) {
-            Ok(plan) => {
-                let reached = plan.objective();
-                assert!(found.is_some_and(|found| *found <= *reached), "{nodes} nodes: {text}");
-                assert!(!plan.proven_optimal || found == Some(&*reached), "{nodes} nodes: {text}");
-                open += u64::from(!plan.proven_optimal);
-            }
-            Err(PlanError::Infeasible) => assert_eq!(found, None, "{nodes} nodes: {text}"),
-            Err(error) => assert!(matches!(error, PlanError::NoPlace { .. }), "{error}: {text}"),
-        }
-    }
-    open
-}
-
-/// Counts the problems by how their search ended.
-#[derive(Default)]
-struct Ends {
-    solved: u64,
-    infeasible: u64,
-    /// Too many places to try them all.
-    too_many: u64,
-    /// Without a proof when cut short.
+/// What was compared, so that no kind of comparison is missing.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Plans that a search has proven to be the best, and that are.
+    proven: u64,
     open: u64,
+    infeasible: u64,
+    /// Errors of problems that have no plan.
+    errors: u64,
+    right: u64,
+    wrong: u64,
+    /// Questions with too many places to try.
+    pub too_many: u64,
 }
 
-/// Compares the search with all places of a problem that is not plain.
-fn try_all_places(text: &Value, ends: &mut Ends) {
-    let Some(problem) = read(text).filter(|problem| !problem.is_plain()) else { return };
-    let found = match search(&problem, 20_000_000) {
-        Ok(plan) => {
-            assert!(plan.proven_optimal, "{text}");
-            let spot = |chunk: &memplan::PlannedChunk| Spot {
-                pool: chunk.pool,
-                offset: chunk.offset,
-                overwrites: chunk.overwrites.map(|link| link.chunk),
-            };
-            assert!(is_right(text, &plan.chunks.iter().map(spot).collect::<Vec<_>>()), "{text}");
-            Some(plan.objective())
+/// A problem as its text and as memplan reads it.
+struct Case<'a> {
+    text: &'a Value,
+    judge: Judge,
+    problem: Problem,
+}
+
+impl Case<'_> {
+    /// The objective of a plan, with the traffic even if the problem is plain.
+    fn objective(&self, plan: &Plan) -> Objective {
+        let found = plan.objective();
+        let found = if found.len() == 1 { vec![0, found[0]] } else { found };
+        assert_eq!(found, objective(&self.judge, &spots(plan)), "{}", self.text);
+        found
+    }
+
+    /// Checks that no plan with these overwrites is below a limit.
+    fn no_plan_is_better(
+        &self,
+        links: &[Option<Over>],
+        limit: Option<&[u128]>,
+        claim: &str,
+        counts: &mut Counts,
+    ) {
+        match better_plan(&self.judge, links, limit) {
+            Ok(None) => {}
+            Ok(Some(better)) => panic!("{claim}, but {better:?}\n{}", self.text),
+            Err(TooMany) => counts.too_many += 1,
         }
-        Err(PlanError::Infeasible) => None,
-        Err(error) => panic!("{error}: {text}"),
-    };
-    let Ok(better) = least_of_all_places(text, &links(&problem), found.as_deref()) else {
-        ends.too_many += 1;
-        return;
-    };
-    assert_eq!(better, None, "found {found:?}: {text}");
-    ends.open += cut_short(&problem, found.as_deref(), text);
-    match found {
-        Some(_) => ends.solved += 1,
-        None => ends.infeasible += 1,
+    }
+
+    /// Checks that a plan is right, and that both checkers say so; returns its objective.
+    fn check(&self, plan: &Plan, name: &str) -> Objective {
+        assert_eq!(verify(&self.problem, plan), [], "{name}: {}\n{plan:#?}", self.text);
+        assert!(self.judge.all(&spots(plan)), "{name}: {}\n{plan:#?}", self.text);
+        self.objective(plan)
+    }
+
+    /// Plans with a strategy and checks what it claims.
+    fn plan(&self, strategy: Strategy, nodes: u64, counts: &mut Counts) -> Option<Plan> {
+        let name = format!("{strategy} with {nodes} nodes");
+        let planner = Planner::new().strategy(strategy).limits(Limits::default().nodes(nodes));
+        let plan = match planner.plan(&self.problem) {
+            Ok(plan) => plan,
+            Err(PlanError::Infeasible) => {
+                let claim = format!("{name}: no plan exists");
+                self.no_plan_is_better(&links(&self.problem), None, &claim, counts);
+                counts.infeasible += 1;
+                return None;
+            }
+            Err(PlanError::NoPlace { .. }) => return None,
+            Err(error) => panic!("{name}: {error}\n{}", self.text),
+        };
+        let found = self.check(&plan, &name);
+        if plan.proven_optimal {
+            let claim = format!("{name}: no plan is below {found:?}");
+            self.no_plan_is_better(&links_of(&plan), Some(&found), &claim, counts);
+            counts.proven += 1;
+        } else {
+            counts.open += 1;
+            if found.len() == 2 {
+                let limit = [found[0], plan.lower_bound.into()];
+                let claim = format!("{name}: no plan is below {limit:?}");
+                self.no_plan_is_better(&links_of(&plan), Some(&limit), &claim, counts);
+            }
+        }
+        Some(plan)
+    }
+
+    /// Asks whether a pool near the smallest one is large enough.
+    fn fit(&self, dice: &mut Dice, plan: &Plan, counts: &mut Counts) {
+        let capacity = (plan.pool_size + dice.roll(3)).saturating_sub(dice.roll(4));
+        let strategy = if dice.roll(2) == 0 { Strategy::Best } else { Strategy::Optimal };
+        let planner = Planner::new().strategy(strategy).limits(Limits::default().nodes(2_000));
+        match planner.fit(&self.problem, capacity) {
+            Ok(PlanFit::Yes(plan)) => {
+                self.check(&plan, "fit");
+                assert!(plan.pool_size <= capacity, "fit: {}", self.text);
+            }
+            Ok(PlanFit::No(plan)) => {
+                let traffic = self.check(&plan, "fit")[0];
+                let limit = [traffic, u128::from(capacity) + 1];
+                let claim = format!("{strategy}: nothing fits into {capacity}");
+                self.no_plan_is_better(&links(&self.problem), Some(&limit), &claim, counts);
+            }
+            Ok(PlanFit::Unknown(plan)) => _ = self.check(&plan, "fit"),
+            Err(error) => panic!("fit: {error}\n{}", self.text),
+        }
+    }
+
+    /// Compares what both checkers say about changed plans.
+    fn spoil(&self, dice: &mut Dice, plan: &Plan, counts: &mut Counts) {
+        let mut plan = plan.clone();
+        for _ in 0..4 {
+            let new = spoiled(dice, self.text, &self.problem, &plan);
+            let violations = verify(&self.problem, &new);
+            let is_right = self.judge.all(&spots(&new));
+            let [name, places] = [format!("{violations:?}"), format!("{:?}", spots(&new))];
+            assert_eq!(violations.is_empty(), is_right, "{name}\n{}\n{places}", self.text);
+            if is_right {
+                counts.right += 1;
+                plan = new;
+            } else {
+                counts.wrong += 1;
+            }
+        }
     }
 }
 
-#[test]
-fn no_place_is_better_than_those_of_the_search() {
-    let (mut dice, mut ends) = (Dice(3), Ends::default());
-    for _ in 0..cases() {
-        try_all_places(&random_problem(&mut dice), &mut ends);
-    }
-    let Ends { solved, infeasible, too_many, open } = ends;
-    eprintln!("{solved} solved, {infeasible} without a plan, {too_many} with too many places");
-    assert!(solved > cases() / 4 && infeasible > cases() / 100, "{solved}, {infeasible}");
-    assert!(too_many < cases() / 10 && open > cases() / 20, "{too_many}, {open}");
+/// Returns whether an error means that a body of parts, whatever is written over whatever, clashes with itself.
+fn is_of_parts(error: &ProblemError) -> bool {
+    matches!(error, ProblemError::Clash { .. } | ProblemError::PartsOverlap { .. })
 }
 
-/// Two branches, of which one runs, make their results in the same bytes.
-#[test]
-fn no_place_is_better_for_the_results_of_branches() {
-    let (mut dice, mut ends) = (Dice(5), Ends::default());
-    for _ in 0..cases() / 2 {
-        try_all_places(&random_branches(&mut dice), &mut ends);
+/// Checks that a problem that is refused has no plan, whatever overwrites are chosen.
+fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts) {
+    use ProblemError::{
+        Misaligned, NoCommonPool, Pins, RequiredOverwrite, TooLarge, TwoPins, TwoPlaces,
+    };
+    let judge = Judge::new(text);
+    let choices = match error {
+        // The alignment of the preferred pool counts, even where another pool would do.
+        Misaligned { .. } if judge.pools.len() > 1 => return,
+        error if is_of_parts(error) => vec![vec![None; judge.chunks.len()]],
+        Misaligned { .. }
+        | NoCommonPool { .. }
+        | Pins { .. }
+        | RequiredOverwrite { .. }
+        | TooLarge { .. }
+        | TwoPins { .. }
+        | TwoPlaces { .. } => choices(&judge),
+        error => panic!("{error}\n{text}"),
+    };
+    counts.errors += 1;
+    for links in choices {
+        match better_plan(&judge, &links, None) {
+            Ok(None) => {}
+            Ok(Some(plan)) => panic!("{error}, but {plan:?}\n{text}"),
+            Err(TooMany) => counts.too_many += 1,
+        }
     }
-    let Ends { solved, infeasible, too_many, open } = ends;
-    eprintln!("{solved} solved, {infeasible} without a plan, {too_many} with too many places");
-    assert!(solved > cases() / 4 && too_many < cases() / 10, "{solved}, {too_many}");
-    assert!(infeasible + open > 0, "{infeasible}, {open}");
+}
+
+/// Compares all that memplan says about a problem with trying all places.
+pub fn compare(text: &Value, dice: &mut Dice, counts: &mut Counts) {
+    let file: ProblemFile = serde_json::from_value(text.clone()).unwrap();
+    let problem = match Problem::try_from(file) {
+        Ok(problem) => problem,
+        Err(error) => return no_choice_has_a_plan(text, &error, counts),
+    };
+    let case = Case { text, judge: Judge::new(text), problem };
+    let few = [1, 2, 5, 10, 20, 50][usize::try_from(dice.roll(6)).unwrap()];
+    case.plan(Strategy::Optimal, few, counts);
+    case.plan(Strategy::FirstFit, 1, counts);
+    case.plan(Strategy::Best, 10 * few, counts);
+    let Some(plan) = case.plan(Strategy::Optimal, 100_000, counts) else { return };
+    if plan.pools.len() < 2 {
+        case.fit(dice, &plan, counts);
+    }
+    case.spoil(dice, &plan, counts);
+}
+
+/// The time for a property: `MEMPLAN_BUDGET_MS`, or this many milliseconds.
+fn budget_ms(default: u64) -> u64 {
+    let number = std::env::var("MEMPLAN_BUDGET_MS").ok().and_then(|n| n.parse().ok());
+    number.unwrap_or(default)
+}
+
+#[test]
+fn plans_and_claims_are_those_of_trying_all_places() {
+    let mut counts = Counts::default();
+    let one = |random: &mut Unstructured<'_>| {
+        let mut dice = Dice(random.arbitrary()?);
+        let text =
+            if dice.roll(8) == 0 { random_branches(&mut dice) } else { random_problem(&mut dice) };
+        compare(&text, &mut dice, &mut counts);
+        Ok(())
+    };
+    arbtest::arbtest(one).budget_ms(budget_ms(1_500));
+    eprintln!("{counts:?}");
+    let Counts { proven, open, infeasible, errors, right, wrong, too_many } = counts;
+    let least = [proven, open, infeasible, errors, right, wrong].into_iter().min();
+    // A busy machine gets through fewer problems.
+    let are_enough = proven < 1_000 || least > Some(0) && too_many < proven / 4;
+    assert!(are_enough, "too few of a kind");
 }

@@ -111,7 +111,9 @@ impl<'a> Joiner<'a> {
     pub(crate) fn new(view: View<'a>, requests: &[Request]) -> Result<Self, Fault> {
         let count = view.chunks.len();
         let mut may_overwrite = vec![false; count];
-        requests.iter().for_each(|one| may_overwrite[one.overwriter.index()] = true);
+        for request in requests {
+            may_overwrite[request.overwriter.index()] = true;
+        }
         let mut apart = vec![Vec::new(); count];
         for (group, chunks) in (0..).zip(&view.demands.apart) {
             for chunk in chunks {
@@ -233,17 +235,34 @@ impl<'a> Joiner<'a> {
     pub(crate) fn honour(mut self, requests: &[Request]) -> Result<Resolved, Fault> {
         let mut refused = Vec::new();
         let allowed = self.allowed(requests, &mut refused);
-        allowed.iter().for_each(|&taken| self.set_pending(requests[taken], true));
+        for &taken in &allowed {
+            self.set_pending(requests[taken], true);
+        }
+        let mut again = Vec::new();
         for taken in allowed {
-            if self.closes_ring(requests[taken]) {
-                refused.push((taken, Refusal::NotBefore));
-            } else if let Err(fault) = self.overwrite(requests[taken]) {
-                refused.push((taken, fault.refusal()));
+            match self.attempt(requests[taken]) {
+                Err(_) if requests[taken].required => again.push(taken),
+                result => {
+                    self.set_pending(requests[taken], false);
+                    refused.extend(result.err().map(|refusal| (taken, refusal)));
+                }
             }
-            self.set_pending(requests[taken], false);
+        }
+        // Some that are required hold only together with others.
+        for taken in again {
+            let result = self.attempt(requests[taken]);
+            refused.extend(result.err().map(|refusal| (taken, refusal)));
         }
         refused.sort_by_key(|&(request, _)| request);
         Ok(Resolved { bodies: self.finish()?, refused })
+    }
+
+    /// Honours a request, or changes nothing and returns the reason.
+    fn attempt(&mut self, request: Request) -> Result<(), Refusal> {
+        if self.closes_ring(request) {
+            return Err(Refusal::NotBefore);
+        }
+        self.overwrite(request).map_err(Fault::refusal)
     }
 
     /// Honours a request, or changes nothing and returns the fault.

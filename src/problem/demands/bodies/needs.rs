@@ -164,8 +164,9 @@ impl Needs {
     }
 
     fn add_alignment(&mut self, new: Alignment) {
-        match self.alignments.iter_mut().find(|one| one.is_like(&new)) {
-            Some(one) => {
+        match self.alignments.iter().position(|one| one.is_like(&new)) {
+            Some(at) => {
+                let one = &mut self.alignments[at];
                 one.first = one.first.min(new.first);
                 one.count += new.count;
             }

@@ -15,9 +15,8 @@ impl Joiner<'_> {
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
         let later = Later::than(&self.view, requests);
         // A request that is required, or without which the pins of two chunks clash, goes before all others.
-        let rank = |request: &Request| match request.required {
-            true => 0,
-            false => 1 + u8::from(!self.is_pinned_so(request)),
+        let rank = |request: &Request| {
+            if request.required { 0 } else { 1 + u8::from(!self.is_pinned_so(request)) }
         };
         let mut order: Vec<usize> = (0..requests.len()).collect();
         order.sort_by_key(|&index| rank(&requests[index]));

@@ -196,7 +196,9 @@ fn requests_are_honoured_as_if_all_chunks_of_a_body_were_looked_at() {
         let mut slow = Joiner::new(view, problem.requests()).unwrap();
         let mut expected = Vec::new();
         let allowed = slow.allowed(problem.requests(), &mut Vec::new());
-        allowed.iter().for_each(|&taken| slow.set_pending(problem.requests()[taken], true));
+        for &taken in &allowed {
+            slow.set_pending(problem.requests()[taken], true);
+        }
         for &taken in &allowed {
             if let Err(fault) = slow.overwrite_slowly(problem.requests()[taken]) {
                 expected.push((taken, fault.refusal()));
