@@ -7,7 +7,8 @@ use crate::Bytes;
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[non_exhaustive]
 pub struct LoweringOptions {
-    /// True if views share the memory of their input; otherwise every view is a chunk of its own.
+    /// True if views share the memory of their input; otherwise every view is a chunk of its own, unless a
+    /// required overwrite goes through it: that must land in the memory that the view shows.
     pub views: bool,
     /// True if requests to overwrite are honoured where possible; otherwise only required ones are.
     pub inplace: bool,
@@ -37,7 +38,7 @@ impl Default for LoweringOptions {
 }
 
 impl LoweringOptions {
-    /// Sets whether views share the memory of their input.
+    /// Sets whether all views share the memory of their input, or only those that are updated.
     #[must_use]
     pub const fn views(mut self, views: bool) -> Self {
         self.views = views;

@@ -116,6 +116,8 @@ pub(super) fn place(
     for (index, tensor) in sequence.tensors().iter().enumerate() {
         place_supplied(&mut places, TensorId::from_index(index), tensor, options)?;
     }
+    let is_updated = if options.views { Vec::new() } else { views_with_updates(sequence) };
+    let is_kept = |view: TensorId| options.views || is_updated[view.index()];
     for (step, operator) in sequence.operators().iter().enumerate() {
         if !operator.bodies.is_empty() {
             let operator = sequence.operator_name(step);
@@ -126,7 +128,7 @@ pub(super) fn place(
             let size = tensor.size.unwrap_or(0);
             let viewed = match &tensor.origin {
                 Origin::Output { dependency: Dependency::Reads { input, offset }, .. }
-                    if options.views =>
+                    if is_kept(output) =>
                 {
                     places.tensors[input.index()].map(|(chunk, base)| (chunk, base + offset))
                 }
@@ -152,6 +154,33 @@ pub(super) fn place(
         }
     }
     Ok(places)
+}
+
+/// By tensor: true for the views on the way of a required update to the tensor whose memory it updates. As copies,
+/// they would be updated instead of it.
+fn views_with_updates(sequence: &OpSequence) -> Vec<bool> {
+    let mut is_updated = vec![false; sequence.tensors().len()];
+    for tensor in sequence.updates_of_bodies() {
+        is_updated[tensor.index()] = true;
+    }
+    let operators = sequence.operators().iter().rev();
+    for &output in operators.flat_map(|operator| operator.outputs.iter().rev()) {
+        let tensor = sequence.tensor(output);
+        let Origin::Output { dependency, .. } = &tensor.origin else { continue };
+        match dependency {
+            // A view of this one may be updated; then it stays a view as well.
+            Dependency::Reads { input, .. } if is_updated[output.index()] => {
+                is_updated[input.index()] = true;
+            }
+            Dependency::Overwrites(overwrites) if tensor.size != Some(0) => {
+                for overwrite in overwrites.iter().filter(|overwrite| overwrite.required) {
+                    is_updated[overwrite.input.index()] = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    is_updated
 }
 
 /// Makes chunks for inputs and weights. Most lie outside the pool, and so do their views and

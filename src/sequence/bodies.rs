@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::sequence::{OperatorNode, Tensor};
 use crate::{
     Bytes,
-    sequence::{OpSequence, SequenceError, check},
+    sequence::{OpSequence, SequenceError, TensorId, check, uses::uses},
 };
 
 impl OpSequence {
@@ -39,6 +39,7 @@ impl OpSequence {
         }
         let mut flat = self.clone();
         flat.depth = 0;
+        flat.updated_in_bodies = self.updated_in_bodies();
         for (step, operator) in flat.operators.iter_mut().enumerate() {
             if operator.bodies.is_empty() {
                 continue;
@@ -52,5 +53,22 @@ impl OpSequence {
         }
         check::sizes(&flat)?;
         Ok(Cow::Owned(flat))
+    }
+
+    /// The tensors that bodies updated before workspace took the place of these bodies.
+    pub(crate) fn updates_of_bodies(&self) -> &[TensorId] {
+        &self.updated_in_bodies
+    }
+
+    /// The tensors that bodies update, ascending.
+    fn updated_in_bodies(&self) -> Vec<TensorId> {
+        let bodies = self.operators.iter().flat_map(|operator| &operator.bodies);
+        let uses = bodies.flat_map(uses);
+        let updated = uses.filter(|(_, of)| of.writes.is_some());
+        let mut updated: Vec<TensorId> =
+            updated.filter_map(|(name, _)| self.tensor_id(name)).collect();
+        updated.sort_unstable();
+        updated.dedup();
+        updated
     }
 }

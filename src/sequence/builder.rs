@@ -323,7 +323,9 @@ impl Names {
         let inner = operators.iter().flat_map(|operator| &operator.bodies);
         let depth = inner.map(|body| body.depth + 1).max().unwrap_or(0);
         let dims = builder.dims.clone();
-        Ok(OpSequence { operators, tensors: self.tensors, outputs, ids: self.ids, depth, dims })
+        let updated_in_bodies = Vec::new();
+        let (tensors, ids) = (self.tensors, self.ids);
+        Ok(OpSequence { operators, tensors, outputs, ids, depth, updated_in_bodies, dims })
     }
 }
 

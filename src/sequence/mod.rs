@@ -141,6 +141,8 @@ pub struct OpSequence {
     ids: HashMap<Box<str>, TensorId>,
     /// The levels of bodies within bodies: 0 if no operator has a body.
     depth: usize,
+    /// The tensors that bodies update, ascending, if workspace has taken the place of these bodies.
+    updated_in_bodies: Vec<TensorId>,
     /// The sizes of dimensions for which the sequence is right, by name; none if there is one size each.
     dims: BTreeMap<Box<str>, DimRange>,
 }

@@ -129,8 +129,11 @@ impl OpSequence {
             .collect();
         let outputs = self.outputs.iter().map(new_id).collect();
         let ids = self.ids.iter().map(|(name, id)| (name.clone(), new_id(id))).collect();
-        let dims = self.dims.clone();
-        Ok(Self { operators, tensors, outputs, ids, depth: self.depth, dims })
+        let mut updated_in_bodies: Vec<TensorId> =
+            self.updated_in_bodies.iter().map(new_id).collect();
+        updated_in_bodies.sort_unstable();
+        let (depth, dims) = (self.depth, self.dims.clone());
+        Ok(Self { operators, tensors, outputs, ids, depth, updated_in_bodies, dims })
     }
 
     /// The same operators in the order that they have in another sequence, such as the same model read with

@@ -12,7 +12,7 @@ use crate::{
     verify::{
         Violation,
         gathered::Gathered,
-        places::{Interval, Memory, Place},
+        places::{self, Interval, Memory, Place},
         sharing::{Declared, Sharing},
     },
 };
@@ -70,8 +70,8 @@ pub(super) fn count(
         of: vec![None; tensors],
         gathered: Gathered::none(tensors),
     };
-    let mut counter =
-        Counter { sequence, plan, places, contents, is_part: vec![false; tensors], violations };
+    let (is_part, viewed) = (vec![false; tensors], places::viewed(sequence));
+    let mut counter = Counter { sequence, plan, places, contents, is_part, viewed, violations };
     counter.walk();
     counter.check_alignment();
     counter.keep_to_the_end();
@@ -85,6 +85,8 @@ struct Counter<'a> {
     contents: Contents,
     /// By written tensor: true if an output gathers it in place.
     is_part: Vec<bool>,
+    /// By tensor: the tensor that it is a view of, through other views, wherever the plan puts it.
+    viewed: Vec<usize>,
     violations: &'a mut Vec<Violation>,
 }
 
@@ -239,6 +241,16 @@ impl<'a> Counter<'a> {
         for overwrite in overwrites {
             let &Overwrite { input, below, required, .. } = overwrite;
             let expected = self.places[input.index()];
+            let viewed = self.viewed[input.index()];
+            // The update of a copy is no update of the tensor that it is a copy of.
+            let is_copied =
+                required && self.contents.shown[input.index()] != self.contents.shown[viewed];
+            if is_copied && self.size(tensor) > 0 {
+                self.violations.push(Violation::RequiredOverwriteMissing {
+                    overwriter: self.name(tensor),
+                    overwritten: self.name(viewed),
+                });
+            }
             if self.places[tensor].is_over(expected, overwrite) {
                 if required || matches!(expected, Place::Pool(_)) {
                     declared.push(Declared { input: input.index(), is_overlap: below > 0 });

@@ -13,8 +13,8 @@
 //!    does not write the bytes that already lie in their places;
 //! 4. leaves its outputs, views included, and its workspace whole: they do not overlap.
 //!
-//! A required overwrite must lie in its variable. After the last step, the graph outputs and the
-//! state of variables in the pool must be whole.
+//! A required overwrite must lie in its variable, also where it goes through views of it. After the last step, the
+//! graph outputs and the state of variables in the pool must be whole.
 //!
 //! Operators on several streams run in the order of the list, which is one of many. Any two accesses to a
 //! byte must be ordered by waits, unless both are reads; then every other order has the same result.
@@ -50,6 +50,7 @@ pub(super) fn run(sequence: &OpSequence, plan: &Plan, waits: &[Vec<usize>]) -> V
         places: places.of,
         workspaces,
         content_of: (0..tensors.len()).collect(),
+        viewed: places::viewed(sequence),
         state: tensors.iter().map(|tensor| tensor.origin == Origin::Weight).collect(),
         overwritten: vec![Vec::new(); tensors.len()],
         overlapped: vec![Vec::new(); tensors.len()],
@@ -153,6 +154,8 @@ struct Machine<'a> {
     /// The tensor that was written in the place of each tensor: itself, unless it is a view in
     /// place.
     content_of: Vec<usize>,
+    /// By tensor: the tensor that it is a view of, through other views, wherever the plan puts it.
+    viewed: Vec<usize>,
     /// By written tensor: true if it is the current state of a variable.
     state: Vec<bool>,
     /// The inputs that each output is declared to overwrite in its place, sorted.
@@ -266,12 +269,15 @@ impl Machine<'_> {
                         self.overwritten[tensor].push(input);
                         may_be_supplied |= overwrite.required;
                     }
-                    if overwrite.required && in_place {
+                    // The update of a copy is no update of the tensor that it is a copy of.
+                    let viewed = self.viewed[input];
+                    let is_copied = self.content_of[input] != self.content_of[viewed];
+                    if overwrite.required && in_place && !is_copied {
                         self.move_state(self.content_of[input], tensor);
                     } else if overwrite.required && self.interval(tensor).is_some() {
                         self.violations.push(Violation::RequiredOverwriteMissing {
                             overwriter: self.name(tensor),
-                            overwritten: self.name(input),
+                            overwritten: self.name(if in_place { viewed } else { input }),
                         });
                     }
                 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Bytes, OpSequence, Plan, PlannedChunk, Step, TensorPlace,
-    sequence::{Origin, Overwrite, TensorId},
+    sequence::{Dependency, Origin, Overwrite, TensorId},
     verify::{Field, Violation},
 };
 
@@ -89,6 +89,19 @@ impl Place {
         let other = other.address().map(|(memory, low)| (memory, low.saturating_add(offset)));
         other.is_some() && self.address() == other
     }
+}
+
+/// By tensor: the tensor that it is a view of, through other views; itself if it is no view.
+pub(super) fn viewed(sequence: &OpSequence) -> Vec<usize> {
+    let mut viewed: Vec<usize> = (0..sequence.tensors().len()).collect();
+    for output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        if let Origin::Output { dependency: Dependency::Reads { input, .. }, .. } =
+            &sequence.tensor(*output).origin
+        {
+            viewed[output.index()] = viewed[input.index()];
+        }
+    }
+    viewed
 }
 
 /// The places of all tensors.

@@ -375,7 +375,8 @@ impl Run<'_> {
                         if in_place && (overwrite.required || self.is_in(output, true)) {
                             declared.push(input);
                         }
-                        if overwrite.required && !in_place && self.size(output) > 0 {
+                        let is_lost = !in_place || !self.shows_all_it_views(input);
+                        if overwrite.required && is_lost && self.size(output) > 0 {
                             return None;
                         }
                     }
@@ -405,6 +406,16 @@ impl Run<'_> {
             }
         }
         Some(over)
+    }
+
+    /// Returns whether a tensor lies in the memory of the tensor that it is a view of, through other views.
+    fn shows_all_it_views(&self, tensor: usize) -> bool {
+        match &self.sequence.tensors()[tensor].origin {
+            Origin::Output { dependency: Dependency::Reads { input, offset }, .. } => {
+                self.is_at(tensor, input.index(), *offset) && self.shows_all_it_views(input.index())
+            }
+            _ => true,
+        }
     }
 
     /// Returns the tensors that must last to the end: graph outputs, and the newest state of

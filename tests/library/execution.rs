@@ -207,6 +207,45 @@ fn the_last_state_of_a_variable_is_kept() {
     assert!(verified.iter().any(|violation| violation.to_string() == message), "{verified:#?}");
 }
 
+/// `w` -> view: v, first half -> view: h -> step: u over h. As copies, the views would be updated instead of `w`.
+fn updated_through_views(is_view: bool) -> OpSequence {
+    let view = |name, of, size| {
+        let output = Output::new(name, size);
+        if is_view { output.reads(of) } else { output }
+    };
+    OpSequence::builder()
+        .weight("w", Some(8))
+        .operator(Operator::new("flat").inputs(["w"]).output(view("v", "w", 8)))
+        .operator(Operator::new("half").inputs(["v"]).output(view("h", "v", 4)))
+        .operator(Operator::new("step").inputs(["h"]).output(Output::new("u", 4).updates("h", 0)))
+        .operator(Operator::new("last").output(Output::new("y", 8)))
+        .output("y")
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn an_update_through_views_lands_in_its_variable_without_views_too() {
+    let sequence = updated_through_views(true);
+    let plan = Planner::new().lowering(LoweringOptions::default().views(false)).plan(&sequence);
+    let plan = plan.unwrap();
+    for name in ["v", "h", "u"] {
+        let place = TensorPlace::Supplied { tensor: "w".into(), offset: 0 };
+        assert_eq!(plan.tensor(name).unwrap().place, place, "{name}");
+    }
+    assert_eq!((execute(&sequence, &plan), verify(&sequence, &plan)), (vec![], vec![]));
+}
+
+#[test]
+fn an_update_of_a_copy_of_its_variable_is_reported() {
+    let plan = Planner::new().plan(&updated_through_views(false)).unwrap();
+    let sequence = updated_through_views(true);
+    for found in [execute(&sequence, &plan), verify(&sequence, &plan)] {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(found.contains(&"'u' must overwrite 'w', but does not".to_owned()), "{found:?}");
+    }
+}
+
 /// A tensor with a required overwrite need not be a variable; then nothing is kept.
 #[test]
 fn an_update_of_no_variable_is_not_kept() {

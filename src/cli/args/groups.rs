@@ -37,7 +37,7 @@ pub(crate) struct InputArgs {
     /// Put the model's weights into the pool as well.
     #[arg(long)]
     weights: bool,
-    /// Give views memory of their own.
+    /// Give views memory of their own, except where a required update goes through them.
     #[arg(long)]
     no_views: bool,
     /// Give the inputs of a concatenation memory of their own. By default they lie inside its output
