@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Bytes, OpSequence, Plan, TensorPlace,
-    sequence::{Dependency, OperatorNode, Origin, TensorId},
+    sequence::{Dependency, OperatorNode, Origin, Tensor, TensorId},
     verify::Violation,
 };
 
@@ -70,7 +70,14 @@ pub(super) struct Around<'s> {
 
 impl<'s> Around<'s> {
     pub(super) fn new(sequence: &'s OpSequence, plan: &'s Plan) -> Self {
-        let places = if sequence.has_bodies() { places(plan) } else { HashMap::new() };
+        let mut places = if sequence.has_bodies() { places(plan) } else { HashMap::new() };
+        if sequence.has_bodies() {
+            // A plan does not list supplied tensors outside the pool; each has memory of its own.
+            let supplied = |tensor: &&Tensor| !matches!(tensor.origin, Origin::Output { .. });
+            for tensor in sequence.tensors().iter().filter(supplied) {
+                places.entry(&*tensor.name).or_insert((Some(&*tensor.name), 0));
+            }
+        }
         Self { sequence, places }
     }
 
@@ -271,7 +278,6 @@ mod tests {
     use super::*;
     use crate::{
         Operator, Output, Planner,
-        sequence::Tensor,
         verify::{execute, verify},
     };
 

@@ -1,6 +1,10 @@
 //! Bodies that use tensors around them: their operators must list these, or a plan could put others over them.
 
-use memplan::{OpSequence, Operator, Output, Planner, verify::verify};
+use memplan::{
+    OpSequence, Operator, Output, Planner, TensorPlace,
+    lower::LoweringOptions,
+    verify::{execute, verify},
+};
 use rstest::rstest;
 
 /// A body with a weight of this name and size, and an operator that reads it.
@@ -280,4 +284,31 @@ fn an_update_of_no_bytes_writes_nothing(
     let error = sequence.err().map(|error| error.to_string());
     assert_eq!(error.is_some(), message.is_some(), "{error:?}");
     assert!(error.unwrap_or_default().contains(message.unwrap_or_default()));
+}
+
+/// Tensors outside the pool, which a plan does not list, are updated by bodies as well, also through views that are
+/// copies elsewhere.
+#[rstest]
+fn a_body_updates_a_tensor_outside_the_pool(
+    #[values("x", "v")] written: &str,
+    #[values(false, true)] views: bool,
+) {
+    let update =
+        Operator::new("if").inputs(["x", written]).output(Output::new("y", 8).updates("x", 0));
+    let sequence = OpSequence::builder()
+        .input("x", 8)
+        .operator(Operator::new("view").inputs(["x"]).output(Output::new("v", 8).reads("x")))
+        .operator(update.body(updates(written)))
+        .output("y")
+        .build()
+        .unwrap();
+    let lowering = LoweringOptions::default().views(views);
+    let plan = Planner::new().lowering(lowering).plan(&sequence).unwrap();
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+    // A copy of the view is made only if nothing is updated through it.
+    assert_eq!(plan.pool_size, if views || written == "v" { 0 } else { 8 });
+    let mut wrong = plan.clone();
+    let inner = &mut wrong.bodies[0].plan.tensors[0];
+    inner.place = TensorPlace::Supplied { tensor: written.into(), offset: 1 };
+    assert_ne!(verify(&sequence, &wrong), []);
 }
