@@ -140,7 +140,8 @@ impl<'a> Counter<'a> {
             let shown = self.contents.shown[over.input];
             let old = self.contents.of[shown].as_ref().filter(|old| old.memory == memory)?;
             let shares = if over.is_overlap {
-                low < old.high && old.low < high
+                // Padding alone is not written over it.
+                low < old.high && old.low < low.saturating_add(size)
             } else {
                 old.low <= low && high <= old.high
             };

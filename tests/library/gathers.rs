@@ -361,3 +361,28 @@ fn compare_gathers_as_plan_does() {
         assert_eq!(pools(&limited), pools(&comparison));
     }
 }
+
+/// `w` has one byte and may begin one below `a`, so it shares none with it. Inside `z`, it lies there, and its padding
+/// overlaps that of its relatives.
+#[test]
+fn padding_alone_is_not_written_over_an_input() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("make").output(Output::new("a", 8)))
+        .operator(
+            Operator::new("split")
+                .inputs(["a"])
+                .output(Output::new("c", 8).gathers("a", 0))
+                .output(Output::new("w", 1).overlaps("a", 1)),
+        )
+        .operator(
+            Operator::new("join")
+                .inputs(["w", "c"])
+                .output(Output::new("z", 9).gathers("w", 0).gathers("c", 1)),
+        )
+        .output("z")
+        .build()
+        .unwrap();
+    let plan = Planner::new().padding(2).plan(&sequence).unwrap();
+    assert_eq!((plan.parts.len(), plan.pool_size), (3, 11));
+    assert_eq!((verify(&sequence, &plan), execute(&sequence, &plan)), (vec![], vec![]));
+}
