@@ -119,6 +119,9 @@ pub struct PoolEntry {
     size: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<Bytes>,
+    /// The alignment of roots in the pool; omitted if it is 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    alignment: Bytes,
     #[serde(default, skip_serializing_if = "is_zero")]
     cost: u64,
     /// Half-open ranges of bytes that no chunk may touch.
@@ -127,6 +130,15 @@ pub struct PoolEntry {
     /// The size of the pool's buffers, if no chunk may cross their boundaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     largest: Option<Bytes>,
+}
+
+const fn one() -> Bytes {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+const fn is_one(bytes: &Bytes) -> bool {
+    *bytes == 1
 }
 
 /// A chunk that lies inside another.
@@ -267,18 +279,21 @@ impl From<Plan> for PlanFile {
                 .pools
                 .into_iter()
                 .enumerate()
-                .map(|(at, PlannedPool { name, size, capacity, cost, largest })| PoolEntry {
-                    name,
-                    size,
-                    capacity,
-                    cost,
-                    reserved: plan
-                        .reserved
-                        .iter()
-                        .filter(|reserve| reserve.pool == at)
-                        .map(|reserve| [reserve.low, reserve.high])
-                        .collect(),
-                    largest,
+                .map(|(at, PlannedPool { name, size, capacity, alignment, cost, largest })| {
+                    PoolEntry {
+                        name,
+                        size,
+                        capacity,
+                        alignment,
+                        cost,
+                        reserved: plan
+                            .reserved
+                            .iter()
+                            .filter(|reserve| reserve.pool == at)
+                            .map(|reserve| [reserve.low, reserve.high])
+                            .collect(),
+                        largest,
+                    }
                 })
                 .collect(),
             traffic: has_pools.then_some(plan.traffic),
@@ -416,6 +431,7 @@ impl TryFrom<PlanFile> for Plan {
             name: pool.name,
             size: pool.size,
             capacity: pool.capacity,
+            alignment: pool.alignment,
             cost: pool.cost,
             largest: pool.largest,
         });

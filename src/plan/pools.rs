@@ -18,6 +18,8 @@ pub struct PlannedPool {
     pub size: Bytes,
     /// Its capacity in bytes, if it is limited.
     pub capacity: Option<Bytes>,
+    /// The alignment of roots in this pool, in bytes; that of the plan if it is larger.
+    pub alignment: Bytes,
     /// The cost of a byte of traffic.
     pub cost: u64,
     /// The size of the buffers that the pool consists of, if no chunk may cross their boundaries: the
@@ -88,6 +90,7 @@ pub(super) fn planned_pools(problem: &Problem, chunks: &[PlannedChunk]) -> Vec<P
         name: pool.name.clone(),
         size,
         capacity: pool.capacity,
+        alignment: pool.alignment,
         cost: pool.cost,
         largest: pool.largest,
     };

@@ -1,20 +1,21 @@
 //! Plans of problems that are not plain, checked offset by offset: pools, pins, alignments, parts and
 //! buffers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::{
     Bytes, Plan, Problem, Step,
     plan::{PlannedPart, PlannedReserve, PlannedWindow},
     problem::{
         ChunkId,
-        demands::{ChunkDemands, Demands, Pool, PoolId},
+        demands::{ChunkDemands, Demands, PoolId},
     },
     verify::{
         Violation, clashes,
         facts::{Facts, Spot},
         joined::Joined,
         problem::Matching,
+        reserved::Reserved,
         sizes, table,
     },
 };
@@ -57,7 +58,8 @@ impl Facts<'_> {
         if !alignment.is_power_of_two() {
             violations.push(Violation::BadAlignment { alignment });
         }
-        let reserved: Vec<Reserved> = self.demands.pools.iter().map(Reserved::of).collect();
+        let reserved = self.demands.pools.iter().map(|pool| Reserved::of(&pool.reserved));
+        let reserved: Vec<Reserved> = reserved.collect();
         let mut is_part = vec![false; self.problem.len()];
         self.demands.parts.iter().for_each(|part| is_part[part.part.index()] = true);
         for (chunk, spot) in self.placed() {
@@ -87,7 +89,7 @@ impl Facts<'_> {
                     expected: pin.offset,
                 });
             }
-            if let Some((low, high)) = reserved[spot.pool].meets(spot) {
+            if let Some((low, high)) = reserved[spot.pool].meets(offset, spot.high) {
                 let (chunk, pool) = (name(), of_pool());
                 violations.push(Violation::InReserved { chunk, pool, offset, size, low, high });
             }
@@ -145,21 +147,36 @@ impl Facts<'_> {
     }
 
     /// Checks the facts that a plan repeats from its problem for pictures: holes and windows, pins and
-    /// reserved bytes. A plan may omit them.
+    /// reserved bytes. Further pins are the caller's.
     fn check_repeated(&self, matching: &Matching, violations: &mut Vec<Violation>) {
         let find = |at: usize| matching.chunks.get(at).copied().flatten();
-        let mut listed: HashMap<usize, Vec<PlannedWindow>> = HashMap::new();
+        let mut listed: HashMap<ChunkId, Vec<PlannedWindow>> = HashMap::new();
         for window in &self.plan.windows {
-            listed.entry(window.chunk).or_default().push(*window);
+            match find(window.chunk) {
+                Some(chunk) => listed.entry(chunk).or_default().push(*window),
+                None => violations.push(Violation::NoSuchChunk { user: "a window".to_owned() }),
+            }
         }
-        let mut listed: Vec<_> = listed.into_iter().collect();
-        listed.sort_unstable();
-        for (at, mut windows) in listed {
-            let Some(chunk) = find(at) else {
-                violations.push(Violation::NoSuchChunk { user: "a window".to_owned() });
+        let mut pinned = HashSet::new();
+        for &at in &self.plan.pinned {
+            match find(at) {
+                Some(chunk) if pinned.insert(chunk) => {}
+                Some(chunk) => {
+                    let name = format!("the pin of {}", self.name(chunk));
+                    violations.push(Violation::Repeated { name });
+                }
+                None => violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() }),
+            }
+        }
+        for (at, chunk) in self.problem.ids().enumerate() {
+            let ChunkDemands { holes, windows: asked, pin, .. } = self.demands.of(chunk);
+            if pin.is_some() && !pinned.contains(&chunk) && matching.planned[at].is_some() {
+                violations.push(Violation::MissingPin { chunk: self.name(chunk) });
+            }
+            let mut windows = listed.remove(&chunk).unwrap_or_default();
+            if matching.planned[at].is_none() || holes.len() + asked.len() + windows.len() == 0 {
                 continue;
-            };
-            let ChunkDemands { holes, windows: asked, .. } = self.demands.of(chunk);
+            }
             let holes = holes.iter().map(|hole| (hole.start, hole.end, 0, 0));
             let asked = asked.iter().map(|window| {
                 (window.steps.start, window.steps.end, window.bytes.start, window.bytes.end)
@@ -171,19 +188,32 @@ impl Facts<'_> {
                 violations.push(Violation::OtherWindows { chunk: self.name(chunk) });
             }
         }
-        for &at in &self.plan.pinned {
-            match find(at) {
-                None => violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() }),
-                Some(chunk) if self.demands.of(chunk).pin.is_some() => {}
-                Some(chunk) => violations.push(Violation::UnknownPin { chunk: self.name(chunk) }),
+        self.check_reserved(violations);
+    }
+
+    /// Checks that the plan lists the reserved bytes of the pools that it lists.
+    fn check_reserved(&self, violations: &mut Vec<Violation>) {
+        // By pool and range: how often the problem reserves it, less how often the plan lists it.
+        let mut missing: BTreeMap<(usize, Bytes, Bytes), i64> = BTreeMap::new();
+        let named: HashMap<&str, usize> =
+            self.plan.pools.iter().enumerate().map(|(at, pool)| (&*pool.name, at)).collect();
+        for pool in &self.demands.pools {
+            let Some(&at) = named.get(&*pool.name) else { continue };
+            for range in &pool.reserved {
+                *missing.entry((at, range.start, range.end)).or_default() += 1;
             }
         }
         for &PlannedReserve { pool, low, high } in &self.plan.reserved {
-            let Some(planned) = self.plan.pools.get(pool) else { continue };
-            let mut asked = self.demands.pools.iter().filter(|pool| pool.name == planned.name);
-            if !asked.any(|pool| pool.reserved.contains(&(low..high))) {
-                let pool = planned.name.to_string();
-                violations.push(Violation::UnknownReserve { pool, low, high });
+            if pool < self.plan.pools.len() {
+                *missing.entry((pool, low, high)).or_default() -= 1;
+            }
+        }
+        for ((pool, low, high), count) in missing {
+            let pool = self.plan.pools[pool].name.to_string();
+            match count {
+                1.. => violations.push(Violation::MissingReserve { pool, low, high }),
+                0 => {}
+                _ => violations.push(Violation::UnknownReserve { pool, low, high }),
             }
         }
     }
@@ -228,32 +258,5 @@ impl Facts<'_> {
                 });
             }
         }
-    }
-}
-
-/// The begins of a pool's reserved ranges, ascending. Each comes with the range that ends last among all that
-/// begin there or before.
-struct Reserved(Vec<(Bytes, (Bytes, Bytes))>);
-
-impl Reserved {
-    fn of(pool: &Pool) -> Self {
-        let mut ranges: Vec<(Bytes, Bytes)> =
-            pool.reserved.iter().map(|range| (range.start, range.end)).collect();
-        ranges.sort_unstable();
-        let mut last = (0, 0);
-        let ranges = ranges.into_iter().map(|range| {
-            if range.1 > last.1 {
-                last = range;
-            }
-            (range.0, last)
-        });
-        Self(ranges.collect())
-    }
-
-    /// Returns a range that shares bytes with a chunk.
-    fn meets(&self, spot: Spot) -> Option<(Bytes, Bytes)> {
-        let begun = self.0.partition_point(|&(begin, _)| u128::from(begin) < spot.high);
-        let &(_, range) = self.0.get(begun.checked_sub(1)?)?;
-        (range.1 > spot.low).then_some(range)
     }
 }

@@ -141,7 +141,7 @@ impl<'a> Facts<'a> {
             } else if pool != at {
                 violations.push(Violation::PoolOutOfOrder { pool: text() });
             }
-            let Pool { capacity, cost, largest, .. } = *self.pool(pool);
+            let Pool { capacity, alignment, cost, largest, .. } = *self.pool(pool);
             if capacity != planned.capacity {
                 violations.push(Violation::WrongCapacity {
                     pool: text(),
@@ -150,9 +150,11 @@ impl<'a> Facts<'a> {
                 });
             }
             let buffers = [largest, planned.largest].map(Option::unwrap_or_default);
-            for (field, expected, found) in
-                [(Field::Cost, cost, planned.cost), (Field::Largest, buffers[0], buffers[1])]
-            {
+            for (field, expected, found) in [
+                (Field::Cost, cost, planned.cost),
+                (Field::Alignment, alignment, planned.alignment),
+                (Field::Largest, buffers[0], buffers[1]),
+            ] {
                 if expected != found {
                     let name = format!("pool {}", planned.name);
                     violations.push(Violation::Changed { name, field, expected, found });

@@ -43,6 +43,7 @@
 //! pairs of parts and wholes that share bytes while both are needed.
 
 mod addresses;
+mod beside;
 mod bodies;
 mod captured;
 mod chains;
@@ -56,6 +57,7 @@ mod joined;
 mod places;
 mod pools;
 mod problem;
+mod reserved;
 mod same_bytes;
 mod sequence;
 mod sharing;
@@ -110,6 +112,11 @@ pub fn verify<'i>(input: impl Into<InputRef<'i>>, plan: &Plan) -> Vec<Violation>
 
 fn of_problem(problem: &Problem, plan: &Plan) -> Vec<Violation> {
     let mut violations = loose_ends(plan);
+    let problem = &*beside::asked(problem, plan, &mut violations);
+    violations.extend(plan.tensors.iter().map(|tensor| {
+        let name = format!("tensor {}", tensor.name);
+        Violation::Unknown { name }
+    }));
     violations.extend(placing(plan, Figure::Alignment, problem.alignment()));
     violations.extend(placing(plan, Figure::Padding, problem.padding()));
     let matching = problem::check(problem, plan, &mut violations);
@@ -184,6 +191,7 @@ fn bytes_alive(plan: &Plan) -> Bytes {
 /// The most bytes alive at one step of a problem that is not plain, with its pools, holes, windows
 /// and parts; `None` if it is plain.
 fn bytes_needed(problem: &Problem, plan: &Plan) -> Option<Bytes> {
+    let problem = &*beside::asked(problem, plan, &mut Vec::new());
     let demands = problem.demands()?;
     let matching = problem::check(problem, plan, &mut Vec::new());
     Some(addresses::bytes_alive(problem, demands, plan, &matching))

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Bytes, OpSequence, Plan, TensorPlace,
     sequence::{Dependency, Origin, TensorId},
-    verify::Violation,
+    verify::{Violation, reserved::Reserved},
 };
 
 /// Returns whether the plan lists pools that can be checked.
@@ -52,9 +52,8 @@ pub(super) fn in_one(plan: &Plan) -> Cow<'_, Plan> {
     let used = one.chunks.iter().filter(|chunk| chunk.size > 0);
     let top = used.map(|chunk| one.end_of(chunk)).max().unwrap_or(0);
     one.pool_size = top.checked_next_multiple_of(plan.alignment).unwrap_or(Bytes::MAX);
-    // With several pools, a proof is about the objective, not the sum of the sizes.
-    one.proven_optimal &= plan.pools.len() == 1 && one.lower_bound == one.pool_size;
-    one.pools = Vec::new();
+    // What the plan claims of its pools is checked with the pools.
+    one.proven_optimal = false;
     Cow::Owned(one)
 }
 
@@ -67,6 +66,33 @@ pub(super) fn check(sequence: &OpSequence, plan: &Plan) -> Vec<Violation> {
         if plan.traffic != expected {
             violations.push(Violation::WrongTraffic { expected, found: plan.traffic });
         }
+        let Plan { lower_bound, pool_size, .. } = *plan;
+        if lower_bound > pool_size {
+            violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
+        }
+        // With several pools, a proof is about the objective, not the sum of the sizes.
+        if plan.proven_optimal && plan.pools.len() == 1 && lower_bound != pool_size {
+            violations.push(Violation::NotProven { lower_bound, pool_size });
+        }
+    } else if plan.traffic > 0 {
+        violations.push(Violation::WrongTraffic { expected: 0, found: plan.traffic });
+    }
+    violations.extend(check_stated(plan));
+    violations
+}
+
+/// Checks what a plan states of its chunks beyond the sequence: pins, which are the caller's, and holes or windows,
+/// which chunks of a sequence never have.
+fn check_stated(plan: &Plan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for window in &plan.windows {
+        violations.push(match plan.chunks.get(window.chunk) {
+            Some(chunk) => Violation::OtherWindows { chunk: chunk.name.to_string() },
+            None => Violation::NoSuchChunk { user: "a window".to_owned() },
+        });
+    }
+    if plan.pinned.iter().any(|&chunk| chunk >= plan.chunks.len()) {
+        violations.push(Violation::NoSuchChunk { user: "a pin".to_owned() });
     }
     violations
 }
@@ -85,6 +111,13 @@ pub(super) fn check_places(plan: &Plan) -> Vec<Violation> {
             violations.push(Violation::MisalignedBuffers { pool, largest, alignment });
         }
     }
+    let mut reserved = vec![Vec::new(); plan.pools.len()];
+    for one in &plan.reserved {
+        if let Some(ranges) = reserved.get_mut(one.pool) {
+            ranges.push(one.low..one.high);
+        }
+    }
+    let reserved: Vec<Reserved> = reserved.iter().map(Reserved::of).collect();
     // The bytes that are used of each buffer; a pool that is no row of buffers is one.
     let mut needed: Vec<BTreeMap<u64, Bytes>> = vec![BTreeMap::new(); plan.pools.len()];
     for chunk in plan.chunks.iter().filter(|chunk| chunk.size > 0) {
@@ -94,6 +127,10 @@ pub(super) fn check_places(plan: &Plan) -> Vec<Violation> {
             continue;
         };
         let end = plan.end_of(chunk);
+        if let Some((low, high)) = reserved[chunk.pool].meets(chunk.offset, end.into()) {
+            let (pool, offset, size) = (pool.name.to_string(), chunk.offset, end - chunk.offset);
+            violations.push(Violation::InReserved { chunk: name(), pool, offset, size, low, high });
+        }
         let buffer =
             pool.largest.map_or(0, |largest| chunk.offset.checked_div(largest).unwrap_or(0));
         let base = pool.largest.map_or(0, |largest| largest.saturating_mul(buffer));

@@ -14,6 +14,8 @@ pub enum Field {
     End,
     /// The cost of a byte of traffic in a pool.
     Cost,
+    /// The alignment of roots in a pool.
+    Alignment,
     /// The size of the buffers that a pool consists of; 0 if it is no row of buffers.
     Largest,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Field {
             Self::Begin => "begin",
             Self::End => "end",
             Self::Cost => "cost",
+            Self::Alignment => "alignment",
             Self::Largest => "largest buffer",
         })
     }

@@ -563,17 +563,35 @@ pub enum Violation {
         /// The chunk.
         chunk: String,
     },
-    /// A chunk that the plan lists as pinned, and the problem does not pin.
-    #[error("the plan says that '{chunk}' is pinned, and it is not")]
-    UnknownPin {
+    /// A chunk that the problem pins, and the plan does not list as pinned.
+    #[error("'{chunk}' is pinned, but the plan does not say so")]
+    MissingPin {
         /// The chunk.
         chunk: String,
+    },
+    /// Pools or pins that a plan lists beside its problem, and that contradict each other or the problem.
+    #[error("no plan keeps to the pools and pins that the plan lists: {reason}")]
+    WrongMemories {
+        /// The contradiction.
+        reason: String,
     },
     /// A reserved range in the plan that the problem does not have.
     #[error(
         "the plan says that the bytes [{low}, {high}) of pool '{pool}' are reserved, and they are not"
     )]
     UnknownReserve {
+        /// The pool.
+        pool: String,
+        /// The first of the bytes.
+        low: Bytes,
+        /// The byte after the last.
+        high: Bytes,
+    },
+    /// A reserved range of the problem that the plan does not list.
+    #[error(
+        "the bytes [{low}, {high}) of pool '{pool}' are reserved, but the plan does not say so"
+    )]
+    MissingReserve {
         /// The pool.
         pool: String,
         /// The first of the bytes.
@@ -635,6 +653,11 @@ pub enum Violation {
         /// The overwritten chunk.
         overwritten: String,
     },
+    /// Chunks that the plan lists as alive together although there is one stream: it states a step instead.
+    #[error(
+        "the plan lists chunks that are alive together, which only a plan for several streams does"
+    )]
+    PeakOnOneStream,
     /// Two chunks that the plan lists as alive together although one is over before the other.
     #[error(
         "'{first}' and '{second}' are listed as alive together, but one is over before the other begins"
