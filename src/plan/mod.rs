@@ -67,7 +67,8 @@ pub struct Plan {
     pub padding: Bytes,
     /// The number of steps.
     pub steps: Step,
-    /// The first step at which the most bytes are alive; 0 if there are several streams.
+    /// The first step at which the most bytes are alive, as [`Bound`](crate::problem::Bound) defines it; 0 if there are
+    /// several streams.
     pub peak_step: Step,
     /// With several streams, the chunks that are alive together and take the most bytes, by their places in
     /// [`Plan::chunks`]. Empty with one stream: those chunks are the ones alive at the peak step.
@@ -91,7 +92,7 @@ pub struct Plan {
     pub parts: Vec<PlannedPart>,
     /// The steps in which chunks need only some of their bytes, by chunk and then by step.
     pub windows: Vec<PlannedWindow>,
-    /// The chunks whose places the problem gives, by their places in [`Plan::chunks`], ascending.
+    /// The chunks whose places the problem or the caller gives, by their places in [`Plan::chunks`], ascending.
     pub pinned: Vec<usize>,
     /// The bytes of the pools that no chunk may touch.
     pub reserved: Vec<PlannedReserve>,

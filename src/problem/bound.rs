@@ -21,13 +21,22 @@ use crate::{
     steps::sum_by_step,
 };
 
-/// The lower bound of a problem and where it is reached.
+/// The lower bound of a problem, and the step with the most bytes alive.
+///
+/// A step needs the bytes of every chunk that is alive in it, padding included; of an overwriter in its first step,
+/// only those outside the chunk that it overwrites; in a hole none, in a window those of the window; and bytes that a
+/// part shares with its whole once. The *bytes alive* in a step are their sum, rounded up to the alignment, or in cells
+/// of the alignment if that is more; where capacities are no multiples of the alignment, the sum is not rounded up, and
+/// the cells count less by what the last cells of the pools lack. The *peak step* is the first step with the most bytes
+/// alive. The bound is at least as large; pins and reserved ranges in the only pool may raise it. With several streams,
+/// it is that of chunks that may be alive together. The book has the details, in its chapter on
+/// verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
     /// The bound in bytes: no pool can be smaller.
     pub bytes: Bytes,
-    /// The first step where that many bytes are alive.
+    /// The first step with the most bytes alive; 0 with several streams.
     pub peak_step: Step,
 }
 

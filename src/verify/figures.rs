@@ -1,16 +1,15 @@
 //! The figures that a plan states, counted again: its steps, the size of one buffer per chunk, the
-//! bytes alive and the step with the most of them.
+//! bytes alive and the step with the most of them (the book, Lower bound and verification).
 //!
 //! A lower bound may be above the bytes alive if a search proved it, but never below; a plan is
 //! proven the smallest only if the bound meets the pool. Only a search could check a bound above
 //! the bytes alive.
 
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 
 use crate::{
     Bytes, Plan, Problem, Step,
     covered::{self, Covered},
-    steps::sum_by_step,
     verify::{Figure, Violation},
 };
 
@@ -96,8 +95,9 @@ impl Counted {
             }
             needs.extend(outside.into_iter().map(|span| (begin.saturating_sub(1), begin, span)));
         }
+        let sizes = Sizes { alignment, cut_off: cut_off(plan) };
         let (alive, peak_step) =
-            if plan.parts.is_empty() { sum(&needs, alignment) } else { cover(&needs, alignment) };
+            if plan.parts.is_empty() { sum(&needs, sizes) } else { cover(&needs, sizes) };
         Self { steps, naive_size, alive, peak_step }
     }
 
@@ -111,51 +111,69 @@ impl Counted {
     }
 }
 
-/// The most bytes needed in one step, and the first such step. No byte is needed twice.
-fn sum(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
-    let last = needs.iter().map(|&(_, end, _)| end).max().unwrap_or(0);
-    let changes = needs.iter().flat_map(|&(begin, end, Span { low, high })| {
-        let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
-        let [bytes, cells] = [high - low, cells].map(u128::cast_signed);
-        let over = Change { bytes: -bytes, cells: -cells };
-        [(begin, Change { bytes, cells }), (end, over)]
-    });
-    let (mut alive, mut peak_step) = (0, 0);
-    let mut now = Change::default();
-    // With this count, a table with an entry per step takes little more memory than `needs`.
-    sum_by_step(changes, needs.len() / 2, last, |step, change| {
-        now += change;
-        let bytes = now.bytes.cast_unsigned().next_multiple_of(alignment);
-        let needed = bytes.max(now.cells.cast_unsigned());
-        if needed > alive {
-            (alive, peak_step) = (needed, step);
-        }
-    });
-    (alive, peak_step)
+/// The sizes that pools may have.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) alignment: u128,
+    /// The bytes by which the capacities fall short of multiples of the alignment: a pool may end there.
+    pub(super) cut_off: u128,
 }
 
-/// The bytes, and the cells of the alignment, that begin to be needed in a step or, if negative, no longer are.
-#[derive(Clone, Copy, Default)]
-struct Change {
-    bytes: i128,
-    cells: i128,
-}
-
-impl AddAssign for Change {
-    fn add_assign(&mut self, other: Self) {
-        self.bytes += other.bytes;
-        self.cells += other.cells;
+impl Sizes {
+    /// The bytes alive in a step in which this many bytes are needed, in cells of the alignment that take so many.
+    pub(super) fn alive(self, plain: u128, celled: u128) -> u128 {
+        let plain = if self.cut_off == 0 { plain.next_multiple_of(self.alignment) } else { plain };
+        plain.max(celled.saturating_sub(self.cut_off))
     }
 }
 
+/// The bytes by which the capacities of a plan's pools fall short of multiples of its alignment. Pools of buffers
+/// are cut off at every buffer, which is a multiple.
+fn cut_off(plan: &Plan) -> u128 {
+    let whole = plan.pools.iter().filter(|pool| pool.largest.is_none());
+    whole.filter_map(|pool| pool.capacity).map(|bytes| short_of(bytes, plan.alignment)).sum()
+}
+
+/// The bytes from a capacity to the next multiple of an alignment.
+pub(super) fn short_of(capacity: Bytes, alignment: Bytes) -> u128 {
+    let capacity = u128::from(capacity);
+    capacity.next_multiple_of(alignment.into()) - capacity
+}
+
+/// The most bytes needed in one step, and the first such step. No byte is needed twice.
+fn sum(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
+    let alignment = sizes.alignment;
+    // The step, and the bytes and cells of the alignment that begin there or, if negative, end.
+    let mut changes: Vec<(Step, i128, i128)> = Vec::with_capacity(2 * needs.len());
+    for &(begin, end, Span { low, high }) in needs {
+        let bytes = (high - low).cast_signed();
+        let cells = high.next_multiple_of(alignment) - low.next_multiple_of(alignment);
+        let cells = cells.cast_signed();
+        changes.extend([(begin, bytes, cells), (end, -bytes, -cells)]);
+    }
+    changes.sort_unstable();
+    let (mut alive, mut peak_step) = (0, 0);
+    let (mut plain, mut celled) = (0_i128, 0_i128);
+    for now in changes.chunk_by(|a, b| a.0 == b.0) {
+        for (_, bytes, cells) in now {
+            (plain, celled) = (plain + bytes, celled + cells);
+        }
+        let needed = sizes.alive(plain.cast_unsigned(), celled.cast_unsigned());
+        if needed > alive {
+            (alive, peak_step) = (needed, now[0].0);
+        }
+    }
+    (alive, peak_step)
+}
+
 /// As [`sum`], but bytes that a part and its whole both need count once. The spans are addresses.
-fn cover(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
+fn cover(needs: &[(Step, Step, Span)], sizes: Sizes) -> (u128, Step) {
     let mut changes: Vec<(Step, Span, i64)> = Vec::with_capacity(2 * needs.len());
     for &(begin, end, span) in needs {
         changes.extend([(begin, span, 1), (end, span, -1)]);
     }
     changes.sort_unstable_by_key(|&(step, ..)| step);
-    let cell = |at: u128| at.next_multiple_of(alignment);
+    let cell = |at: u128| at.next_multiple_of(sizes.alignment);
     let spans = || changes.iter().map(|&(_, span, _)| span);
     let mut plain = Covered::new(spans().flat_map(|span| [span.low, span.high]));
     let mut celled = Covered::new(spans().flat_map(|span| [cell(span.low), cell(span.high)]));
@@ -165,7 +183,7 @@ fn cover(needs: &[(Step, Step, Span)], alignment: u128) -> (u128, Step) {
             plain.add(low, high, count);
             celled.add(cell(low), cell(high), count);
         }
-        let needed = cell(plain.length()).max(celled.length());
+        let needed = sizes.alive(plain.length(), celled.length());
         if needed > alive {
             (alive, peak_step) = (needed, now[0].0);
         }

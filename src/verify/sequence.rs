@@ -303,10 +303,13 @@ impl<'a> Checker<'a> {
         if self.plan.alignment.is_power_of_two() {
             let steps = self.sequence.operators().len() as Step;
             let counted = Counted::of_lives(self.plan, steps, contents.chain(workspaces));
-            let counted =
-                if self.sequence.streams() > 1 { counted.without_peak() } else { counted };
+            let has_step = self.sequence.streams() == 1;
+            let counted = if has_step { counted } else { counted.without_peak() };
             let found = figures::check(self.plan, &[counted]);
             self.violations.extend(found);
+            if has_step && !self.plan.peak.is_empty() {
+                self.violations.push(Violation::PeakOnOneStream);
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The figures of a plan whose problem is not plain, counted again: pools, traffic, bytes alive.
 //!
-//! The bytes alive are the bytes that chunks need at once, each counted once, however many chunks
-//! need it. Every plan with the same links needs as many, in all pools together.
+//! The bytes alive are the bytes that chunks need at once, each counted once, however many chunks need it, in cells
+//! of the alignment (the book, Lower bound and verification). Every plan with the same links needs as many, in all
+//! pools together.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use crate::{
         chains::InClocks,
         clashes::Timed,
         facts::{Facts, Over, Spot},
+        figures::{Sizes, short_of},
+        joined::Joined,
     },
 };
 
@@ -102,37 +105,52 @@ fn pool_sizes(facts: &Facts<'_>) -> Vec<u128> {
     facts.demands.pools.iter().zip(&tops).map(size).collect()
 }
 
-/// Checks that the lower bound is neither above what the plan reaches nor below the bytes alive,
-/// which are counted only for one stream.
+/// Checks that the lower bound is not above what the plan reaches.
 fn check_bound(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     let Plan { lower_bound, pool_size, proven_optimal, .. } = *facts.plan;
     if lower_bound > pool_size {
         violations.push(Violation::BoundAbovePool { lower_bound, pool_size });
-    }
-    if facts.demands.streams == 1 && u128::from(lower_bound) < bytes_with(facts, Links::OfPlan) {
-        // A plan may honour other requests than the problem does.
-        let expected = bytes_with(facts, Links::OfProblem);
-        if u128::from(lower_bound) < expected {
-            let expected = Bytes::try_from(expected).unwrap_or(Bytes::MAX);
-            let figure = Figure::LowerBound;
-            violations.push(Violation::WrongFigure { figure, expected, found: lower_bound });
-        }
     }
     if proven_optimal && facts.demands.pools.len() == 1 && lower_bound != pool_size {
         violations.push(Violation::NotProven { lower_bound, pool_size });
     }
 }
 
-/// Checks that the chunks listed as the peak are alive together.
+/// Checks the bytes alive: with one stream, the bound and the first step with the most of them; with several, that
+/// the chunks listed as the peak are alive together.
 fn check_peak(facts: &Facts<'_>, violations: &mut Vec<Violation>) {
     let Facts { plan, problem, demands, .. } = *facts;
     if demands.streams == 1 {
-        let (found, last) = (plan.peak_step, problem.steps().saturating_sub(1));
-        if found > last {
-            let figure = Figure::PeakStep;
-            violations.push(Violation::WrongFigure { figure, expected: last, found });
+        if !plan.peak.is_empty() {
+            violations.push(Violation::PeakOnOneStream);
+        }
+        let is_right = |(bytes, step): (u128, Step)| {
+            [bytes <= plan.lower_bound.into(), step == plan.peak_step]
+        };
+        let of_plan = is_right(most_alive(facts, Links::OfPlan));
+        if of_plan == [true; 2] {
+            return;
+        }
+        // A plan may honour other requests than the problem does.
+        let (bytes, step) = most_alive(facts, Links::OfProblem);
+        let bytes = Bytes::try_from(bytes).unwrap_or(Bytes::MAX);
+        let stated = [
+            (Figure::LowerBound, bytes, plan.lower_bound),
+            (Figure::PeakStep, step, plan.peak_step),
+        ];
+        let of_problem = is_right((bytes.into(), step));
+        for ((figure, expected, found), (of_plan, of_problem)) in
+            stated.into_iter().zip(of_plan.into_iter().zip(of_problem))
+        {
+            if !of_plan && !of_problem {
+                violations.push(Violation::WrongFigure { figure, expected, found });
+            }
         }
         return;
+    }
+    if plan.peak_step > 0 {
+        let (figure, found) = (Figure::PeakStep, plan.peak_step);
+        violations.push(Violation::WrongFigure { figure, expected: 0, found });
     }
     let mut peak: Vec<Timed<'_>> = Vec::new();
     for &at in plan.peak.iter().take(MOST_AT_PEAK) {
@@ -158,25 +176,40 @@ enum Links {
     OfProblem,
 }
 
+impl Facts<'_> {
+    /// The chunk that a chunk overwrites.
+    fn over(&self, chunk: ChunkId, links: Links) -> Option<Over> {
+        match links {
+            Links::OfPlan => self.overwrites[chunk.index()],
+            Links::OfProblem => {
+                let link = self.problem.link(chunk)?;
+                let distance = i128::from(link.offset) - i128::from(link.below);
+                Some(Over { chunk: link.overwritten, distance })
+            }
+        }
+    }
+}
+
 /// The most bytes alive together with the links of the plan, or with those of its problem if they
 /// need less.
 pub(super) fn bytes_alive(facts: &Facts<'_>) -> u128 {
     if facts.demands.streams > 1 {
         return heaviest_cut(facts);
     }
-    bytes_with(facts, Links::OfPlan).min(bytes_with(facts, Links::OfProblem))
+    most_alive(facts, Links::OfPlan).0.min(most_alive(facts, Links::OfProblem).0)
 }
 
-/// The most bytes alive in one step of the only stream.
-fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
-    let over = |chunk: ChunkId| match links {
-        Links::OfPlan => facts.overwrites[chunk.index()],
-        Links::OfProblem => {
-            let link = facts.problem.link(chunk)?;
-            let distance = i128::from(link.offset) - i128::from(link.below);
-            Some(Over { chunk: link.overwritten, distance })
-        }
-    };
+/// The most bytes alive in one step of the only stream, and the first such step.
+fn most_alive(facts: &Facts<'_>, links: Links) -> (u128, Step) {
+    let alignment = u128::from(facts.alignment());
+    let whole = facts.demands.pools.iter().filter(|pool| pool.largest.is_none());
+    let capacities = whole.filter_map(|pool| pool.capacity);
+    let cut_off = capacities.map(|bytes| short_of(bytes, facts.alignment())).sum();
+    let sizes = Sizes { alignment, cut_off };
+    // Without an alignment, every byte is a cell.
+    let is_celled = alignment > 1;
+    let has_cells =
+        if is_celled { has_cells(facts, links) } else { vec![false; facts.problem.len()] };
     let places: Vec<u128> = match links {
         Links::OfPlan => facts
             .spots
@@ -190,31 +223,75 @@ fn bytes_with(facts: &Facts<'_>, links: Links) -> u128 {
         if matches!(links, Links::OfPlan) && facts.spot(chunk).is_none() {
             continue;
         }
-        let place = places[chunk.index()];
-        for need in facts.needs(chunk, over(chunk)) {
+        let (place, has_cells) = (places[chunk.index()], has_cells[chunk.index()]);
+        for need in facts.needs(chunk, facts.over(chunk, links)) {
             let (low, high) = (place + need.low, place + need.high);
-            changes.push(Change { step: need.begin, is_begin: true, low, high });
-            changes.push(Change { step: need.end, is_begin: false, low, high });
+            let change = Change { step: need.begin, count: 1, low, high, has_cells };
+            changes.push(change);
+            changes.push(Change { step: need.end, count: -1, ..change });
         }
     }
     changes.sort_unstable_by_key(|change| change.step);
-    let mut covered = Covered::new(changes.iter().flat_map(|change| [change.low, change.high]));
-    let mut most = 0;
+    let cell = |at: u128| at.next_multiple_of(alignment);
+    let cells = |change: &Change| (cell(change.low), cell(change.high));
+    let mut plain = Covered::new(changes.iter().flat_map(|change| [change.low, change.high]));
+    let with_cells = changes.iter().filter(|change| change.has_cells);
+    let mut celled = Covered::new(with_cells.map(cells).flat_map(|(low, high)| [low, high]));
+    let mut most = (0, 0);
     for now in changes.chunk_by(|a, b| a.step == b.step) {
         for change in now {
-            covered.add(change.low, change.high, if change.is_begin { 1 } else { -1 });
+            plain.add(change.low, change.high, change.count);
+            if change.has_cells {
+                let (low, high) = cells(change);
+                celled.add(low, high, change.count);
+            }
         }
-        most = most.max(covered.length());
+        let cells = if is_celled { celled.length() } else { plain.length() };
+        let alive = sizes.alive(plain.length(), cells);
+        if alive > most.0 {
+            most = (alive, now[0].step);
+        }
     }
     most
 }
 
 /// The begin or end of a need.
+#[derive(Clone, Copy)]
 struct Change {
     step: Step,
-    is_begin: bool,
+    count: i64,
     low: u128,
     high: u128,
+    has_cells: bool,
+}
+
+/// By chunk: whether it is aligned: a root, or a chunk with such an alignment of its own.
+fn aligned(facts: &Facts<'_>, links: Links) -> Vec<bool> {
+    let mut is_root: Vec<bool> =
+        facts.problem.ids().map(|chunk| facts.over(chunk, links).is_none()).collect();
+    facts.demands.parts.iter().for_each(|part| is_root[part.part.index()] = false);
+    let own = |chunk| facts.demands.of(chunk).alignment >= facts.alignment();
+    facts.problem.ids().zip(is_root).map(|(chunk, is_root)| is_root || own(chunk)).collect()
+}
+
+/// By chunk: whether one of the chunks that it is joined to is aligned, so that all of them touch the same cells of
+/// the alignment in every plan.
+fn has_cells(facts: &Facts<'_>, links: Links) -> Vec<bool> {
+    let count = facts.problem.len();
+    let mut joined = Joined::new(count);
+    facts.demands.parts.iter().for_each(|part| joined.join(part.part, part.whole));
+    for chunk in facts.problem.ids() {
+        if let Some(over) = facts.over(chunk, links) {
+            joined.join(chunk, over.chunk);
+        }
+    }
+    let mut has_cells = vec![false; count];
+    for (chunk, _) in
+        aligned(facts, links).into_iter().enumerate().filter(|(_, is_aligned)| *is_aligned)
+    {
+        has_cells[joined.find(chunk)] = true;
+    }
+    (0..count).map(|chunk| has_cells[joined.find(chunk)]).collect()
 }
 
 /// Puts chunks that the problem's links and parts join at their distances, and all others beside
@@ -233,6 +310,8 @@ fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
             join(chunk, link.overwritten, distance);
         }
     }
+    let is_aligned = aligned(facts, Links::OfProblem);
+    let alignment = i128::from(facts.alignment());
     let mut places: Vec<Option<i128>> = vec![None; count];
     let mut end: i128 = 0;
     for first in 0..count {
@@ -254,10 +333,13 @@ fn one_after_another(facts: &Facts<'_>) -> Vec<u128> {
         let padded = |chunk| facts.padded(ChunkId::from_index(chunk)).cast_signed();
         let low = body.iter().map(|&(_, at)| at).min().unwrap_or(0);
         let high = body.iter().map(|&(chunk, at)| at + padded(chunk)).max().unwrap_or(0);
+        // All aligned chunks of a body are aligned at once.
+        let root = body.iter().find(|(chunk, _)| is_aligned[*chunk]).map_or(low, |&(_, at)| at);
+        let start = end + (low - root - end).rem_euclid(alignment);
         for (chunk, at) in body {
-            places[chunk] = Some(end + at - low);
+            places[chunk] = Some(start + at - low);
         }
-        end += high - low;
+        end = start + high - low;
     }
     places.into_iter().map(|place| place.unwrap_or(0).cast_unsigned()).collect()
 }

@@ -143,3 +143,69 @@ fn the_traffic_is_counted_for_simple_rules() {
     one.pool(Pool::new("a"));
     assert_eq!(TrafficReference::of(&one.build().unwrap()), None);
 }
+
+/// One operator makes nothing, the next one byte, which lies above the bytes alive.
+fn one_byte() -> OpSequence {
+    OpSequence::builder()
+        .operator(Operator::new("p"))
+        .operator(Operator::new("q").output(Output::new("b", 1)))
+        .build()
+        .unwrap()
+}
+
+/// The peak step and the bytes alive do not depend on places; pins may raise the bound.
+#[test]
+fn pins_raise_the_bound_and_leave_the_bytes_alive() {
+    let plan = Planner::new().pin("b", "", 1).plan(&one_byte()).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound, plan.peak_step), (2, 2, 1));
+    assert_eq!(verify(&one_byte(), &plan), []);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("p").output(Output::new("a", 1)))
+        .operator(Operator::new("q").output(Output::new("b", 1)))
+        .output("a")
+        .build()
+        .unwrap();
+    let planner = Planner::new().alignment(16).pin("a", "", 0);
+    for strategy in [Strategy::FirstFit, Strategy::Best, Strategy::Optimal] {
+        let plan = planner.clone().strategy(strategy).plan(&sequence).unwrap();
+        assert_eq!((plan.pool_size, plan.lower_bound, plan.peak_step), (32, 32, 1), "{strategy}");
+        assert_eq!(verify(&sequence, &plan), [], "{strategy}");
+    }
+}
+
+/// A pool may end at its capacity, below a multiple of the alignment.
+#[test]
+fn capacities_that_are_no_multiples_cut_cells_off() {
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("p").output(Output::new("a", 5)))
+        .build()
+        .unwrap();
+    let pools = [Pool::new("a").capacity(8).cost(1), Pool::new("b").capacity(7).cost(3)];
+    let plan = Planner::new().alignment(4).pools(pools.clone()).plan(&sequence).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound), (8, 7));
+    assert_eq!(verify(&sequence, &plan), []);
+    let mut problem = Problem::builder();
+    problem.chunk(0..2, 5);
+    problem.chunk(1..3, 6);
+    let problem = problem.build().unwrap();
+    let plan = Planner::new().alignment(4).pools(pools).plan(&problem).unwrap();
+    assert_eq!((plan.pool_size, plan.lower_bound), (15, 15));
+    assert_eq!(verify(&problem, &plan), []);
+}
+
+/// What a plan lists beside a problem is the caller's, and the plan keeps to it.
+#[test]
+fn a_plan_keeps_to_the_memories_that_it_lists_beside_a_problem() {
+    let mut problem = Problem::builder();
+    let chunk = problem.chunk(0..2, 8);
+    problem.chunk(1..3, 8);
+    let problem = problem.build().unwrap();
+    let pools = [Pool::new("a").capacity(32).alignment(8).reserved(16..20)];
+    let mut plan = Planner::new().pools(pools).pin("0", "a", 8).plan(&problem).unwrap();
+    assert_eq!((plan.chunk_offset(chunk), plan.pinned.clone()), (8, vec![0]));
+    assert_eq!(verify(&problem, &plan), []);
+    plan.chunks[0].offset = 16;
+    let found: Vec<String> = verify(&problem, &plan).iter().map(ToString::to_string).collect();
+    let message = "'0' lies at 16 with 8 B, in the reserved bytes [16, 20) of pool 'a'";
+    assert!(found.contains(&message.to_owned()), "{found:?}");
+}

@@ -141,7 +141,13 @@ const E: usize = 9;
 #[case::hole_of_another(|p: &mut Plan| p.windows[0].chunk = S,
     "the holes and windows that the plan lists for 's' are not those of the problem")]
 #[case::hole_of_none(|p: &mut Plan| p.windows[0].chunk = 10, "'a window' refers to a chunk that the plan does not list")]
-#[case::unknown_pin(|p: &mut Plan| p.pinned.push(S), "the plan says that 's' is pinned, and it is not")]
+#[case::no_windows(|p: &mut Plan| p.windows.clear(),
+    "the holes and windows that the plan lists for 'h' are not those of the problem")]
+#[case::missing_pin(|p: &mut Plan| p.pinned.clear(), "'n' is pinned, but the plan does not say so")]
+#[case::repeated_pin(|p: &mut Plan| p.pinned.push(N), "'the pin of n' is in the plan twice")]
+#[case::no_such_pin(|p: &mut Plan| p.pinned.push(10), "'a pin' refers to a chunk that the plan does not list")]
+#[case::missing_reserve(|p: &mut Plan| p.reserved.clear(),
+    "the bytes [56, 60) of pool 'fast' are reserved, but the plan does not say so")]
 #[case::unknown_reserve(|p: &mut Plan| p.reserved[0].high = 58,
     "the plan says that the bytes [56, 58) of pool 'fast' are reserved, and they are not")]
 #[case::apart(|p: &mut Plan| p.chunks[Y].offset = 0, "'x' and 'y' must be kept apart, but share the bytes [0, 4)")]
@@ -174,7 +180,10 @@ const E: usize = 9;
 #[case::traffic(|p: &mut Plan| p.traffic = 0, "the traffic times its cost is 364, but the plan says 0")]
 #[case::naive_size(|p: &mut Plan| p.naive_size = 1, "the size of one buffer per chunk is 84, but the plan says 1")]
 #[case::steps(|p: &mut Plan| p.steps = 9, "the number of steps is 8, but the plan says 9")]
-#[case::peak(|p: &mut Plan| p.peak_step = 8, "the first step with the most bytes alive is 7, but the plan says 8")]
+#[case::peak(|p: &mut Plan| p.peak_step += 1, "the first step with the most bytes alive is 1, but the plan says 2")]
+#[case::peak_of_streams(|p: &mut Plan| p.peak.push(A),
+    "the plan lists chunks that are alive together, which only a plan for several streams does")]
+#[case::alignment_of_a_pool(|p: &mut Plan| p.pools[0].alignment = 4, "the alignment of 'pool fast' is 8, but the plan says 4")]
 #[case::low_bound(|p: &mut Plan| p.lower_bound = 51,
     "the lower bound, the most bytes alive at once, is 52, but the plan says 51")]
 #[case::bound_above(|p: &mut Plan| p.lower_bound = 77, "the lower bound 77 B is above the pool size 76 B")]

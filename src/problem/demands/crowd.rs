@@ -16,6 +16,7 @@ use crate::{
     Bytes, Step,
     problem::{
         Bound, ChunkId, LiveWeight, Problem, align_up,
+        bound::Weight,
         demands::{
             Body, Clock, Clocks, Line, TimedBox,
             bodies::{Index, MOST_LOOKED_AT},
@@ -176,7 +177,7 @@ impl Problem {
         if body.pools.iter().all(|allowed| allowed.modulus >= alignment) {
             cell(bytes.end).saturating_sub(cell(bytes.start))
         } else {
-            (bytes.end - bytes.start) / alignment * alignment
+            0
         }
     }
 
@@ -210,15 +211,39 @@ impl Problem {
         self.slabs(body).into_iter().map(|slab| slab.time)
     }
 
-    /// Sweeps over the steps of the only stream.
+    /// The first step of the only stream with the most bytes alive, and the bytes that the pools need for that step
+    /// or, because of pins and reserved ranges, for any other.
     fn peak(&self) -> Crowd {
+        let cut_off = self.cut_off();
+        let mut crowd = Crowd::default();
+        let weights = self.bodies().iter().flat_map(|body| self.body_weights(body));
+        self.sweep_weights(weights, self.bodies().len(), |step, alive| {
+            let bytes = self.alive(alive, cut_off);
+            if bytes > crowd.bytes {
+                crowd = Crowd { bytes, step, chunks: Vec::new() };
+            }
+        });
+        let height = self.height_around_fixed();
+        let height = if cut_off == 0 { self.align_up(height) } else { height };
+        Crowd { bytes: crowd.bytes.max(height), ..crowd }
+    }
+
+    /// The bytes alive with these bytes and cells. Sizes of pools are multiples of the alignment, unless a capacity
+    /// cuts one off.
+    fn alive(&self, alive: Weight, cut_off: Bytes) -> Bytes {
+        let plain = if cut_off == 0 { self.align_up(alive.plain.0) } else { alive.plain.0 };
+        plain.max(alive.celled.0.saturating_sub(cut_off))
+    }
+
+    /// The least size of the only pool in which the bytes of some step have room around pins and reserved ranges;
+    /// 0 without these.
+    fn height_around_fixed(&self) -> Bytes {
         // The bytes of several pools or buffers add up, wherever they lie.
-        let one_pool = match self.pools() {
-            [pool] if pool.largest.is_none() => Some(pool),
-            _ => None,
-        };
-        let reserved = one_pool.map_or(&[][..], |pool| &pool.reserved);
-        let is_fixed = |body: &&Body| one_pool.is_some() && body.fixed.is_some();
+        let [pool] = self.pools() else { return 0 };
+        if pool.largest.is_some() {
+            return 0;
+        }
+        let is_fixed = |body: &&Body| body.fixed.is_some();
         // The bytes at fixed addresses, with the steps.
         let fixed = self.fixed_bodies().filter(is_fixed).flat_map(|body| {
             let at = body.fixed.map_or(0, |place| place.offset);
@@ -228,12 +253,15 @@ impl Problem {
             })
         });
         let mut begun: Vec<(Range<Step>, Range<Bytes>)> = fixed.collect();
+        if begun.is_empty() && pool.reserved.is_empty() {
+            return 0;
+        }
         let mut ended = begun.clone();
         begun.sort_by_key(|(steps, _)| steps.start);
         ended.sort_by_key(|(steps, _)| steps.end);
-        let ranges = begun.iter().map(|(_, bytes)| bytes).chain(reserved);
+        let ranges = begun.iter().map(|(_, bytes)| bytes).chain(&pool.reserved);
         let mut free = FreeBytes::new(ranges.flat_map(|range| [range.start, range.end]));
-        for range in reserved {
+        for range in &pool.reserved {
             free.take(range);
         }
         let others = self.bodies().iter().filter(|body| !is_fixed(body));
@@ -246,8 +274,7 @@ impl Problem {
             celled: 0,
         });
         let (mut begun, mut ended) = (begun.iter().peekable(), ended.iter().peekable());
-        let cut_off = self.cut_off();
-        let mut crowd = Crowd::default();
+        let mut most = 0;
         self.sweep_weights(weights.chain(fixed), self.bodies().len(), |step, alive| {
             while let Some((_, bytes)) = ended.next_if(|(steps, _)| steps.end <= step) {
                 free.release(bytes);
@@ -255,15 +282,9 @@ impl Problem {
             while let Some((_, bytes)) = begun.next_if(|(steps, _)| steps.start <= step) {
                 free.take(bytes);
             }
-            // Sizes are multiples of the alignment, unless a capacity cuts one off.
-            let height = free.height(alive.plain.0);
-            let height = if cut_off == 0 { self.align_up(height) } else { height };
-            let bytes = height.max(alive.celled.0.saturating_sub(cut_off));
-            if bytes > crowd.bytes {
-                crowd = Crowd { bytes, step, chunks: Vec::new() };
-            }
+            most = free.height(alive.plain.0).max(most);
         });
-        crowd
+        most
     }
 
     /// The bytes of cells that capacities cut off: the size of a pool is rounded up, but not above its
