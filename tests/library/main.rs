@@ -23,6 +23,7 @@ mod properties;
 mod report_words;
 mod sequence_checks;
 mod sequence_order;
+mod simulation;
 mod smaller;
 mod streams;
 mod verify;
