@@ -18,6 +18,7 @@ mod order;
 mod overlap;
 mod pictures;
 mod placement;
+mod plan_files;
 mod pools;
 mod properties;
 mod report_words;
