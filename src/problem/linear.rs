@@ -8,7 +8,7 @@
 //! its begin in steps is the last step of the overwritten chunk. Where the boxes of these chunks are not the
 //! boxes in steps, or not the same overwrites are possible, the problem stays on its streams.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     Step,
@@ -86,10 +86,17 @@ impl Problem {
         }
         linear.labels = self.labels.clone();
         demands.copy_without_streams(&mut linear);
+        // No layout may do without a required overwrite.
+        let required: HashSet<(ChunkId, ChunkId)> = self
+            .requests
+            .iter()
+            .filter(|r| r.required)
+            .map(|r| (r.overwriter, r.overwritten))
+            .collect();
         for overwriter in self.ids() {
             if let Some(super::Link { overwritten, offset, below }) = self.link(overwriter) {
-                let request = Request { overwriter, overwritten, offset, below, required: false };
-                linear.request(request);
+                let required = required.contains(&(overwriter, overwritten));
+                linear.request(Request { overwriter, overwritten, offset, below, required });
             }
         }
         if stop() {

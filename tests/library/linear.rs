@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memplan::{Planner, Problem, Strategy, problem::ChunkId, verify::verify};
+use memplan::{
+    Planner, Problem, Strategy,
+    problem::{ChunkId, Request},
+    verify::verify,
+};
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -226,6 +230,29 @@ fn the_bound_and_the_chunks_at_the_peak_are_those_of_the_steps() {
         pinned += u32::from(text["chunks"].as_array().unwrap().iter().any(|c| !c["pin"].is_null()));
     }
     assert!(compared > 100 && pinned > 10, "{compared} compared, {pinned} with pins");
+}
+
+/// A required overwrite stays one in steps, so that no layout does without it.
+#[test]
+fn required_overwrites_are_required_in_steps() {
+    let mut dice = Dice(79);
+    let mut count = 0;
+    for _ in 0..4_000 {
+        let Ok(problem) = serde_json::from_value::<Problem>(random_problem(&mut dice)) else {
+            continue;
+        };
+        let Some(linear) = problem.linearized() else { continue };
+        let is_honoured = |request: &&Request| {
+            let link = problem.link(request.overwriter);
+            request.required && link.is_some_and(|link| link.overwritten == request.overwritten)
+        };
+        for request in problem.requests().iter().filter(is_honoured) {
+            let same = |one: &&Request| one.overwriter == request.overwriter;
+            assert!(linear.requests().iter().find(same).is_some_and(|one| one.required));
+            count += 1;
+        }
+    }
+    assert!(count > 0);
 }
 
 /// Two streams that wait for each other after each step, with some chunks that live on.
