@@ -1,11 +1,12 @@
-//! A small executor: a residual network with a concatenation, run twice, once with a buffer for
-//! every tensor and once in the pool that memplan planned. Both give the same bits.
+//! A small executor: a residual network with concatenations, one inside the other, run twice: once
+//! with a buffer for every tensor and once in the pool that memplan planned, where most inputs of a
+//! concatenation lie inside its output from the beginning. Both give the same bits.
 //!
 //! ```sh
 //! cargo run --example executor
 //! ```
 
-use std::{collections::HashMap, error::Error};
+use std::{collections::HashMap, error::Error, ops::Range};
 
 use memplan::{
     InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Planner, sequence::TensorId,
@@ -63,6 +64,35 @@ impl Kernel {
     }
 }
 
+/// Copies the inputs of a concatenation that do not lie at their places in the output, the elements
+/// `output` of the memory, already.
+fn complete(
+    inputs: &[InputMemory<'_, f32>],
+    image: &[f32],
+    memory: &mut [f32],
+    output: Range<usize>,
+) {
+    let mut at = output.start;
+    for input in inputs {
+        at += match input {
+            InputMemory::Slice(slice) => {
+                memory[at..at + slice.len()].copy_from_slice(slice);
+                slice.len()
+            }
+            InputMemory::Supplied { .. } => {
+                memory[at..at + image.len()].copy_from_slice(image);
+                image.len()
+            }
+            InputMemory::InOutput { range, .. } => {
+                if range.start != at {
+                    memory.copy_within(range.clone(), at);
+                }
+                range.len()
+            }
+        };
+    }
+}
+
 fn relu(memory: &mut [f32]) {
     for x in memory {
         *x = x.max(0.0);
@@ -114,7 +144,22 @@ fn network() -> Result<Network, Box<dyn Error>> {
     let operator = |name: &str, inputs: &[&str], output: Output| {
         Operator::new(name).inputs(inputs.iter().copied()).output(output)
     };
-    let (four, eight) = (bytes(4), bytes(8));
+    let four = bytes(4);
+    let channels = |name: &str| match name {
+        "image" => 3,
+        "f" => 8,
+        "h" => 12,
+        _ => 4,
+    };
+    let concat = |name: &str, inputs: &[&str]| {
+        let size = inputs.iter().map(|input| bytes(channels(input))).sum();
+        let mut at = 0;
+        inputs.iter().fold(Output::new(name, size), |output, &input| {
+            let offset = at;
+            at += bytes(channels(input));
+            output.gathers(input, offset)
+        })
+    };
     let patches = |channels: usize| 9 * bytes(channels);
     let operators = [
         (operator("conv1", &["image"], Output::new("a", four)).workspace(patches(3)), conv(3, 4)),
@@ -125,8 +170,14 @@ fn network() -> Result<Network, Box<dyn Error>> {
             Kernel::Add,
         ),
         (operator("relu2", &["d"], Output::new("e", four).overwrites("d")), Kernel::Relu),
-        (operator("concat", &["b", "e"], Output::new("f", eight)), Kernel::Concat),
-        (operator("conv3", &["f"], Output::new("y", four)).workspace(patches(8)), conv(8, 4)),
+        (operator("concat1", &["b", "e"], concat("f", &["b", "e"])), Kernel::Concat),
+        (operator("conv3", &["f"], Output::new("g", four)).workspace(patches(8)), conv(8, 4)),
+        (operator("concat2", &["f", "g"], concat("h", &["f", "g"])), Kernel::Concat),
+        (
+            operator("concat3", &["h", "image", "g"], concat("i", &["h", "image", "g"])),
+            Kernel::Concat,
+        ),
+        (operator("conv4", &["i"], Output::new("y", four)).workspace(patches(19)), conv(19, 4)),
     ];
     let mut sequence = OpSequence::builder();
     sequence.input("image", bytes(3)).output("y");
@@ -159,10 +210,17 @@ fn run_apart(network: &Network, image: &[f32]) -> Vec<f32> {
 fn run_in_pool(network: &Network, image: &[f32]) -> Result<(Vec<f32>, usize), Box<dyn Error>> {
     let plan = Planner::new().alignment(64).plan(&network.sequence)?;
     assert!(memplan::verify::verify(&network.sequence, &plan).is_empty());
+    assert!(!plan.parts.is_empty());
     let placement = plan.placement(&network.sequence)?;
     let mut pool = vec![f32::NAN; usize::try_from(plan.pool_size)?.div_ceil(4)];
     for (step, kernel) in network.kernels.iter().enumerate() {
         let mut memory = placement.memory(step, &mut pool)?;
+        if let (Kernel::Concat, OutputMemory::InPlace { memory: whole, range }) =
+            (kernel, &mut memory.outputs[0])
+        {
+            complete(&memory.inputs, image, whole, range.clone());
+            continue;
+        }
         let inputs: Vec<&[f32]> = memory
             .inputs
             .iter()

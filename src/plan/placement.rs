@@ -90,7 +90,7 @@ pub enum PlacementError {
         operator: String,
         /// An output or a workspace.
         written: String,
-        /// Another output, or an input that the output may not be written over.
+        /// Another output, or an input that the output neither may be written over nor gathers.
         other: String,
     },
 }

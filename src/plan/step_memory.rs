@@ -5,7 +5,7 @@ use std::{mem, ops::Range};
 use crate::{
     Bytes,
     plan::placement::{Location, Placement, PlacementError},
-    sequence::{Dependency, Origin, TensorId},
+    sequence::{Dependency, Gather, Origin, TensorId},
 };
 
 /// The memory of one step, in the order of its operator's inputs and outputs.
@@ -47,14 +47,17 @@ pub enum OutputMemory<'p, T> {
     /// Memory that no input shares.
     Fresh(&'p mut [T]),
     /// Memory that holds inputs when the step begins, each of which refers to [this
-    /// output](InputMemory::InOutput), and the output when the step ends.
+    /// output](InputMemory::InOutput), and the output when the step ends. A concatenation that
+    /// [gathers](crate::Output::gathers) inputs may find some of them at their places already; then
+    /// only the others are to be copied.
     InPlace {
         /// The memory of the inputs and the output.
         memory: &'p mut [T],
         /// The elements of the output.
         range: Range<usize>,
     },
-    /// A view: its bytes are those of an input, so there is nothing to write.
+    /// Nothing to write: a view, whose bytes are those of an input, or a concatenation, all of whose inputs
+    /// lie inside it already.
     View,
     /// Outside the pool, in the memory of a supplied tensor that it updates or is a view of.
     Supplied {
@@ -82,7 +85,8 @@ impl Placement<'_> {
     /// itself.
     ///
     /// An output that is written over inputs gets one slice with them, since no two can borrow the
-    /// same bytes.
+    /// same bytes. A concatenation gets one slice with the inputs that lie inside it, or nothing to write if
+    /// all of them do.
     ///
     /// ```
     /// use memplan::{OpSequence, Operator, Output, OutputMemory, Planner};
@@ -106,7 +110,7 @@ impl Placement<'_> {
     ///
     /// If the pool is smaller than planned, a tensor does not consist of whole elements, or the
     /// operator writes to the bytes of an input that it may not overwrite, or to the same bytes
-    /// twice.
+    /// twice, as two outputs may that gather one input and are not complete without a copy.
     ///
     /// # Panics
     ///
@@ -193,6 +197,7 @@ impl Placement<'_> {
         for (at, &output) in self.sequence.operators()[step].outputs.iter().enumerate() {
             if let Some(written) = self.in_elements::<T>(output)?
                 && !self.is_view(output)
+                && self.gathered(output) < self.size(output)
             {
                 regions.push(Region { range: written.clone(), written, output: Some(at) });
             }
@@ -231,8 +236,37 @@ impl Placement<'_> {
         }
     }
 
-    /// Returns whether an output lies where it may be written over an input.
+    /// The bytes of an output that it gathers from inputs and that lie at their places in it already.
+    fn gathered(&self, output: TensorId) -> Bytes {
+        let Origin::Output { dependency: Dependency::Gathers(gathers), .. } =
+            &self.sequence.tensor(output).origin
+        else {
+            return 0;
+        };
+        let at_its_place =
+            |gather: &&Gather<TensorId>| match (self.tensor(output), self.tensor(gather.input)) {
+                (Location::Pool(output), Location::Pool(input)) => {
+                    output.start.checked_add(gather.offset) == Some(input.start)
+                }
+                _ => false,
+            };
+        // Gathered inputs share no bytes of the output.
+        gathers.iter().filter(at_its_place).map(|gather| self.size(gather.input)).sum()
+    }
+
+    /// The size of a tensor in the pool, in bytes.
+    fn size(&self, id: TensorId) -> Bytes {
+        match self.tensor(id) {
+            Location::Pool(bytes) => bytes.end - bytes.start,
+            Location::Supplied { .. } | Location::Nowhere => 0,
+        }
+    }
+
+    /// Returns whether an output lies where it may be written over an input, or holds inputs that it gathers.
     fn is_in_place(&self, output: TensorId) -> bool {
+        if self.gathered(output) > 0 {
+            return true;
+        }
         let Origin::Output { dependency: Dependency::Overwrites(overwrites), .. } =
             &self.sequence.tensor(output).origin
         else {
@@ -250,7 +284,7 @@ impl Placement<'_> {
     }
 
     /// Extends a region by the inputs that share bytes with it, if its output may be written over
-    /// one.
+    /// one or holds one.
     fn take_inputs(
         &self,
         step: usize,

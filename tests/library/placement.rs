@@ -1,10 +1,21 @@
 //! An executor gets the memory of each step as slices, or an error that states why it cannot.
 
+use std::collections::HashSet;
+
 use memplan::{
     InputMemory, Location, OpSequence, Operator, Output, OutputMemory, Placement, PlacementError,
-    Plan, Planner, sequence::SequenceBuilder, verify::verify,
+    Plan, Planner, Strategy,
+    sequence::{Dependency, Origin, SequenceBuilder, TensorId},
+    verify::verify,
 };
 use rstest::rstest;
+
+use crate::common::{
+    demands::Dice,
+    properties::{all_options, is_impossible},
+    random::random_sequence,
+    times,
+};
 
 fn plan(sequence: &SequenceBuilder) -> (OpSequence, Plan) {
     let sequence = sequence.build().unwrap();
@@ -175,4 +186,195 @@ fn a_step_without_slices_is_an_error_with_the_reason() {
     *offset = b.start;
     let placement = plan.placement(&sequence).unwrap();
     assert_eq!(error(&placement, 3), "operator 'sum' writes 'y' into the bytes of 'b'");
+}
+
+/// The example of `Output::gathers`.
+#[test]
+fn a_concatenation_whose_inputs_lie_inside_it_has_nothing_to_write() {
+    let concat = Output::new("c", 96).gathers("a", 0).gathers("b", 64);
+    let sequence = OpSequence::builder()
+        .operator(Operator::new("conv").output(Output::new("a", 64)))
+        .operator(Operator::new("conv").output(Output::new("b", 32)))
+        .operator(Operator::new("concat").inputs(["a", "b"]).output(concat))
+        .output("c")
+        .clone();
+    let (sequence, plan) = plan(&sequence);
+    let placement = plan.placement(&sequence).unwrap();
+    let mut pool = [0_u32; 24];
+    for (step, size) in [(0, 16), (1, 8)] {
+        let conv = placement.memory(step, &mut pool).unwrap();
+        assert!(matches!(&conv.outputs[..], [OutputMemory::Fresh(x)] if x.len() == size));
+    }
+    let concat = placement.memory(2, &mut pool).unwrap();
+    assert_eq!(concat.outputs, [OutputMemory::View]);
+    assert!(concat.inputs.iter().all(|input| matches!(input, InputMemory::Slice(_))));
+}
+
+/// `x` lies outside the pool, so it is copied between the others.
+#[test]
+fn a_concatenation_shares_a_slice_with_the_inputs_inside_it() {
+    let concat = Output::new("c", 24).gathers("a", 0).gathers("x", 8).gathers("b", 16);
+    let sequence = OpSequence::builder()
+        .input("x", 8)
+        .operator(Operator::new("conv").output(Output::new("a", 8)))
+        .operator(Operator::new("conv").output(Output::new("b", 8)))
+        .operator(Operator::new("concat").inputs(["a", "x", "b"]).output(concat))
+        .output("c")
+        .clone();
+    let (sequence, plan) = plan(&sequence);
+    let mut pool = [0_u32; 6];
+    let placement = plan.placement(&sequence).unwrap();
+    let concat = placement.memory(2, &mut pool).unwrap();
+    let x = sequence.tensor_id("x").unwrap();
+    let inside = |range| InputMemory::InOutput { output: 0, range };
+    assert_eq!(
+        concat.inputs,
+        [inside(0..2), InputMemory::Supplied { tensor: x, offset: 0 }, inside(4..6)]
+    );
+    let [OutputMemory::InPlace { memory, range }] = &concat.outputs[..] else {
+        panic!("{concat:?}")
+    };
+    assert_eq!((memory.len(), range.clone()), (6, 0..6));
+}
+
+/// The content of every tensor, as if each had a buffer of its own.
+fn contents(sequence: &OpSequence) -> Vec<Vec<u8>> {
+    let mut dice = Dice(7);
+    let mut fresh = |id: TensorId| -> Vec<u8> {
+        let size = sequence.tensor(id).size.unwrap_or(0);
+        (0..size).map(|_| u8::try_from(dice.roll(256)).unwrap()).collect()
+    };
+    let ids = |at: usize| TensorId(u32::try_from(at).unwrap());
+    let mut contents: Vec<Vec<u8>> =
+        (0..sequence.tensors().len()).map(|at| fresh(ids(at))).collect();
+    for &output in sequence.operators().iter().flat_map(|operator| &operator.outputs) {
+        let Origin::Output { dependency, .. } = &sequence.tensor(output).origin else { continue };
+        let at = |offset: u64| usize::try_from(offset).unwrap();
+        match dependency {
+            Dependency::Reads { input, offset } => {
+                let size = contents[output.index()].len();
+                let base = contents[input.index()][at(*offset)..][..size].to_vec();
+                contents[output.index()] = base;
+            }
+            Dependency::Gathers(gathers) => {
+                for gather in gathers {
+                    let input = contents[gather.input.index()].clone();
+                    contents[output.index()][at(gather.offset)..][..input.len()]
+                        .copy_from_slice(&input);
+                }
+            }
+            _ => {}
+        }
+    }
+    contents
+}
+
+fn bytes_of<'p>(
+    placement: &Placement<'_>,
+    id: TensorId,
+    pool: &'p mut [u8],
+) -> Option<&'p mut [u8]> {
+    let Location::Pool(bytes) = placement.tensor(id) else { return None };
+    let [start, end] = [bytes.start, bytes.end].map(|at| usize::try_from(at).unwrap());
+    Some(&mut pool[start..end])
+}
+
+/// Whether an operator has two outputs that gather one tensor. They may share its bytes, and no two slices can.
+fn gathers_twice(sequence: &OpSequence, outputs: &[TensorId]) -> bool {
+    let gathers = |&output: &TensorId| match &sequence.tensor(output).origin {
+        Origin::Output { dependency: Dependency::Gathers(gathers), .. } => {
+            gathers.iter().map(|gather| gather.input).collect::<HashSet<_>>()
+        }
+        _ => HashSet::new(),
+    };
+    let sets: Vec<HashSet<TensorId>> = outputs.iter().map(gathers).collect();
+    sets.iter().enumerate().any(|(at, set)| sets[..at].iter().any(|other| !set.is_disjoint(other)))
+}
+
+/// Runs a plan in one pool as the book tells. Every input must hold what it holds with a buffer for each tensor.
+/// Returns the numbers of concatenations with all and with some of their inputs inside.
+fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
+    let contents = contents(sequence);
+    let placement = plan.placement(sequence).unwrap();
+    let mut pool = vec![0xAA_u8; usize::try_from(plan.pool_size).unwrap()];
+    for (at, content) in contents.iter().enumerate() {
+        let id = TensorId(u32::try_from(at).unwrap());
+        if !matches!(sequence.tensor(id).origin, Origin::Output { .. })
+            && let Some(bytes) = bytes_of(&placement, id, &mut pool)
+        {
+            bytes.copy_from_slice(content);
+        }
+    }
+    let mut inside = [0, 0];
+    for (step, operator) in sequence.operators().iter().enumerate() {
+        let is_concat = |output: TensorId| {
+            let origin = &sequence.tensor(output).origin;
+            matches!(origin, Origin::Output { dependency: Dependency::Gathers(_), .. })
+        };
+        match placement.memory(step, &mut pool) {
+            Ok(mut memory) => {
+                for (&id, input) in operator.inputs.iter().zip(&memory.inputs) {
+                    let found = match input {
+                        InputMemory::Slice(slice) => *slice,
+                        InputMemory::InOutput { output, range } => match &memory.outputs[*output] {
+                            OutputMemory::InPlace { memory, .. } => &memory[range.clone()],
+                            other => panic!("{other:?}"),
+                        },
+                        InputMemory::Supplied { .. } => continue,
+                    };
+                    assert_eq!(found, contents[id.index()], "{step}: {sequence:#?}\n{plan:#?}");
+                }
+                memory.workspace.fill(0xBB);
+                for (&id, output) in operator.outputs.iter().zip(&mut memory.outputs) {
+                    match output {
+                        OutputMemory::Fresh(memory) => {
+                            memory.copy_from_slice(&contents[id.index()])
+                        }
+                        OutputMemory::InPlace { memory, range } => {
+                            inside[1] += usize::from(is_concat(id));
+                            memory[range.clone()].copy_from_slice(&contents[id.index()]);
+                        }
+                        OutputMemory::View => inside[0] += usize::from(is_concat(id)),
+                        OutputMemory::Supplied { .. } => {}
+                    }
+                }
+            }
+            Err(PlacementError::Shared { .. }) if gathers_twice(sequence, &operator.outputs) => {
+                for &id in &operator.outputs {
+                    if let Some(bytes) = bytes_of(&placement, id, &mut pool) {
+                        bytes.copy_from_slice(&contents[id.index()]);
+                    }
+                }
+            }
+            Err(error) => panic!("{error}\n{sequence:#?}\n{plan:#?}"),
+        }
+        for &id in &operator.outputs {
+            if let Some(bytes) = bytes_of(&placement, id, &mut pool) {
+                assert_eq!(bytes, contents[id.index()], "{step}: {sequence:#?}\n{plan:#?}");
+            }
+        }
+    }
+    inside
+}
+
+#[test]
+fn the_memory_of_each_step_holds_what_buffers_of_their_own_hold() {
+    let (mut planned, mut inside) = (0, [0, 0]);
+    times(600, |random| {
+        let Ok(sequence) = random_sequence(random, 12)? else { return Ok(()) };
+        let strategy = *random.choose(&[Strategy::Best, Strategy::FirstFit, Strategy::Pushdown])?;
+        let lowering = all_options().nth(random.choose_index(16)?).unwrap();
+        match Planner::new().strategy(strategy).lowering(lowering).plan(&sequence) {
+            Ok(plan) => {
+                planned += 1;
+                for (sum, more) in inside.iter_mut().zip(run(&sequence, &plan)) {
+                    *sum += more;
+                }
+            }
+            Err(error) => assert!(is_impossible(&error), "{error}"),
+        }
+        Ok(())
+    });
+    let [all, some] = inside;
+    assert!(planned > 200 && all > 20 && some > 20, "{planned} plans, {all} and {some}");
 }
