@@ -1,4 +1,4 @@
-//! The length of a union of ranges that are added and removed, shared by verification and reports.
+//! The length of a union of ranges that are added and removed, for verification.
 
 /// The first address of a pool when all pools are laid out one after another. Addresses in one pool
 /// are below 2^66, and no plan has 2^32 pools.

@@ -1,4 +1,5 @@
-//! The bytes that chunks need at each time, as pictures draw them.
+//! The bytes that each chunk needs at each time. What pictures draw are the [pieces](Plan::pieces) of these
+//! boxes, because chunks share bytes with their parts.
 
 use crate::{Bytes, Plan, Step, plan::PlannedWindow};
 

@@ -42,6 +42,9 @@ pub(super) fn describe(
     if let Some(overwriter) = chains.overwriter[at] {
         let _ = write!(text, "\noverwritten by {}", name(overwriter));
     }
+    for part in chains.around(at).iter().take(SHOWN) {
+        let _ = write!(text, "\ninside {} at {}", name(part.whole), part.offset);
+    }
     if !views.is_empty() {
         let names: Vec<_> = views.iter().take(SHOWN).map(|view| printable(view.name)).collect();
         let _ = write!(text, "\nviews: {}", names.join(", "));

@@ -6,12 +6,11 @@ use crate::{
     Bytes, Plan, PlannedChunk, Step,
     report::{
         Size, StepNames,
+        alive::{Peak, Piece, bytes_by_chunk},
         boxes::PlacedBox,
         by_pool, count,
         fit::{line, name, text, wrapped},
-        in_buffers, pool_title, printable,
-        profile::{alive_at_peak, most_alive},
-        short,
+        in_buffers, pool_title, printable, short,
         times::Times,
     },
 };
@@ -50,42 +49,53 @@ pub fn explain(plan: &Plan, steps: StepNames<'_>) -> String {
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
 fn explain_peak(out: &mut String, plan: &Plan, times: Times<'_>) {
-    let alive = largest_at_peak(plan);
+    let peak = Peak::of(plan);
+    let alive = largest_at_peak(plan, peak);
     if alive.is_empty() {
         out.push_str("Nothing is ever alive.\n");
         return;
     }
-    let most = most_alive(plan);
+    let most = peak.bytes;
     out.push_str(&wrapped(
         &match count(alive.len() as u64, "chunk") {
             chunks if plan.peak.is_empty() => {
-                let peak = times.short_name(plan.peak_step);
+                let peak = times.short_name(peak.step);
                 format!("The most bytes are alive in {peak}: {}, in {chunks}.", Size(most))
             }
             chunks => format!("The most bytes may be alive together in {chunks}: {}.", Size(most)),
         },
         0,
     ));
+    let row = |bytes: Bytes| {
+        let share = 100.0 * bytes as f64 / most.max(1) as f64;
+        text(format!("  {share:5.1} %  {:>10}  ", format!("{:#}", Size(bytes))))
+    };
     for (chunk, bytes) in alive.iter().take(SHOWN) {
-        let share = 100.0 * *bytes as f64 / most.max(1) as f64;
         out.push_str(&line(vec![
-            text(format!("  {share:5.1} %  {:>10}  ", format!("{:#}", Size(*bytes)))),
+            row(*bytes),
             name(printable(&chunk.name)),
             text(format!(", {}", times.lifetime(chunk.begin, chunk.end))),
         ]));
     }
+    let sum = |alive: &[(&PlannedChunk, Bytes)]| {
+        alive.iter().map(|(_, bytes)| *bytes).fold(0, Bytes::saturating_add)
+    };
     if let Some(more) = alive.len().checked_sub(SHOWN).filter(|&more| more > 0) {
-        let rest: u128 = alive[SHOWN..].iter().map(|(_, bytes)| u128::from(*bytes)).sum();
-        let rest = Size(Bytes::try_from(rest).unwrap_or(Bytes::MAX));
+        let rest = Size(sum(&alive[SHOWN..]));
         let more = count(more as u64, "smaller one");
         let _ = writeln!(out, "  and {more}, together {rest}");
     }
+    if let Some(added) = most.checked_sub(sum(&alive)).filter(|&added| added > 0) {
+        let words = format!("added by the alignment of {} B", plan.alignment);
+        out.push_str(&line(vec![row(added), text(words)]));
+    }
 }
 
-/// The chunks alive at the peak with their bytes, padding included, the largest first.
-fn largest_at_peak(plan: &Plan) -> Vec<(&PlannedChunk, Bytes)> {
-    let mut alive: Vec<(&PlannedChunk, Bytes)> =
-        alive_at_peak(plan).map(|(chunk, own)| (chunk, own.high - own.low)).collect();
+/// The chunks alive at the peak with their bytes, padding included, the largest first. Bytes that chunks share
+/// count for one of them.
+fn largest_at_peak(plan: &Plan, peak: Peak) -> Vec<(&PlannedChunk, Bytes)> {
+    let alive = bytes_by_chunk(&peak.pieces(plan)).into_iter();
+    let mut alive: Vec<_> = alive.map(|(at, bytes)| (&plan.chunks[at], bytes)).collect();
     alive.sort_by_key(|&(_, bytes)| Reverse(bytes));
     alive
 }
@@ -140,45 +150,41 @@ fn unused<'a>(plan: &Plan, low: Bytes, high: Bytes) -> impl Iterator<Item = Plac
     places.map(|(low, high, content)| Place { low, high, content })
 }
 
-/// A chunk with all of its bytes for its whole lifetime, or with those that it needs in some steps.
+/// Bytes of a chunk in some steps.
 #[derive(Clone, Copy, Debug)]
-struct Piece<'a> {
+struct Rest<'a> {
     chunk: &'a PlannedChunk,
     own: PlacedBox,
 }
 
-impl Piece<'_> {
+impl Rest<'_> {
     fn meets(&self, begin: Step, end: Step) -> bool {
         self.own.begin < end && begin < self.own.end
     }
 }
 
-impl<'a> From<Piece<'a>> for Place<'a> {
-    fn from(Piece { chunk, own }: Piece<'a>) -> Self {
+impl<'a> From<Rest<'a>> for Place<'a> {
+    fn from(Rest { chunk, own }: Rest<'a>) -> Self {
         Self { low: own.low, high: own.high, content: Content::Chunk(chunk) }
     }
 }
 
-/// The pieces of the chunks that have bytes, each from the step in which its operator runs.
-fn pieces(plan: &Plan) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
-        if plan.is_whole(at) {
-            let (low, high) = (chunk.offset, plan.end_of(chunk));
-            let own = PlacedBox { begin: chunk.begin, end: chunk.end, low, high };
-            pieces.push(Piece { chunk, own });
-        } else {
-            pieces.extend(plan.boxes(at).map(|own| Piece { chunk, own }));
-        }
-    }
-    pieces
+/// The pieces of the chunks, each from the step in which its operator runs.
+fn rests(plan: &Plan) -> Vec<Rest<'_>> {
+    let rest = |Piece { chunk: at, own }: Piece| {
+        let chunk = &plan.chunks[at];
+        let is_first = plan.is_whole(at) && own.begin == plan.own_begin(chunk);
+        let begin = if is_first { chunk.begin } else { own.begin };
+        Rest { chunk, own: PlacedBox { begin, ..own } }
+    };
+    plan.pieces().into_iter().map(rest).collect()
 }
 
 /// Returns the stack that ends at the top of the pool, then those that its chunks rest on in other
 /// steps, and whether there are more. A chunk rests on the highest chunk below it that is alive
 /// with it.
 fn stacks(plan: &Plan) -> (Vec<Stack<'_>>, bool) {
-    let pieces = pieces(plan);
+    let pieces = rests(plan);
     let top = pieces.iter().max_by_key(|piece| (piece.own.high, Reverse(piece.own.begin)));
     let Some(&(mut at)) = top else { return (Vec::new(), false) };
     let mut stacks = vec![Stack { begin: at.own.begin, end: at.own.end, places: vec![at.into()] }];
@@ -263,8 +269,9 @@ fn explain_top(out: &mut String, plan: &Plan, times: Times<'_>) {
 
 #[allow(clippy::cast_precision_loss, reason = "percentages for people")]
 fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
-    let most = most_alive(plan);
-    let peak = times.short_name(plan.peak_step);
+    let alive = Peak::of(plan);
+    let most = alive.bytes;
+    let peak = times.short_name(alive.step);
     if plan.pool_size == most {
         // With several streams, there is no step at which they are alive.
         let is_step = most > 0 && times.has_peak;
@@ -282,7 +289,7 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     let what = if plan.reserved.is_empty() { "free" } else { "free or reserved" };
     let words = format!("{} of the pool ({share:.1} %) is {what} even {when}.", Size(free));
     out.push_str(&wrapped(&words, 0));
-    explain_gaps(out, plan);
+    explain_gaps(out, plan, alive);
     if plan.proven_optimal {
         out.push_str("No plan is smaller under these rules (proven).\n");
     }
@@ -301,9 +308,9 @@ struct Gap<'a> {
 }
 
 /// The free ranges at the peak, the largest first.
-fn gaps(plan: &Plan) -> Vec<Gap<'_>> {
-    let mut alive: Vec<(&PlannedChunk, PlacedBox)> = alive_at_peak(plan).collect();
-    alive.sort_by_key(|(_, own)| own.low);
+fn gaps(plan: &Plan, peak: Peak) -> Vec<Gap<'_>> {
+    let mut alive = peak.pieces(plan);
+    alive.sort_by_key(|piece| piece.own.low);
     let mut gaps = Vec::new();
     let mut push = |low: Bytes, high: Bytes, below, above| {
         gaps.extend(unused(plan, low, high).map(|Place { low, high, content }| Gap {
@@ -315,7 +322,8 @@ fn gaps(plan: &Plan) -> Vec<Gap<'_>> {
         }));
     };
     let (mut floor, mut below) = (0, None);
-    for (chunk, own) in alive {
+    for Piece { chunk, own } in alive {
+        let chunk = &plan.chunks[chunk];
         if own.low > floor {
             push(floor, own.low, below, Some(chunk));
         }
@@ -330,8 +338,8 @@ fn gaps(plan: &Plan) -> Vec<Gap<'_>> {
     gaps
 }
 
-fn explain_gaps(out: &mut String, plan: &Plan) {
-    let gaps = gaps(plan);
+fn explain_gaps(out: &mut String, plan: &Plan, peak: Peak) {
+    let gaps = gaps(plan, peak);
     let width = plan.pool_size.to_string().len();
     let label = |chunk: Option<&'_ PlannedChunk>, edge: &'static str| match chunk {
         Some(chunk) => name(printable(&chunk.name).into_owned()),
@@ -399,19 +407,25 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
         })
     };
     let (stacks, more) = stacks(plan);
-    let bytes_alive = most_alive(plan);
+    let peak = Peak::of(plan);
+    let alive = largest_at_peak(plan, peak).into_iter();
+    let alive = alive.map(|(at, bytes)| {
+        let mut value = chunk(at);
+        value["bytes"] = json!(bytes);
+        value
+    });
     json!({
         "pool_size": plan.pool_size,
-        "bytes_alive": bytes_alive,
-        "proven_bound": plan.lower_bound.max(bytes_alive),
+        "bytes_alive": peak.bytes,
+        "proven_bound": plan.lower_bound,
         "claimed_bound": plan.claimed_bound,
         "proven_optimal": plan.proven_optimal,
         "naive_size": plan.naive_size,
         "peak": {
-            "step": times.has_peak.then_some(plan.peak_step),
-            "operator": times.has_peak.then(|| times.steps().operator(plan.peak_step)).flatten(),
-            "chunks": largest_at_peak(plan).iter().map(|(at, _)| chunk(at)).collect::<Vec<_>>(),
-            "free": gaps(plan).iter().filter(|gap| !gap.is_reserved).map(|gap| json!({
+            "step": times.has_peak.then_some(peak.step),
+            "operator": times.has_peak.then(|| times.steps().operator(peak.step)).flatten(),
+            "chunks": alive.collect::<Vec<_>>(),
+            "free": gaps(plan, peak).iter().filter(|gap| !gap.is_reserved).map(|gap| json!({
                 "low": gap.from, "high": gap.from + gap.bytes,
                 "below": gap.below.map(|chunk| chunk.id), "above": gap.above.map(|chunk| chunk.id),
             })).collect::<Vec<_>>(),

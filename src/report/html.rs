@@ -68,8 +68,8 @@ pub fn memory_map_html(title: &str, sheets: &[MapSheet<'_>]) -> Result<String, P
         if let Some(other) = sheet.plans.iter().position(|plan| !same_chunks(plan, first)) {
             return Err(PageError::OtherChunks(other));
         }
-        // The links belong to the sheet, and a plan may do without some.
-        for plans in sheet.plans.chunk_by(same_links) {
+        // Links and parts belong to the sheet, and a plan may do without some.
+        for plans in sheet.plans.chunk_by(same_relations) {
             page.sheets.push(Sheet::new(&MapSheet { plans, ..*sheet }, &plans[0]));
         }
     }
@@ -97,8 +97,9 @@ fn same_chunks(plan: &Plan, other: &Plan) -> bool {
     plan.chunks.len() == other.chunks.len() && plan.chunks.iter().zip(&other.chunks).all(alike)
 }
 
-fn same_links(plan: &Plan, other: &Plan) -> bool {
-    plan.chunks.iter().map(|chunk| chunk.overwrites).eq(other.chunks.iter().map(|c| c.overwrites))
+fn same_relations(plan: &Plan, other: &Plan) -> bool {
+    let links = |plan: &Plan| plan.chunks.iter().map(|chunk| chunk.overwrites).collect::<Vec<_>>();
+    plan.parts == other.parts && links(plan) == links(other)
 }
 
 /// Escapes JSON for a script element, which may contain neither `</script>` nor line separators.

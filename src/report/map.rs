@@ -9,12 +9,13 @@ use crate::{
     Bytes, Plan, Step,
     plan::PlannedReserve,
     report::{
-        Size, StepNames, bound_name,
+        Size, StepNames,
+        alive::{Peak, Piece, bytes_by_chunk},
+        bound_name,
         boxes::PlacedBox,
         count,
         fit::{self, WIDTH, wrapped},
         printable,
-        profile::placed_at_peak,
         times::Times,
     },
 };
@@ -141,7 +142,8 @@ impl Letters {
             (0..plan.chunks.len()).filter(|&at| plan.chunks[at].size > 0).collect();
         let some = named.len() > LEGEND;
         if some {
-            named = placed_at_peak(plan).map(|(at, _)| at).collect();
+            let peak = Peak::of(plan).pieces(plan);
+            named = bytes_by_chunk(&peak).into_iter().map(|(at, _)| at).collect();
             named.sort_by_key(|&at| Reverse(plan.chunks[at].size));
         }
         let mut letters = Self { of_chunk, named, some };
@@ -230,7 +232,7 @@ impl Grid {
                 cells[row * self.columns..][..self.columns].fill(RESERVED);
             }
         }
-        for (at, PlacedBox { begin, end, low, high }) in plan.all_boxes() {
+        for Piece { chunk: at, own: PlacedBox { begin, end, low, high } } in plan.pieces() {
             let hatches = plan.pinned.binary_search(&at).is_ok();
             let (bottom, left) = (row(low), self.column(begin));
             for row in bottom..=row(high - 1).min(self.rows - 1) {
@@ -293,7 +295,7 @@ fn legend(text: &mut String, plan: &Plan, times: Times<'_>, letters: &Letters) {
     if letters.some {
         let chunks = count(plan.chunks.len() as u64, "chunk");
         let title = if times.has_peak {
-            let peak = times.short_name(plan.peak_step);
+            let peak = times.short_name(Peak::of(plan).step);
             format!("the largest of {chunks} at the peak, {peak}:")
         } else {
             format!("the largest of {chunks} at the peak:")

@@ -1,5 +1,6 @@
 //! Plans as output for readers and other programs: text, memory maps, JSON, CSV.
 
+mod alive;
 #[cfg(feature = "tflite")]
 mod arena;
 mod boxes;
@@ -33,6 +34,7 @@ mod times;
 mod trace;
 mod traffic;
 mod verification;
+mod visible;
 
 #[cfg(all(feature = "tflite", feature = "serde"))]
 pub use arena::arena_entry;

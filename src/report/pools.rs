@@ -3,13 +3,14 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write};
 
 use crate::{
-    Bytes, Plan, PlannedChunk, PlannedLink, Step,
-    plan::{PlannedPool, PlannedReserve, PlannedWindow, TensorPlace},
+    Bytes, Plan, PlannedChunk, PlannedLink,
+    plan::{PlannedPart, PlannedPool, PlannedReserve, PlannedWindow, TensorPlace},
     report::{
-        Size, count,
+        Size,
+        alive::{Peak, bytes_by_chunk},
+        count,
         fit::wrapped,
         printable,
-        profile::{live_bytes, placed_at_peak},
     },
 };
 
@@ -37,11 +38,11 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
     let mut own: Vec<Plan> = plan.pools.iter().map(own).collect();
     // By chunk: its place among the chunks of its pool.
     let mut places = Vec::with_capacity(plan.chunks.len());
-    for (chunk, end) in plan.chunks.iter().zip(drawn_ends(plan)) {
+    for chunk in &plan.chunks {
         let inside = own.get_mut(chunk.pool).map(|own| &mut own.chunks);
         places.push(inside.as_ref().map_or(0, |inside| inside.len()));
         if let Some(inside) = inside {
-            inside.push(PlannedChunk { pool: 0, end, ..chunk.clone() });
+            inside.push(PlannedChunk { pool: 0, ..chunk.clone() });
         }
     }
     let place = |chunk: usize| Some((plan.chunks.get(chunk)?.pool, *places.get(chunk)?));
@@ -61,6 +62,14 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
             let mut tensor = tensor.clone();
             tensor.place = TensorPlace::Pool { chunk, offset };
             own.tensors.push(tensor);
+        }
+    }
+    for part in &plan.parts {
+        if let (Some((pool, chunk)), Some((around, whole))) = (place(part.chunk), place(part.whole))
+            && pool == around
+            && let Some(own) = own.get_mut(pool)
+        {
+            own.parts.push(PlannedPart { chunk, whole, ..*part });
         }
     }
     for window in &plan.windows {
@@ -92,15 +101,13 @@ pub fn by_pool(plan: &Plan) -> Vec<Plan> {
 /// Sets the figures of one of several pools; its peak is a list of chunks if there are several streams.
 fn set_figures(own: &mut Plan, on_streams: bool) {
     (own.claimed_bound, own.proven_optimal) = (None, false);
-    let mut live = live_bytes(own);
-    // The first of the largest.
-    live.reverse();
-    let (step, alive) = live.into_iter().max_by_key(|&(_, bytes)| bytes).unwrap_or_default();
-    own.peak_step = step;
-    own.lower_bound = alive.min(own.pool_size);
+    own.peak_step = 0;
+    let peak = Peak::of(own);
+    own.peak_step = peak.step;
+    own.lower_bound = peak.bytes.min(own.pool_size);
     if on_streams {
         // Chunks that are alive at one sum of clocks are alive together.
-        own.peak = placed_at_peak(own).map(|(chunk, _)| chunk).collect();
+        own.peak = bytes_by_chunk(&peak.pieces(own)).into_iter().map(|(chunk, _)| chunk).collect();
     }
     let sizes = own.chunks.iter().map(|chunk| own.end_of(chunk) - chunk.offset);
     own.naive_size = sizes.fold(0, u64::saturating_add);
@@ -185,21 +192,6 @@ pub fn pool_title(plan: &Plan, pool: usize) -> String {
         return String::new();
     }
     plan.pools.get(pool).map_or_else(String::new, |pool| format!("pool {}", printable(&pool.name)))
-}
-
-/// The steps until which the chunks are drawn. A part is drawn until its whole begins, which has the same
-/// bytes from then on.
-pub(super) fn drawn_ends(plan: &Plan) -> impl Iterator<Item = Step> {
-    let mut ends: Vec<Step> = plan.chunks.iter().map(|chunk| chunk.end).collect();
-    for part in &plan.parts {
-        if let (Some(chunk), Some(whole)) =
-            (plan.chunks.get(part.chunk), plan.chunks.get(part.whole))
-        {
-            let end = whole.begin.max(chunk.begin.saturating_add(1));
-            ends[part.chunk] = ends[part.chunk].min(end);
-        }
-    }
-    ends.into_iter()
 }
 
 /// The pools of a plan in a table, and their traffic.

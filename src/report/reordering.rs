@@ -6,10 +6,11 @@ use crate::{
     Bytes, OpSequence, Step,
     planner::ReorderedPlan,
     report::{
-        Size, StepNames, count,
+        Size, StepNames,
+        alive::{Peak, bytes_by_chunk},
+        count,
         fit::{hanging, line, name, text},
         printable,
-        profile::alive_at_peak,
     },
 };
 
@@ -156,8 +157,9 @@ enum Role {
 /// alive when that operator runs, by the operators that keep them apart. The largest come first.
 fn pays(found: &ReorderedPlan) -> Vec<Pay> {
     let order = &found.reordered.order;
-    let peak = found.given.peak_step;
-    let place = order.iter().position(|&step| step as Step == peak);
+    let given = &found.given;
+    let peak = Peak::of(given);
+    let place = order.iter().position(|&step| step as Step == peak.step);
     let Some(place) = place.filter(|_| found.reordered.is_better()) else {
         return Vec::new();
     };
@@ -165,7 +167,8 @@ fn pays(found: &ReorderedPlan) -> Vec<Pay> {
     let now: HashMap<&str, (Step, Step)> =
         found.plan.chunks.iter().map(|chunk| (&*chunk.name, (chunk.begin, chunk.end))).collect();
     let mut pays: BTreeMap<(usize, Role), (u64, Bytes)> = BTreeMap::new();
-    for (chunk, _) in alive_at_peak(&found.given) {
+    for (at, alive) in bytes_by_chunk(&peak.pieces(given)) {
+        let chunk = &given.chunks[at];
         let Some(&(begin, end)) = now.get(&*chunk.name) else { continue };
         let (role, at) = match (begin > place, end <= place) {
             (true, _) => (Role::Makes, begin),
@@ -174,7 +177,7 @@ fn pays(found: &ReorderedPlan) -> Vec<Pay> {
         };
         let Some(&step) = usize::try_from(at).ok().and_then(|at| order.get(at)) else { continue };
         let (chunks, bytes) = pays.entry((step, role)).or_default();
-        (*chunks, *bytes) = (*chunks + 1, bytes.saturating_add(chunk.size));
+        (*chunks, *bytes) = (*chunks + 1, bytes.saturating_add(alive.min(chunk.size)));
     }
     let mut pays: Vec<Pay> = pays
         .into_iter()

@@ -3,10 +3,12 @@
 use crate::{
     Bytes, Plan, Strategy,
     report::{
-        Size, StepNames, count,
+        Size, StepNames,
+        alive::Peak,
+        count,
         fit::{hanging, wrapped},
         pools, printable,
-        profile::{is_bound_by_steps, most_alive},
+        profile::is_bound_by_steps,
     },
     sequence::SizeBasis,
 };
@@ -16,7 +18,8 @@ use crate::{
 #[must_use]
 pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let links = plan.chunks.iter().filter(|chunk| chunk.overwrites.is_some()).count();
-    let alive = most_alive(plan);
+    let peak = Peak::of(plan);
+    let alive = known_alive(plan, peak);
     let name = name_of_bound(plan, alive);
     let judgement = match plan.pool_size.cmp(&plan.lower_bound) {
         std::cmp::Ordering::Equal => format!("the {name}"),
@@ -29,11 +32,14 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     let what = if plan.pools.len() > 1 { "all pools" } else { "pool" };
     let mut rows = vec![
         (what, Size(plan.pool_size), judgement),
-        (bound_label(plan), Size(alive), peak(plan, alive, steps)),
+        (bound_label(plan), Size(alive), remark(plan, peak, steps)),
     ];
     if alive < plan.lower_bound {
         let remark = "no pool is smaller (proven)".to_owned();
         rows.push((PROVEN, Size(plan.lower_bound), remark));
+    } else if alive > plan.lower_bound {
+        let remark = "the most with every overwrite that is possible".to_owned();
+        rows.push((BOUND, Size(plan.lower_bound), remark));
     }
     if let Some(claimed) = plan.claimed_bound {
         rows.push((CLAIMED, Size(claimed), UNCHECKED.to_owned()));
@@ -47,12 +53,12 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     };
     let verdict = match plan.pools.len() {
         0 | 1 if plan.pool_size == plan.lower_bound || plan.proven_optimal => {
-            "no plan is smaller under these rules:"
+            "no plan is smaller under these rules:".to_owned()
         }
         2.. if plan.proven_optimal => {
-            "no plan has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:"
+            "no plan has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:".to_owned()
         }
-        _ => "under these rules:",
+        _ => "under these rules:".to_owned(),
     };
     let rules = format!("{verdict} {rules}, alignment {} B{padding}", plan.alignment);
     text.push_str(&wrapped(&rules, 2));
@@ -146,35 +152,44 @@ pub(super) const UNCHECKED: &str = "by the plan file, not checked";
 /// number that a search has proven.
 #[must_use]
 pub fn bound_name(plan: &Plan) -> &'static str {
-    name_of_bound(plan, most_alive(plan))
+    name_of_bound(plan, known_alive(plan, Peak::of(plan)))
 }
 
 /// As [`bound_name`], where the most bytes alive are known.
 fn name_of_bound(plan: &Plan, alive: Bytes) -> &'static str {
     match bound_label(plan) {
         ALIVE if alive < plan.lower_bound => PROVEN,
+        ALIVE if alive > plan.lower_bound => BOUND,
         label => label,
     }
 }
 
 /// The name of a line at the bound in a picture that also shows the bytes alive at each step.
 pub(super) fn bound_line(plan: &Plan) -> &'static str {
-    if most_alive(plan) < plan.lower_bound { PROVEN } else { "most bytes alive" }
+    match bound_name(plan) {
+        ALIVE => "most bytes alive",
+        name => name,
+    }
 }
 
-/// The name of what [`most_alive`] returns.
+/// The most bytes alive at one step if they are a lower bound, otherwise the lower bound.
+fn known_alive(plan: &Plan, peak: Peak) -> Bytes {
+    if is_bound_by_steps(plan) { peak.bytes } else { plan.lower_bound }
+}
+
+/// The name of what [`known_alive`] returns.
 fn bound_label(plan: &Plan) -> &'static str {
     if is_bound_by_steps(plan) { ALIVE } else { BOUND }
 }
 
-fn peak(plan: &Plan, alive: Bytes, steps: StepNames<'_>) -> String {
-    match alive {
+fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
+    match peak.bytes {
         _ if !plan.peak.is_empty() => {
             format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
         }
         _ if !is_bound_by_steps(plan) => "no plan is smaller".to_owned(),
         0 => "nothing is ever alive".to_owned(),
-        _ => format!("the most, in {}", steps.short_name(plan.peak_step)),
+        _ => format!("the most, in {}", steps.short_name(peak.step)),
     }
 }
 

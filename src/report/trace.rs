@@ -6,10 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Plan, Step,
-    report::{
-        StepNames,
-        profile::{Chains, live_bytes},
-    },
+    report::{StepNames, alive::live_bytes, profile::Chains},
 };
 
 /// Writes a plan as a trace.

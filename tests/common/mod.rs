@@ -4,6 +4,7 @@
 
 pub mod asked;
 pub mod choices;
+pub mod alive;
 pub mod demands;
 pub mod every_place;
 pub mod file_mutants;

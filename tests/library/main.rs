@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod alive;
 mod captured;
 mod demand_pictures;
 mod demands;

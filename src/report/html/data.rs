@@ -11,10 +11,12 @@ use crate::{
     planner::pushdown::{Action, Event, Holder, events},
     problem::ChunkId,
     report::{
-        MapSheet, StepNames, bound_name, by_pool,
-        html::tables::{Cuts, Spans},
+        MapSheet, StepNames,
+        alive::{Peak, live_bytes},
+        bound_name, by_pool,
+        html::tables::{Parts, Spans},
         printable,
-        profile::{live_bytes, views},
+        profile::views,
         summary::bound_line,
         times::Times,
     },
@@ -45,7 +47,7 @@ pub(super) struct Sheet<'a> {
     links: Links,
     windows: Spans,
     boxes: Spans,
-    cuts: Cuts,
+    parts: Parts,
     pinned: &'a [usize],
     views: Views<'a>,
     types: Types<'a>,
@@ -195,7 +197,7 @@ impl<'a> Sheet<'a> {
             unit: Times::of(first, steps).unit,
             steps: first.steps,
             padding: first.padding,
-            peak_step: peak_step(first),
+            peak_step: Peak::of(first).step,
             operators: Operators::of(first, steps),
             names: chunks.iter().map(|chunk| printable(&chunk.name)).collect(),
             sizes: chunks.iter().map(|chunk| chunk.size).collect(),
@@ -204,8 +206,8 @@ impl<'a> Sheet<'a> {
             supplied: Supplied::of(chunks, steps),
             links: Links::of(chunks),
             windows: Spans::of_windows(first),
-            boxes: Spans::of_boxes(first),
-            cuts: Cuts::of(first),
+            boxes: Spans::of_pieces(first),
+            parts: Parts::of(first),
             pinned: &first.pinned,
             views: Views::of(first, steps),
             types: Types::of(first, steps),
@@ -375,21 +377,11 @@ impl<'a> PagePool<'a> {
             capacity: pool.capacity,
             bound: own.lower_bound,
             bound_line: bound_line(&own),
-            peak_step: peak_step(&own),
+            peak_step: Peak::of(&own).step,
             reserved: own.reserved.iter().map(|reserve| [reserve.low, reserve.high]).collect(),
             live: Live::of(&own),
         }
     }
-}
-
-/// The step where the most bytes are alive; with several streams, the first sum of clocks.
-fn peak_step(plan: &Plan) -> Step {
-    if plan.peak.is_empty() {
-        return plan.peak_step;
-    }
-    let mut live = live_bytes(plan);
-    live.reverse();
-    live.into_iter().max_by_key(|&(_, bytes)| bytes).map_or(0, |(step, _)| step)
 }
 
 impl Simulation {

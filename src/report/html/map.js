@@ -216,7 +216,7 @@ function drawChunks(pen, pane, fills) {
   // wider than a step, only these have a width of their own; of the others, it shows those alive at its middle.
   const plain = Array.from({ length: HUES }, () => []), marked = Array.from({ length: HUES }, () => []);
   for (const at of sheet.around(view.s0, view.s1)) {
-    if (!pane.holdsChunk(at) || sheet.until[at] < view.s0 || sheet.high(plan, at) < range.a0 || sheet.low(plan, at) > range.a1) continue;
+    if (!pane.holdsChunk(at) || sheet.ends[at] < view.s0 || sheet.high(plan, at) < range.a0 || sheet.low(plan, at) > range.a1) continue;
     const mark = pane.pool.peakChunks.has(at) || (lit !== null && lit.has(at));
     for (const box of pane.boxes(at)) {
       if (box.w < 3 && !mark) {
@@ -485,8 +485,8 @@ function pan(steps, addresses, row = 0) {
 // Shows a chunk with its surroundings.
 function zoomTo(at) {
   const { sheet, plan } = state.shown;
-  const steps = Math.max(8, (sheet.until[at] - sheet.ownBegins[at]) * 4), bytes = Math.max(64, sheet.sizes[at] * 8);
-  const step = (sheet.until[at] + sheet.ownBegins[at]) / 2, address = (sheet.low(plan, at) + sheet.high(plan, at)) / 2;
+  const steps = Math.max(8, (sheet.ends[at] - sheet.ownBegins[at]) * 4), bytes = Math.max(64, sheet.sizes[at] * 8);
+  const step = (sheet.ends[at] + sheet.ownBegins[at]) / 2, address = (sheet.low(plan, at) + sheet.high(plan, at)) / 2;
   Object.assign(view, { s0: step - steps / 2, s1: step + steps / 2 });
   Object.assign(view.pools[sheet.rowOf(plan, at)], { a0: address - bytes / 2, a1: address + bytes / 2 });
   bound();
@@ -496,5 +496,5 @@ function zoomTo(at) {
 function bringIntoSight(at) {
   const { sheet, plan } = state.shown, row = sheet.rowOf(plan, at), { a0, a1 } = view.pools[row];
   const inside = (from, to, low, high) => (to - from >= high - low ? 0 : from < low ? from - low : to > high ? to - high : 0);
-  pan(inside(sheet.ownBegins[at], sheet.until[at], view.s0, view.s1), inside(sheet.low(plan, at), sheet.high(plan, at), a0, a1), row);
+  pan(inside(sheet.ownBegins[at], sheet.ends[at], view.s0, view.s1), inside(sheet.low(plan, at), sheet.high(plan, at), a0, a1), row);
 }

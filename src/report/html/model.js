@@ -81,13 +81,12 @@ class Sheet {
         this.chainNumber[next] = this.chainNumber[at];
       }
     }
-    // The step until which each chunk is drawn, and the boxes of those that do not need all of their bytes
-    // for all of their lives.
-    this.until = data.ends.slice();
-    for (const { chunk, end } of rows(data.cuts)) this.until[chunk] = end;
+    // The boxes of the chunks that do not have all of their bytes to themselves for all of their lives.
+    this.boxes = byChunk(rows(data.boxes));
+    for (const [at, boxes] of this.boxes) this.boxes.set(at, boxes.filter(({ begin, end }) => begin < end));
+    this.partsOf = byChunk(rows(data.parts));
     this.pinned = new Set(data.pinned);
     this.windowsOf = byChunk(rows(data.windows));
-    this.boxes = byChunk(rows(data.boxes).map((box) => ({ ...box, end: Math.min(box.end, this.until[box.chunk]) })));
     this.supplied = new Map(rows(data.supplied).map(({ chunk, kind }) => [chunk, kind]));
     this.viewRows = rows(data.views);
     this.viewsOf = Array.from({ length: count }, () => []);
@@ -99,7 +98,7 @@ class Sheet {
     for (let at = 0; at < count; at++) if (this.drawn(at)) this.drawnChunks.push(at);
     this.drawnChunks.sort((a, b) => this.ownBegins[a] - this.ownBegins[b] || a - b);
     this.drawnBegins = this.drawnChunks.map((at) => this.ownBegins[at]);
-    this.longest = this.drawnChunks.reduce((most, at) => Math.max(most, this.until[at] - this.ownBegins[at]), 0);
+    this.longest = this.drawnChunks.reduce((most, at) => Math.max(most, this.ends[at] - this.ownBegins[at]), 0);
     for (const plan of data.plans) this.addPools(plan);
   }
 
@@ -113,12 +112,13 @@ class Sheet {
     });
   }
 
-  // The boxes of a chunk: steps, and bytes from its start, padding included.
+  // The boxes of a chunk: steps, and bytes from its start, padding included. Bytes that it shares with a chunk
+  // around it are in the boxes of that one.
   boxesOf(at) {
-    return this.boxes.get(at) ?? [{ begin: this.ownBegins[at], end: this.until[at], low: 0, high: this.sizes[at] + this.padding }];
+    return this.boxes.get(at) ?? [{ begin: this.ownBegins[at], end: this.ends[at], low: 0, high: this.sizes[at] + this.padding }];
   }
 
-  drawn(at) { return this.sizes[at] > 0 && this.ownBegins[at] < this.until[at]; }
+  drawn(at) { return this.sizes[at] > 0 && this.boxesOf(at).some(({ begin, end }) => begin < end); }
 
   // The pool of a chunk, by its place in the plan's list.
   rowOf(plan, at) { return plan.pool_of.length ? plan.pool_of[at] : 0; }
@@ -190,6 +190,7 @@ class Sheet {
     const link = this.linkOf[at];
     if (link) lines.push(`written over ${this.names[link.overwritten]} ${link.below ? `from ${link.below} below` : `at ${link.offset}`}`);
     if (this.overwriter[at] !== null) lines.push(`overwritten by ${this.names[this.overwriter[at]]}`);
+    for (const { whole, offset } of (this.partsOf.get(at) ?? []).slice(0, 8)) lines.push(`inside ${this.names[whole]} at ${offset}`);
     const views = this.viewsOf[at].map((view) => view.name);
     if (views.length) lines.push(`views: ${views.slice(0, 8).join(", ")}${views.length > 8 ? ` and ${views.length - 8} more` : ""}`);
     if (this.pinned.has(at)) lines.push("pinned");
@@ -222,8 +223,8 @@ class Sheet {
       const members = this.chainOf(start).filter((at) => this.drawn(at));
       let floor = 0, front = [];
       for (const member of members) {
-        for (const other of this.around(this.ownBegins[member], this.until[member] - 1)) {
-          const together = this.rowOf(plan, other) === this.rowOf(plan, member) && this.ownBegins[other] < this.until[member] && this.ownBegins[member] < this.until[other];
+        for (const other of this.around(this.ownBegins[member], this.ends[member] - 1)) {
+          const together = this.rowOf(plan, other) === this.rowOf(plan, member) && this.ownBegins[other] < this.ends[member] && this.ownBegins[member] < this.ends[other];
           if (!together || this.root[other] === start || high(other) > low(member)) continue;
           const base = high(other) - (low(member) - low(start));
           if (base > floor) { floor = base; front = [other]; } else if (base === floor && base > 0) front.push(other);

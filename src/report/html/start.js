@@ -107,16 +107,16 @@ canvas.addEventListener("wheel", (event) => {
 function neighbour(across, up) {
   const { sheet, plan } = state.shown, at = state.chosen;
   if (at === null) return sheet.aliveAt(sheet.peak_step)[0] ?? sheet.drawnChunks[0] ?? null;
-  const low = sheet.low(plan, at), high = sheet.high(plan, at), begin = sheet.ownBegins[at], end = sheet.until[at];
+  const low = sheet.low(plan, at), high = sheet.high(plan, at), begin = sheet.ownBegins[at], end = sheet.ends[at];
   const row = sheet.rowOf(plan, at);
   let best = null, least = Infinity;
   for (const other of sheet.drawnChunks) {
     if (other === at || sheet.rowOf(plan, other) !== row) continue;
-    const steps = across > 0 ? sheet.ownBegins[other] - end : begin - sheet.until[other];
+    const steps = across > 0 ? sheet.ownBegins[other] - end : begin - sheet.ends[other];
     const bytes = up > 0 ? sheet.low(plan, other) - high : low - sheet.high(plan, other);
     const meets = across !== 0
       ? sheet.low(plan, other) < high && low < sheet.high(plan, other)
-      : sheet.ownBegins[other] < end && begin < sheet.until[other];
+      : sheet.ownBegins[other] < end && begin < sheet.ends[other];
     const way = across !== 0 ? steps : bytes;
     if (meets && way >= 0 && way < least) { least = way; best = other; }
   }
@@ -126,7 +126,7 @@ function neighbour(across, up) {
 // Up from the highest chunk of a pool is the lowest one of the pool above that is alive with it; and so down.
 function inNextPool(at, row, up) {
   const { sheet, plan } = state.shown;
-  const meets = (other) => sheet.ownBegins[other] < sheet.until[at] && sheet.ownBegins[at] < sheet.until[other];
+  const meets = (other) => sheet.ownBegins[other] < sheet.ends[at] && sheet.ownBegins[at] < sheet.ends[other];
   const found = sheet.drawnChunks.filter((other) => sheet.rowOf(plan, other) === row && meets(other));
   return found.sort((a, b) => up * (sheet.low(plan, a) - sheet.low(plan, b)))[0] ?? null;
 }

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{Bytes, Plan, Step, report::pools::drawn_ends};
+use crate::{
+    Bytes, Plan, Step,
+    report::{alive::Piece, boxes::PlacedBox},
+};
 
 /// Steps and bytes of chunks, by chunk and then by step.
 #[derive(Default, Serialize)]
@@ -13,13 +16,6 @@ pub(super) struct Spans {
     /// The bytes, from the start of the chunk.
     low: Vec<Bytes>,
     high: Vec<Bytes>,
-}
-
-/// The parts that are drawn only until their wholes begin, because those have the same bytes.
-#[derive(Default, Serialize)]
-pub(super) struct Cuts {
-    chunk: Vec<usize>,
-    end: Vec<Step>,
 }
 
 impl Spans {
@@ -40,14 +36,30 @@ impl Spans {
         table
     }
 
-    /// The boxes of the chunks that do not have one box for all of their bytes, padding included.
-    pub(super) fn of_boxes(plan: &Plan) -> Self {
+    /// The pieces of the chunks that do not have one piece of all of their bytes for all of their lives, padding
+    /// included. A chunk without pieces has one without steps.
+    pub(super) fn of_pieces(plan: &Plan) -> Self {
         let mut table = Self::default();
+        let pieces = plan.pieces();
+        let mut next = 0;
         for (at, chunk) in plan.chunks.iter().enumerate() {
-            if plan.is_whole(at) && plan.own_in_first_step(at).next().is_none() {
+            let from = next;
+            next += pieces[from..].iter().take_while(|piece| piece.chunk == at).count();
+            let own = &pieces[from..next];
+            let (begin, end) = (plan.own_begin(chunk), chunk.end);
+            let whole = PlacedBox { begin, end, low: chunk.offset, high: plan.end_of(chunk) };
+            let is_whole = match own {
+                [] => begin >= end || chunk.size == 0,
+                [piece] => piece.own == whole,
+                _ => false,
+            };
+            if is_whole {
                 continue;
             }
-            for own in plan.boxes(at) {
+            if own.is_empty() {
+                table.push(at, [begin, begin], [0, 0]);
+            }
+            for Piece { own, .. } in own {
                 let bytes = [own.low, own.high].map(|at| at.saturating_sub(chunk.offset));
                 table.push(at, [own.begin, own.end], bytes);
             }
@@ -56,11 +68,24 @@ impl Spans {
     }
 }
 
-impl Cuts {
+/// The chunks that lie inside others.
+#[derive(Default, Serialize)]
+pub(super) struct Parts {
+    chunk: Vec<usize>,
+    whole: Vec<usize>,
+    /// Bytes from the start of the whole.
+    offset: Vec<Bytes>,
+}
+
+impl Parts {
     pub(super) fn of(plan: &Plan) -> Self {
-        let ends = drawn_ends(plan);
-        let cut = ends.zip(&plan.chunks).enumerate().filter(|(_, (end, chunk))| *end < chunk.end);
-        let (chunk, end) = cut.map(|(at, (end, _))| (at, end)).unzip();
-        Self { chunk, end }
+        let mut table = Self::default();
+        let count = plan.chunks.len();
+        for part in plan.parts.iter().filter(|part| part.chunk.max(part.whole) < count) {
+            table.chunk.push(part.chunk);
+            table.whole.push(part.whole);
+            table.offset.push(part.offset);
+        }
+        table
     }
 }

@@ -13,13 +13,15 @@ use std::fmt::Write;
 use crate::{
     Bytes, Plan, Step,
     report::{
-        Size, StepNames, bound_name,
+        Size, StepNames,
+        alive::{Peak, Piece, live_bytes},
+        bound_name,
         boxes::PlacedBox,
         count,
         describe::describe,
         markup::Escaped,
         printable,
-        profile::{Chains, View, live_bytes, views},
+        profile::{Chains, View, views},
         summary::bound_line,
         svg::{
             frame::{Frame, Px},
@@ -103,7 +105,7 @@ pub(super) fn draw(plan: &Plan, steps: StepNames<'_>, options: SvgOptions, scale
     };
     ground(&mut svg, &frame, plan);
     let (chains, views) = (Chains::new(plan), views(plan, times.steps()));
-    let map = Map { plan, times, frame, chains, views };
+    let map = Map { plan, times, frame, chains, views, pieces: plan.pieces() };
     map.chunks(&mut svg);
     map.seams(&mut svg);
     map.profile(&mut svg);
@@ -222,6 +224,7 @@ struct Map<'a> {
     frame: Frame,
     chains: Chains,
     views: Vec<Vec<View<'a>>>,
+    pieces: Vec<Piece>,
 }
 
 /// A rectangle in pixels.
@@ -242,15 +245,16 @@ impl Map<'_> {
         })
     }
 
-    /// The chunks that have bytes, with their rectangles on the picture.
-    fn placed(&self) -> impl Iterator<Item = (usize, Rectangle)> {
-        self.plan.all_boxes().filter_map(|(at, PlacedBox { begin, end, low, high })| {
-            Some((at, self.rectangle(begin, end, low, high)?))
+    /// The pieces of the chunks, with their rectangles on the picture.
+    fn placed(&self) -> impl Iterator<Item = (usize, PlacedBox, Rectangle)> {
+        self.pieces.iter().filter_map(|&Piece { chunk, own }| {
+            let PlacedBox { begin, end, low, high } = own;
+            Some((chunk, own, self.rectangle(begin, end, low, high)?))
         })
     }
 
     fn chunks(&self, svg: &mut String) {
-        for (at, Rectangle { x, y, width, height }) in self.placed() {
+        for (at, _, Rectangle { x, y, width, height }) in self.placed() {
             // A border would hide such a small rectangle.
             let class = if width < 3.0 || height < 3.0 { 't' } else { 'c' };
             let text = describe(self.plan, at, self.times, &self.chains, &self.views[at]);
@@ -279,9 +283,9 @@ impl Map<'_> {
 
     /// Draws the place where an overwriter takes over, and the bytes and lifetime of each view.
     fn seams(&self, svg: &mut String) {
-        for (at, place) in self.placed() {
+        for (at, own, place) in self.placed() {
             let chunk = &self.plan.chunks[at];
-            if chunk.overwrites.is_some() {
+            if chunk.overwrites.is_some() && own.begin <= self.plan.own_begin(chunk) {
                 let _ = writeln!(
                     svg,
                     "<path class=\"over\" d=\"M{} {}v{}\"/>",
@@ -291,8 +295,9 @@ impl Map<'_> {
                 );
             }
             for view in &self.views[at] {
-                let high = view.offset.saturating_add(view.size);
-                let Some(outline) = self.rectangle(view.begin, chunk.end, view.offset, high) else {
+                let high = view.offset.saturating_add(view.size).min(own.high);
+                let (begin, low) = (view.begin.max(own.begin), view.offset.max(own.low));
+                let Some(outline) = self.rectangle(begin, own.end, low, high) else {
                     continue;
                 };
                 if outline.width > 6.0 && outline.height > 6.0 {
@@ -313,11 +318,10 @@ impl Map<'_> {
     fn profile(&self, svg: &mut String) {
         let Frame { left, .. } = self.frame;
         let (plan, frame) = (self.plan, &self.frame);
-        let (x, width) = (frame.x(plan.peak_step), frame.x(plan.peak_step.saturating_add(1)));
         // With several streams, the chunks of the peak are alive together, but maybe in no step of the map.
         let has_step = self.times.has_peak;
         if has_step {
-            self.peak(svg, x, width);
+            self.peak(svg, Peak::of(plan).step);
         }
         let mut path = format!("M{} {}", Px(left), Px(frame.bottom()));
         for (step, bytes) in live_bytes(plan) {
@@ -337,8 +341,9 @@ impl Map<'_> {
     }
 
     /// Draws a frame around the peak step, and its name above the map.
-    fn peak(&self, svg: &mut String, x: f64, width: f64) {
-        let (plan, frame) = (self.plan, &self.frame);
+    fn peak(&self, svg: &mut String, step: Step) {
+        let frame = &self.frame;
+        let (x, width) = (frame.x(step), frame.x(step.saturating_add(1)));
         let top = frame.top;
         let _ = writeln!(
             svg,
@@ -348,7 +353,7 @@ impl Map<'_> {
             Px((width - x).max(1.0)),
             Px(frame.height + 4.0),
         );
-        let label = format!("peak: {}", self.times.name(plan.peak_step));
+        let label = format!("peak: {}", self.times.name(step));
         let (anchor, at) =
             if x > frame.left + frame.width / 2.0 { ("end", width) } else { ("", x) };
         let label = fitted(&label, frame.width / 2.0).unwrap_or_default();
@@ -363,7 +368,7 @@ impl Map<'_> {
 
     /// Writes names where there is room.
     fn names(&self, svg: &mut String) {
-        for (at, place) in self.placed() {
+        for (at, _, place) in self.placed() {
             if place.height < 14.0 {
                 continue;
             }
