@@ -7,7 +7,7 @@ use std::{
 };
 
 use memplan::{
-    Bytes, Input, OpSequence, Plan, Planner,
+    Bytes, Input, InputRef, OpSequence, Plan, Planner,
     import::Format,
     plan::PlanFile,
     planner::{Comparison, PlanFit, ReorderedPlan, TrafficReference, search},
@@ -85,11 +85,12 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     let start = Instant::now();
     let path = args.input.as_deref();
     let (reading, planning) = (&args.reading, &args.planning);
+    let rules = || rules(&input, path, reading, planning.strategy);
     let found =
         if args.reorder { Some(look_for_order(&input, path, reading, planning)?) } else { None };
     let plan = match (&found, args.capacity) {
         (Some(found), Some(capacity)) if found.plan.pool_size > capacity => {
-            say(&refusal_of_orders(found, capacity, &rules(&input, path, reading)));
+            say(&refusal_of_orders(found, capacity, &rules()));
             return Ok(Verdict::Bad);
         }
         (Some(found), _) => found.plan.clone(),
@@ -99,7 +100,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
         (None, Some(capacity)) => match fit(&input, path, reading, planning, capacity)? {
             PlanFit::Yes(plan) => plan,
             PlanFit::No(plan) => {
-                say(&refusal(&plan, capacity, &rules(&input, path, reading)));
+                say(&refusal(&plan, capacity, &rules()));
                 return Ok(Verdict::Bad);
             }
             PlanFit::Unknown(plan) => {
@@ -143,7 +144,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Verdict, Failure> {
     } else if output.is_none() || args.table || !is_quiet() {
         let name = args.input.as_deref().map_or_else(|| BUILT_IN.to_owned(), files::name);
         writeln!(out, "{}, planned in {}", report::printable(&name), report::seconds(took))?;
-        let rules = rules(&input, path, reading);
+        let rules = rules();
         let steps =
             found.as_ref().map_or(step_names(&input), |found| StepNames(Some(&found.sequence)));
         write!(out, "{}", report::summary(&plan, steps, &rules))?;
@@ -211,8 +212,9 @@ fn refusal_of_orders(found: &ReorderedPlan, capacity: Bytes, rules: &str) -> Str
 /// Reports that no plan fits.
 fn refusal(plan: &Plan, capacity: Bytes, rules: &str) -> String {
     format!(
-        "does not fit: capacity {}, but every plan needs at least {} (proven) under these rules: {rules}",
+        "does not fit: capacity {}, but every {} needs at least {} (proven) under these rules: {rules}",
         Size(capacity),
+        report::scoped(plan),
         Size(plan.lower_bound)
     )
 }
@@ -321,7 +323,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Verdict, Failure> {
     }
     let rules = match &args.plan {
         Some(_) => "as in the plan".to_owned(),
-        None => rules(&input, path, &args.reading),
+        None => rules(&input, path, &args.reading, args.planning.strategy),
     };
     write!(out, "{}", report::summary(&plan, steps, &rules))?;
     if let Some(traffic) = &traffic {
@@ -383,9 +385,12 @@ fn explain_capacity(
     };
     let problem =
         placed(input, path.unwrap_or(Path::new(BUILT_IN)), &args.reading, &args.planning.placing)?;
+    let sequence = InputRef::from(input).sequence();
+    let has_gathers =
+        args.reading.lowering().gathers && sequence.is_some_and(OpSequence::has_gathers);
     // The search for chunks that do not fit together supports chains only.
-    if problem.feature().is_some() {
-        say(&refusal(&plan, capacity, &rules(input, path, &args.reading)));
+    if has_gathers || problem.feature().is_some() {
+        say(&refusal(&plan, capacity, &rules(input, path, &args.reading, args.planning.strategy)));
         return Ok(Verdict::Bad);
     }
     let mut limits = args.planning.searching.limits();
@@ -399,7 +404,11 @@ fn explain_capacity(
             write!(out, "{}", report::conflict(&problem, capacity, &conflict, steps))?;
         }
         // With a time limit or several threads, the second search may end differently.
-        None => say(&refusal(&plan, capacity, &rules(input, path, &args.reading))),
+        None => say(&refusal(
+            &plan,
+            capacity,
+            &rules(input, path, &args.reading, args.planning.strategy),
+        )),
     }
     Ok(Verdict::Bad)
 }

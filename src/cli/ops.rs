@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use memplan::{Input, Planner, import::onnx::Survey, report};
+use memplan::{Input, Planner, Strategy, import::onnx::Survey, report};
 
 use crate::{Failure, Verdict, args::OpsArgs, files, planning, rules::rules};
 
@@ -39,7 +39,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Result<Verdict, Failure> {
         |output| not_in_place.get(name_of(output)).map(ToString::to_string),
         |output| unknown.contains(name_of(output)),
     );
-    let rules = rules(&input, path, &args.reading);
+    let rules = rules(&input, path, &args.reading, Strategy::default());
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
         report::write_json(&mut out, &report::operator_kinds_json(&name, &kinds, &rules))?;

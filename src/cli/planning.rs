@@ -6,6 +6,7 @@ use memplan::{
     Bytes, Input, InputRef, OpSequence, Plan, PlanError, Planner, Problem, Strategy,
     lower::LoweringOptions,
     networks,
+    plan::Scope,
     planner::{PlanFit, search::Observer},
     report::{self, StepNames},
 };
@@ -88,7 +89,8 @@ pub(crate) fn read_plan(
         wrong(Some(plan), format!("the order of the operators that it is for is wrong: {why}"))
     })?;
     let problem = lowered_for(&input, path, reading, &read)?;
-    let counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
+    let mut counted = read.with_counted_bound(problem).map_err(|error| wrong(Some(plan), error))?;
+    counted.scope = counted.scope.min(Scope::of((&input).into(), reading.lowering()));
     Ok((counted, input))
 }
 

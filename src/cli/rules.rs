@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
-use memplan::{Input, report};
+use memplan::{Input, InputRef, OpSequence, Strategy, report};
 
 use crate::{args::InputArgs, files};
 
-/// Describes the rules for an input, such as `in place: rows, inputs in the pool`.
-pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> String {
+/// Describes the rules for an input, such as `in place: rows, inputs in the pool`. A strategy that puts no inputs where
+/// an output gathers them plans with all copies.
+pub(crate) fn rules(
+    input: &Input,
+    path: Option<&Path>,
+    args: &InputArgs,
+    strategy: Strategy,
+) -> String {
     let profile = || args.profile().unwrap_or_default();
     let kernels = match path {
         Some(path) if files::is_tflite(path, args) && args.is_for_interpreter() => {
@@ -27,5 +33,7 @@ pub(crate) fn rules(input: &Input, path: Option<&Path>, args: &InputArgs) -> Str
         }
         _ => None,
     };
-    report::rules(input.into(), kernels.as_deref(), args.lowering())
+    let has_gathers = InputRef::from(input).sequence().is_some_and(OpSequence::has_gathers);
+    let gathers = args.lowering().gathers && (strategy.knows_parts() || !has_gathers);
+    report::rules(input.into(), kernels.as_deref(), args.lowering().gathers(gathers))
 }

@@ -9,7 +9,7 @@ use crate::{
     file::{Places, is_zero},
     plan::{
         ArenaEntry, PlannedBody, PlannedLink, PlannedPart, PlannedPool, PlannedReserve,
-        PlannedWindow, TensorPlace,
+        PlannedWindow, Scope, TensorPlace, UnknownScope,
     },
     planner::UnknownStrategy,
     sequence::{DimRange, SizeBasis},
@@ -38,6 +38,9 @@ pub struct PlanFile {
     /// True if no smaller pool exists.
     #[serde(default)]
     pub proven_optimal: bool,
+    /// Name of the scope of these two; the smallest if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// Total bytes with one buffer per chunk.
     pub naive_size: Bytes,
     /// Alignment in bytes.
@@ -259,6 +262,9 @@ pub enum PlanFileError {
     /// The strategy is unknown.
     #[error(transparent)]
     Strategy(#[from] UnknownStrategy),
+    /// The scope is unknown.
+    #[error(transparent)]
+    Scope(#[from] UnknownScope),
 }
 
 impl From<Plan> for PlanFile {
@@ -314,6 +320,7 @@ impl From<Plan> for PlanFile {
             pool_size: plan.pool_size,
             lower_bound: plan.lower_bound,
             proven_optimal: plan.proven_optimal,
+            scope: Some(plan.scope.to_string()),
             naive_size: plan.naive_size,
             alignment: plan.alignment,
             padding: plan.padding,
@@ -446,6 +453,7 @@ impl TryFrom<PlanFile> for Plan {
             pool_size: file.pool_size,
             lower_bound: file.lower_bound,
             proven_optimal: file.proven_optimal,
+            scope: file.scope.map_or(Ok(Scope::TheseChoices), |scope| scope.parse())?,
             claimed_bound: None,
             naive_size: file.naive_size,
             alignment: file.alignment,

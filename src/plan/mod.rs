@@ -7,6 +7,7 @@ mod placement;
 mod pools;
 #[cfg(feature = "serde")]
 mod runtime_memory;
+mod scope;
 mod step_memory;
 mod windows;
 
@@ -21,6 +22,7 @@ use pools::planned_pools;
 pub use pools::{PlannedPart, PlannedPool};
 #[cfg(feature = "serde")]
 pub use runtime_memory::ArenaEntry;
+pub use scope::{Scope, UnknownScope};
 pub use step_memory::{InputMemory, OutputMemory, StepMemory};
 pub use windows::{PlannedReserve, PlannedWindow};
 
@@ -28,7 +30,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     Bytes, InputRef, OpSequence, Problem, Step, Strategy,
-    lower::{Home, Lowered},
+    lower::{Home, Lowered, LoweringOptions},
     planner::layout::Layout,
     problem::{
         ChunkId, Link, ProblemError,
@@ -52,10 +54,12 @@ pub struct Plan {
     pub winner: Option<Strategy>,
     /// The number of bytes that the framework must reserve.
     pub pool_size: Bytes,
-    /// A lower bound in bytes: no plan of the same problem can be smaller.
+    /// A lower bound in bytes: no plan within [`Plan::scope`] can be smaller.
     pub lower_bound: Bytes,
-    /// True if no smaller pool exists.
+    /// True if no smaller pool exists within [`Plan::scope`].
     pub proven_optimal: bool,
+    /// The plans that the lower bound holds for.
+    pub scope: Scope,
     /// A lower bound that a file states and that counting did not confirm; see
     /// [`Plan::with_counted_bound`].
     pub claimed_bound: Option<Bytes>,
@@ -293,6 +297,7 @@ impl Plan {
             pool_size,
             lower_bound,
             proven_optimal: false,
+            scope: Scope::of(problem.into(), LoweringOptions::default()),
             claimed_bound: None,
             naive_size: problem.naive_size(),
             alignment: problem.alignment(),
@@ -337,6 +342,7 @@ impl Plan {
         let counted = Self {
             lower_bound,
             proven_optimal: self.is_at_bound(lower_bound),
+            scope: self.scope.min(Scope::of((&problem).into(), LoweringOptions::default())),
             claimed_bound: (self.lower_bound != lower_bound).then_some(self.lower_bound),
             peak_step,
             peak: peak.iter().copied().map(ChunkId::index).collect(),

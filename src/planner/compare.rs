@@ -8,6 +8,8 @@ use std::{
 
 use crate::{
     Bytes, Plan, Problem, Strategy,
+    lower::LoweringOptions,
+    plan::Scope,
     planner::{
         PlanError, ReorderedPlan, best,
         boxes::Boxes,
@@ -22,6 +24,8 @@ use crate::{
 pub struct Comparison {
     /// The largest number of bytes alive at one step.
     pub lower_bound: Bytes,
+    /// The plans that the lower bound holds for.
+    pub scope: Scope,
     /// A lower bound on the total size of objects that whole chains share, in bytes.
     pub shared_objects_bound: Bytes,
     /// The total with one buffer per chunk, in bytes.
@@ -141,6 +145,7 @@ pub(super) fn compare_both(
         .collect::<Result<_, PlanError>>()?;
     Ok(Comparison {
         lower_bound: both.lower_bound(),
+        scope: Scope::of(problem.into(), LoweringOptions::default()),
         shared_objects_bound: tflite::shared_objects_bound(&Boxes::of(problem).records),
         naive_size: problem.naive_size(),
         rows,

@@ -8,6 +8,7 @@ use tracing::info;
 use crate::{
     Bytes, InputRef, Plan, Problem,
     lower::Lowered,
+    plan::Scope,
     planner::{
         Layout, PlanError, Planner, Strategy, best,
         relaxed::Relaxed,
@@ -20,8 +21,8 @@ use crate::{
 pub enum PlanFit {
     /// This plan fits. Its pool need not be the smallest.
     Yes(Plan),
-    /// No plan fits; this is proven. This plan is too large; its lower bound is above the capacity. If the bytes alive
-    /// fit, [`Strategy::Best`] has proven it for plans with all overwrites, and found none with fewer.
+    /// No plan fits; this is proven for the plans in the [scope](Plan::scope) of this one, and planning found none
+    /// outside of it. This plan is too large; its lower bound is above the capacity.
     No(Plan),
     /// Undecided. This plan is too large; another strategy or more effort may find one that fits.
     Unknown(Plan),
@@ -69,21 +70,24 @@ impl Planner<'_> {
         // A plan with all copies may fit where one without them does not.
         let answer = fit(&prepared.planner.after(lowered), &prepared.lowered)?;
         let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
-        let overlapped = input.sequence().filter(|_| self.has_choice(plan));
-        if prepared.gathered.is_none() && overlapped.is_none() {
+        // Pins may make the bound of either the larger one.
+        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
+        let apart = bound(&prepared.lowered);
+        let bound = prepared.gathered.as_ref().map_or(apart, bound).min(apart);
+        let has_choice = prepared.gathered.is_some() || self.has_choice(plan);
+        if bound > capacity {
+            let lower_bound = if has_choice { bound } else { plan.lower_bound };
+            return Ok(PlanFit::No(Plan { lower_bound, ..plan.clone() }));
+        }
+        if plan.scope == Scope::AllChoices {
             return Ok(answer);
         }
-        let plan = match overlapped {
-            Some(sequence) => self.after(start).with_fewer_overlaps(sequence, plan.clone())?,
-            None => plan.clone(),
-        };
-        // A proof for one choice of gathers and overlaps proves nothing about the others, but the lower bound
-        // with all of them holds for every choice.
-        let first = prepared.gathered.as_ref().unwrap_or(&prepared.lowered);
-        Ok(match first.problem.lower_bound().bytes {
-            _ if plan.pool_size <= capacity => PlanFit::Yes(plan),
-            bound if bound > capacity => PlanFit::No(plan),
-            _ => PlanFit::Unknown(plan),
+        // Other choices may lead to a smaller pool, and planning tries some.
+        let found = self.after(start).plan(input)?;
+        Ok(match answer {
+            _ if found.pool_size <= capacity => PlanFit::Yes(found),
+            PlanFit::No(plan) if !has_choice => PlanFit::No(plan),
+            _ => PlanFit::Unknown(found),
         })
     }
 

@@ -63,7 +63,7 @@ pub use strategy::{Strategy, UnknownStrategy};
 use crate::{
     Bytes, InputRef, OpSequence, Plan, PlannedChunk, Problem,
     lower::{self, Lowered, LoweringOptions, Placing, gather, lower_apart},
-    plan::PlannedBody,
+    plan::{PlannedBody, Scope},
     planner::{
         bodies::Flattened,
         memories::{Memories, Pin},
@@ -116,8 +116,14 @@ struct Prepared<'a> {
 
 impl Prepared<'_> {
     fn plan(&self, input: InputRef<'_>, lowered: &Lowered, layout: &Layout) -> Plan {
-        let plan = Plan::new(input, lowered, self.planner.strategy, layout);
-        Plan { bodies: self.bodies.clone(), ..plan }
+        let Planner { strategy, lowering, .. } = self.planner;
+        let plan = Plan::new(input, lowered, strategy, layout);
+        let scope = Scope::of(input, lowering).with_bodies(&self.bodies);
+        // Other strategies put inputs where an output gathers them.
+        let copies_all = lowering.gathers && !strategy.knows_parts();
+        let is_least = !copies_all || !input.sequence().is_some_and(OpSequence::has_gathers);
+        let proven_optimal = plan.proven_optimal && is_least;
+        Plan { bodies: self.bodies.clone(), proven_optimal, scope, ..plan }
     }
 
     /// Plans with gathered inputs inside their outputs. If that does not meet the lower bound, also plans
@@ -375,14 +381,17 @@ impl Planner<'_> {
     /// As [`plan`](Self::plan).
     pub fn compare<'i>(&self, input: impl Into<InputRef<'i>>) -> Result<Comparison, PlanError> {
         let planner = self.clone().strategy(Strategy::Best);
-        let Prepared { lowered, gathered, planner, .. } = planner.prepare(input.into())?;
+        let input = input.into();
+        let Prepared { lowered, gathered, bodies, planner } = planner.prepare(input)?;
         let gathered = gathered.map(|gathered| gathered.problem);
-        compare::compare_both(
+        let comparison = compare::compare_both(
             &lowered.problem,
             gathered.as_ref(),
             &planner.limits,
             planner.observer,
-        )
+        )?;
+        let scope = Scope::of(input, self.lowering).with_bodies(&bodies);
+        Ok(Comparison { scope, ..comparison })
     }
 
     /// Plans the bodies with the options of this planner.

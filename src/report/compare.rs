@@ -140,6 +140,7 @@ pub fn comparisons_json(inputs: &[(String, Comparison)]) -> serde_json::Value {
                 "input": name,
                 "bytes_alive": comparison.lower_bound,
                 "lower_bound": comparison.lower_bound,
+                "scope": comparison.scope.name(),
                 "shared_objects_bound": comparison.shared_objects_bound,
                 "naive_size": comparison.naive_size,
                 "strategies": comparison.rows.iter().map(entry).collect::<Vec<_>>(),

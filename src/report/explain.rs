@@ -10,7 +10,7 @@ use crate::{
         boxes::PlacedBox,
         by_pool, count,
         fit::{line, name, text, wrapped},
-        in_buffers, pool_title, printable, short,
+        in_buffers, pool_title, printable, scoped, short,
         times::Times,
     },
 };
@@ -291,7 +291,10 @@ fn explain_free(out: &mut String, plan: &Plan, times: Times<'_>) {
     out.push_str(&wrapped(&words, 0));
     explain_gaps(out, plan, alive);
     if plan.proven_optimal {
-        out.push_str("No plan is smaller under these rules (proven).\n");
+        out.push_str(&wrapped(
+            &format!("No {} is smaller under these rules (proven).", scoped(plan)),
+            0,
+        ));
     }
 }
 
@@ -387,6 +390,7 @@ pub fn explain_json(plan: &Plan, steps: StepNames<'_>) -> serde_json::Value {
                 "proven_bound": plan.lower_bound,
                 "claimed_bound": plan.claimed_bound,
                 "proven_optimal": plan.proven_optimal,
+                "scope": plan.scope.name(),
                 "naive_size": plan.naive_size,
                 "pools": pools.collect::<Vec<_>>(),
             })
@@ -420,6 +424,7 @@ fn pool_json(plan: &Plan, times: Times<'_>) -> serde_json::Value {
         "proven_bound": plan.lower_bound,
         "claimed_bound": plan.claimed_bound,
         "proven_optimal": plan.proven_optimal,
+        "scope": plan.scope.name(),
         "naive_size": plan.naive_size,
         "peak": {
             "step": times.has_peak.then_some(peak.step),

@@ -69,7 +69,7 @@ pub use reordering::reordering;
 pub use reordering::reordering_json;
 pub use rules::rules;
 pub use size::Size;
-pub use summary::{bound_name, dims, summary};
+pub use summary::{bound_name, dims, scoped, summary};
 pub use svg::{SvgOptions, memory_map_svg, simulation_svg};
 #[cfg(feature = "files")]
 pub use trace::trace;

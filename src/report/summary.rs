@@ -2,6 +2,7 @@
 
 use crate::{
     Bytes, Plan, Strategy,
+    plan::Scope,
     report::{
         Size, StepNames,
         alive::Peak,
@@ -35,7 +36,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
         (bound_label(plan), Size(alive), remark(plan, peak, steps)),
     ];
     if alive < plan.lower_bound {
-        let remark = "no pool is smaller (proven)".to_owned();
+        let remark = format!("no {} is smaller (proven)", scoped(plan));
         rows.push((PROVEN, Size(plan.lower_bound), remark));
     } else if alive > plan.lower_bound {
         let remark = "the most with every overwrite that is possible".to_owned();
@@ -53,11 +54,12 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     };
     let verdict = match plan.pools.len() {
         0 | 1 if plan.pool_size == plan.lower_bound || plan.proven_optimal => {
-            "no plan is smaller under these rules:".to_owned()
+            format!("no {} is smaller under these rules:", scoped(plan))
         }
-        2.. if plan.proven_optimal => {
-            "no plan has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:".to_owned()
-        }
+        2.. if plan.proven_optimal => format!(
+            "no {} has less traffic or, with equal traffic, smaller pools (the last pool counts first), under these rules:",
+            scoped(plan)
+        ),
         _ => "under these rules:".to_owned(),
     };
     let rules = format!("{verdict} {rules}, alignment {} B{padding}", plan.alignment);
@@ -177,6 +179,16 @@ fn known_alive(plan: &Plan, peak: Peak) -> Bytes {
     if is_bound_by_steps(plan) { peak.bytes } else { plan.lower_bound }
 }
 
+/// The plans that a proof is about: `plan`, or `plan with these overwrites`.
+#[must_use]
+pub fn scoped(plan: &Plan) -> &'static str {
+    match plan.scope {
+        Scope::AllChoices => "plan",
+        _ if plan.tensors.is_empty() => "plan with these overwrites",
+        _ => "plan with these views, overwrites and copies",
+    }
+}
+
 /// The name of what [`known_alive`] returns.
 fn bound_label(plan: &Plan) -> &'static str {
     if is_bound_by_steps(plan) { ALIVE } else { BOUND }
@@ -187,7 +199,7 @@ fn remark(plan: &Plan, peak: Peak, steps: StepNames<'_>) -> String {
         _ if !plan.peak.is_empty() => {
             format!("{} that may be alive together", count(plan.peak.len() as u64, "chunk"))
         }
-        _ if !is_bound_by_steps(plan) => "no plan is smaller".to_owned(),
+        _ if !is_bound_by_steps(plan) => format!("no {} is smaller", scoped(plan)),
         0 => "nothing is ever alive".to_owned(),
         _ => format!("the most, in {}", steps.short_name(peak.step)),
     }

@@ -156,22 +156,18 @@ impl Sweep {
         let mut at = cells.start;
         while at < cells.end {
             let before = self.shown.range(..=at).next_back().map(|(&start, &shown)| (start, shown));
-            let until = match before.filter(|(_, shown)| shown.end > at) {
-                Some((start, old)) => {
-                    let until = old.end.min(cells.end);
-                    if old.owner != owner {
-                        self.take(start, old, at..until, now);
-                        self.give(at..until, owner, now);
-                    }
-                    until
-                }
-                None => {
-                    let next = self.shown.range(at..).next().map_or(NONE, |(&start, _)| start);
-                    let until = next.min(cells.end);
+            let until;
+            if let Some((start, old)) = before.filter(|(_, shown)| shown.end > at) {
+                until = old.end.min(cells.end);
+                if old.owner != owner {
+                    self.take(start, old, at..until, now);
                     self.give(at..until, owner, now);
-                    until
                 }
-            };
+            } else {
+                let next = self.shown.range(at..).next().map_or(NONE, |(&start, _)| start);
+                until = next.min(cells.end);
+                self.give(at..until, owner, now);
+            }
             at = until;
         }
     }

@@ -7,7 +7,10 @@ use memplan::{
     Input, OpSequence, Operator, Output, Plan, Planner, Problem, Strategy,
     import::{Format, ImportOptions, read_input},
     planner::{PlanError, first_fit},
-    problem::{ProblemFile, demands::Place},
+    problem::{
+        ProblemFile,
+        demands::{Place, Pool},
+    },
     report::{StepNames, explain},
     sequence::SequenceBuilder,
 };
@@ -21,7 +24,7 @@ use crate::common::{
     shared_path, times,
 };
 
-/// Blocks of DenseNet: each concatenation has all inputs of the one before it, whose chunks lie in all of them.
+/// Blocks of `DenseNet`: each concatenation has all inputs of the one before it, whose chunks lie in all of them.
 fn dense(blocks: u64) -> SequenceBuilder {
     let mut sequence = OpSequence::builder();
     sequence.operator(Operator::new("stem").output(Output::new("x0", 64)));
@@ -100,7 +103,11 @@ fn sequences_with_gathers_are_accounted_for() {
         let padding = random.int_in_range(0..=9)? / 7;
         let lowering = all_options().nth(random.choose_index(16)?).unwrap();
         let planner = Planner::new().strategy(strategy).alignment(alignment).padding(padding);
-        match planner.lowering(lowering).plan(&sequence) {
+        let planner = planner.lowering(lowering);
+        let in_pools = strategy == Strategy::Best && random.ratio(1, 3)?;
+        let pools = [Pool::new("fast").capacity(96).cost(1), Pool::new("slow").cost(3)];
+        let planner = if in_pools { planner.pools(pools) } else { planner };
+        match planner.plan(&sequence) {
             Ok(plan) => {
                 planned += 1;
                 shared += check(&plan, StepNames(Some(&sequence)));

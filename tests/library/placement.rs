@@ -328,7 +328,7 @@ fn run(sequence: &OpSequence, plan: &Plan) -> [usize; 2] {
                 for (&id, output) in operator.outputs.iter().zip(&mut memory.outputs) {
                     match output {
                         OutputMemory::Fresh(memory) => {
-                            memory.copy_from_slice(&contents[id.index()])
+                            memory.copy_from_slice(&contents[id.index()]);
                         }
                         OutputMemory::InPlace { memory, range } => {
                             inside[1] += usize::from(is_concat(id));

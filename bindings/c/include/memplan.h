@@ -512,10 +512,16 @@ memplan_status memplan_options_init(memplan_options *options, uint32_t struct_si
 uint64_t memplan_plan_pool_size(const memplan_plan *plan);
 
 /*
- Returns a number of bytes that every plan of the same chunks needs; 0 for null. If it equals the
- pool size, no plan is smaller.
+ Returns a number of bytes that every plan with the same views, overwrites and copies needs; 0 for null. If it
+ equals the pool size, no such plan is smaller.
  */
 uint64_t memplan_plan_lower_bound(const memplan_plan *plan);
+
+/*
+ Returns 1 if the lower bound holds for all plans, because there was nothing to choose but places; otherwise, and
+ for null, 0.
+ */
+uint32_t memplan_plan_bound_is_of_all_choices(const memplan_plan *plan);
 
 /*
  Returns the number of chunks; 0 for null. For a sequence, these are what its tensors and workspaces lie in.

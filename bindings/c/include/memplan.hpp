@@ -75,9 +75,13 @@ public:
 
     // The bytes to reserve.
     std::uint64_t pool_size() const noexcept { return memplan_plan_pool_size(plan_.get()); }
-    // The bytes that every plan needs.
+    // The bytes that every plan with the same views, overwrites and copies needs.
     std::uint64_t lower_bound() const noexcept { return memplan_plan_lower_bound(plan_.get()); }
-    // True if no plan is smaller.
+    // True if the lower bound holds for all plans, because there was nothing to choose but places.
+    bool bound_is_of_all_choices() const noexcept {
+        return memplan_plan_bound_is_of_all_choices(plan_.get()) != 0;
+    }
+    // True if no plan within that scope is smaller.
     bool proven_optimal() const noexcept { return pool_size() == lower_bound(); }
 
     // The offset of every chunk.

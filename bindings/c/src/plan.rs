@@ -97,7 +97,8 @@ pub(crate) fn planned<'a>(
     Ok(match planner.fit(input, capacity)? {
         PlanFit::Yes(plan) => (plan, Ok(())),
         PlanFit::No(plan) => {
-            let failure = too_large(&plan, capacity, "no plan fits");
+            let words = format!("no {} fits", library::report::scoped(&plan));
+            let failure = too_large(&plan, capacity, &words);
             (plan, Err(failure))
         }
         PlanFit::Unknown(plan) => {
@@ -192,8 +193,8 @@ pub unsafe extern "C" fn memplan_plan_pool_size(plan: *const Plan) -> u64 {
     unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.pool_size)
 }
 
-/// Returns a number of bytes that every plan of the same chunks needs; 0 for null. If it equals the
-/// pool size, no plan is smaller.
+/// Returns a number of bytes that every plan with the same views, overwrites and copies needs; 0 for null. If it
+/// equals the pool size, no such plan is smaller.
 ///
 /// # Safety
 ///
@@ -202,6 +203,19 @@ pub unsafe extern "C" fn memplan_plan_pool_size(plan: *const Plan) -> u64 {
 pub unsafe extern "C" fn memplan_plan_lower_bound(plan: *const Plan) -> u64 {
     // SAFETY: promised by the caller.
     unsafe { reference(plan, "plan") }.map_or(0, |plan| plan.inner.lower_bound)
+}
+
+/// Returns 1 if the lower bound holds for all plans, because there was nothing to choose but places; otherwise, and
+/// for null, 0.
+///
+/// # Safety
+///
+/// `plan` is null or a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memplan_plan_bound_is_of_all_choices(plan: *const Plan) -> u32 {
+    // SAFETY: promised by the caller.
+    let plan = unsafe { reference(plan, "plan") };
+    plan.map_or(0, |plan| u32::from(plan.inner.scope == library::plan::Scope::AllChoices))
 }
 
 /// Returns the number of chunks; 0 for null. For a sequence, these are what its tensors and workspaces lie in.

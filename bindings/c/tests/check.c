@@ -39,6 +39,7 @@ static void problems(void) {
     EXPECT(memplan_plan_problem(problem, NULL, NULL) == MEMPLAN_STATUS_NULL);
     EXPECT(memplan_plan_problem(problem, NULL, &plan) == MEMPLAN_STATUS_OK);
     EXPECT(memplan_plan_pool_size(plan) == 30 && memplan_plan_lower_bound(plan) == 30);
+    EXPECT(memplan_plan_bound_is_of_all_choices(NULL) == 0);
     uint64_t offsets[4] = {7, 7, 7, 7};
     EXPECT(memplan_plan_offsets(plan, offsets, 4) == MEMPLAN_STATUS_INVALID);
     EXPECT(said("'n' is 4, but there are 3 chunks"));

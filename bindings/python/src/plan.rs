@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use memplan::{
     PlannedBody, PlannedChunk, TensorPlace,
     import::read_json_plan,
-    plan::{ArenaEntry, PlanFile},
+    plan::{ArenaEntry, PlanFile, Scope},
     report::{self, Heads, MapOptions, MapSheet, StepNames, SvgOptions},
 };
 use pyo3::{
@@ -161,16 +161,23 @@ impl Plan {
         self.inner.pool_size
     }
 
-    /// Bytes that every plan needs.
+    /// Bytes that every plan within the scope needs.
     #[getter]
     fn lower_bound(&self) -> u64 {
         self.inner.lower_bound
     }
 
-    /// True if no smaller pool exists.
+    /// True if no smaller pool exists within the scope.
     #[getter]
     fn proven_optimal(&self) -> bool {
         self.inner.proven_optimal
+    }
+
+    /// The plans that the lower bound and the proof speak of: `all_choices`, or `these_choices`, the plans
+    /// with the same views, overwrites and copies.
+    #[getter]
+    fn scope(&self) -> &'static str {
+        self.inner.scope.name()
     }
 
     /// The total in bytes with one buffer per chunk.
@@ -395,7 +402,11 @@ impl Plan {
 
     fn __repr__(&self) -> String {
         let (pool, bound) = (self.inner.pool_size, self.inner.lower_bound);
-        let proven = if self.inner.proven_optimal { ", proven optimal" } else { "" };
+        let proven = match (self.inner.proven_optimal, self.inner.scope) {
+            (false, _) => "",
+            (true, Scope::AllChoices) => ", proven optimal",
+            (true, _) => ", proven optimal with these choices",
+        };
         let chunks = self.inner.chunks.len();
         format!("<memplan.Plan: {chunks} chunks in {pool} bytes, lower bound {bound}{proven}>")
     }

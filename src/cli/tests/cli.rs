@@ -30,6 +30,10 @@ use rstest::rstest;
 
 const EXAMPLE: &str = "book/src/figures/example.json";
 const EIGHT: &str = "book/src/figures/eight.json";
+/// Four concatenations, each of which holds the inputs of the one before it.
+const DENSE: &str = "tests/fixtures/dense.json";
+/// Two concatenations of one tensor. A plan with copies of it takes 256 B, and one without 136 B.
+const COPIES: &str = "tests/fixtures/concat_copies.json";
 const PINWHEEL: &str = "id,lower,upper,size\n\
     0,3631,4096,460231\n1,0,1001,250121\n2,1001,2004,68005\n3,1134,3019,168374\n\
     4,3019,4096,230278\n5,0,1134,626257\n6,3400,3631,183536\n7,0,2004,172198\n\
@@ -136,19 +140,59 @@ fn unwrapped(text: &str) -> String {
 
 /// The rules for in-place writing accompany every proof.
 #[rstest]
-#[case::default(&["plan", ENCODER], "no plan is smaller under these rules: in place: rows, alignment 64 B\n")]
+#[case::default(&["plan", ENCODER], "no plan with these views, overwrites and copies is smaller under these rules: in place: rows, alignment 64 B\n")]
 #[case::profile(&["plan", ENCODER, "--inplace", "elementwise"], "under these rules: in place: elementwise, alignment 64 B\n")]
 #[case::none(&["plan", ENCODER, "--inplace", "none", "--no-views"], "under these rules: in place: none, no views, alignment 64 B\n")]
 #[case::the_old_name(&["plan", ENCODER, "--no-inplace", "--inputs"], "under these rules: in place: none, inputs in the pool, alignment 64 B\n")]
 #[case::kernels(&["explain", ENCODER, "--kernels", "book/src/figures/onnxruntime.kernels"], "under these rules: in place: rows, except as in onnxruntime.kernels, alignment 64 B\n")]
-#[case::operators(&["explain", EXAMPLE], "no plan is smaller under these rules: in place: as declared, alignment 64 B\n")]
+#[case::operators(&["explain", EXAMPLE], "no plan with these views, overwrites and copies is smaller under these rules: in place: as declared, alignment 64 B\n")]
 #[case::operators_apart(&["plan", EXAMPLE, "--inplace", "none"], "under these rules: in place: none, alignment 64 B\n")]
-#[case::problem(&["plan", EIGHT], "under these rules: chunks and links as given, alignment ")]
+#[case::problem(&["plan", EIGHT], "no plan is smaller under these rules: chunks and links as given, alignment ")]
+#[case::all_copies(&["plan", DENSE, "--strategy", "pushdown"], "under these rules: in place: as declared, all copies, alignment 64 B\n")]
 #[case::heuristic(&["plan", EXAMPLE, "--strategy", "naive"], "\nunder these rules: in place: as declared, alignment 64 B\n")]
 fn the_summary_names_the_rules(#[case] args: &[&str], #[case] rules: &str) {
     let run = memplan(args);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert!(unwrapped(&run.out).contains(rules), "{}", run.out);
+}
+
+/// Two strategies may differ by what they choose, so a proof names it.
+#[test]
+fn the_claims_of_two_strategies_do_not_contradict_each_other() {
+    for (input, strategy, pool, claim) in [
+        (EXAMPLE, "best", "14.0 KiB", "no plan with these views, overwrites and copies is smaller"),
+        (
+            EXAMPLE,
+            "optimal",
+            "15.0 KiB",
+            "no plan with these views, overwrites and copies is smaller",
+        ),
+        (COPIES, "best", "136 B", "no plan with these views, overwrites and copies is smaller"),
+        (COPIES, "pushdown", "256 B", "in place: as declared, all copies"),
+    ] {
+        let args = ["plan", input, "--strategy", strategy, "--alignment", "1"];
+        let run = memplan(&args);
+        let words = unwrapped(&run.out);
+        assert!(words.contains(pool), "{words}");
+        assert!(words.contains(claim) && !words.contains("no plan is smaller"), "{words}");
+        let run = memplan(&[&args[..], &["--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(json["scope"], "these_choices");
+        assert_eq!(json["proven_optimal"], strategy != "pushdown");
+    }
+}
+
+/// Every byte of the pool is taken at the peak, by chunks that lie in several concatenations.
+#[test]
+fn an_explanation_counts_the_bytes_of_nested_concatenations() {
+    let run = memplan(&["explain", DENSE, "--alignment", "1"]);
+    assert!(run.out.contains("The pool is no larger than the bytes alive in step"), "{}", run.out);
+    let run = memplan(&["explain", DENSE, "--alignment", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let chunks = json["peak"]["chunks"].as_array().unwrap();
+    let sum: u64 = chunks.iter().map(|chunk| chunk["bytes"].as_u64().unwrap()).sum();
+    assert_eq!((Some(sum), Some(sum)), (json["bytes_alive"].as_u64(), json["pool_size"].as_u64()));
+    assert_eq!(json["peak"]["free"], serde_json::json!([]));
 }
 
 /// Lists operators by kind, the sources of views, and the reasons why the others need new memory.

@@ -6,6 +6,7 @@ use crate::{
     Plan, PlannedChunk, PlannedTensor, TensorPlace,
     export::tflite::{Head, OfflinePlan},
     import::tflite::{ALIGNMENT, Runtime, Survey},
+    plan::Scope,
     sequence::SizeBasis,
     verify::{Violation, execute},
 };
@@ -87,6 +88,7 @@ impl Head {
             pool_size: self.size,
             lower_bound: 0,
             proven_optimal: false,
+            scope: Scope::TheseChoices,
             claimed_bound: None,
             naive_size: chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add),
             alignment: ALIGNMENT,

@@ -17,6 +17,7 @@ use crate::{
         html::tables::{Parts, Spans},
         printable,
         profile::views,
+        scoped,
         summary::bound_line,
         times::Times,
     },
@@ -128,7 +129,8 @@ struct PagePlan<'a> {
     bound_name: &'static str,
     bound_line: &'static str,
     naive: Bytes,
-    proven: bool,
+    /// The plans that are proven not to be smaller; empty if nothing is proven.
+    proof: &'static str,
     offsets: Vec<Bytes>,
     /// Empty if the problem is plain.
     pools: Vec<PagePool<'a>>,
@@ -353,7 +355,7 @@ impl<'a> PagePlan<'a> {
             bound_name: bound_name(plan),
             bound_line: bound_line(plan),
             naive: plan.naive_size,
-            proven: plan.proven_optimal,
+            proof: if plan.proven_optimal { scoped(plan) } else { "" },
             offsets: plan.chunks.iter().map(|chunk| chunk.offset).collect(),
             pools: plan.pools.iter().zip(by_pool(plan)).map(PagePool::of).collect(),
             pool_of: match plan.pools.len() {

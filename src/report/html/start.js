@@ -8,7 +8,7 @@ const controls = { colours: document.getElementById("colours"), line: document.g
 
 function summary({ sheet, plan }) {
   const judgement = plan.pool === plan.bound ? `equal to the ${plan.bound_name}`
-    : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proven ? "; proven smallest" : ""}`;
+    : `${(plan.pool / Math.max(plan.bound, 1)).toFixed(3)} × the ${plan.bound_name}, ${size(plan.bound)}${plan.proof ? `; no ${plan.proof} is smaller` : ""}`;
   const each = plan.pools.map(({ name, size: bytes, capacity }) => `${name} ${short(bytes)}${capacity === null ? "" : ` of ${short(capacity)}`}`);
   const pools = each.length > 1 ? `${each.join(", ")}; together` : "pool";
   return `${counted(sheet.count, "chunk")}, ${counted(sheet.steps, sheet.unit)}; ${pools} ${size(plan.pool)}, ${judgement}; one buffer each ${short(plan.naive)}`;

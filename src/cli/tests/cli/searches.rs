@@ -21,10 +21,10 @@ use crate::{
 #[case::yes(&["--strategy", "naive", "--capacity", "24576"], 0, "fits the capacity of 24.0 KiB (24 576 B)\n")]
 #[case::yes_in_another_unit(&["--capacity", "15KiB"], 0, "fits the capacity of 15.0 KiB (15 360 B)\n")]
 #[case::no_by_live_bytes(&["--strategy", "naive", "--capacity", "14335"], 1,
-    "does not fit: capacity 14.0 KiB (14 335 B), but every plan needs at least 14.0 KiB (14 336 B) (proven) under these rules: in place: as declared\n")]
+    "does not fit: capacity 14.0 KiB (14 335 B), but every plan with these views, overwrites and copies needs at least 14.0 KiB (14 336 B) (proven) under these rules: in place: as declared\n")]
 #[case::yes_with_an_overwrite_less(&["--capacity", "14336"], 0, "fits the capacity of 14.0 KiB (14 336 B)\n")]
 #[case::no_by_search(&["--strategy", "optimal", "--capacity", "15359"], 1,
-    "does not fit: capacity 15.0 KiB (15 359 B), but every plan needs at least 15.0 KiB (15 360 B) (proven) under these rules: in place: as declared\n")]
+    "does not fit: capacity 15.0 KiB (15 359 B), but every plan with these views, overwrites and copies needs at least 15.0 KiB (15 360 B) (proven) under these rules: in place: as declared\n")]
 #[case::not_known(&["--strategy", "naive", "--capacity", "15360"], 1,
     "unknown: the smallest pool found so far, 21.0 KiB (21 504 B), exceeds the capacity of 15.0 KiB (15 360 B); it is 1.500 x the bytes alive, 14.0 KiB (14 336 B); --strategy optimal searches for a plan that fits\n")]
 fn a_capacity_is_a_question_with_three_answers(
@@ -66,10 +66,10 @@ fn proven_bytes_and_live_bytes_are_distinguished() {
     let run = memplan(&["explain", EXAMPLE, "--strategy", "optimal"]);
     for text in [
         "\nbytes alive     14.0 KiB (14 336 B)   the most, in step 5 (concat)\n",
-        "\nproven bound    15.0 KiB (15 360 B)   no pool is smaller",
+        "\nproven bound    15.0 KiB (15 360 B)   no plan with these views, overwrites and\n",
         "The most bytes are alive in step 5 (concat): 14.0 KiB (14 336 B), in 3 chunks.\n   57.1 %",
         "1.00 KiB (1 024 B) of the pool (6.7 %) is free even in step 5 (concat).\n",
-        "No plan is smaller under these rules (proven).\n",
+        "No plan with these views, overwrites and copies is smaller under these rules\n(proven).\n",
     ] {
         assert!(run.out.contains(text), "no {text} in {}", run.out);
     }

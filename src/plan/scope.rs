@@ -1,0 +1,128 @@
+//! The plans that a bound is proven for.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    InputRef, OpSequence, PlannedBody, Problem,
+    lower::LoweringOptions,
+    sequence::{Dependency, Origin, TensorId},
+};
+
+/// The plans that [`Plan::lower_bound`](crate::Plan::lower_bound) and
+/// [`Plan::proven_optimal`](crate::Plan::proven_optimal) speak of.
+///
+/// A view could also be a copy, an output that may be written over an input may lie elsewhere, and an input
+/// may lie inside the output that gathers it or be copied there. A planner makes these choices first; what it
+/// then proves holds for plans with the same ones. Another choice may lead to a smaller pool.
+///
+/// ```
+/// use memplan::{Planner, Problem, plan::Scope};
+///
+/// let mut problem = Problem::builder();
+/// let old = problem.chunk(0..2, 10);
+/// let new = problem.chunk(1..3, 10);
+/// let plan = Planner::new().plan(&problem.build()?)?;
+/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::AllChoices));
+/// problem.overwrite(new, old, 0);
+/// let plan = Planner::new().plan(&problem.build()?)?;
+/// assert_eq!((plan.proven_optimal, plan.scope), (true, Scope::TheseChoices));
+/// # Ok::<(), memplan::PlanError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The plans with the same views, overwrites and copies: `these_choices`.
+    TheseChoices,
+    /// All plans of the input: `all_choices`. The input leaves nothing to choose but places.
+    AllChoices,
+}
+
+impl Scope {
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TheseChoices => "these_choices",
+            Self::AllChoices => "all_choices",
+        }
+    }
+
+    /// The scope of what is proven about an input that is lowered with these options.
+    #[must_use]
+    pub fn of(input: InputRef<'_>, options: LoweringOptions) -> Self {
+        let has_choice = match input {
+            InputRef::Problem(problem) => has_optional_overwrite(problem),
+            InputRef::Sequence(sequence) => has_optional_tie(sequence, options),
+        };
+        if has_choice { Self::TheseChoices } else { Self::AllChoices }
+    }
+
+    /// The scope with the bodies that operators run. Their pools are part of the pool around them, so what is
+    /// not proven about all plans of a body is not proven about all plans.
+    pub(crate) fn with_bodies(self, bodies: &[PlannedBody]) -> Self {
+        let is_settled =
+            |body: &PlannedBody| body.plan.proven_optimal && body.plan.scope == Self::AllChoices;
+        if bodies.iter().all(is_settled) { self } else { Self::TheseChoices }
+    }
+}
+
+fn has_optional_overwrite(problem: &Problem) -> bool {
+    let has_bytes = |chunk| problem.chunk(chunk).size > 0;
+    problem.requests().iter().any(|request| {
+        !request.required && has_bytes(request.overwriter) && has_bytes(request.overwritten)
+    })
+}
+
+/// Returns whether a view, an overwrite or a gathered input could also be a copy. A view of a tensor outside
+/// the pool takes no bytes, so nothing is gained by a copy.
+fn has_optional_tie(sequence: &OpSequence, options: LoweringOptions) -> bool {
+    let outputs = sequence.operators().iter().flat_map(|operator| &operator.outputs);
+    outputs.copied().any(|output| {
+        let tensor = sequence.tensor(output);
+        let Origin::Output { dependency, .. } = &tensor.origin else { return false };
+        tensor.size != Some(0)
+            && match dependency {
+                Dependency::Fresh => false,
+                Dependency::Reads { .. } => options.views && is_in_pool(sequence, output, options),
+                Dependency::Overwrites(overwrites) => {
+                    options.inplace && overwrites.iter().any(|overwrite| !overwrite.required)
+                }
+                Dependency::Gathers(gathers) => options.gathers && !gathers.is_empty(),
+            }
+    })
+}
+
+/// Returns whether the tensor that this is a view of, through other views, lies in the pool.
+fn is_in_pool(sequence: &OpSequence, view: TensorId, options: LoweringOptions) -> bool {
+    let mut at = view;
+    loop {
+        match &sequence.tensor(at).origin {
+            Origin::Input => return options.inputs_in_pool,
+            Origin::Weight => return options.weights_in_pool,
+            Origin::Output { dependency: Dependency::Reads { input, .. }, .. } => at = *input,
+            Origin::Output { .. } => return true,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that belongs to no scope.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no scope is called '{0}'; the scopes are these_choices, all_choices")]
+pub struct UnknownScope(pub String);
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScope> {
+        let all = [Self::TheseChoices, Self::AllChoices];
+        all.into_iter()
+            .find(|scope| scope.name() == name)
+            .ok_or_else(|| UnknownScope(name.to_owned()))
+    }
+}

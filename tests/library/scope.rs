@@ -1,0 +1,164 @@
+//! The plans that a proof speaks of.
+
+use memplan::{
+    OpSequence, Operator, Output, Planner, Problem, Strategy, lower::LoweringOptions, plan::Scope,
+    planner::PlanFit, problem::Request,
+};
+use rstest::rstest;
+
+use crate::common::{
+    demands::Dice,
+    properties::is_impossible,
+    random::{Wild, random_problem, random_sequence},
+    times,
+};
+
+/// `b` over `a`, or a view of it, or around it.
+#[rstest]
+#[case::nothing(Output::new("b", 8), Scope::AllChoices)]
+#[case::a_view(Output::new("b", 8).reads("a"), Scope::TheseChoices)]
+#[case::an_overwrite(Output::new("b", 8).overwrites("a"), Scope::TheseChoices)]
+#[case::an_update(Output::new("b", 8).updates("a", 0), Scope::AllChoices)]
+#[case::a_concatenation(Output::new("b", 12).gathers("a", 0), Scope::TheseChoices)]
+#[case::a_view_of_an_input(Output::new("b", 8).reads("x"), Scope::AllChoices)]
+#[case::without_bytes(Output::new("b", 0).reads("a"), Scope::AllChoices)]
+fn what_is_optional_narrows_the_scope(#[case] output: Output, #[case] scope: Scope) {
+    let sequence = OpSequence::builder()
+        .input("x", 8)
+        .operator(Operator::new("conv").inputs(["x"]).output(Output::new("a", 8)))
+        .operator(Operator::new("op").inputs(["a", "x"]).output(output))
+        .output("b")
+        .build()
+        .unwrap();
+    let plan = |lowering| Planner::new().lowering(lowering).plan(&sequence).unwrap();
+    assert_eq!(plan(LoweringOptions::default()).scope, scope);
+    let none = LoweringOptions::default().views(false).inplace(false).gathers(false);
+    assert_eq!(plan(none).scope, Scope::AllChoices);
+    let file = serde_json::to_value(plan(LoweringOptions::default())).unwrap();
+    assert_eq!(file["scope"], scope.name());
+    assert_eq!(scope.name().parse(), Ok(scope));
+}
+
+#[test]
+fn a_required_overwrite_is_no_choice() {
+    for (required, scope) in [(false, Scope::TheseChoices), (true, Scope::AllChoices)] {
+        let mut problem = Problem::builder();
+        let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 8));
+        problem.request(Request::new(new, old, 0).required(required));
+        let plan = Planner::new().plan(&problem.build().unwrap()).unwrap();
+        assert_eq!((plan.scope, plan.proven_optimal), (scope, true));
+    }
+}
+
+/// A file can claim anything. Its scope is no larger than that of the problem.
+#[test]
+fn a_counted_bound_has_the_scope_of_its_problem() {
+    let mut problem = Problem::builder();
+    let (old, new) = (problem.chunk(0..2, 8), problem.chunk(1..3, 8));
+    let problem = problem.overwrite(new, old, 0).build().unwrap();
+    let mut plan = Planner::new().plan(&problem).unwrap();
+    plan.scope = Scope::AllChoices;
+    assert_eq!(plan.with_counted_bound(problem).unwrap().scope, Scope::TheseChoices);
+}
+
+/// The pool of a body is workspace of its operator, so a body with a choice leaves one.
+#[test]
+fn a_body_with_a_choice_narrows_the_scope() {
+    let body = |output: Output| {
+        OpSequence::builder()
+            .operator(Operator::new("make").output(Output::new("s", 8)))
+            .operator(Operator::new("end").inputs(["s"]).output(output))
+            .output("t")
+            .build()
+            .unwrap()
+    };
+    for (output, scope) in [
+        (Output::new("t", 8), Scope::AllChoices),
+        (Output::new("t", 8).overwrites("s"), Scope::TheseChoices),
+    ] {
+        let sequence = OpSequence::builder()
+            .input("x", 8)
+            .operator(
+                Operator::new("if").inputs(["x"]).output(Output::new("y", 8)).body(body(output)),
+            )
+            .output("y")
+            .build()
+            .unwrap();
+        assert_eq!(Planner::new().plan(&sequence).unwrap().scope, scope);
+    }
+}
+
+/// What is proven about all plans holds for those of every strategy, whatever it copies.
+#[test]
+fn no_strategy_is_below_a_bound_of_all_choices() {
+    let mut bounds = 0;
+    times(150, |random| {
+        let Ok(sequence) = random_sequence(random, 8)? else { return Ok(()) };
+        let [views, inplace, gathers] =
+            [random.ratio(1, 4)?, random.ratio(1, 4)?, random.ratio(1, 4)?];
+        let given = LoweringOptions::default().views(views).inplace(inplace).gathers(gathers);
+        let copies = given.views(false).inplace(false).gathers(false);
+        let mut bound = 0;
+        let mut pools = Vec::new();
+        for &strategy in Strategy::ALL {
+            for lowering in [given, copies] {
+                match Planner::new().strategy(strategy).lowering(lowering).plan(&sequence) {
+                    Ok(plan) => {
+                        if plan.scope == Scope::AllChoices && lowering == given {
+                            bounds += 1;
+                            bound = bound.max(plan.lower_bound);
+                        }
+                        pools.push(plan.pool_size);
+                    }
+                    Err(error) => assert!(is_impossible(&error), "{error}"),
+                }
+            }
+        }
+        assert!(pools.iter().all(|&pool| bound <= pool), "{bound}, {pools:?}\n{sequence:#?}");
+        Ok(())
+    });
+    assert!(bounds > 100, "{bounds}");
+}
+
+/// A capacity that planning meets is never refuted.
+#[test]
+fn what_a_plan_takes_fits() {
+    let (mut answers, mut dice) = ([0, 0, 0], Dice(10));
+    times(120, |random| {
+        let strategy = *random.choose(&[Strategy::Best, Strategy::Optimal, Strategy::FirstFit])?;
+        let planner = Planner::new().strategy(strategy).alignment(1 << random.int_in_range(0..=4)?);
+        let mut ask = |plan: Result<memplan::Plan, memplan::PlanError>,
+                       fit: &dyn Fn(u64) -> PlanFit| {
+            let Ok(plan) = plan else { return };
+            let below = plan.pool_size.saturating_sub(1 + dice.roll(9));
+            for capacity in [plan.pool_size, below] {
+                let answer = fit(capacity);
+                let at = match &answer {
+                    PlanFit::Yes(found) => {
+                        assert!(found.pool_size <= capacity);
+                        0
+                    }
+                    PlanFit::No(found) => {
+                        assert!(found.lower_bound > capacity && found.pool_size > capacity);
+                        assert!(capacity < plan.pool_size, "{plan:#?}");
+                        1
+                    }
+                    PlanFit::Unknown(found) => {
+                        assert!(found.pool_size > capacity && capacity < plan.pool_size);
+                        2
+                    }
+                };
+                answers[at] += 1;
+            }
+        };
+        if let Ok(sequence) = random_sequence(random, 10)? {
+            ask(planner.plan(&sequence), &|capacity| planner.fit(&sequence, capacity).unwrap());
+        }
+        let wild = Wild { chunks: 12, steps: 9, size: 20, alignment: true };
+        let problem = random_problem(random, wild)?;
+        ask(planner.plan(&problem), &|capacity| planner.fit(&problem, capacity).unwrap());
+        Ok(())
+    });
+    let [yes, no, _] = answers;
+    assert!(yes > 50 && no > 20, "{answers:?}");
+}
