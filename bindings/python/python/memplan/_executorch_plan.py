@@ -31,7 +31,7 @@ class Target:
     """What the arenas look like before anything is planned."""
 
     reserved: list[int]
-    """The bytes at the bottom of each arena that loops have taken."""
+    """The bytes at the bottom of each arena that branches and loops have taken in a suite, which plans each by itself."""
     extra_padding: int = 0
     pools: Mapping[int, Pool] = field(default_factory=dict)
     """Memories by arena, the fastest first. Other arenas have no limits, and hold what asks for them."""
@@ -55,8 +55,6 @@ class Planned:
     """Nodes that copy bytes to the place where they already lie."""
     cats: list = field(default_factory=list)
     """Nodes that concatenate what lies one behind the other."""
-    rooms: list[list[int]] = field(default_factory=list)
-    """The place of each room by arena."""
 
     @property
     def size(self) -> int:
@@ -109,6 +107,17 @@ class _Chunks:
                 found.append((number[over], number[under], inner[lower], out, below))
         return found
 
+    def returned(self, number: dict[int, int]) -> list[tuple[int, int, int]]:
+        """What branches return, as parts of the results of conditions."""
+        graph, base, inner, parts = self.graph, self.base, self.inner, []
+        for made, result in graph.returned:
+            offset = inner[result] - inner[made]
+            if base[made] in number and graph.sizes[base[made]]:
+                if offset < 0 or offset + graph.sizes[base[made]] > graph.sizes[base[result]]:
+                    raise ValueError(f"a branch returns a tensor of the shape {list(graph.specs[made].shape)} inside a larger one")
+                parts.append((number[base[made]], number[base[result]], offset))
+        return parts
+
     def parts(self, number: dict[int, int], cat: Cat) -> list[tuple[int, int, int]]:
         """The inputs of a concatenation as parts of its output; empty if one of them is not all of its chunk."""
         graph, base, inner, parts = self.graph, self.base, self.inner, []
@@ -148,38 +157,22 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
     chunks = _Chunks(graph, sharing.copies)
     groups: dict[int | None, list[int]] = {}
     for at in chunks.roots:
-        arena = specs[at].mem_id
+        arena = graph.arenas[at]
         group = None if target.pools and (arena is None or arena in target.pools) else arena or 1
         groups.setdefault(group, []).append(at)
-    for room in graph.rooms:
-        for arena, size in enumerate(room.sizes):
-            if size:
-                groups.setdefault(arena, [])
     known = [1, *(arena for arena in groups if arena is not None), *target.pools]
     sizes = [0] * max(1 + max(known), len(target.reserved))
     for arena, size in enumerate(target.reserved):
         sizes[arena] = size
     planned = Planned(MemoryAlgoResult({}, sizes), sum(sizes), True, len(sharing.pairs))
-    planned.rooms = [[0] * len(room.sizes) for room in graph.rooms]
     places = [(1, 0)] * len(specs)
     for group, roots in sorted(groups.items(), key=lambda item: item[0] or 0):
         number = {at: chunk for chunk, at in enumerate(roots)}
         requests = chunks.requests(number, sharing.pairs)
         begins, ends = [chunks.begins[at] for at in roots], [chunks.ends[at] for at in roots]
         lengths = [graph.sizes[at] for at in roots]
-        rooms, windows = [], {}
-        for at, room in enumerate(graph.rooms):
-            if group is not None and group < len(room.sizes) and room.sizes[group]:
-                spans = [(result.low, result.high) for result in room.results if result.arena == group]
-                last = room.end if spans else room.step + 1
-                if last > room.step + 1:
-                    # Afterwards, only what the branches return is read.
-                    windows[len(begins)] = [(room.step + 1, last, min(s[0] for s in spans), max(s[1] for s in spans))]
-                rooms.append((at, len(begins)))
-                begins.append(room.step)
-                ends.append(last)
-                lengths.append(room.sizes[group])
-        demands = _pools_of(graph, chunks, roots, target) if group is None else {"windows": windows or None}
+        demands = _pools_of(graph, chunks, roots, target) if group is None else {}
+        demands["parts"] = chunks.returned(number) or None
         problem = Problem.from_arrays(
             begins, ends, lengths, [request[:3] for request in requests], alignment=alignment, **demands
         )
@@ -207,30 +200,23 @@ def plan_graph(graph: Graph, sharing: Sharing, target: Target) -> Planned:
                 places[at] = (names[name], offset)
             for name, size in answer.pool_sizes.items():
                 if name in set(answer.chunk_pools):
-                    # Tensors without bytes may be all that lies above the branches.
-                    sizes[names[name]] = max(sizes[names[name]], size + target.extra_padding)
+                    sizes[names[name]] = size + target.extra_padding
             planned.cost = (answer.traffic, *reversed(answer.pool_sizes.values()))
         else:
             reserved = target.reserved[group] if group < len(target.reserved) else 0
             bottom = _up(reserved, alignment)
             for at, offset in zip(roots, answer.offsets):
                 places[at] = (group, bottom + offset)
-            for at, chunk in rooms:
-                planned.rooms[at][group] = bottom + answer.offsets[chunk]
             sizes[group] = bottom + answer.pool_size + target.extra_padding
             planned.lower_bound += bottom - reserved + answer.lower_bound + target.extra_padding
         planned.proven_optimal &= answer.proven_optimal
     for at, spec in enumerate(specs):
         arena, offset = places[chunks.base[at]]
         planned.result.spec_dict[spec] = SpecAllocResult(arena, _OBJECT, offset + chunks.inner[at])
-    for room, place in zip(graph.rooms, planned.rooms):
-        for result in room.results:
-            offset = place[result.arena] + result.low
-            planned.result.spec_dict[result.spec] = SpecAllocResult(result.arena, _OBJECT, offset)
     if target.pools:
         planned.lower_bound = planned.size if planned.proven_optimal else 0
     planned.bases |= {id(out): (out, below, offset) for out, below, offset in chunks.merged}
-    _link(planned)
+    _link(planned, graph)
     planned.copies = [node for node, *_ in sharing.copies]
     return planned
 
@@ -239,15 +225,13 @@ def _pools_of(graph: Graph, chunks: _Chunks, roots: list[int], target: Target) -
     """The pools of a problem, and what must lie in which."""
     pools = []
     for arena, pool in target.pools.items():
-        reserved = target.reserved[arena] if arena < len(target.reserved) else 0
         capacity = pool.capacity
         if capacity is not None:
             capacity = max(capacity - target.extra_padding, 0)
-        ranges = [*pool.reserved, *([(0, reserved)] if reserved else [])]
         pools.append(
             Pool(
                 pool.name, capacity=capacity, alignment=max(pool.alignment, graph.alignment), cost=pool.cost, base=pool.base,
-                reserved=ranges, largest=pool.largest,
+                reserved=pool.reserved, largest=pool.largest,
             )
         )  # fmt: skip
     traffic = [0] * len(graph.specs)
@@ -258,7 +242,7 @@ def _pools_of(graph: Graph, chunks: _Chunks, roots: list[int], target: Target) -
         "pools": pools,
         "names": [f"{names[at]} of the shape {list(graph.specs[at].shape)}" for at in roots],
         "only_in": {
-            chunk: target.pools[graph.specs[at].mem_id].name for chunk, at in enumerate(roots) if graph.specs[at].mem_id is not None
+            chunk: target.pools[arena].name for chunk, at in enumerate(roots) if (arena := graph.arenas[at]) is not None
         },
         "traffic": {chunk: traffic[at] for chunk, at in enumerate(roots)},
     }
@@ -291,19 +275,36 @@ def _overflow(begins: list, ends: list, sizes: list, alignment: int, demands: di
     return f"{demands['names'][chunk]}, {sizes[chunk]} B, finds no place in {wanted}: {left}"
 
 
-def _link(planned: Planned) -> None:
-    """Declares the inputs of concatenations to lie in the outputs. ExecuTorch's verifier wants each pair that shares bytes
-    to be on one path of such declarations, so a spec that lies in several wholes is in one that is in the next."""
-    places, bases = planned.result.spec_dict, planned.bases
+def _link(planned: Planned, graph: Graph) -> None:
+    """Declares specs that share bytes on purpose to lie in each other, the smaller in the larger. ExecuTorch's verifier
+    accepts two of them only if one is on the path of such declarations that begins at the other, so all that are related
+    are on one path."""
+    places, related = planned.result.spec_dict, {}
 
-    def path(spec) -> list:
-        found = [spec]
-        while id(found[-1]) in bases:
-            found.append(bases[id(found[-1])][1])
-        return found
+    def first(at: int) -> int:
+        while at in related:
+            at = related[at]
+        return at
 
-    for cat in reversed(planned.cats):
+    def relate(spec, other) -> None:
+        a, b = sorted((first(graph.index[id(spec)]), first(graph.index[id(other)])))
+        if a != b:
+            related[b] = a
+
+    for spec, below, _ in planned.bases.values():
+        relate(spec, below)
+    for cat in planned.cats:
         for part, _ in cat.parts:
-            end = path(part)[-1]
-            if cat.whole not in path(part) and end not in path(cat.whole):
-                bases[id(end)] = (end, cat.whole, places[end].mem_offset - places[cat.whole].mem_offset)
+            relate(part, cat.whole)
+    for spec in graph.specs:
+        if base_of(spec) is not None and related:
+            relate(spec, base_of(spec))
+    paths: dict[int, list[int]] = {}
+    for at in range(len(graph.specs)):
+        paths.setdefault(first(at), []).append(at)
+    planned.bases = {}
+    for path in paths.values():
+        path.sort(key=lambda at: (-graph.sizes[at], at))
+        for below, at in zip(path, path[1:]):
+            spec, other = graph.specs[at], graph.specs[below]
+            planned.bases[id(spec)] = (spec, other, places[spec].mem_offset - places[other].mem_offset)

@@ -24,7 +24,8 @@ from executorch.exir.passes import MemoryPlanningPass as _MemoryPlanningPass
 from executorch.exir.tensor import ALIGNMENT
 
 from . import Pool
-from ._executorch_graph import Graph, Inside, Kernels, Room, flat, rooms_of, stacked_rooms
+from ._executorch_graph import Graph, Kernels
+from ._executorch_line import flat, modules_of, spec_of
 from ._executorch_plan import Planned, Sharing, Target, plan_graph
 
 __all__ = ["Kernels", "MemoryPlanningPass", "Report", "algorithm", "memplan", "portable_kernels", "read_kernels"]
@@ -99,14 +100,14 @@ class Report:
         return text + (f", {' and '.join(removed)} removed" if removed else "")
 
 
-def _best_plan(specs, graph_module, alignment, target, *, kernels, copies=False, top=False, rooms=None) -> Planned:
+def _best_plan(specs, graph_module, alignment, target, *, kernels, copies=False, inside=None) -> Planned:
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise ValueError(f"alignment {alignment} is not a power of two")
-    graph = Graph(specs, graph_module, alignment, rooms)
-    pairs = graph.in_place(kernels, top) if kernels else []
+    graph = Graph(specs, graph_module, alignment, inside)
+    pairs = graph.in_place(kernels) if kernels else []
     choices = [Sharing(pairs)]
-    if copies and top:
-        outputs = {id(graph.spec_of(node)) for node in flat(graph.nodes[-1].args)}
+    if copies:
+        outputs = {id(spec_of(node)) for node in flat(graph.top[-1].args)}
         found, cats = graph.copies(outputs), graph.cats(outputs)
         choices = [Sharing(pairs, found, cats), Sharing(pairs, found), Sharing(pairs, cats=cats), *choices]
     if target.pools:
@@ -173,85 +174,60 @@ class _Algorithm:
     def begin(self, top) -> None:
         """Forgets the graphs before, for another method of the program."""
         self.top = top
-        self.inside: dict[int, Inside] = {}
+        self.inside: dict[int, list] = {}
         self.greedy: dict[int, list[int]] = {}
         self.removed: list = []
+        self.padding = 0
 
     def __call__(self, alignment, specs, graph_module, graph_signature, extra_padding) -> list[int]:
-        specs, reserved = list(specs), _reserved(graph_module)
-        if not specs and not any(reserved):
-            sizes = reserved if len(reserved) > 1 else [0, 0]
-            self.inside[id(graph_module)] = Inside(sizes, [], {})
-            return sizes
+        specs = list(specs)
+        self.padding = max(self.padding, extra_padding)
+        theirs = self.greedys(alignment, specs, graph_module, graph_signature, extra_padding)
+        if graph_module is not self.top:
+            # A branch or a loop is planned with the graph around it.
+            self.inside[id(graph_module)] = specs
+            return [0, 0]
         if self.pools and any(int(getattr(spec, "device", 0) or 0) for spec in specs):
             raise ValueError("pools are memories of the CPU, but this graph has tensors on another device")
-        top = graph_module is self.top
-        # Pools have a capacity each, so there a branch keeps its own bytes at the bottom.
-        rooms = rooms_of(graph_module, self.inside) if any(reserved) and not self.pools else None
-        stacked, places, bottom = [], [], reserved
-        if rooms is None and any(reserved):
-            stacked, places, bottom = stacked_rooms(graph_module, self.inside, alignment)
-        target = Target([] if rooms else bottom, extra_padding, self.pools, self.options)
+        # Tensors of another device are planned after those of the CPU, and none of them lies in a branch.
+        inside, self.inside = self.inside, {}
+        if not specs and not any(inside.values()):
+            return [0, 0]
+        target = Target([], self.padding, self.pools, self.options)
         best = _best_plan(
-            specs, graph_module, alignment, target, kernels=self.kernels, copies=self.copies, top=top, rooms=rooms
+            specs, graph_module, alignment, target, kernels=self.kernels, copies=self.copies, inside=inside
         )
-        alone = own = greedy(alignment, specs, graph_module, graph_signature, extra_padding)
-        if any(reserved):
-            # In a program of its own, greedy would have planned the branches as well.
-            branches = [self.greedy[id(module)] for module in graph_module.children() if id(module) in self.greedy]
-            graph_module.input_mem_buffer_sizes = [max(sizes) for sizes in zip_longest(*branches, fillvalue=0)]
-            alone = greedy(alignment, specs, graph_module, graph_signature, extra_padding)
-            graph_module.input_mem_buffer_sizes = reserved
-        self.greedy[id(graph_module)] = alone.bufsizes
-        # Conditions overwrite each other's results in greedy's plan, which is no choice then.
-        if not self.pools and not rooms and len(stacked) < 2 and sum(own.bufsizes) < best.size:
-            best = Planned(own, best.lower_bound, False)
+        # Greedy's plan is wrong where a view of a condition's result is read, or one condition overwrites another's.
+        if not self.pools and not inside and sum(theirs.bufsizes) < best.size:
+            best = Planned(theirs, best.lower_bound, False)
         for spec, place in best.result.spec_dict.items():
             spec.mem_id, spec.mem_obj_id, spec.mem_offset = place.mem_id, place.mem_obj_id, place.mem_offset
         for spec, below, offset in best.bases.values():
             if hasattr(spec, "storage_base"):
                 spec.storage_base, spec.storage_base_offset = below, offset
-        self.inside[id(graph_module)] = self.around(specs, rooms or stacked, best, places or best.rooms)
-        self.inside[id(graph_module)].is_stacked = bool(stacked)
-        if top:
-            self.check_branches(best)
-            self.removed += best.copies + [cat.node for cat in best.cats]
-            sizes = dict(enumerate(best.result.bufsizes))
-            pools = {pool.name: sizes.pop(arena) for arena, pool in self.pools.items()}
-            pools |= {f"arena {arena}": size for arena, size in sizes.items() if size}
-            self.reports.append(
-                Report(
-                    best.size, sum(alone.bufsizes), min(best.lower_bound, best.size),
-                    best.proven_optimal and best.lower_bound == best.size, best.in_place, len(best.copies),
-                    len(best.cats), best.requests, best.result is own, pools if self.pools else {},
-                )
-            )  # fmt: skip
+        self.removed += best.copies + [cat.node for cat in best.cats]
+        sizes = dict(enumerate(best.result.bufsizes))
+        pools = {pool.name: sizes.pop(arena) for arena, pool in self.pools.items()}
+        pools |= {f"arena {arena}": size for arena, size in sizes.items() if size}
+        self.reports.append(
+            Report(
+                best.size, sum(theirs.bufsizes), min(best.lower_bound, best.size),
+                best.proven_optimal and best.lower_bound == best.size, best.in_place, len(best.copies),
+                len(best.cats), best.requests, best.result is theirs, pools if self.pools else {},
+            )
+        )  # fmt: skip
         return best.result.bufsizes
 
-    def check_branches(self, best: Planned) -> None:
-        """Raises an error if branches and loops, which lie at the bottom of a pool, are not within its limits."""
-        inside = self.inside[id(self.top)].specs
-        for arena, pool in self.pools.items():
-            size = best.result.bufsizes[arena]
-            if pool.capacity is not None and size > pool.capacity:
-                raise ValueError(f"pool {pool.name} has {pool.capacity} B, but with its branches and loops {size} B are needed")
-            for spec in inside:
-                low, high = spec.mem_offset, spec.mem_offset + spec.allocated_memory
-                if spec.mem_id == arena and any(low < end and begin < high for begin, end in pool.reserved):
-                    raise ValueError(f"a branch or loop would use reserved bytes of pool {pool.name}")
-
-    def around(self, specs: list, rooms: list[Room], planned: Planned, places: list[list[int]]) -> Inside:
-        """Moves what is planned in the rooms to their places, and returns all that is planned in this graph."""
-        inside = Inside(planned.result.bufsizes, specs, {})
-        for room, bottom in zip(rooms, places):
-            for module in room.modules:
-                for spec in self.inside[id(module)].specs:
-                    spec.mem_offset += bottom[spec.mem_id]
-                inside.specs = inside.specs + self.inside[id(module)].specs
-            for result in room.results:
-                place = bottom[result.arena]
-                inside.results[id(result.spec)] = (result.arena, place + result.low, place + result.high)
-        return inside
+    def greedys(self, alignment, specs, graph_module, *rest) -> MemoryAlgoResult:
+        """Greedy's plan, which has planned the branches and loops as well."""
+        before = _reserved(graph_module)
+        inner = [module for node in graph_module.graph.nodes for module in modules_of(graph_module, node)]
+        sizes = [self.greedy[id(module)] for module in inner if id(module) in self.greedy]
+        graph_module.input_mem_buffer_sizes = [max(sizes) for sizes in zip_longest(*sizes, fillvalue=0)]
+        result = greedy(alignment, specs, graph_module, *rest)
+        graph_module.input_mem_buffer_sizes = before
+        self.greedy[id(graph_module)] = result.bufsizes
+        return result
 
 
 class MemoryPlanningPass(_MemoryPlanningPass):

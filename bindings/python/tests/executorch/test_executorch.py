@@ -170,13 +170,21 @@ def test_greedys_plan_is_used_where_it_is_smaller():
     accepted(ours)
 
 
-def test_the_root_logger_at_debug_accepts_the_plan():
+def siblings(_, x):
+    # Two copies of one tensor lie in the same bytes.
+    a = x * 2
+    b, c = a.unsqueeze(0).clone(), a.clone()
+    return b + 1, c * 3, a.sum()
+
+
+@pytest.mark.parametrize("model", [MODELS["residual"], lambda: (Net(siblings), image(4, 32))])
+def test_the_root_logger_at_debug_accepts_the_plan(model):
     # ExecuTorch then verifies every plan, while the pass runs.
     logger = logging.getLogger()
     level = logger.level
     logger.setLevel(logging.DEBUG)
     try:
-        planned(edge(*MODELS["residual"]()), MemoryPlanningPass(report=None))
+        planned(edge(*model()), MemoryPlanningPass(report=None))
     finally:
         logger.setLevel(level)
 
