@@ -6,6 +6,7 @@ import operator
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from . import Plan
 
@@ -73,12 +74,6 @@ class _InArena(fx.Interpreter):
             self.rooms[steps[body.operator], body.index] = (body.plan, room, room + body.inputs)
 
     def run_node(self, n: fx.Node):
-        if n.target is torch.ops.aten.as_strided.default:
-            # Its offset counts from the start of the storage, which is now the arena.
-            source, size, stride = self.fetch_args_kwargs_from_env(n)[0][:3]
-            offset = self.offset(self.prefix + n.name)
-            if offset is not None:
-                return self.at(offset, source.dtype, size, stride)
         if is_condition(n):
             (predicate, *branches, operands), _ = self.fetch_args_kwargs_from_env(n)
             index = 0 if predicate else 1
@@ -133,8 +128,9 @@ class _InArena(fx.Interpreter):
         copies = []
         for value in values:
             if isinstance(value, torch.Tensor):
-                copy = self.at(at, value.dtype, value.shape, value.stride())
-                if size := span(value.shape, value.stride(), value.element_size()):
+                size = span(value.shape, value.stride(), value.element_size())
+                copy = self.at(at, size, value)
+                if size:
                     at += -(-(size + plan.padding) // plan.alignment) * plan.alignment
                 value = _written(copy, value)
             copies.append(value)
@@ -150,19 +146,28 @@ class _InArena(fx.Interpreter):
         return None
 
     def placed(self, name: str, result):
-        offset = self.offset(name)
-        if not isinstance(result, torch.Tensor) or offset is None:
+        """A result in the bytes that the plan has for it."""
+        if not isinstance(result, torch.Tensor):
             return result
-        # A plan without views has memory of its own for the result of a view.
-        is_in_arena = result.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
-        if is_in_arena and result.storage_offset() * result.dtype.itemsize == offset:
+        size, offset = span(result.shape, result.stride(), result.element_size()), self.offset(name)
+        if name not in self.tensors:
+            raise ValueError(f"the plan has no tensor '{name}': it is not one of this graph")
+        if offset is None:
             return result
-        return _written(self.at(offset, result.dtype, result.shape, result.stride()), result)
+        planned = self.tensors[name].size
+        if size > planned:
+            raise ValueError(f"'{name}' has {size} B, but {planned} B are planned; plan the graph for the largest inputs")
+        storage = result.untyped_storage()
+        begin = storage.data_ptr() - self.arena.data_ptr()
+        # It is a view, or an argument that was written in place. A plan without views has memory of its own for a view.
+        if begin <= offset and offset + planned <= begin + storage.nbytes():
+            return result
+        return _written(self.at(offset, planned, result), result)
 
-    def at(self, offset: int, dtype: torch.dtype, size, stride) -> torch.Tensor:
-        """A tensor in the arena."""
-        place = torch.empty(0, dtype=dtype)
-        return place.set_(self.arena.untyped_storage(), offset // dtype.itemsize, size, stride)
+    def at(self, offset: int, size: int, like: torch.Tensor) -> torch.Tensor:
+        """A tensor in some bytes of the arena, which are a storage of its own: `as_strided` counts from its start."""
+        storage = torch.from_numpy(self.arena.numpy()[offset : offset + size]).untyped_storage()
+        return torch.empty(0, dtype=like.dtype).set_(storage, 0, like.shape, like.stride())
 
 
 class Planned(_InArena):
@@ -179,6 +184,39 @@ class Planned(_InArena):
             raise ValueError(f"the plan has alignment {plan.alignment}; plan with alignment=16 or a multiple of it")
         if len(plan.pool_sizes) > 1:
             raise ValueError(f"the plan has {len(plan.pool_sizes)} pools; a graph runs in one arena")
-        # This pattern makes reads of unwritten bytes visible.
-        arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
+        if (name := next(iter(_missing(graph_module, plan)), None)) is not None:
+            raise ValueError(f"the plan has no tensor '{name}': it is not one of this graph")
+        nodes = {node.name for node in graph_module.graph.nodes}
+        if (name := next((name for name in plan.tensors if name.split(".")[0] not in nodes), None)) is not None:
+            raise ValueError(f"the graph has no node for the plan's tensor '{name}': the plan is not one of this graph")
+        # A compiler calls its backend with fake tensors.
+        with unset_fake_temporarily():
+            # This pattern makes reads of unwritten bytes visible.
+            arena = torch.full((max(plan.pool_size, 1),), 0xA5, dtype=torch.uint8)
         super().__init__(graph_module, plan, arena, 0, "", {})
+        placeholders = (node for node in graph_module.graph.nodes if node.op == "placeholder")
+        self.traced = {node.target: node.meta.get("val") for node in placeholders}
+        """The fake tensors of the inputs."""
+
+    def placeholder(self, target, args, kwargs):
+        """An input, if it is one that the graph was traced with: views lie elsewhere in a smaller tensor."""
+        value, traced = super().placeholder(target, args, kwargs), self.traced.get(target)
+        if isinstance(value, torch.Tensor) and isinstance(traced, torch.Tensor):
+            pairs = zip(value.shape, traced.shape)
+            same = value.dim() == traced.dim() and all(a == b for a, b in pairs if isinstance(b, int))
+            if value.dtype != traced.dtype or not same:
+                raise ValueError(f"input '{target}' is {_described(value)}, but the plan is for {_described(traced)}")
+        return value
+
+
+def _described(tensor: torch.Tensor) -> str:
+    return f"{tensor.dtype} of the shape {list(tensor.shape)}"
+
+
+def _missing(graph_module: fx.GraphModule, plan: Plan):
+    """The tensors that operators make, as far as a trace has kept them, without a place in the plan."""
+    known = plan.tensors
+    for node in filter(is_operator, graph_module.graph.nodes):
+        value = node.meta.get("val")
+        values = {f"{node.name}.{at}": item for at, item in enumerate(value)} if isinstance(value, (list, tuple)) else {node.name: value}
+        yield from (name for name, item in values.items() if isinstance(item, torch.Tensor) and name not in known)

@@ -45,7 +45,15 @@ def from_exported_program(program, *, inplace: bool = False) -> Sequence:
 
 def from_graph(graph_module: fx.GraphModule, *, weights: Collection[str] = (), inplace: bool = False) -> Sequence:
     """Returns the operators of an FX graph whose nodes have fake tensors in `meta["val"]`, such as those that `make_fx`
-    and AOTAutograd make. `weights` names placeholders that are the same in every run."""
+    and AOTAutograd make. `weights` names placeholders that are the same in every run. Operators that draw random numbers
+    keep their order."""
+    names = {node.name for node in graph_module.graph.nodes if node.op in ("placeholder", "get_attr")}
+    if unknown := [name for name in weights if name not in names]:
+        raise ValueError(f"weights: the graph has no placeholder '{unknown[0]}'")
+    if (node := next(filter(_is_untraced, graph_module.graph.nodes), None)) is not None:
+        raise ValueError(
+            f"'{node.name}' has no fake tensor in meta['val']: make the graph with torch.export, make_fx or AOTAutograd"
+        )
     return _Reader(graph_module, frozenset(weights), inplace).sequence()
 
 
@@ -64,6 +72,18 @@ def in_order(graph_module: fx.GraphModule, sequence: Sequence) -> fx.GraphModule
         # In the plan, tensors have the names of the nodes.
         copies[node].name = node.name
     return fx.GraphModule(graph_module, graph)
+
+
+def _is_untraced(node: fx.Node) -> bool:
+    """Returns whether a node that has a value has none in a trace."""
+    if "val" in node.meta or not (is_operator(node) or node.op == "placeholder"):
+        return False
+    schema = getattr(node.target, "_schema", None)
+    return schema is None or any(isinstance(result.type, torch.TensorType) for result in schema.returns)
+
+
+def _is_random(node: fx.Node) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 class _FakeRun(fx.Interpreter):
@@ -230,6 +250,8 @@ class _Reader:
         """The storages that may be made in outputs of the condition, by the places of these."""
         self.made: dict[int, int] = {}
         """Those that are made there."""
+        self.last_random: str | None = None
+        """The operator that drew random numbers last."""
 
     def name(self, node: fx.Node) -> str:
         """The name of the tensor that an argument stands for."""
@@ -406,6 +428,10 @@ class _Reader:
                 if storage in self.writers:
                     after.append(self.writers[storage])
                 users.append(node.name)
+        if _is_random(node) or any(body.last_random for body in readers):
+            # In another order, the operators would draw other numbers.
+            after += [self.last_random] if self.last_random else []
+            self.last_random = node.name
         self.operators.append(
             Operator(
                 node.name, list(dict.fromkeys(read)), outputs, kind=str(node.target), bodies=bodies,

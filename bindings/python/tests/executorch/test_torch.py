@@ -1,5 +1,6 @@
 """Plans of PyTorch graphs, run in one arena with equal bits."""
 
+import copy
 import io
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is in an environment of its own: see install")
 
+from functorch.compile import make_boxed_func  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.aot_autograd import aot_export_module  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
@@ -150,6 +153,147 @@ def test_a_plan_of_several_pools_is_no_arena():
     plan = memplan.plan(from_graph(graph_module), alignment=64, pools=pools)
     with pytest.raises(ValueError, match="the plan has 2 pools; a graph runs in one arena"):
         Planned(graph_module, plan)
+
+
+def test_offsets_count_from_the_start_of_a_storage():
+    def scattered(x):
+        pad, y = x + 1, x * 2
+        y.fill_diagonal_(3.0)
+        part = torch.as_strided_copy(y, (2, 2), (5, 1), 3)
+        return torch.as_strided_scatter(y, part + 1, (2, 2), (4, 1), 2), y.as_strided((3,), (4,), 1) + 0, pad
+
+    x = torch.randn(4, 4)
+    for program in (exported := torch.export.export(Function(scattered), (x,)), exported.run_decompositions()):
+        plan = run_planned(program.graph_module, from_exported_program(program), [x])
+        assert plan.offset("mul") > 0
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+def draws(x):
+    small, large = torch.rand(1000), torch.rand(2000)
+    return small * large.sum() + x
+
+
+def drops(x, first, second):
+    first, second = first.detach().requires_grad_(), second.detach().requires_grad_()
+    # One is small and needed late, the other large and reduced immediately.
+    a = torch.nn.functional.dropout(x @ first, 0.5, True)
+    b = torch.nn.functional.dropout(x @ second, 0.5, True)
+    return torch.autograd.grad((a * b.sum(1, keepdim=True)).sum(), [first, second])
+
+
+@pytest.mark.parametrize(("function", "shapes"), [(draws, [(1000,)]), (drops, [(8, 16), (16, 64), (16, 4096)])])
+def test_random_operators_keep_their_order(function, shapes):
+    inputs = [torch.randn(shape) for shape in shapes]
+    graph_module = make_fx(function, tracing_mode="fake")(*inputs)
+    sequence = from_graph(graph_module)
+    random = [n.name for n in graph_module.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
+    assert len(random) >= 2
+    found = memplan.reorder(sequence, alignment=64)
+    assert [name for name in found.sequence.operators if name in random] == random
+    results = []
+    for module in (graph_module, in_order(graph_module, found.sequence)):
+        torch.manual_seed(0)
+        results.append(torch.utils._pytree.tree_leaves(module(*inputs)))
+    assert all(torch.equal(a, b) for a, b in zip(*results))
+    # Two of them cannot be exchanged at all.
+    order = [sequence.operators.index(name) for name in random]
+    exchanged = list(range(len(sequence)))
+    exchanged[order[0]], exchanged[order[1]] = order[1], order[0]
+    with pytest.raises(ValueError):
+        sequence.permuted(exchanged)
+
+
+def gated(x):
+    return (torch.relu(x) + 1) * torch.sigmoid(x * 2)
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (torch.randn(32, 64), r"input 'x' is torch.float32 of the shape \[32, 64\], but the plan is for torch.float32 of the shape \[8, 64\]"),
+        (torch.randn(4, 64), r"input 'x' is torch.float32 of the shape \[4, 64\]"),
+        (torch.randn(8, 64, dtype=torch.float64), "input 'x' is torch.float64"),
+    ],
+)
+def test_other_inputs_than_those_planned_are_refused(x, words):
+    program = torch.export.export(Function(gated), (torch.randn(8, 64),), strict=False)
+    (name,) = [node.target for node in program.graph.nodes if node.op == "placeholder"]
+    planned = Planned(program.graph_module, memplan.plan(from_exported_program(program), alignment=64))
+    with pytest.raises(ValueError, match=words.replace("'x'", f"'{name}'")):
+        planned.run(x)
+
+
+def test_larger_sizes_than_planned_are_refused():
+    rows = torch.export.Dim("rows", min=2, max=100)
+    program = torch.export.export(Function(gated), (torch.randn(8, 64),), dynamic_shapes={"inputs": ({0: rows},)}, strict=False)
+    planned = Planned(program.graph_module, memplan.plan(from_exported_program(program), alignment=64))
+    for size in (100, 5):
+        x = torch.randn(size, 64)
+        assert torch.equal(planned.run(x)[0], gated(x))
+    with pytest.raises(ValueError, match="'relu' has 25856 B, but 25600 B are planned"):
+        planned.run(torch.randn(101, 64))
+
+
+def test_views_of_smaller_tensors_stay_inside_them():
+    def forward(x):
+        y = x * 2
+        half = y[x.shape[0] // 2 :]
+        return half + 1, y * 3
+
+    rows = 2 * torch.export.Dim("half", min=1, max=32)
+    program = torch.export.export(Function(forward), (torch.randn(8, 16),), dynamic_shapes={"inputs": ({0: rows},)}, strict=False)
+    planned = Planned(program.graph_module, memplan.plan(from_exported_program(program), alignment=64))
+    for size in (64, 6):
+        x = torch.randn(size, 16)
+        assert all(torch.equal(a, b) for a, b in zip(planned.run(x), forward(x)))
+
+
+def test_plans_of_something_else_are_refused():
+    x = torch.randn(8, 64)
+    graph_module = make_fx(gated, tracing_mode="fake")(x)
+    other = make_fx(lambda x: torch.relu(x) + 1, tracing_mode="fake")(x)
+    problem = memplan.plan(memplan.Problem([(0, 1, 4)]), alignment=64)
+    for module, plan, words in (
+        (graph_module, problem, "the plan has no tensor 'relu'"),
+        (graph_module, memplan.plan(from_graph(other), alignment=64), "the plan has no tensor 'mul'"),
+        (other, memplan.plan(from_graph(graph_module), alignment=64), "no node for the plan's tensor 'mul'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Planned(module, plan)
+
+
+def test_a_graph_without_fake_tensors_is_refused():
+    with pytest.raises(ValueError, match=r"'x' has no fake tensor in meta\['val'\]"):
+        from_graph(torch.fx.symbolic_trace(gated))
+
+
+def test_weights_must_be_placeholders():
+    graph_module = make_fx(gated, tracing_mode="fake")(torch.randn(8, 64))
+    with pytest.raises(ValueError, match="weights: the graph has no placeholder 'wieght'"):
+        from_graph(graph_module, weights=["wieght"])
+
+
+def test_a_plan_may_be_made_in_a_compilers_backend():
+    def backend(graph_module, _):
+        planned = Planned(graph_module, memplan.plan(from_graph(graph_module), alignment=64))
+        return make_boxed_func(lambda *inputs: [value if value is None else value.clone() for value in planned.run(*inputs)])
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 4))
+    other, x = copy.deepcopy(model), torch.randn(16, 32)
+    compiled = torch.compile(other, backend=aot_autograd(fw_compiler=backend, bw_compiler=backend))
+    for module in (model, compiled):
+        (module(x) ** 2).mean().backward()
+    assert all(torch.equal(a.grad, b.grad) for a, b in zip(model.parameters(), other.parameters()))
 
 
 def view_read_late(x):
