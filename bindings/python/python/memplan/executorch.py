@@ -23,7 +23,7 @@ from executorch.exir.memory_planning import MemoryAlgoResult, greedy
 from executorch.exir.passes import MemoryPlanningPass as _MemoryPlanningPass
 from executorch.exir.tensor import ALIGNMENT
 
-from . import Pool
+from . import Pool, Problem, plan
 from ._executorch_graph import Graph, Kernels
 from ._executorch_line import flat, modules_of, spec_of
 from ._executorch_plan import Planned, Sharing, Target, plan_graph
@@ -137,11 +137,31 @@ class _MemberResult(MemoryAlgoResult):
         )
 
 
-def algorithm(*, kernels: Kernels | None = None, name: str = "memplan", **options) -> Callable[..., MemoryAlgoResult]:
+def _checked(alignment: int, kernels: Kernels | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of `memplan.plan`. An error in writing is one where it is made, not in an export minutes later."""
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise ValueError(f"alignment {alignment} is not a power of two")
+    if kernels is not None and not isinstance(kernels, Mapping):
+        raise TypeError(f"kernels is a table such as read_kernels returns, not {kernels!r}")
+    plan(Problem([(0, 1, 1)]), **options)
+    return options
+
+
+def algorithm(
+    *,
+    kernels: Kernels | None = None,
+    name: str = "memplan",
+    strategy: str = "best",
+    effort: int | None = None,
+    time_limit: float | None = None,
+    threads: int = 1,
+) -> Callable[..., MemoryAlgoResult]:
     """Returns an algorithm for `MemoryPlanningAlgorithmSuite`, with its own name: a suite keeps one result per name.
 
-    It uses lifetimes alone, unless `kernels` lists those that may work in place. `options` are those of `memplan.plan`.
+    It uses lifetimes alone, unless `kernels` lists those that may work in place. The other arguments are those of
+    `memplan.plan`.
     """
+    options = _checked(1, kernels, {"strategy": strategy, "effort": effort, "time_limit": time_limit, "threads": threads})
 
     def planned(alignment, specs, graph_module, graph_signature=None, extra_padding=0) -> MemoryAlgoResult:
         target = Target(_reserved(graph_module), extra_padding, options=options)
@@ -256,8 +276,13 @@ class MemoryPlanningPass(_MemoryPlanningPass):
         alloc_mutable_buffers: bool = True,
         share_mutable_buffers: bool = False,
         alignment: int = ALIGNMENT,
-        **options,
+        strategy: str = "best",
+        effort: int | None = None,
+        time_limit: float | None = None,
+        threads: int = 1,
     ):
+        options = {"strategy": strategy, "effort": effort, "time_limit": time_limit, "threads": threads}
+        _checked(alignment, kernels, options)
         table = (portable_kernels() if kernels is None else kernels) if inplace else {}
         pools = _pools(pools)
         if pools and share_mutable_buffers:

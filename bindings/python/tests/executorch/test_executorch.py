@@ -244,9 +244,24 @@ def test_alignments(alignment):
     assert specs and all(spec.mem_offset % alignment == 0 for spec in specs)
 
 
-def test_an_alignment_that_is_no_power_of_two_is_refused():
-    with pytest.raises(Exception, match="alignment 48 is not a power of two"):
-        planned(edge(*MODELS["chain"]()), MemoryPlanningPass(alignment=48, report=None))
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"alignment": 48}, ValueError, "alignment 48 is not a power of two"),
+        ({"efort": 3}, TypeError, "unexpected keyword argument 'efort'"),
+        ({"effort": "much"}, ValueError, "effort must be an integer"),
+        ({"strategy": "bset"}, ValueError, "no strategy is called 'bset'"),
+        ({"time_limit": -1}, ValueError, "time_limit is -1"),
+        ({"memory_planning_algo": None}, TypeError, "unexpected keyword argument"),
+        ({"kernels": "aten::relu 0"}, TypeError, "kernels is a table such as read_kernels returns, not 'aten::relu 0'"),
+    ],
+)
+def test_wrong_options_are_errors_where_the_pass_is_made(options, error, words):
+    with pytest.raises(error, match=words):
+        MemoryPlanningPass(**options)
+    if "alignment" not in options:
+        with pytest.raises(error, match=words):
+            algorithm(**options)
 
 
 def test_graph_inputs_and_outputs_outside_the_arena():

@@ -24,18 +24,17 @@ SETTINGS = [
     {"remove_copies": False, "alignment": 64},
     {"pools": {1: Pool("a", capacity=900, cost=1), 2: Pool("b", cost=9)}},
     {"share_mutable_buffers": True},
-    {"alloc_graph_input": False, "alloc_graph_output": False},
-    {"strategy": "naive"},
+    {"alloc_graph_input": False},
+    {"strategy": "first-fit"},
 ]
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("MEMPLAN_CASES", 16))))
 def test_a_random_program_runs_as_in_eager(seed):
     model = Program(seed).eval()
-    # It would otherwise make sizes of the program before into symbols.
-    torch._dynamo.reset()
     try:
-        with torch.no_grad():
+        # Otherwise, a second size of the same branch becomes a symbol.
+        with torch.no_grad(), torch._dynamo.config.patch(automatic_dynamic_shapes=False):
             program = edge(copy.deepcopy(model), *model.inputs(1.0), strict=False)
     except RuntimeError as error:
         pytest.skip(f"torch does not export it: {str(error).splitlines()[0]}")
