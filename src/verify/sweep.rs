@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, Step, steps::sorted_by_step, verify::Violation};
+use crate::{Bytes, Step, verify::Violation};
 
 /// The steps and bytes that a chunk or tensor occupies.
 #[derive(Clone, Debug)]
@@ -98,17 +98,17 @@ fn are_disjoint<T>(rectangles: &[Rectangle<T>]) -> bool {
         low: Bytes,
         high: Bytes,
     }
-    let all: Vec<Sides> = rectangles
+    let mut all: Vec<Sides> = rectangles
         .iter()
         .map(|&Rectangle { begin, end, low, high, .. }| Sides { begin, end, low, high })
         .filter(|sides| sides.begin < sides.end && sides.low < sides.high)
         .collect();
-    let last = all.iter().map(|sides| sides.end).max().unwrap_or(0);
-    let begins = sorted_by_step(all.iter().copied(), last, |sides| sides.begin);
-    let ends = all.iter().map(|sides| (sides.end, sides.low));
-    let mut ends = sorted_by_step(ends, last, |&(end, _)| end).into_iter().peekable();
+    let mut ends: Vec<(Step, Bytes)> = all.iter().map(|sides| (sides.end, sides.low)).collect();
+    ends.sort_unstable();
+    let mut ends = ends.into_iter().peekable();
+    all.sort_unstable_by_key(|sides| sides.begin);
     let mut live: BTreeMap<Bytes, Bytes> = BTreeMap::new();
-    for Sides { begin, low, high, .. } in begins {
+    for Sides { begin, low, high, .. } in all {
         while let Some((_, low)) = ends.next_if(|&(end, _)| end <= begin) {
             live.remove(&low);
         }

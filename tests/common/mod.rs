@@ -2,9 +2,9 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub mod alive;
 pub mod asked;
 pub mod choices;
-pub mod alive;
 pub mod demands;
 pub mod every_place;
 pub mod file_mutants;
