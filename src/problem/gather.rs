@@ -85,8 +85,12 @@ impl Problem {
             self.refused().into_iter().map(|dropped| dropped.request).collect();
         // Each part was tried with all chunks that it is joined to, so all parts are possible
         // together.
-        let Ok(problem) = self.with_parts(&parts) else {
-            return Gathered { problem: self, refused, lost: Vec::new() };
+        let problem = match self.with_parts(&parts) {
+            Ok(problem) => problem,
+            Err(error) => {
+                refused.extend(parts.into_iter().map(|part| (part, refusal(&error))));
+                return Gathered { problem: self, refused, lost: Vec::new() };
+            }
         };
         let now = problem.refused().into_iter().filter(|one| !before.contains(&one.request));
         let lost = now.map(|one| (problem.requests()[one.request], one.reason)).collect();
@@ -112,7 +116,7 @@ impl Problem {
 #[derive(Clone, Default)]
 struct Group {
     chunks: Vec<ChunkId>,
-    /// The honoured parts among them.
+    /// The parts of the problem and the honoured ones among them.
     parts: Vec<Part>,
     /// The bytes that they need, once they have been counted.
     weights: Option<Vec<LiveWeight>>,
@@ -150,6 +154,10 @@ impl<'p> Trials<'p> {
         for (at, request) in problem.requests().iter().enumerate() {
             trials.requests.entry(request.overwriter).or_default().push(at);
             trials.merge(request.overwriter, request.overwritten);
+        }
+        for &part in problem.parts() {
+            trials.merge(part.part, part.whole);
+            trials.groups[trials.of[part.whole.index()] as usize].parts.push(part);
         }
         trials
     }

@@ -214,6 +214,22 @@ fn a_gather_that_lifts_a_pinned_body_is_refused() {
     assert_eq!(gathered.refused, [(part, Refusal::LargerBound)]);
 }
 
+/// The problem's own parts join chunks as well: `a` would put both wholes, which live together, at one place.
+#[test]
+fn a_gather_that_clashes_with_a_part_of_the_problem_is_refused() {
+    let mut problem = Problem::builder();
+    let (a, first, second) =
+        (problem.chunk(0..2, 8), problem.chunk(1..3, 16), problem.chunk(1..3, 16));
+    problem.part(a, first, 0);
+    let problem = problem.build().unwrap();
+    let (wrong, right) = (Part::new(a, second, 0), Part::new(first, second, 0));
+    let gathered = problem.clone().gather(&[vec![wrong]]);
+    assert_eq!(gathered.refused, [(wrong, Refusal::Clash)]);
+    assert_eq!(gathered.problem, problem);
+    let gathered = problem.gather(&[vec![right]]);
+    assert_eq!((gathered.refused, gathered.problem.parts().len()), (vec![], 2));
+}
+
 /// The second of several buffers begins at 256; a body that ends at 272 needs 16 bytes of it.
 #[test]
 fn a_gather_to_a_pin_in_a_later_buffer_is_honoured() {
