@@ -97,6 +97,14 @@ pub struct PlanFile {
     /// the plan holds for; omitted if there are none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dims: BTreeMap<Box<str>, DimRange>,
+    /// The names that operators read, but that no operator produces and nobody declared: they count as weights;
+    /// omitted if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undeclared: Vec<Box<str>>,
+    /// True if the operators were given in another order than that of execution: steps count in the sorted order;
+    /// omitted otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sorted: bool,
     /// The plans of the sequences that operators run; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bodies: Vec<BodyEntry>,
@@ -360,6 +368,8 @@ impl From<Plan> for PlanFile {
             objects: plan.objects,
             order: plan.order,
             dims: plan.dims,
+            undeclared: plan.undeclared,
+            sorted: plan.is_sorted,
             bodies: plan
                 .bodies
                 .into_iter()
@@ -473,6 +483,8 @@ impl TryFrom<PlanFile> for Plan {
             reserved,
             traffic: file.traffic.unwrap_or(0),
             dims: file.dims,
+            undeclared: file.undeclared,
+            is_sorted: file.sorted,
         };
         if !plan.pools.is_empty() && plan.objective() != file.objective {
             return Err(PlanFileError::Objective);

@@ -106,6 +106,11 @@ pub struct Plan {
     /// The dimensions whose sizes may differ from run to run, by name: the plan holds for every run with these
     /// sizes, and its own are the largest. Empty if there is one size each.
     pub dims: BTreeMap<Box<str>, DimRange>,
+    /// The names that operators of the sequence read, but that no operator produces and nobody declared. They count as
+    /// weights, outside the pool.
+    pub undeclared: Vec<Box<str>>,
+    /// Whether the operators were given in another order than that of execution; steps count in the sorted order.
+    pub is_sorted: bool,
 }
 
 /// The plan of a sequence that an operator runs. Its pool lies in the operator's workspace, behind a
@@ -234,7 +239,10 @@ impl Plan {
         let sequence = input.sequence();
         let tensors = sequence.map(|sequence| planned_tensors(sequence, &lowered.homes, layout));
         let dims = sequence.map(|sequence| sequence.dims().clone()).unwrap_or_default();
-        Self { tensors: tensors.unwrap_or_default(), dims, ..plan }
+        let undeclared = sequence.map(OpSequence::undeclared).unwrap_or_default();
+        let undeclared = undeclared.into_iter().map(Into::into).collect();
+        let is_sorted = sequence.is_some_and(OpSequence::is_sorted);
+        Self { tensors: tensors.unwrap_or_default(), dims, undeclared, is_sorted, ..plan }
     }
 
     fn of_problem(problem: &Problem, strategy: Strategy, layout: &Layout) -> Self {
@@ -317,6 +325,8 @@ impl Plan {
             reserved: Vec::new(),
             traffic: 0,
             dims: BTreeMap::new(),
+            undeclared: Vec::new(),
+            is_sorted: false,
         };
         let proven_optimal = plan.is_at_bound(lower_bound);
         Self { proven_optimal, ..plan }.with_demands(problem)

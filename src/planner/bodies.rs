@@ -43,6 +43,8 @@ pub(super) fn flatten(
                 },
             })?;
             let inputs = copies(body, &planned)?;
+            // The plan around the body lists them, without the tensors around the body that it uses.
+            let planned = Plan { undeclared: Vec::new(), is_sorted: false, ..planned };
             let planned = PlannedBody { step: step as Step, body: place, inputs, plan: planned };
             rooms[step] = rooms[step].max(planned.room());
             bodies.push(planned);

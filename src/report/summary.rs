@@ -81,6 +81,7 @@ pub fn summary(plan: &Plan, steps: StepNames<'_>, rules: &str) -> String {
     text.push_str(&not_copied(plan));
     text.push_str(&ranges(plan));
     text.push_str(&bases(plan));
+    text.push_str(&assumptions(plan));
     text
 }
 
@@ -137,6 +138,34 @@ fn bases(plan: &Plan) -> String {
         format!("{tensors} whose size the model only declares\n")
     });
     [at_most, declared].into_iter().flatten().collect()
+}
+
+/// The most names that are listed.
+const MOST_NAMES: usize = 5;
+
+/// States what was assumed about the sequence: a name in error would make a weight, and the pool too small.
+fn assumptions(plan: &Plan) -> String {
+    let mut text = String::new();
+    if !plan.undeclared.is_empty() {
+        let mut names: Vec<String> = plan
+            .undeclared
+            .iter()
+            .take(MOST_NAMES)
+            .map(|name| printable(name).into_owned())
+            .collect();
+        if plan.undeclared.len() > MOST_NAMES {
+            names.push(format!("{} more", plan.undeclared.len() - MOST_NAMES));
+        }
+        let words = "no operator makes and nobody declares (taken as weights, outside the pool)";
+        text.push_str(&wrapped(&format!("{words}: {}", names.join(", ")), 2));
+    }
+    if plan.is_sorted {
+        text.push_str(&wrapped(
+            "the operators were not in execution order; steps count in the sorted order",
+            2,
+        ));
+    }
+    text
 }
 
 /// The most bytes alive at one step.

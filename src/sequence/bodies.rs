@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::sequence::{OperatorNode, Tensor};
 use crate::{
     Bytes,
-    sequence::{OpSequence, SequenceError, TensorId, check, uses::uses},
+    sequence::{OpSequence, SequenceError, TensorId, check, given::Given, uses::uses},
 };
 
 impl OpSequence {
@@ -40,6 +40,10 @@ impl OpSequence {
         let mut flat = self.clone();
         flat.depth = 0;
         flat.updated_in_bodies = self.updated_in_bodies();
+        flat.given = Given {
+            undeclared: self.undeclared().into_iter().map(Into::into).collect(),
+            is_sorted: self.is_sorted(),
+        };
         for (step, operator) in flat.operators.iter_mut().enumerate() {
             if operator.bodies.is_empty() {
                 continue;

@@ -9,7 +9,8 @@ use crate::{
     Bytes,
     sequence::{
         Dependency, DimRange, Gather, OpSequence, Operator, OperatorNode, Origin, Overwrite,
-        SequenceError, SizeBasis, Tensor, TensorId, TensorType, captured, check, control, order,
+        SequenceError, SizeBasis, Tensor, TensorId, TensorType, captured, check, control,
+        given::Given, order,
     },
 };
 
@@ -152,7 +153,10 @@ impl SequenceBuilder {
             ids: self.ids.clone(),
             dims: self.dims.clone(),
         };
-        sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))
+        let mut sequence =
+            sorted.resolve(Names::collect(&sorted)?, order::renumbered(&after, &order))?;
+        sequence.given.is_sorted = true;
+        Ok(sequence)
     }
 
     fn resolve(&self, names: Names, after: Vec<Vec<usize>>) -> Result<OpSequence, SequenceError> {
@@ -186,11 +190,14 @@ struct Names {
     /// other weights in the order of their first use. So a sequence whose ids were not requested gets the
     /// same ids when it is written and read again. Weights of unknown size that no operator reads come last.
     tensors: Vec<Tensor>,
+    /// The weights that nobody declared.
+    undeclared: Vec<Box<str>>,
 }
 
 impl Names {
     fn collect(builder: &SequenceBuilder) -> Result<Self, SequenceError> {
-        let mut names = Self { ids: HashMap::new(), tensors: asked_for(&builder.ids) };
+        let mut names =
+            Self { ids: HashMap::new(), tensors: asked_for(&builder.ids), undeclared: Vec::new() };
         for (name, size) in &builder.inputs {
             names.define(builder, name, Some(*size), Origin::Input)?;
         }
@@ -213,8 +220,11 @@ impl Names {
         }
         for name in builder.operators.iter().flat_map(|operator| &operator.inputs) {
             let undeclared = builder.undeclared_are_weights && !names.ids.contains_key(name);
-            if unread.remove(name) || undeclared {
+            if unread.remove(name) {
                 names.define(builder, name, None, Origin::Weight)?;
+            } else if undeclared {
+                names.define(builder, name, None, Origin::Weight)?;
+                names.undeclared.push(name.clone());
             }
         }
         for (name, _) in weights.filter(|(name, _)| unread.contains(name)) {
@@ -324,8 +334,9 @@ impl Names {
         let depth = inner.map(|body| body.depth + 1).max().unwrap_or(0);
         let dims = builder.dims.clone();
         let updated_in_bodies = Vec::new();
-        let (tensors, ids) = (self.tensors, self.ids);
-        Ok(OpSequence { operators, tensors, outputs, ids, depth, updated_in_bodies, dims })
+        let Self { ids, tensors, undeclared } = self;
+        let given = Given { undeclared, is_sorted: false };
+        Ok(OpSequence { operators, tensors, outputs, ids, depth, updated_in_bodies, dims, given })
     }
 }
 

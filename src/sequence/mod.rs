@@ -29,6 +29,7 @@ mod dims;
 mod error;
 #[cfg(feature = "serde")]
 mod file;
+mod given;
 mod order;
 mod precedence;
 mod streams;
@@ -145,6 +146,7 @@ pub struct OpSequence {
     updated_in_bodies: Vec<TensorId>,
     /// The sizes of dimensions for which the sequence is right, by name; none if there is one size each.
     dims: BTreeMap<Box<str>, DimRange>,
+    given: given::Given,
 }
 
 impl OpSequence {

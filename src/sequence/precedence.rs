@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::sequence::{
-    Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId,
+    Dependency, OpSequence, OperatorNode, Origin, SequenceError, Tensor, TensorId, given::Given,
 };
 
 impl OpSequence {
@@ -133,7 +133,9 @@ impl OpSequence {
             self.updated_in_bodies.iter().map(new_id).collect();
         updated_in_bodies.sort_unstable();
         let (depth, dims) = (self.depth, self.dims.clone());
-        Ok(Self { operators, tensors, outputs, ids, depth, updated_in_bodies, dims })
+        // The order is the caller's own now.
+        let given = Given { is_sorted: false, ..self.given.clone() };
+        Ok(Self { operators, tensors, outputs, ids, depth, updated_in_bodies, dims, given })
     }
 
     /// The same operators in the order that they have in another sequence, such as the same model read with

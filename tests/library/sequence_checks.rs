@@ -1,6 +1,6 @@
 //! An invalid operator sequence is rejected, with the names that a person needs.
 
-use memplan::{OpSequence, Operator, Output, SequenceError, sequence::SequenceBuilder};
+use memplan::{OpSequence, Operator, Output, Planner, SequenceError, sequence::SequenceBuilder};
 use rstest::rstest;
 
 type Declare = fn(&mut SequenceBuilder);
@@ -207,6 +207,46 @@ fn operators_out_of_order_are_sorted_stably() {
 
 fn names(sequence: &OpSequence) -> Vec<&str> {
     sequence.operators().iter().map(|operator| &*operator.name).collect()
+}
+
+/// A mistyped input becomes a weight, and the pool too small: the sequence, its plan and a permuted sequence say so.
+#[test]
+fn names_that_nobody_makes_or_declares_are_known() {
+    let mut builder = OpSequence::builder();
+    let body = {
+        let mut body = OpSequence::builder();
+        body.undeclared_are_weights()
+            .operator(operator("inner", &["x", "captrued"], Output::new("r", 8)))
+            .output("r");
+        body.build().unwrap()
+    };
+    builder
+        .input("x", 8)
+        .weight("declared", None)
+        .operator(operator("first", &["x", "declared"], Output::new("y", 8)))
+        .operator(operator("second", &["yy", "x"], Output::new("z", 8)).body(body))
+        .output("z");
+    let error = builder.clone().build().unwrap_err();
+    assert!(matches!(error, SequenceError::UnknownTensor { tensor, .. } if tensor == "yy"));
+    let sequence = builder.undeclared_are_weights().build().unwrap();
+    assert_eq!(sequence.undeclared(), ["yy", "captrued"]);
+    assert!(!sequence.is_sorted());
+    let plan = Planner::new().plan(&sequence).unwrap();
+    assert_eq!(plan.undeclared, ["yy".into(), "captrued".into()]);
+    assert!(plan.bodies.iter().all(|body| body.plan.undeclared.is_empty()));
+    assert_eq!(sequence.permuted(&[1, 0]).unwrap().undeclared(), ["yy", "captrued"]);
+}
+
+#[test]
+fn operators_that_are_sorted_are_known() {
+    let mut builder = OpSequence::builder();
+    builder
+        .operator(operator("second", &["y"], Output::new("z", 8)))
+        .operator(operator("first", &[], Output::new("y", 8)))
+        .output("z");
+    let sequence = builder.build().unwrap();
+    assert!(sequence.is_sorted() && Planner::new().plan(&sequence).unwrap().is_sorted);
+    assert!(!sequence.permuted(&[0, 1]).unwrap().is_sorted());
 }
 
 /// In any order, for tensors of any origin, and without a change to anything else.

@@ -26,9 +26,15 @@ use crate::{
     sequence::Sequence,
 };
 
-/// Plans a sequence or a problem. See the stubs for the options.
+/// Plans a sequence or a problem.
+///
+/// `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
+/// nodes of "best" and "optimal", and `time_limit` the seconds of these and of "first-fit". `pools` are the memories of
+/// the device, the fastest first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
+/// `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan
+/// so far, whose `interrupted` is then true.
 #[pyfunction]
-#[pyo3(signature = (input, *, progress = None, **options))]
+#[pyo3(signature = (input, *, progress = None, **options), text_signature = "(input, *, strategy=\"best\", alignment=None, padding=None, effort=None, time_limit=None, threads=1, views=True, inplace=True, gathers=True, inputs_in_pool=False, weights_in_pool=False, pools=None, pins=None, progress=None)")]
 pub(crate) fn plan(
     py: Python<'_>,
     input: Given,
@@ -44,7 +50,7 @@ pub(crate) fn plan(
 
 /// Lowers a sequence to the chunks that a planner places.
 #[pyfunction]
-#[pyo3(signature = (sequence, **options))]
+#[pyo3(signature = (sequence, **options), text_signature = "(sequence, *, alignment=None, padding=None, views=True, inplace=True, gathers=True, inputs_in_pool=False, weights_in_pool=False, pools=None, pins=None)")]
 pub(crate) fn lower(
     py: Python<'_>,
     sequence: &Sequence,
@@ -83,7 +89,7 @@ pub(crate) fn fit(
 
 /// Returns all that is wrong with a plan, one sentence each; an empty list if it is right.
 #[pyfunction]
-#[pyo3(signature = (input, plan, *, execute = false, waits = None, smaller = false, **options))]
+#[pyo3(signature = (input, plan, *, execute = false, waits = None, smaller = false, **options), text_signature = "(input, plan, *, execute=False, waits=None, smaller=False, alignment=None, padding=None, views=True, inplace=True, gathers=True, inputs_in_pool=False, weights_in_pool=False)")]
 pub(crate) fn verify(
     py: Python<'_>,
     input: Given,

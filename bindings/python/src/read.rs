@@ -101,7 +101,9 @@ pub(crate) fn read(
         Ok((input.map_err(|error| about(error.to_string()))?, None))
     })?;
     match input {
-        Input::Sequence(sequence) => Sequence(Arc::new(Graph { sequence, model })).into_py_any(py),
+        Input::Sequence(sequence) => {
+            Sequence(Arc::new(Graph { sequence, model })).warned(py)?.into_py_any(py)
+        }
         Input::Problem(problem) => Problem(Arc::new(problem)).into_py_any(py),
     }
 }

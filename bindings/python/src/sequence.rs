@@ -1,13 +1,17 @@
 //! Operators in execution order.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ffi::CString, sync::Arc};
 
 use memplan::{
     Input, OpSequence,
     export::tflite::OfflinePlan,
     import::tflite::{Arena, KernelLibrary},
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyUserWarning, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
 
 use crate::{
     errors::{guarded, value_error},
@@ -154,8 +158,8 @@ impl Operator {
 /// Operators in execution order, with the tensors between them.
 ///
 /// `inputs` maps the names of tensors that are supplied for each run to their sizes in bytes. `outputs` names
-/// the tensors that live to the end. Other tensors that no operator produces are weights; `weights` gives
-/// the sizes of those that may lie in the pool. `dims` states sizes of dimensions, each a size or a pair of the
+/// the tensors that live to the end. `weights` gives the sizes of the tensors that are the same in every run, None for
+/// an unknown size; without it, all other tensors that no operator produces are weights, which a warning lists. `dims` states sizes of dimensions, each a size or a pair of the
 /// smallest and the largest, for all of which the sequence is right; all tensors have their largest sizes.
 #[pyclass(frozen, module = "memplan")]
 pub(crate) struct Sequence(pub(crate) Arc<Graph>);
@@ -187,6 +191,37 @@ impl Sequence {
     pub(crate) fn of(sequence: OpSequence) -> Self {
         Self(Arc::new(Graph { sequence, model: None }))
     }
+
+    /// Warns of what was assumed about a sequence, which may be an error in writing.
+    pub(crate) fn warned(self, py: Python<'_>) -> PyResult<Self> {
+        let names = self.0.undeclared();
+        if !names.is_empty() {
+            let more = if names.len() > 5 {
+                format!(" and {} more", names.len() - 5)
+            } else {
+                String::new()
+            };
+            let names = names[..names.len().min(5)].join("', '");
+            warn(
+                py,
+                &format!(
+                    "no operator makes and nobody declares '{names}'{more}: taken as weights, outside the pool; declare inputs and weights"
+                ),
+            )?;
+        }
+        if self.0.is_sorted() {
+            warn(
+                py,
+                "the operators were not in execution order; steps count in the sorted order, that of Sequence.operators",
+            )?;
+        }
+        Ok(self)
+    }
+}
+
+fn warn(py: Python<'_>, words: &str) -> PyResult<()> {
+    let words = CString::new(words.replace('\0', "\u{fffd}"))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &words, 1)
 }
 
 #[pymethods]
@@ -216,7 +251,9 @@ impl Sequence {
         )?;
         guarded(py, || {
             let mut builder = OpSequence::builder();
-            builder.undeclared_are_weights();
+            if weights.is_none() {
+                builder.undeclared_are_weights();
+            }
             for (name, size) in inputs {
                 builder.input(name, size);
             }
@@ -233,14 +270,15 @@ impl Sequence {
                 builder.output(output);
             }
             builder.build().map(Self::of).map_err(value_error)
-        })
+        })?
+        .warned(py)
     }
 
     /// Reads a sequence in memplan's JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         match json::parse(py, text)? {
-            Input::Sequence(sequence) => Ok(Self::of(sequence)),
+            Input::Sequence(sequence) => Self::of(sequence).warned(py),
             Input::Problem(_) => Err(value_error("this is a problem, not a sequence")),
         }
     }
@@ -273,6 +311,18 @@ impl Sequence {
     #[getter]
     fn dims(&self) -> BTreeMap<String, (u64, u64)> {
         pairs(self.0.dims())
+    }
+
+    /// The names that operators read, but that no operator makes and nobody declares.
+    #[getter]
+    fn undeclared(&self) -> Vec<String> {
+        self.0.undeclared().into_iter().map(ToOwned::to_owned).collect()
+    }
+
+    /// Whether the operators were given in another order than that of execution.
+    #[getter]
+    fn is_sorted(&self) -> bool {
+        self.0.is_sorted()
     }
 
     /// The number of streams that the operators run on.

@@ -2,6 +2,7 @@
 
 import array
 import errno
+import inspect
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -195,6 +197,52 @@ WRONG = [
 def test_wrong_input_is_a_value_error(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def mistyped(**declared):
+    """The third operator reads `faet` instead of `feat`."""
+    operators = [
+        memplan.Operator("conv", ["image"], [memplan.Output("feat", 1000)]),
+        memplan.Operator("big", [], [memplan.Output("t", 1000)]),
+        memplan.Operator("relu", ["faet", "t"], [memplan.Output("y", 10)]),
+    ]
+    return memplan.Sequence(operators, inputs={"image": 10}, outputs=["y"], **declared)
+
+
+def test_names_that_nobody_makes_or_declares_are_reported():
+    with pytest.warns(UserWarning, match="no operator makes and nobody declares 'faet': taken as weights"):
+        sequence = mistyped()
+    assert sequence.undeclared == ["faet"]
+    plan = memplan.plan(sequence)
+    assert json.loads(plan.to_json())["undeclared"] == ["faet"]
+    assert "no operator makes and nobody declares (taken as weights, outside the pool): faet" in " ".join(str(plan).split())
+    with pytest.warns(UserWarning, match="'faet'"):
+        assert memplan.Sequence.from_json(sequence.to_json()).undeclared == ["faet"]
+    for weights in ({}, {"w": 8}):
+        with pytest.raises(ValueError, match="'faet'"):
+            mistyped(weights=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sequence = mistyped(weights={"faet": None})
+    assert sequence.undeclared == [] and "undeclared" not in json.loads(memplan.plan(sequence).to_json())
+
+
+def test_operators_that_are_sorted_are_reported():
+    operators = [memplan.Operator("a", ["y"], [memplan.Output("z", 8)]), memplan.Operator("b", [], [memplan.Output("y", 8)])]
+    with pytest.warns(UserWarning, match="the operators were not in execution order; steps count in the sorted order"):
+        sequence = memplan.Sequence(operators, outputs=["z"], weights={})
+    assert sequence.is_sorted and sequence.operators == ["b", "a"]
+    plan = memplan.plan(sequence)
+    assert json.loads(plan.to_json())["sorted"] is True
+    assert "the operators were not in execution order" in " ".join(str(plan).split())
+    assert not memplan.Sequence(operators[::-1], outputs=["z"], weights={}).is_sorted
+
+
+def test_signatures_list_all_options():
+    for function in (memplan.plan, memplan.fit, memplan.explain, memplan.compare, memplan.reorder):
+        names = set(inspect.signature(function).parameters)
+        assert {"alignment", "effort", "time_limit", "threads", "pools", "pins", "gathers"} <= names, function
+        assert ("strategy" in names) == (function is not memplan.compare) and "options" not in names
 
 
 def test_other_errors_are_pythons_own(tmp_path):

@@ -108,6 +108,8 @@ impl Head {
             reserved: Vec::new(),
             traffic: 0,
             dims: BTreeMap::new(),
+            undeclared: Vec::new(),
+            is_sorted: false,
         }
     }
 

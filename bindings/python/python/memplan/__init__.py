@@ -10,9 +10,13 @@ Inputs are a `Sequence` of operators or a `Problem` of chunks with known lifetim
 Sizes and offsets are bytes; lifetimes are half-open ranges of steps. Wrong input raises `ValueError`.
 """
 
+from __future__ import annotations as _annotations
+
+import inspect as _inspect
 import json as _json
+from collections.abc import Callable as _Callable, Sequence as _Sequence
 from dataclasses import dataclass as _dataclass
-from typing import Any as _Any
+from typing import TYPE_CHECKING, Any as _Any, TypedDict as _TypedDict
 
 from . import _native
 from ._native import (
@@ -57,6 +61,41 @@ __all__ = [
     "reorder",
     "verify",
 ]
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack as _Unpack
+
+
+class _OptionsOfEveryStrategy(_TypedDict, total=False):
+    alignment: int | None
+    padding: int | None
+    effort: int | None
+    time_limit: float | None
+    threads: int
+    views: bool
+    inplace: bool
+    gathers: bool
+    inputs_in_pool: bool
+    weights_in_pool: bool
+    pools: _Sequence[Pool] | None
+    pins: dict[str, int | tuple[str, int]] | None
+
+
+class _Options(_OptionsOfEveryStrategy, total=False):
+    """The options of `plan`."""
+
+    strategy: str
+
+
+def _in_full(function: _Callable[..., _Any]) -> _Callable[..., _Any]:
+    """Lists the options of `plan` in the signature of a function that passes them on."""
+    own = list(_inspect.signature(function).parameters.values())
+    known = {"progress"} | {parameter.name for parameter in own} | ({"strategy"} if function.__name__ == "compare" else set())
+    options = [parameter for parameter in _inspect.signature(plan).parameters.values() if parameter.name not in known]
+    named = [parameter for parameter in own if parameter.kind is not parameter.VAR_KEYWORD]
+    function.__signature__ = _inspect.Signature([*named, *(option for option in options if option.kind is option.KEYWORD_ONLY)])
+    return function
 
 
 @_dataclass(frozen=True)
@@ -133,12 +172,14 @@ class Fit:
         return self.answer == "yes"
 
 
-def fit(input, capacity, *, progress=None, **options) -> Fit:
+def fit(
+    input: Sequence | Problem, capacity: int, *, progress: _Callable[[int, int, int], object] | None = None, **options: _Unpack[_Options]
+) -> Fit:
     """Decides whether a plan fits into `capacity` bytes, which is often easier than finding the smallest pool."""
     return Fit(*_native.fit(input, capacity, progress=progress, **options))
 
 
-def explain(input, **options) -> str:
+def explain(input: Sequence | Problem | Plan, **options: _Unpack[_Options]) -> str:
     """Explains why a plan, or the plan of an input, has its size: the peak, and the chunks alive there."""
     if not isinstance(input, Plan):
         input = plan(input, **options)
@@ -159,7 +200,13 @@ class Comparison:
         return self.text
 
 
-def compare(input, *, name="input", progress=None, **options) -> Comparison:
+def compare(
+    input: Sequence | Problem,
+    *,
+    name: str = "input",
+    progress: _Callable[[int, int, int], object] | None = None,
+    **options: _Unpack[_OptionsOfEveryStrategy],
+) -> Comparison:
     """Plans with every strategy that takes a reasonable time. Ctrl-C raises `KeyboardInterrupt`."""
     text, figures = _native.compare(input, name=name, progress=progress, **options)
     return Comparison(_json.loads(figures)[0], text)
@@ -190,7 +237,13 @@ class Reordered:
         return self.text
 
 
-def reorder(sequence, *, progress=None, **options) -> Reordered:
+def reorder(
+    sequence: Sequence, *, progress: _Callable[[int, int, int], object] | None = None, **options: _Unpack[_Options]
+) -> Reordered:
     """Looks for the order of the operators that needs the least memory. The given order is kept unless another one
     has a smaller pool."""
     return Reordered(**_native.reorder(sequence, progress=progress, **options))
+
+
+for _function in (fit, explain, compare, reorder):
+    _in_full(_function)

@@ -89,7 +89,11 @@ class Sequence:
         weights: dict[str, int | None] | None = None,
         dims: Mapping[str, int | tuple[int, int]] | None = None,
     ) -> Self:
-        """With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes."""
+        """`weights` gives the sizes of the tensors that are the same in every run, None for an unknown size. Without it, all
+        other tensors that no operator makes are weights, which a warning lists.
+
+        With `dims`, the sequence is right for all of these sizes of dimensions; all tensors have their largest sizes.
+        """
 
     @staticmethod
     def from_json(text: str) -> Sequence: ...
@@ -103,6 +107,14 @@ class Sequence:
     def dims(self) -> dict[str, tuple[int, int]]: ...
     @property
     def operators(self) -> list[str]: ...
+    @property
+    def undeclared(self) -> list[str]:
+        """The names that operators read, but that no operator makes and nobody declares: they count as weights."""
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the operators were given in another order than that of execution."""
+
     @property
     def streams(self) -> int: ...
     @property

@@ -381,7 +381,7 @@ class _Reader:
         self.weights[operand.owner] = operand.size
 
     def operator(self, node: fx.Node) -> None:
-        arguments = [n for n in node.all_input_nodes if self.tensors(n) or n.target is operator.getitem]
+        arguments = [n for n in node.all_input_nodes if self.tensors(n)]
         read = [self.name(argument) for argument in arguments]
         values = [self.values[a] for a in arguments if isinstance(self.values[a], torch.Tensor)]
         used = {_storage(value) for value in values}
@@ -416,7 +416,8 @@ class _Reader:
                 outputs.append(Output(name, _span(tensor, node), reads=(owner, begin + _offset(tensor, node))))
                 read.append(owner)
         # A size that is known only at run time is not a tensor, but an operator makes it.
-        after = [n.name for n in node.all_input_nodes if n not in arguments and n.op not in ("placeholder", "get_attr")]
+        makers = (n.args[0] if n.target is operator.getitem else n for n in node.all_input_nodes if n not in arguments)
+        after = [n.name for n in makers if n.op not in ("placeholder", "get_attr")]
         # An operator that writes in place runs after all readers of the old bytes and before all readers of the new ones.
         for storage in sorted(used - made, key=lambda key: self.owners.get(key, ("", 0))):
             users = self.touched.setdefault(storage, [])
