@@ -33,8 +33,7 @@ SETTINGS = [
 def test_a_random_program_runs_as_in_eager(seed):
     model = Program(seed).eval()
     try:
-        # Otherwise, a second size of the same branch becomes a symbol.
-        with torch.no_grad(), torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+        with torch.no_grad():
             program = edge(copy.deepcopy(model), *model.inputs(1.0), strict=False)
     except RuntimeError as error:
         pytest.skip(f"torch does not export it: {str(error).splitlines()[0]}")
