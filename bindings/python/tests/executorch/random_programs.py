@@ -58,7 +58,7 @@ class Writer:
             return name
         if math.prod(scope[name]) == math.prod(shape):
             return f"{name}.{self.random.choice(['reshape', 'view'])}({', '.join(map(str, shape))})"
-        return f"({name}.sum() * 0.1).expand({', '.join(map(str, shape))})"
+        return f"{name}.mean().expand({', '.join(map(str, shape))})"
 
     def unary(self, scope, depth, indent):
         name = self.any(scope)
