@@ -164,14 +164,11 @@ impl Needs {
     }
 
     fn add_alignment(&mut self, new: Alignment) {
-        match self.alignments.iter().position(|one| one.is_like(&new)) {
-            Some(at) => {
-                let one = &mut self.alignments[at];
-                one.first = one.first.min(new.first);
-                one.count += new.count;
-            }
-            None if self.alignments.len() < MOST_ALIGNMENTS => self.alignments.push(new),
-            None => {}
+        if let Some(one) = self.alignments.iter_mut().find(|one| one.is_like(&new)) {
+            one.first = one.first.min(new.first);
+            one.count += new.count;
+        } else if self.alignments.len() < MOST_ALIGNMENTS {
+            self.alignments.push(new);
         }
     }
 
