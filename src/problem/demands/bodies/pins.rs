@@ -141,11 +141,13 @@ impl Joiner<'_> {
                 && low_y + i128::from(q.bytes.start) < low_x + i128::from(p.bytes.end)
                 && concurrent(p, q)
         };
-        let [of_x, of_y] = [(x, y), (y, x)].map(|(one, other)| {
-            let pending = self.pinned.pending.get(one.index()).copied().flatten();
-            let link = pending.filter(|link| link.overwritten == other);
-            self.view.boxes(one, link.or(self.links[one.index()]))
-        });
+        let [of_x, of_y] =
+            [(x, y, low_x - low_y), (y, x, low_y - low_x)].map(|(one, other, by)| {
+                let pending = self.pinned.pending.get(one.index()).copied().flatten();
+                let link =
+                    pending.filter(|link| link.overwritten == other && link.distance() == by);
+                self.view.boxes(one, link.or(self.links[one.index()]))
+            });
         of_x.iter().any(|p| of_y.iter().any(|q| meets(p, q)))
     }
 }
