@@ -142,7 +142,7 @@ impl Case<'_> {
 
 /// Returns whether an error means that a body of parts, whatever is written over whatever, clashes with itself.
 fn is_of_parts(error: &ProblemError) -> bool {
-    matches!(error, ProblemError::Clash { .. } | ProblemError::PartsOverlap { .. })
+    matches!(error, ProblemError::Clash { .. })
 }
 
 /// Checks that a problem that is refused has no plan, whatever overwrites are chosen.
@@ -154,6 +154,8 @@ fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts)
     let choices = match error {
         // The alignment of the preferred pool counts, even where another pool would do.
         Misaligned { .. } if judge.pools.len() > 1 => return,
+        // Parts that share bytes are refused even if windows keep them from needing these at once.
+        ProblemError::PartsOverlap { .. } => return,
         error if is_of_parts(error) => vec![vec![None; judge.chunks.len()]],
         Misaligned { .. }
         | NoCommonPool { .. }
