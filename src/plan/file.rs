@@ -174,6 +174,28 @@ pub struct WindowEntry {
     high: Bytes,
 }
 
+impl TensorEntry {
+    fn new(tensor: PlannedTensor, id: impl Fn(usize) -> u64) -> Self {
+        let PlannedTensor { name, size, basis, place } = tensor;
+        let (chunk, supplied, offset) = match place {
+            TensorPlace::Pool { chunk, offset } => (Some(id(chunk)), None, offset),
+            TensorPlace::Supplied { tensor, offset } => (None, Some(tensor), offset),
+            TensorPlace::Nowhere => (None, None, 0),
+        };
+        Self { name, chunk, supplied, offset, size, basis }
+    }
+
+    fn planned(self, find: impl Fn(u64) -> usize) -> PlannedTensor {
+        let Self { name, chunk, supplied, offset, size, basis } = self;
+        let place = match (chunk, supplied) {
+            (Some(id), _) => TensorPlace::Pool { chunk: find(id), offset },
+            (None, Some(tensor)) => TensorPlace::Supplied { tensor, offset },
+            (None, None) => TensorPlace::Nowhere,
+        };
+        PlannedTensor { name, size, basis, place }
+    }
+}
+
 impl WindowEntry {
     fn new(window: PlannedWindow, id: impl Fn(usize) -> u64) -> Self {
         let PlannedWindow { chunk, begin, end, low, high } = window;
@@ -353,18 +375,7 @@ impl From<Plan> for PlanFile {
                     object: chunk.object,
                 })
                 .collect(),
-            tensors: plan
-                .tensors
-                .into_iter()
-                .map(|PlannedTensor { name, size, basis, place }| {
-                    let (chunk, supplied, offset) = match place {
-                        TensorPlace::Pool { chunk, offset } => (Some(id(chunk)), None, offset),
-                        TensorPlace::Supplied { tensor, offset } => (None, Some(tensor), offset),
-                        TensorPlace::Nowhere => (None, None, 0),
-                    };
-                    TensorEntry { name, chunk, supplied, offset, size, basis }
-                })
-                .collect(),
+            tensors: plan.tensors.into_iter().map(|tensor| TensorEntry::new(tensor, id)).collect(),
             objects: plan.objects,
             order: plan.order,
             dims: plan.dims,
@@ -419,18 +430,7 @@ impl TryFrom<PlanFile> for Plan {
                 object: chunk.object,
             })
             .collect();
-        let tensors = file
-            .tensors
-            .into_iter()
-            .map(|TensorEntry { name, chunk, supplied, offset, size, basis }| {
-                let place = match (chunk, supplied) {
-                    (Some(id), _) => TensorPlace::Pool { chunk: find(id), offset },
-                    (None, Some(tensor)) => TensorPlace::Supplied { tensor, offset },
-                    (None, None) => TensorPlace::Nowhere,
-                };
-                PlannedTensor { name, size, basis, place }
-            })
-            .collect();
+        let tensors = file.tensors.into_iter().map(|tensor| tensor.planned(find)).collect();
         let bodies = file.bodies.into_iter().map(|BodyEntry { step, body, inputs, plan }| {
             Ok(PlannedBody { step, body, inputs, plan: plan.try_into()? })
         });

@@ -124,7 +124,7 @@ mod tests {
         let problem = dense(200);
         for &strategy in Strategy::ALL.iter().filter(|&&one| one != Strategy::Naive) {
             let Some((spent, layout)) = work(strategy, &problem) else { continue };
-            assert!(spent as usize >= problem.roots().count(), "{strategy}: {spent}");
+            assert!(spent >= problem.roots().count() as u64, "{strategy}: {spent}");
             let plan = Plan::from_offsets(&problem, &layout.offsets).unwrap();
             assert_eq!(verify(&problem, &plan), [], "{strategy}");
             let within = |work: u64| {

@@ -62,22 +62,30 @@ impl Planner<'_> {
             let (answer, layout) = planner.fit_layout(&lowered.problem, capacity)?;
             Ok(answer(prepared.plan(input, lowered, &layout)))
         };
-        if let Some(gathered) = &prepared.gathered
-            && let Ok(PlanFit::Yes(plan)) = fit(&prepared.of_gathered(), gathered)
-        {
-            return Ok(PlanFit::Yes(plan));
+        let mut inside = None;
+        if let Some(gathered) = &prepared.gathered {
+            match fit(&prepared.of_gathered(), gathered) {
+                Ok(PlanFit::Yes(plan)) => return Ok(PlanFit::Yes(plan)),
+                Ok(PlanFit::No(plan) | PlanFit::Unknown(plan)) => {
+                    inside = Some((plan, gathered.problem.lower_bound().bytes));
+                }
+                Err(_) => {}
+            }
         }
         // A plan with all copies may fit where one without them does not.
         let answer = fit(&prepared.planner.after(lowered), &prepared.lowered)?;
         let (PlanFit::No(plan) | PlanFit::Unknown(plan)) = &answer else { return Ok(answer) };
-        // Pins may make the bound of either the larger one.
-        let bound = |lowered: &Lowered| lowered.problem.lower_bound().bytes;
-        let apart = bound(&prepared.lowered);
-        let bound = prepared.gathered.as_ref().map_or(apart, bound).min(apart);
+        // Pins may make the bound of either the larger one. The plan with the smaller bound says why none fits.
+        let apart = (plan.clone(), prepared.lowered.problem.lower_bound().bytes);
         let has_choice = prepared.gathered.is_some() || self.has_choice(plan);
+        let (least, bound) = match inside {
+            Some(inside) if inside.1 < apart.1 => inside,
+            _ => apart,
+        };
         if bound > capacity {
-            let lower_bound = if has_choice { bound } else { plan.lower_bound };
-            return Ok(PlanFit::No(Plan { lower_bound, ..plan.clone() }));
+            let lower_bound = if has_choice { bound } else { least.lower_bound };
+            let proven_optimal = least.proven_optimal && lower_bound == least.lower_bound;
+            return Ok(PlanFit::No(Plan { lower_bound, proven_optimal, ..least }));
         }
         if plan.scope == Scope::AllChoices {
             return Ok(answer);

@@ -47,11 +47,15 @@ impl<'p> Relaxed<'p> {
         Limits { time: half.or(limits.time), ..limits }
     }
 
-    /// A lower bound of the size of all pools together that a layout of this problem has proven.
+    /// A lower bound of the size of all pools together that a layout of this problem has proven; 0 if chunks may lie
+    /// in other pools. A pool may end at its capacity, below a multiple of the alignment.
     pub(super) fn bound(&self, layout: &Layout) -> Bytes {
-        let is_only = self.constrained.bodies().iter().all(|body| body.pools.len() < 2);
-        let proven = if is_only { layout.lower_bound } else { 0 };
-        proven.max(self.problem.lower_bound().bytes)
+        if self.constrained.bodies().iter().any(|body| body.pools.len() > 1) {
+            return 0;
+        }
+        let capacity = self.constrained.pools()[self.pool.index()].capacity;
+        let bound = layout.lower_bound.max(self.problem.lower_bound().bytes);
+        bound.min(capacity.unwrap_or(Bytes::MAX))
     }
 
     /// Makes a layout of the constrained problem from one of this problem, if it satisfies the constraints.
@@ -63,7 +67,6 @@ impl<'p> Relaxed<'p> {
             size == 0 || low + size <= self.limit && pin(chunk).is_none_or(|pin| pin.offset == low)
         };
         self.problem.ids().all(is_right).then(|| {
-            // With other pools, what is proven of this one is no bound of all of them.
             let bound = self.problem.lower_bound().bytes.max(layout.lower_bound);
             let is_proven = layout.is_proven || layout.pool_size(&self.problem) == bound;
             let is_one = self.constrained.pools().len() < 2;

@@ -67,16 +67,18 @@ impl Strategy {
             }
         }
         let crowd = problem.crowd_within(half(), &mut || monitor.is_overdue());
+        let bound = crowd.bytes;
         let limits = &limits.after(start);
         let layout = match blocks::layout_if_late(problem, block_pool, &monitor) {
             Some(layout) => layout,
-            None => self.layout_above(problem, crowd.bytes.max(more), limits, observer)?,
+            None => self.layout_above(problem, bound.max(more), limits, observer)?,
         };
         let crowd = match crowd {
             Cow::Borrowed(_) => None,
             Cow::Owned(lighter) => Some(lighter),
         };
-        Ok(Layout { crowd, lower_bound: layout.lower_bound.max(more), ..layout })
+        let proven = if more > bound { more } else { 0 };
+        Ok(Layout { crowd, lower_bound: layout.lower_bound.max(proven), ..layout })
     }
 
     /// As [`layout`](Self::layout), with a strategy that has no layout before its end.

@@ -7,7 +7,7 @@ use crate::{
         Size, StepNames,
         alive::Peak,
         count,
-        fit::{hanging, wrapped},
+        fit::{hanging, shortened, wrapped},
         pools, printable,
         profile::is_bound_by_steps,
     },
@@ -140,8 +140,9 @@ fn bases(plan: &Plan) -> String {
     [at_most, declared].into_iter().flatten().collect()
 }
 
-/// The most names that are listed.
+/// The most names that are listed, and the most characters of each.
 const MOST_NAMES: usize = 5;
+const MOST_CHARACTERS: usize = 40;
 
 /// States what was assumed about the sequence: a name in error would make a weight, and the pool too small.
 fn assumptions(plan: &Plan) -> String {
@@ -151,7 +152,7 @@ fn assumptions(plan: &Plan) -> String {
             .undeclared
             .iter()
             .take(MOST_NAMES)
-            .map(|name| printable(name).into_owned())
+            .map(|name| shortened(&printable(name), MOST_CHARACTERS).into_owned())
             .collect();
         if plan.undeclared.len() > MOST_NAMES {
             names.push(format!("{} more", plan.undeclared.len() - MOST_NAMES));

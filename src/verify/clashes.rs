@@ -75,7 +75,10 @@ impl Facts<'_> {
     /// overwrites, one that this one overwrites in the same step, or a relative of it if nothing of that is destroyed.
     /// Padding is neither written nor destroyed.
     fn shares_first_step(&self, same: &SameBytes<'_>, new: &Timed<'_>, other: &Timed<'_>) -> bool {
-        let made = |chunk: ChunkId| (self.begin(chunk), self.demands.of(chunk).stream);
+        let made = |chunk: ChunkId| {
+            let stream = self.demands.of(chunk).stream;
+            (stream, self.begin(chunk).get(stream).copied())
+        };
         let over = |&chunk: &ChunkId| self.overwrites[chunk.index()].map(|over| over.chunk);
         let Some(old) = over(&new.chunk).filter(|_| new.is_written()) else { return false };
         let is_after = |old: &ChunkId| made(*old) == made(new.chunk);

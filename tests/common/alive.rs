@@ -52,11 +52,8 @@ fn covered(mut ranges: Vec<(u64, u64)>, alignment: u64) -> (u64, u64) {
 fn needs(plan: &Plan, step: u64) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     for (at, chunk) in plan.chunks.iter().enumerate().filter(|(_, chunk)| chunk.size > 0) {
-        let begin = plan.own_begin(chunk);
-        if step + 1 == begin {
-            ranges.extend(plan.outside(chunk).map(|bytes| (bytes.start, bytes.end)));
-        }
-        if step < begin || chunk.end <= step {
+        // What an overwriter shares in its first step is counted once.
+        if step < chunk.begin || chunk.end <= step {
             continue;
         }
         let window = plan.windows.iter().find(|w| w.chunk == at && w.begin <= step && step < w.end);

@@ -125,6 +125,7 @@ pub fn is_information(key: &str) -> bool {
         "arena",
         "lower_bound",
         "proven_optimal",
+        "scope",
         // Some of the chunks that are alive together at the peak of several streams.
         "peak",
         "peak[]",

@@ -1,6 +1,8 @@
 //! Models in which two sizes exclude each other, so that no runtime can run them, and those that only look
 //! like them. What is refused here is refused by ONNX Runtime, and what is accepted runs there.
 
+use std::fmt::Write as _;
+
 use crate::onnx_text::{OPSET, describe, graph, model, one_operator, with_body};
 use memplan::{
     import::{
@@ -348,10 +350,10 @@ fn a_concatenation_skips_what_is_empty(
 ) {
     let mut text = String::new();
     for input in inputs.split(' ') {
-        text += &format!("in {input}\n");
+        writeln!(text, "in {input}").unwrap();
     }
     let names: Vec<&str> = inputs.split(' ').map(|input| &input[..1]).collect();
-    text += &format!("y = Concat({}) axis={axis}\nout y", names.join(", "));
+    write!(text, "y = Concat({}) axis={axis}\nout y", names.join(", ")).unwrap();
     let options = ImportOptions::default().dims(dims.iter().copied());
     let sequence = read(&model(graph(&text), OPSET), &options).unwrap();
     let expected = format!("y:{bytes} = Concat({})", names.join(", "));

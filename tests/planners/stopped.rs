@@ -46,9 +46,10 @@ fn every_strategy_ends_with_a_right_plan_or_an_error(#[case] is_cancelled: bool)
             }
             Err(error) => {
                 assert!(!has_plan(strategy), "{strategy}: {error}");
-                let expected = match is_cancelled {
-                    true => PlanError::Cancelled { strategy },
-                    false => PlanError::OutOfTime { strategy },
+                let expected = if is_cancelled {
+                    PlanError::Cancelled { strategy }
+                } else {
+                    PlanError::OutOfTime { strategy }
                 };
                 assert_eq!(error, expected);
             }

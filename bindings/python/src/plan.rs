@@ -90,8 +90,8 @@ impl Plan {
                 TensorPlace::Supplied { tensor, offset } => ("supplied", Some(&**tensor), *offset),
                 _ => ("nowhere", None, 0),
             };
-            let made = make.call1((&*tensor.name, tensor.size, kind, offset, of))?;
-            tensors.set_item(&*tensor.name, made)?;
+            let object = make.call1((&*tensor.name, tensor.size, kind, offset, of))?;
+            tensors.set_item(&*tensor.name, object)?;
         }
         Ok(tensors)
     }

@@ -82,7 +82,7 @@ pub enum OnnxError {
         /// The rule that they break.
         rule: &'static str,
         /// The difference of the two sizes, the first subtracted from the second.
-        difference: i128,
+        difference: i64,
         /// The remedy, after a semicolon; empty if there is none.
         remedy: String,
     },

@@ -35,8 +35,8 @@ pub(super) fn with_remedy(reader: &Reader, options: &ImportOptions, error: OnnxE
             continue;
         }
         causes.push(name);
-        let change = next - difference;
-        let other = i128::from(size) - difference / change;
+        let [next, from] = [next, difference].map(i128::from);
+        let other = i128::from(size) - from / (next - from);
         let other = u64::try_from(other).ok().filter(|&other| other > 0 && other != size);
         if let Some(other) = other.filter(|&other| attempt(name, other) == Some(0)) {
             remedies.push(format!("--dim {name}={other}"));

@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Limits, Observer, Plan, Step, Strategy,
+        Limits, Observer, Plan, Step,
         planner::{blocks::pool::FEW, statement::Statement},
         problem::{
             ChunkId, ProblemBuilder,
@@ -202,7 +202,9 @@ mod tests {
     fn late_layout(problem: &Problem) -> Layout {
         let cancel = AtomicBool::new(true);
         let observer = Observer::default().cancel(&cancel);
-        let in_blocks = Strategy::Best.layout(problem, &Limits::default(), observer).unwrap();
+        let within = BlockPool::of(problem);
+        let monitor = monitor(problem, within, &Limits::default(), observer);
+        let in_blocks = layout_if_late(problem, within, &monitor).unwrap();
         assert_eq!(Some(&in_blocks), layout(problem, BlockPool::of(problem).unwrap()).as_ref());
         let above = Layout::from_bodies(problem, problem.bodies(), &places(problem, 0));
         assert_eq!(in_blocks, above);

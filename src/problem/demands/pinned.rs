@@ -33,7 +33,9 @@ impl Bodies {
         }
         let mut apart = vec![Vec::new(); view.chunks.len()];
         for (group, chunks) in view.demands.apart.iter().enumerate() {
-            chunks.iter().for_each(|chunk| apart[chunk.index()].push(group));
+            for chunk in chunks {
+                apart[chunk.index()].push(group);
+            }
         }
         let is_apart = |x: ChunkId, y: ChunkId| {
             let groups = &apart[y.index()];
@@ -53,10 +55,8 @@ impl Bodies {
             });
             let mut clashes = Vec::new();
             for (at, new) in own.clone().enumerate() {
-                let steps = match apart[new.chunk.index()].is_empty() {
-                    true => life(new.chunk),
-                    false => ALL_STEPS,
-                };
+                let is_free = apart[new.chunk.index()].is_empty();
+                let steps = if is_free { life(new.chunk) } else { ALL_STEPS };
                 for old in index.near(&new.bytes(view), &steps) {
                     let clash = earlier[old];
                     if clash.low < new.low + view.padded(new.chunk)

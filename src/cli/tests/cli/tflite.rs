@@ -143,10 +143,10 @@ fn with_plan(operators: usize, offsets: &[i32]) -> Folder {
 
 /// The plan in a model is compared with only if the model runs with it.
 #[rstest]
-#[case::one_on_another(5, &[0; 7], "tensor", "512 B")]
+#[case::one_on_another(5, &[0; 7], "writes 'a' over its input 'x'", "512 B")]
 #[case::unaligned(5, &[8, -1, -1, -1, -1, -1, -1], "tensor 0 lies at 8, which is no multiple of 16", "512 B")]
 #[case::of_another_model(5, &[0; 3], "it states 3 offsets, but there are 7 tensors", "512 B")]
-#[case::nothing_to_gain(1, &[0, -1, 0], "tensor", "512 B")]
+#[case::nothing_to_gain(1, &[0, -1, 0], "writes 'a' over its input 'x'", "512 B")]
 fn a_wrong_plan_in_a_model_is_reported_and_replaced(
     #[case] operators: usize,
     #[case] offsets: &[i32],

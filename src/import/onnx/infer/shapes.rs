@@ -36,7 +36,7 @@ pub(crate) fn shapes(op: &Op, row: Option<&Row>) -> Shapes {
 ///
 /// If the operator is a `Reshape` to such a shape.
 pub(crate) fn refuse_other_count(op: &Op, outputs: &[Fact]) -> Result<(), OnnxError> {
-    let sizes = |fact: Option<&Fact>| fact.and_then(|fact| fact.sizes());
+    let sizes = |fact: Option<&Fact>| fact.and_then(Fact::sizes);
     let (Some(input), Some(output)) = (sizes(op.input(0)), sizes(outputs.first())) else {
         return Ok(());
     };

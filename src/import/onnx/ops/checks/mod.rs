@@ -112,7 +112,7 @@ impl Conflict {
             operator: op.node.label(),
             sizes: format!("{first}, but {second}"),
             rule: self.rule,
-            difference: self.second.number - self.first.number,
+            difference: i64::try_from(self.second.number - self.first.number).unwrap_or(i64::MAX),
             remedy: String::new(),
         }
     }
