@@ -2,23 +2,19 @@
 
 use std::{
     fmt::{self, Write},
-    fs,
-    path::PathBuf,
     sync::Mutex,
 };
 
 use memplan::{
     Bytes, InputRef, Layout, Problem, Strategy,
-    import::{Format, ImportOptions, InPlace, Kernels, read_input},
     lower::{LoweringOptions, lower},
     planner::search::{Limits, Observer, Progress},
 };
 
 use crate::{
-    chains,
-    common::shared_path,
-    hard,
+    chains, hard,
     no_op_variants::variants,
+    same_plan::files,
     tilings::{declare, declare_stepped, guillotine, pinwheel},
 };
 
@@ -103,25 +99,12 @@ fn problems() -> Vec<(String, Problem)> {
     let staircases = chains::sequence_of(&chains::staircases(300, 1));
     let staircases = lower(&staircases, LoweringOptions::default()).unwrap().problem;
     problems.push(("staircases 300".to_owned(), staircases));
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("book/src/figures");
-    let folders = ["models", "problems/challenging", "problems/edges", "problems/training"];
-    let shared = folders.into_iter().filter_map(|folder| shared_path(&format!("data/{folder}")));
-    for folder in std::iter::once(own).chain(shared) {
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
-        for file in files {
-            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
-            let Some(format) = Format::of_name(&name).filter(|_| !name.contains(".plan.")) else {
-                continue;
-            };
-            let kernels = Kernels::new(InPlace::Elementwise);
-            let options = ImportOptions::default().kernels(kernels);
-            let input = read_input(&fs::read(&file).unwrap(), format, &options).unwrap();
-            let problem = InputRef::from(&input).lower(LoweringOptions::default()).unwrap().problem;
-            if problem.is_plain() && problem.len() <= MOST_CHUNKS {
-                problems.push((name, problem));
-            }
+    for (name, input) in
+        files(&["models", "problems/challenging", "problems/edges", "problems/training"])
+    {
+        let problem = InputRef::from(&input).lower(LoweringOptions::default()).unwrap().problem;
+        if problem.is_plain() && problem.len() <= MOST_CHUNKS {
+            problems.push((name, problem));
         }
     }
     problems

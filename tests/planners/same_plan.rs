@@ -58,10 +58,15 @@ fn inputs() -> Vec<(String, Input)> {
     for chunks in [5, 50, 500] {
         inputs.push((format!("scattered:{chunks}"), Input::Problem(hard::scattered(chunks))));
     }
+    inputs.extend(files(&["models", "problems", "problems/challenging", "problems/training"]));
+    inputs
+}
+
+/// The inputs in the book's figures and in these folders of `../shared/data`, by file name.
+pub fn files(folders: &[&str]) -> Vec<(String, Input)> {
+    let mut inputs = Vec::new();
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("book/src/figures");
-    let shared = ["models", "problems", "problems/challenging", "problems/training"]
-        .into_iter()
-        .filter_map(|folder| shared_path(&format!("data/{folder}")));
+    let shared = folders.iter().filter_map(|folder| shared_path(&format!("data/{folder}")));
     for folder in std::iter::once(own).chain(shared) {
         let mut files: Vec<PathBuf> =
             fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -72,7 +77,7 @@ fn inputs() -> Vec<(String, Input)> {
                 continue;
             };
             let bytes = fs::read(&file).unwrap();
-            // The table tests planners, not kernels.
+            // The tables test planners, not kernels.
             let kernels = Kernels::new(InPlace::Elementwise);
             let options = ImportOptions::default().kernels(kernels);
             inputs.push((name, read_input(&bytes, format, &options).unwrap()));
