@@ -258,7 +258,11 @@ impl Judge {
             return false;
         }
         let is_real = of(new) < self.size(new) && of(other) < self.size(other);
-        let made = |chunk: usize| (&self.chunks[chunk].begin, self.chunks[chunk].stream);
+        // The clocks of others differ where they are not a program's.
+        let made = |chunk: usize| {
+            let asked = &self.chunks[chunk];
+            (asked.stream, asked.begin[asked.stream])
+        };
         let olds = overwritten(new, spots);
         let together = olds.iter().take_while(|&&old| made(old) == made(new)).count();
         olds[..olds.len().min(together + 1)].contains(&other)

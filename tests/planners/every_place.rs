@@ -14,6 +14,7 @@ use crate::common::{
     every_place::{Objective, TooMany, better_plan, objective},
     judge::{Judge, Over},
     spoiled::{links, links_of, spoiled, spots},
+    times,
 };
 
 /// What was compared, so that no kind of comparison is missing.
@@ -195,11 +196,8 @@ pub fn compare(text: &Value, dice: &mut Dice, counts: &mut Counts) {
     case.spoil(dice, &plan, counts);
 }
 
-/// The time for a property: `MEMPLAN_BUDGET_MS`, or this many milliseconds.
-fn budget_ms(default: u64) -> u64 {
-    let number = std::env::var("MEMPLAN_BUDGET_MS").ok().and_then(|n| n.parse().ok());
-    number.unwrap_or(default)
-}
+/// The problems that every test run draws; `MEMPLAN_BUDGET_MS` draws others for as many milliseconds.
+const CASES: u32 = 150;
 
 #[test]
 fn plans_and_claims_are_those_of_trying_all_places() {
@@ -211,7 +209,10 @@ fn plans_and_claims_are_those_of_trying_all_places() {
         compare(&text, &mut dice, &mut counts);
         Ok(())
     };
-    arbtest::arbtest(one).budget_ms(budget_ms(1_500));
+    match std::env::var("MEMPLAN_BUDGET_MS") {
+        Ok(budget) => _ = arbtest::arbtest(one).budget_ms(budget.parse().unwrap()),
+        Err(_) => times(CASES, one),
+    }
     eprintln!("{counts:?}");
     let Counts { proven, open, infeasible, errors, right, wrong, too_many } = counts;
     let least = [proven, open, infeasible, errors, right, wrong].into_iter().min();
