@@ -101,7 +101,7 @@ pub struct PlanFile {
     /// omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undeclared: Vec<Box<str>>,
-    /// True if the operators were given in another order than that of execution: steps count in the sorted order;
+    /// True if the operators were not given in execution order: steps count in the sorted order;
     /// omitted otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sorted: bool,

@@ -109,7 +109,7 @@ pub struct Plan {
     /// The names that operators of the sequence read, but that no operator produces and nobody declared. They count as
     /// weights, outside the pool.
     pub undeclared: Vec<Box<str>>,
-    /// Whether the operators were given in another order than that of execution; steps count in the sorted order.
+    /// True if the operators were not given in execution order; steps count in the sorted order.
     pub is_sorted: bool,
 }
 

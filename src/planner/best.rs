@@ -32,7 +32,6 @@ use crate::{
     Bytes, Problem, Step,
     planner::{
         Layout, PlanError, Strategy,
-        budget::Budget,
         fewer_overwrites::with_fewer_overwrites,
         first_layout, free_list,
         monitor::Monitor,
@@ -197,7 +196,7 @@ fn cheapest(
         if best.is_some() && (is_canceled(observer) || before.is_some_and(|time| time <= slowest)) {
             break;
         }
-        let budget = || Budget::new(&limits.after(start), observer);
+        let budget = || Monitor::new(&limits.after(start), observer).budget();
         let named = |layout| Layout { winner: Some(strategy), ..layout };
         let layout = match strategy {
             Strategy::Pushdown => Some(first_layout::layout_within(problem, &monitor)),

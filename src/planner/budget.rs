@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use crate::{Limits, Observer, PlanError, Strategy, planner::monitor::Monitor};
+use crate::{PlanError, Strategy};
 
 /// The work between two readings of the clock, which takes less than a tenth of a millisecond.
 const PAUSE: u64 = 1 << 14;
@@ -44,11 +44,6 @@ pub(super) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// A budget with the time limit and the flag of the caller. The effort in nodes does not count.
-    pub(super) fn new(limits: &Limits, observer: Observer<'a>) -> Self {
-        Monitor::new(limits, observer).budget()
-    }
-
     /// A budget that ends at a time, or when the flag is set.
     pub(super) fn until(until: Option<Instant>, cancel: Option<&'a AtomicBool>) -> Self {
         Self { spent: 0, pause: PAUSE, most: u64::MAX, until, cancel }

@@ -58,7 +58,7 @@ impl<'a> Monitor<'a> {
         self.is_late(self.grace)
     }
 
-    /// The budget of a planner that must stop when the search must.
+    /// The budget of a planner with the same time limit and flag. The effort in nodes does not count.
     pub fn budget(&self) -> Budget<'a> {
         Budget::until(self.until, self.observer.cancel)
     }

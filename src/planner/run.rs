@@ -8,7 +8,9 @@ use crate::{
         Layout, best,
         blocks::{self, BlockPool},
         budget::Budget,
-        first_fit, plain,
+        first_fit,
+        monitor::Monitor,
+        plain,
         relaxed::Relaxed,
         search::{self, Limits, Observer, Progress},
     },
@@ -35,7 +37,7 @@ impl Strategy {
     ) -> Result<Layout, PlanError> {
         let start = Instant::now();
         if !self.ends_early() {
-            return self.whole_layout(problem, &mut Budget::new(limits, observer));
+            return self.whole_layout(problem, &mut Monitor::new(limits, observer).budget());
         }
         let block_pool = BlockPool::of(problem);
         let monitor = blocks::monitor(problem, block_pool, limits, observer);

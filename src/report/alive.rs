@@ -1,4 +1,4 @@
-//! What is alive and where: the one account of it that explanations, maps, pages and traces share.
+//! The bytes alive at each step and their places: explanations, maps, pages and traces all use this account.
 //!
 //! Chunks that lie inside others share bytes with them, and a chunk may lie in several at once. So the
 //! [pieces](Plan::pieces) of a plan are cut from the boxes of its chunks: in a right plan, no byte is in two

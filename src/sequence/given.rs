@@ -1,4 +1,4 @@
-//! What a sequence was built from, where that differs from what it says.
+//! Facts about the list that a sequence was built from, which the sequence itself no longer shows.
 
 use super::OpSequence;
 
@@ -33,7 +33,7 @@ impl OpSequence {
         names
     }
 
-    /// Returns whether the operators, or those of a body, were given in another order than that of execution, and have
+    /// Returns whether the operators, or those of a body, were not given in execution order, and have
     /// been sorted. Steps count in the sorted order.
     #[must_use]
     pub fn is_sorted(&self) -> bool {

@@ -200,7 +200,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 /// The pause between two checks for signals and calls of the progress function.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The stack of the thread that works, in bytes: as large as that of most main threads.
+/// The stack of the thread that works, in bytes: as large as the stack of most main threads.
 const STACK: usize = 8 << 20;
 
 /// Watches a piece of work from Python. Ctrl-C cancels it, and so does any other exception of the progress

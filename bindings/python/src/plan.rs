@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     given: Given,
     options: Options,
     interrupted: bool,
-    /// What Python makes of the tensors and the bodies, once.
+    /// The Python objects of the tensors and the bodies, made once.
     tensors: PyOnceLock<Py<PyDict>>,
     bodies: PyOnceLock<Py<PyList>>,
 }
@@ -295,8 +295,8 @@ impl Plan {
         self.inner.chunks.iter().map(|chunk| &*chunk.name).collect()
     }
 
-    /// What `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is "pool", "supplied"
-    /// or "nowhere", and `name` that of the pool, if it has one, or of the supplied tensor.
+    /// Returns the result of `make(tensor, size, kind, offset, name)` returns for every tensor, by name. `kind` is "pool", "supplied"
+    /// or "nowhere", and `name` is the name of the pool, if it has one, or of the supplied tensor.
     fn _tensors<'py>(
         &self,
         py: Python<'py>,
@@ -316,7 +316,7 @@ impl Plan {
         }
     }
 
-    /// What `make(operator, place in its list, bytes of the copies of the inputs, plan)` returns for every body.
+    /// Returns the result of `make(operator, place in its list, bytes of the copies of the inputs, plan)` returns for every body.
     fn _bodies<'py>(
         &self,
         py: Python<'py>,

@@ -28,7 +28,7 @@ use crate::{
 
 /// Plans a sequence or a problem.
 ///
-/// `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
+/// `alignment` is a power of two, by default the problem's own, 1 for a sequence. `effort` is the number of search
 /// nodes of "best" and "optimal", and `time_limit` the seconds of these and of "first-fit". `pools` are the memories of
 /// the device, the fastest first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
 /// `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan

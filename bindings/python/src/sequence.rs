@@ -319,7 +319,7 @@ impl Sequence {
         self.0.undeclared().into_iter().map(ToOwned::to_owned).collect()
     }
 
-    /// Whether the operators were given in another order than that of execution.
+    /// True if the operators were not given in execution order.
     #[getter]
     fn is_sorted(&self) -> bool {
         self.0.is_sorted()

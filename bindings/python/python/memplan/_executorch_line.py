@@ -34,7 +34,7 @@ class Line:
         self.begins: list[int] = []
         self.ends: list[int] = []
         self.returned: list[tuple[int, int]] = []
-        """What a branch returns, and the result of the condition; those of inner conditions first."""
+        """The values that branches return, each with the result of its condition; inner conditions come first."""
         self._add(graph_module, specs, 0)
 
     def _add(self, graph_module, specs: list, step: int) -> int:
@@ -117,7 +117,7 @@ def _bound(module, node) -> list:
 
 
 def viewed(node):
-    """The node whose memory a node's output lies in: views have that of their argument."""
+    """The node whose memory a node's output lies in: a view lies in the memory of its argument."""
     while getattr(node, "target", None) is memory.view:
         node = node.args[0]
     return node

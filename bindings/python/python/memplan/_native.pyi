@@ -113,7 +113,7 @@ class Sequence:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the operators were given in another order than that of execution."""
+        """True if the operators were not given in execution order."""
 
     @property
     def streams(self) -> int: ...
@@ -366,7 +366,7 @@ def plan(
 ) -> Plan:
     """Plans a sequence or a problem.
 
-    `alignment` is a power of two, by default that of the problem, 1 for a sequence. `effort` is the number of search
+    `alignment` is a power of two, by default the problem's own, 1 for a sequence. `effort` is the number of search
     nodes of "best" and "optimal", and `time_limit` the most seconds. `pools` are the memories of the device, the fastest
     first, and `pins` fix the places of tensors, or of chunks of a problem, by name.
     `progress(best, lower_bound, nodes)` is called some twenty times a second. Ctrl-C ends the search with the best plan

@@ -158,7 +158,7 @@ def algorithm(
 ) -> Callable[..., MemoryAlgoResult]:
     """Returns an algorithm for `MemoryPlanningAlgorithmSuite`, with its own name: a suite keeps one result per name.
 
-    It uses lifetimes alone, unless `kernels` lists those that may work in place. The other arguments are those of
+    It uses lifetimes alone, unless `kernels` lists kernels that may work in place. The other arguments are the same as in
     `memplan.plan`.
     """
     options = _checked(1, kernels, {"strategy": strategy, "effort": effort, "time_limit": time_limit, "threads": threads})
@@ -209,7 +209,7 @@ class _Algorithm:
             return [0, 0]
         if self.pools and any(int(getattr(spec, "device", 0) or 0) for spec in specs):
             raise ValueError("pools are memories of the CPU, but this graph has tensors on another device")
-        # Tensors of another device are planned after those of the CPU, and none of them lies in a branch.
+        # Tensors of another device are planned after the CPU's, and none of them lies in a branch.
         inside, self.inside = self.inside, {}
         if not specs and not any(inside.values()):
             return [0, 0]

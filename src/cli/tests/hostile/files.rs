@@ -176,7 +176,7 @@ fn a_link_prepared_for_a_temporary_file_leads_nowhere() {
     assert!(fs::read_to_string(plan).unwrap().contains("pool_size"));
 }
 
-/// What waits for the other end of a pipe is no write that is finished first.
+/// A signal ends a write that waits for the reader of a pipe; the write is not finished first.
 #[cfg(target_os = "linux")]
 #[test]
 fn one_signal_ends_the_wait_for_the_reader_of_a_pipe() {
