@@ -158,8 +158,8 @@ def algorithm(
 ) -> Callable[..., MemoryAlgoResult]:
     """Returns an algorithm for `MemoryPlanningAlgorithmSuite`, with its own name: a suite keeps one result per name.
 
-    It uses lifetimes alone, unless `kernels` lists kernels that may work in place. The other arguments are the same as in
-    `memplan.plan`.
+    It uses lifetimes alone, unless `kernels` lists kernels that may work in place. The other arguments are the
+    same as in `memplan.plan`.
     """
     options = _checked(1, kernels, {"strategy": strategy, "effort": effort, "time_limit": time_limit, "threads": threads})
 
