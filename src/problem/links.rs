@@ -101,6 +101,8 @@ pub enum Refusal {
     OutsideThePool,
     /// The chunk would need bytes that another chunk of its body needs.
     Clash,
+    /// One of the two is a part of the other, directly or through others.
+    PartOfTheOther,
     /// Another link puts the chunk elsewhere in its body.
     TwoPlaces,
     /// Two chunks of the body are pinned to places that do not agree.
@@ -125,7 +127,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All reasons, for tables in tests and documents.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NotLastReader,
         Self::OverwritesAnother,
         Self::OverwrittenByAnother,
@@ -140,6 +142,7 @@ impl Refusal {
         Self::KeptToTheEnd,
         Self::OutsideThePool,
         Self::Clash,
+        Self::PartOfTheOther,
         Self::TwoPlaces,
         Self::TwoPins,
         Self::Pins,
@@ -170,6 +173,7 @@ impl fmt::Display for Refusal {
             Self::KeptToTheEnd => "that chunk must be kept to the end",
             Self::OutsideThePool => "that chunk lies outside the pool",
             Self::Clash => "another chunk joined to them needs the same bytes",
+            Self::PartOfTheOther => "one is a part of the other",
             Self::TwoPlaces => "another link puts it elsewhere",
             Self::TwoPins => "chunks joined to them are pinned to places that do not agree",
             Self::Pins => "a pin would put the two where they may not lie",

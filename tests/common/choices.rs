@@ -26,6 +26,8 @@ pub fn choices(judge: &Judge) -> Vec<Vec<Option<Over>>> {
             is_right &= judge.is_last_reader(request.new, old)
                 && comes_after(judge, request.new, old)
                 && !contradicts(judge, request.new)
+                && !contains(judge, request.new, old)
+                && !contains(judge, old, request.new)
                 && links[request.new].is_none()
                 && links.iter().flatten().all(|over| over.0 != old);
             links[request.new] = Some(request.over);
@@ -55,6 +57,12 @@ fn contradicts(judge: &Judge, new: usize) -> bool {
     written.len() > 1
         && (!is_after(&judge.chunks[new].end)
             || others.any(|z| z.begin[stream] >= written[stream] && !is_after(&z.begin)))
+}
+
+/// Returns whether a chunk is a part of another, directly or through others.
+fn contains(judge: &Judge, whole: usize, chunk: usize) -> bool {
+    let of_whole = judge.parts.iter().filter(|&&(_, of, _)| of == whole);
+    of_whole.into_iter().any(|&(part, ..)| part == chunk || contains(judge, part, chunk))
 }
 
 fn has_ring(links: &[Option<Over>]) -> bool {

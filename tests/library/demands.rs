@@ -21,18 +21,15 @@ fn a_bound_does_not_count_bytes_above_a_capacity() {
     assert_eq!(verify(&problem, &plan), []);
 }
 
-/// A whole that overwrites its own part: neither is a root, so nothing aligns them.
+/// A part is bytes of its whole, directly or through others, so neither is written over the other.
 #[test]
-fn a_bound_does_not_align_bodies_without_a_root() {
-    let mut builder = Problem::builder().alignment(4);
-    for _ in 0..2 {
-        let (part, whole) = (builder.chunk(0..2, 1), builder.chunk(1..3, 1));
-        builder.part(part, whole, 0).overwrite(whole, part, 0);
-    }
-    let problem = builder.build().unwrap();
-    let plan = Plan::from_offsets(&problem, &[0, 0, 1, 1]).unwrap();
-    assert_eq!((problem.lower_bound().bytes, plan.pool_size), (4, 4));
-    assert_eq!(verify(&problem, &plan), []);
+fn a_whole_is_not_written_over_its_part() {
+    let mut builder = Problem::builder();
+    let (inner, part, whole) =
+        (builder.chunk(0..2, 1), builder.chunk(0..3, 2), builder.chunk(1..3, 4));
+    builder.part(inner, part, 1).part(part, whole, 2).request(Request::overlap(whole, inner, 3));
+    let refused = builder.build().unwrap().refused()[0];
+    assert_eq!((refused.request, refused.reason), (0, Refusal::PartOfTheOther));
 }
 
 /// Each is made in the only step of the other, so the rules of time alone would let each overwrite
@@ -264,16 +261,18 @@ fn a_required_overwrite_may_be_stated_twice(#[case] has_pool: bool) {
     assert_eq!(builder.build().unwrap().links_taken(), 1);
 }
 
-/// The part needs its bytes in the step in which the whole is written over `old`, unless it is itself written over the
-/// whole.
+/// Pinned to offset 6, `last` puts `middle` to 9, which no root may have, and the chunk below it to 12.
 #[test]
 fn a_required_overwrite_may_need_an_optional_one() {
-    let mut builder = Problem::builder();
-    let (old, part, whole) =
-        (builder.chunk(5..9, 7), builder.chunk(8..11, 4), builder.chunk(8..9, 8));
-    builder.part(part, whole, 3).request(Request::overlap(whole, old, 1).required(true));
+    let mut builder = Problem::builder().alignment(4);
+    let pool = builder.pool(Pool::new("pool"));
+    let (root, middle, last) =
+        (builder.chunk(1..4, 1), builder.chunk(3..4, 6), builder.chunk(3..6, 7));
+    builder.pin(last, pool, 6).request(Request::overlap(last, middle, 3).required(true));
     assert!(builder.build().is_err());
-    let problem = builder.overwrite(part, whole, 3).build().unwrap();
+    let problem = builder.request(Request::overlap(middle, root, 3)).build().unwrap();
     let plan = Planner::new().plan(&problem).unwrap();
+    let offsets: Vec<_> = plan.chunks.iter().map(|chunk| chunk.offset).collect();
+    assert_eq!(offsets, [12, 9, 6]);
     assert_eq!((problem.links_taken(), verify(&problem, &plan)), (2, vec![]));
 }

@@ -146,15 +146,13 @@ fn is_of_parts(error: &ProblemError) -> bool {
     matches!(error, ProblemError::Clash { .. })
 }
 
-/// Checks that a problem that is refused has no plan, whatever overwrites are chosen.
+/// Checks that a problem that is refused has no plan.
 fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts) {
     use ProblemError::{
         Misaligned, NoCommonPool, Pins, RequiredOverwrite, TooLarge, TwoPins, TwoPlaces,
     };
     let judge = Judge::new(text);
     let choices = match error {
-        // The alignment of the preferred pool counts, even where another pool would do.
-        Misaligned { .. } if judge.pools.len() > 1 => return,
         // Parts that share bytes are refused even if windows keep them from needing these at once.
         ProblemError::PartsOverlap { .. } => return,
         error if is_of_parts(error) => vec![vec![None; judge.chunks.len()]],
@@ -168,7 +166,18 @@ fn no_choice_has_a_plan(text: &Value, error: &ProblemError, counts: &mut Counts)
         error => panic!("{error}\n{text}"),
     };
     counts.errors += 1;
-    for links in choices {
+    // Several optional overwrites may exclude each other. Which are taken is decided before places are looked at, so a
+    // refused problem may have a plan with others; with none or with the only one it has none.
+    let optional = judge.requests.iter().filter(|request| !request.required).count();
+    let is_optional = |(new, link): (usize, &Option<Over>)| {
+        let is_it = |over: Over| {
+            judge.requests.iter().any(|r| r.required && (r.new, r.over) == (new, over))
+        };
+        link.is_some_and(|over| !is_it(over))
+    };
+    let counts_here =
+        |links: &Vec<Option<Over>>| optional < 2 || !links.iter().enumerate().any(is_optional);
+    for links in choices.into_iter().filter(counts_here) {
         match better_plan(&judge, &links, None) {
             Ok(None) => {}
             Ok(Some(plan)) => panic!("{error}, but {plan:?}\n{text}"),

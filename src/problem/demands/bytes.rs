@@ -85,6 +85,27 @@ impl Family {
         is_part(x, y, at_x - at_y) || is_part(y, x, at_y - at_x)
     }
 
+    /// Returns whether one of two chunks is a part of the other, directly or through others.
+    pub(crate) fn contains(&self, x: ChunkId, y: ChunkId) -> bool {
+        let is_inside = |inner: ChunkId, outer: ChunkId| {
+            let mut open = vec![inner];
+            let mut seen = open.clone();
+            while let Some(chunk) = open.pop() {
+                for &whole in self.wholes(chunk) {
+                    if whole == outer {
+                        return true;
+                    }
+                    if !seen.contains(&whole) {
+                        seen.push(whole);
+                        open.push(whole);
+                    }
+                }
+            }
+            false
+        };
+        self.related(x, y) && (is_inside(x, y) || is_inside(y, x))
+    }
+
     /// Returns a chunk that is a part of itself, directly or through others.
     pub(crate) fn circle(&self) -> Option<ChunkId> {
         #[derive(Clone, Copy, PartialEq)]

@@ -234,21 +234,21 @@ impl<'a> Joiner<'a> {
     /// Fails if a body has no place because a request was refused.
     pub(crate) fn honour(mut self, requests: &[Request]) -> Result<Resolved, Fault> {
         let mut refused = Vec::new();
-        let allowed = self.allowed(requests, &mut refused);
+        let (allowed, first) = self.allowed(requests, &mut refused);
         for &taken in &allowed {
             self.set_pending(requests[taken], true);
         }
         let mut again = Vec::new();
-        for taken in allowed {
+        for (at, taken) in allowed.into_iter().enumerate() {
             match self.attempt(requests[taken]) {
-                Err(_) if requests[taken].required => again.push(taken),
+                Err(_) if at < first => again.push(taken),
                 result => {
                     self.set_pending(requests[taken], false);
                     refused.extend(result.err().map(|refusal| (taken, refusal)));
                 }
             }
         }
-        // Some that are required hold only together with others.
+        // Some of the first hold only together with others.
         for taken in again {
             let result = self.attempt(requests[taken]);
             refused.extend(result.err().map(|refusal| (taken, refusal)));

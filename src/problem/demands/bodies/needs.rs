@@ -199,10 +199,9 @@ impl Needs {
         view: &View<'_>,
         reserved: impl FnOnce(PoolId, i128) -> Option<Obstacle>,
     ) -> Result<Settled, Fault> {
-        let Some(&preferred) = self.pools.first() else {
+        if self.pools.is_empty() {
             return Err(Fault::NoCommonPool(self.first));
-        };
-        let aligned = self.congruence(view, preferred)?;
+        }
         let extent = Bytes::try_from(self.high - self.low).unwrap_or(Bytes::MAX);
         let fixed = match self.pin {
             None => None,
@@ -211,6 +210,7 @@ impl Needs {
                 let offset = Bytes::try_from(pin.origin + self.low)
                     .map_err(|_| fault(Obstacle::BelowThePool))?;
                 let place = Place::new(pin.pool, offset);
+                let aligned = self.congruence(view, pin.pool)?;
                 let reserved = || reserved(pin.pool, pin.origin);
                 match obstacle(view, place, extent, aligned, reserved) {
                     Some(obstacle) => return Err(fault(obstacle)),
@@ -218,13 +218,13 @@ impl Needs {
                 }
             }
         };
-        let pools: Few<AllowedPool> = self
-            .pools
-            .iter()
-            .filter_map(|&pool| {
+        let mut fault = Fault::TooLarge(self.first, extent);
+        let allowed =
+            self.pools.iter().filter_map(|&pool| {
                 let Pool { largest, capacity, .. } = view.demands.pools[pool.index()];
                 let limit = largest.into_iter().chain(capacity).min();
-                let Congruence { modulus, rest } = self.congruence(view, pool).ok()?;
+                let aligned = self.congruence(view, pool);
+                let Congruence { modulus, rest } = aligned.map_err(|found| fault = found).ok()?;
                 // In a pool of buffers, the lowest offset in a buffer that the alignments allow.
                 let lowest = largest
                     .map_or(0, |largest| rest % modulus.min(largest & largest.wrapping_neg()));
@@ -232,10 +232,10 @@ impl Needs {
                 limit
                     .is_none_or(|limit| end.is_some_and(|end| end <= limit))
                     .then_some(AllowedPool { pool, modulus, rest })
-            })
-            .collect();
+            });
+        let pools: Few<AllowedPool> = allowed.collect();
         if pools.is_empty() {
-            return Err(Fault::TooLarge(self.first, extent));
+            return Err(fault);
         }
         Ok(Settled { pools, fixed, extent })
     }

@@ -4,19 +4,25 @@ use super::{Joiner, later::Later};
 use crate::problem::{ChunkId, Refusal, Request, demands::is_over};
 
 impl Joiner<'_> {
-    /// Rules a to c; returns the requests that remain, first those that must be honoured, each in their order.
+    /// Rules a to c; returns the requests that remain, each in their order, first the required ones and those without
+    /// which pins cannot hold, and the number of these.
     pub(super) fn allowed(
         &self,
         requests: &[Request],
         refused: &mut Vec<(usize, Refusal)>,
-    ) -> Vec<usize> {
+    ) -> (Vec<usize>, usize) {
         let count = self.view.chunks.len();
         let mut taken: Vec<Option<usize>> = vec![None; count];
         let mut overwriters: Vec<Option<usize>> = vec![None; count];
         let later = Later::than(&self.view, requests);
-        // A request that is required, or without which the pins of two chunks clash, goes before all others.
+        // A request that is required goes first. One without which the pins of two chunks clash, or the overwriter
+        // has no place, goes before all others.
+        let open = self.open_chunks();
+        let is_needed = |request: &Request| {
+            self.is_pinned_so(request) || open.get(request.overwriter.index()) == Some(&true)
+        };
         let rank = |request: &Request| {
-            if request.required { 0 } else { 1 + u8::from(!self.is_pinned_so(request)) }
+            if request.required { 0 } else { 1 + u8::from(!is_needed(request)) }
         };
         let mut order: Vec<usize> = (0..requests.len()).collect();
         order.sort_by_key(|&index| rank(&requests[index]));
@@ -53,7 +59,22 @@ impl Joiner<'_> {
         }
         let mut allowed: Vec<usize> = taken.into_iter().flatten().collect();
         allowed.sort_unstable_by_key(|&index| (rank(&requests[index]), index));
-        allowed
+        let first = allowed.partition_point(|&index| rank(&requests[index]) < 2);
+        (allowed, first)
+    }
+
+    /// By chunk, true if its body has a place only if a request is honoured; empty if there is no such body.
+    fn open_chunks(&self) -> Vec<bool> {
+        if !self.is_open.contains(&true) {
+            return Vec::new();
+        }
+        let mut open = vec![false; self.view.chunks.len()];
+        for (body, _) in self.bodies.iter().zip(&self.is_open).filter(|&(_, &is_open)| is_open) {
+            for (chunk, _) in &body.members {
+                open[chunk.index()] = true;
+            }
+        }
+        open
     }
 
     /// Rule a: the overwriter's operator is the last reader, and every other reader is over before.
@@ -65,6 +86,9 @@ impl Joiner<'_> {
         }
         if request.below >= chunk(new).size {
             return Some(Refusal::NothingShared);
+        }
+        if self.family.contains(new, old) {
+            return Some(Refusal::PartOfTheOther);
         }
         let stream = self.view.demands.of(new).stream;
         let (begin, end) = (self.view.begin(new), self.view.end(old));
